@@ -30,7 +30,7 @@ impl CacheValue for Bytes {
 
 impl CacheValue for Summary {
     fn bytes(&self) -> usize {
-        self.headline.text_len() + self.tags.encoded().len() + self.details.encoded().len()
+        self.text_len()
     }
 }
 

@@ -13,6 +13,9 @@ use crate::naming::MailboxName;
 /// The maximum length of the login that is kept, in bytes.
 const MAX_LOGIN_BYTES: usize = 256;
 
+/// The maximum length of the addresses of Cc that are kept, in bytes. Every copy has its own details.
+const MAX_CC_BYTES: usize = 1024;
+
 /// The envelope, the origin and a preview of a copy. Cheap to clone.
 ///
 /// A store can contain very many of them, so all texts are in one allocation, which is also the form in which they are
@@ -60,9 +63,10 @@ enum Line {
 }
 
 impl Details {
-    /// Creates details. Line feeds in the values are replaced by spaces.
+    /// Creates details. Line feeds in the values are replaced by spaces. Very long logins and lists of Cc are truncated.
     pub fn new(fields: &DetailFields<'_>) -> Self {
         let DetailFields { sender, helo, ip, login, host, attachments, snippet, cc, recipients } = *fields;
+        let cc = truncate_list(cc, MAX_CC_BYTES);
         let lists = cc.iter().chain(recipients).map(|address| address.len() + 1).sum::<usize>();
         let capacity = sender.len() + helo.len() + host.len() + snippet.len() + lists + 64;
         let mut text = String::with_capacity(capacity);
@@ -166,6 +170,16 @@ impl fmt::Debug for Details {
     }
 }
 
+/// Returns the first addresses that have at most `max_bytes` together.
+fn truncate_list(addresses: &[String], max_bytes: usize) -> &[String] {
+    let mut bytes = 0;
+    let fits = |address: &&String| {
+        bytes += address.len();
+        bytes <= max_bytes
+    };
+    &addresses[..addresses.iter().take_while(fits).count()]
+}
+
 /// Appends a number. Every message needs several, and most of them are small, so it is faster than a formatter.
 fn push_number(text: &mut String, number: u32) {
     match u8::try_from(number) {
@@ -248,6 +262,17 @@ mod tests {
             push_ip(&mut text, Some(ip.parse().unwrap()));
             assert_eq!(text, ip);
         }
+    }
+
+    #[test]
+    fn long_values_are_truncated() {
+        let cc: Vec<String> = (0..1000).map(|number| format!("<address{number}@example.org>")).collect();
+        let login = "é".repeat(MAX_LOGIN_BYTES);
+        let details = Details::new(&DetailFields { login: Some(&login), ..fields(&cc, &[]) });
+        assert_eq!(details.login().map(str::len), Some(MAX_LOGIN_BYTES));
+        let kept: Vec<_> = details.cc().collect();
+        assert_eq!(kept, cc[..kept.len()]);
+        assert!(kept.iter().map(|address| address.len()).sum::<usize>() <= MAX_CC_BYTES && kept.len() > 30);
     }
 
     #[test]

@@ -93,6 +93,13 @@ pub struct Summary {
     pub details: Details,
 }
 
+impl Summary {
+    /// Returns the length of all texts together, in bytes.
+    pub fn text_len(&self) -> usize {
+        self.headline.text_len() + self.tags.encoded().len() + self.details.encoded().len()
+    }
+}
+
 /// A message as a whole: its copies in mailboxes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {

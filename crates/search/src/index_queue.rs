@@ -253,7 +253,7 @@ impl IndexEvent {
     /// Returns the size in the queue.
     fn size(&self) -> usize {
         match self {
-            Self::Stored(summary) => MIN_EVENT_BYTES + summary.headline.text_len() + summary.details.encoded().len(),
+            Self::Stored(summary) => MIN_EVENT_BYTES + summary.text_len(),
             Self::TagsChanged(_, tags) => MIN_EVENT_BYTES + tags.encoded().len(),
             _ => MIN_EVENT_BYTES,
         }

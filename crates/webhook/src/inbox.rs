@@ -27,7 +27,7 @@ pub(crate) struct InboxEvent {
 impl InboxEvent {
     /// Returns the approximate memory use.
     fn size_bytes(&self) -> usize {
-        size_of::<Self>() + self.summary.headline.text_len()
+        size_of::<Self>() + self.summary.text_len()
     }
 }
 

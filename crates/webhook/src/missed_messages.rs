@@ -83,11 +83,11 @@ struct NewestMessages {
 
 impl NewestMessages {
     fn add(&mut self, summary: Summary, targets: &[usize]) {
-        self.bytes += summary.headline.text_len();
+        self.bytes += summary.text_len();
         self.messages.insert((summary.id, summary.mailbox.clone()), (summary, targets.to_vec()));
         while self.messages.len() > self.max_messages || self.bytes > MAX_INBOX_BYTES {
             let Some((_, (oldest, targets))) = self.messages.pop_first() else { return };
-            self.bytes -= oldest.headline.text_len();
+            self.bytes -= oldest.text_len();
             self.dropped += 1;
             for target in targets {
                 *self.dropped_by_target.entry(target).or_default() += 1;

@@ -1,7 +1,6 @@
 //! Extractors for messages as a whole. They return only the copies that the grant of the request allows for the
 //! request's method.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
@@ -175,18 +174,9 @@ fn path_value<'v>(values: &'v [(String, String)], name: &str) -> &'v str {
 fn parse_message_query(pairs: &[(String, String)]) -> Result<Option<Query>, Problem> {
     let now = Timestamp::now();
     let text = text_parameter(pairs, "q")?.filter(|text| !text.trim().is_empty());
-    // Parsed alone, so that the position of an error is that in the parameter.
     let query = text.map(|text| Query::parse(text, now)).transpose().map_err(Problem::InvalidQuery)?;
-    let tags = parse_tags(pairs)?;
-    if tags.is_empty() {
-        return Ok(query);
-    }
-    let mut whole = text.map(|text| format!("({text})")).unwrap_or_default();
-    for tag in tags {
-        // A valid tag contains no quotes. Writing to a string cannot fail.
-        let _ = write!(whole, " tag:\"{tag}\"");
-    }
-    Query::parse(&whole, now).map(Some).map_err(Problem::InvalidQuery)
+    let tags = parse_tags(pairs)?.into_iter().map(Query::for_tag);
+    Ok(query.into_iter().chain(tags).reduce(Query::and))
 }
 
 /// Returns the values of the parameter `tag`, which may be repeated.

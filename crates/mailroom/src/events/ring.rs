@@ -106,5 +106,5 @@ impl Ring {
 
 /// Returns the approximate size of an event. The texts count twice because of the rendered form.
 fn event_bytes(event: &Event) -> usize {
-    EVENT_OVERHEAD_BYTES + 2 * event.summary().headline.text_len()
+    EVENT_OVERHEAD_BYTES + 2 * event.summary().text_len()
 }

@@ -18,11 +18,13 @@ impl Bitmap {
         Self::new(len).not()
     }
 
-    /// Reads a set from bytes of [`Bitmap::to_bytes`]. Returns `None` if they have another length.
+    /// Reads a set from bytes of [`Bitmap::to_bytes`]. Returns `None` if they have another length, or contain other numbers.
     pub(super) fn from_bytes(len: u32, bytes: &[u8]) -> Option<Self> {
         let (chunks, rest) = bytes.as_chunks();
         let words: Vec<u64> = chunks.iter().map(|chunk| u64::from_le_bytes(*chunk)).collect();
-        (rest.is_empty() && words.len() == len.div_ceil(u64::BITS) as usize).then_some(Self { words, len })
+        let bitmap = Self { words, len };
+        let is_valid = rest.is_empty() && bitmap.words.len() == len.div_ceil(u64::BITS) as usize;
+        (is_valid && bitmap.iter().all(|number| number < len)).then_some(bitmap)
     }
 
     /// Returns the set as bytes.

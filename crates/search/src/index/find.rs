@@ -22,6 +22,8 @@ use super::{IndexQuery, IndexedMessage, Matches};
 use crate::document::Column;
 use crate::query::{Phrase, Query, Term};
 
+/// The maximum number of positions of a word in a segment that are compared. If there are more, the messages are read.
+const MAX_POSITIONS: usize = 1 << 20;
 /// The number of candidates of a segment that are sorted at a time.
 const CANDIDATES_PER_CHUNK: usize = 1024;
 /// The number of candidates between two checks of the deadline.
@@ -235,6 +237,8 @@ enum TermResult {
 /// A segment whose candidates are known.
 struct OpenSegment {
     segment: Segment,
+    /// The ids of the documents. Empty until they are needed.
+    ids: Vec<u64>,
     /// The documents that match, whatever their rows and messages contain.
     matching: Bitmap,
     /// The documents that may match.
@@ -252,6 +256,7 @@ impl OpenSegment {
         let count = segment.count;
         let mut term_results = Vec::new();
         for term in query.query.terms() {
+            check_cancelled(query)?;
             term_results.push(term_result(connection, &segment, term)?);
         }
         let mut results = term_results.iter();
@@ -279,7 +284,8 @@ impl OpenSegment {
         if candidates == matching.clone().and(&candidates) {
             term_results.clear();
         }
-        Ok(Self { segment, matching, candidates, term_results, chunk: Vec::new(), chunk_start: query.before.number() })
+        let (ids, chunk, chunk_start) = (Vec::new(), Vec::new(), query.before.number());
+        Ok(Self { segment, ids, matching, candidates, term_results, chunk, chunk_start })
     }
 
     /// Returns the id of the next candidate, if it is not below `min_id`.
@@ -297,7 +303,10 @@ impl OpenSegment {
 
     /// Reads the next candidates: those with the highest ids below `chunk_start`.
     fn read_chunk(&mut self, connection: &Connection, min_id: u64) -> Result<()> {
-        let (ids, range) = (self.segment.ids(connection)?, min_id..self.chunk_start);
+        if self.ids.is_empty() {
+            self.ids = self.segment.ids(connection)?;
+        }
+        let (ids, range) = (&self.ids, min_id..self.chunk_start);
         let candidates = self.candidates.iter().map(|number| (ids[number as usize], number));
         self.chunk.extend(candidates.filter(|(id, _)| range.contains(id)));
         let rest = self.chunk.len().saturating_sub(CANDIDATES_PER_CHUNK);
@@ -328,9 +337,9 @@ fn is_indexed(term: &Term) -> bool {
 
 fn term_result(connection: &Connection, segment: &Segment, term: &Term) -> Result<TermResult> {
     let documents = match term {
-        Term::Words { columns, phrase } => phrase_documents(connection, segment, columns, phrase)?,
+        Term::Words { columns, phrase } => return phrase_documents(connection, segment, columns, phrase),
         Term::FieldWords { phrase, is_indexed: true, .. } => {
-            phrase_documents(connection, segment, &[Column::Header], phrase)?
+            return phrase_documents(connection, segment, &[Column::Header], phrase);
         }
         Term::FieldWords { marker, is_indexed: false, .. } => {
             return fact_documents(connection, segment, marker, false).map(TermResult::AtMost);
@@ -356,7 +365,8 @@ fn fact_documents(connection: &Connection, segment: &Segment, fact: &str, is_pre
 
 /// Returns the documents with a tag. Tags can change, so they are in a table and not in the segment.
 fn tagged_documents(connection: &Connection, segment: &Segment, tag: &str) -> Result<Bitmap> {
-    let mut select = connection.prepare_cached("SELECT id FROM tags WHERE tag = ?1 AND id BETWEEN ?2 AND ?3")?;
+    let mut select =
+        connection.prepare_cached("SELECT id FROM tags WHERE tag = ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id")?;
     let range = params![tag, to_i64(segment.first_id), to_i64(segment.last_id)];
     let tagged: Vec<u64> = select.query_map(range, |row| row.get(0))?.collect::<Result<_>>()?;
     let mut documents = Bitmap::new(segment.count);
@@ -370,7 +380,12 @@ fn tagged_documents(connection: &Connection, segment: &Segment, tag: &str) -> Re
     Ok(documents)
 }
 
-fn phrase_documents(connection: &Connection, segment: &Segment, columns: &[Column], phrase: &Phrase) -> Result<Bitmap> {
+fn phrase_documents(
+    connection: &Connection,
+    segment: &Segment,
+    columns: &[Column],
+    phrase: &Phrase,
+) -> Result<TermResult> {
     let is_searched = |column: u8| columns.iter().any(|&searched| searched as u8 == column);
     let mut candidates = Bitmap::full(segment.count);
     for (word, is_prefix) in phrase.words_with_prefix() {
@@ -380,11 +395,11 @@ fn phrase_documents(connection: &Connection, segment: &Segment, columns: &[Colum
         })?;
         candidates = candidates.and(&documents);
         if candidates.is_empty() {
-            return Ok(candidates);
+            return Ok(TermResult::Exactly(candidates));
         }
     }
     if phrase.words.len() == 1 {
-        return Ok(candidates);
+        return Ok(TermResult::Exactly(candidates));
     }
     // The positions at which the words so far begin, in each column.
     let mut starts = Vec::new();
@@ -395,12 +410,16 @@ fn phrase_documents(connection: &Connection, segment: &Segment, columns: &[Colum
                 return Ok(());
             }
             let visit = |document, position: u32| {
-                if let Some(start) = position.checked_sub(offset) {
+                // One more than the limit shows that it is exceeded.
+                if let Some(start) = position.checked_sub(offset).filter(|_| found.len() <= MAX_POSITIONS) {
                     found.push((document, column, start));
                 }
             };
             postings.for_each_position(|document| candidates.contains(document), visit).ok_or_else(damage)
         })?;
+        if found.len() > MAX_POSITIONS {
+            return Ok(TermResult::AtMost(candidates));
+        }
         found.sort_unstable();
         starts = if offset == 0 { found } else { intersect(&starts, &found) };
     }
@@ -408,7 +427,7 @@ fn phrase_documents(connection: &Connection, segment: &Segment, columns: &[Colum
     for (document, ..) in starts {
         documents.insert(document);
     }
-    Ok(documents)
+    Ok(TermResult::Exactly(documents))
 }
 
 /// Returns the elements that are in both sorted lists.

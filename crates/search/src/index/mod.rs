@@ -42,6 +42,9 @@ const SEGMENTS_PER_LEVEL: u32 = 8;
 /// The number of levels whose segments are merged. Those of a higher level have at least 32,768 documents.
 const LEVEL_COUNT: usize = 5;
 
+/// The size from which a segment is not merged with others. It limits the memory of a merge.
+const MAX_MERGED_BYTES: u64 = 16 << 20;
+
 /// The index, open for its only writer.
 pub(crate) struct Index {
     connection: Connection,
@@ -259,9 +262,10 @@ impl Reader {
     }
 }
 
-/// Returns true if the file is damaged and has to be rebuilt.
+/// Returns true if the file is damaged and has to be rebuilt. Unexpected errors, such as a number out of range or a
+/// missing column, count as damage, because they would be repeated for ever.
 pub(crate) fn is_damage(error: &Error) -> bool {
-    ErrorKind::classify(error) == ErrorKind::Damaged
+    matches!(ErrorKind::classify(error), ErrorKind::Damaged | ErrorKind::Other)
 }
 
 /// Returns true if a query was interrupted, by its deadline or because its caller is gone.
@@ -389,7 +393,7 @@ fn merge_segments(transaction: &Transaction<'_>) -> Result<()> {
             continue;
         }
         let mut levels: [Vec<Segment>; LEVEL_COUNT] = Default::default();
-        for segment in segments {
+        for segment in segments.into_iter().filter(|segment| segment.bytes < MAX_MERGED_BYTES) {
             if let Some(level) = levels.get_mut(level(segment.live_count())) {
                 level.push(segment);
             }

@@ -13,7 +13,7 @@ const FILE_NAME: &str = "search.db";
 /// damaged or has another version is deleted and rebuilt.
 const SCHEMA: Schema = Schema {
     application_id: 0x7273_6561, // "rsea"
-    migrations: &[Migration { from: 0, to: 3, sql: CREATE_TABLES }],
+    migrations: &[Migration { from: 0, to: 4, sql: CREATE_TABLES }],
     incremental_vacuum: false,
     // Entries that a power failure undoes are added again.
     synchronous: Synchronous::Normal,
@@ -53,6 +53,7 @@ const CREATE_TABLES: &str = "
         first INTEGER NOT NULL,          -- the lowest and the highest id
         last INTEGER NOT NULL,
         end INTEGER NOT NULL,            -- the number of the block after its last one
+        bytes INTEGER NOT NULL,          -- the length of all blocks
         deleted BLOB,                    -- the set of deleted documents
         ids BLOB NOT NULL
     ) STRICT;

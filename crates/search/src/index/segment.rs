@@ -31,6 +31,8 @@ pub(super) struct Segment {
     pub(super) last_id: u64,
     /// The number of the block after its last one.
     end: i64,
+    /// The length of all blocks, in bytes.
+    pub(super) bytes: u64,
     /// The deleted documents.
     pub(super) deleted: Bitmap,
 }
@@ -38,7 +40,8 @@ pub(super) struct Segment {
 impl Segment {
     /// Returns all segments.
     pub(super) fn list(connection: &Connection) -> Result<Vec<Self>> {
-        let sql = "SELECT number, documents, first, last, end, deleted FROM segments ORDER BY first";
+        let sql =
+            "SELECT number, documents, first, last, end, bytes, deleted, length(ids) FROM segments ORDER BY first";
         let mut select = connection.prepare_cached(sql)?;
         let mut rows = select.query([])?;
         let mut segments = Vec::new();
@@ -49,12 +52,24 @@ impl Segment {
     }
 
     fn from_row(row: &Row<'_>) -> Result<Self> {
-        let count = row.get(1)?;
-        let deleted = match row.get_ref(5)?.as_blob_or_null()? {
+        let (count, id_bytes): (u32, u64) = (row.get(1)?, row.get(7)?);
+        // Every id has at least one byte. A wrong number must not cause a large allocation.
+        if u64::from(count) > id_bytes {
+            return Err(damage());
+        }
+        let deleted = match row.get_ref(6)?.as_blob_or_null()? {
             None => Bitmap::new(count),
             Some(bytes) => Bitmap::from_bytes(count, bytes).ok_or_else(damage)?,
         };
-        Ok(Self { number: row.get(0)?, count, first_id: row.get(2)?, last_id: row.get(3)?, end: row.get(4)?, deleted })
+        Ok(Self {
+            number: row.get(0)?,
+            count,
+            first_id: row.get(2)?,
+            last_id: row.get(3)?,
+            end: row.get(4)?,
+            bytes: row.get(5)?,
+            deleted,
+        })
     }
 
     /// Returns the number of documents that are not deleted.
@@ -100,6 +115,9 @@ impl Segment {
         for number in self.find_block(connection, from)?..self.end {
             let mut rows = select.query([number])?;
             let block = rows.next()?.ok_or_else(damage)?.get_ref(0)?.as_blob()?;
+            if block.is_empty() {
+                return Err(damage());
+            }
             let mut cursor = BlockCursor::default();
             while let Some(postings) = cursor.next(block)? {
                 if cursor.key.as_slice() >= from && visit(&cursor.key, postings)?.is_break() {
@@ -128,6 +146,8 @@ pub(super) struct SegmentWriter<'a> {
     number: i64,
     /// The number of the next block.
     next_block: i64,
+    /// The length of the blocks so far.
+    bytes: u64,
     block: Vec<u8>,
     first_key: Vec<u8>,
     last_key: Vec<u8>,
@@ -140,7 +160,7 @@ impl<'a> SegmentWriter<'a> {
         let number = next_number("SELECT coalesce(max(number), 0) + 1 FROM segments")?;
         let next_block = next_number("SELECT coalesce(max(number), 0) + 1 FROM blocks")?;
         let (block, first_key, last_key) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { connection, number, next_block, block, first_key, last_key })
+        Ok(Self { connection, number, next_block, bytes: 0, block, first_key, last_key })
     }
 
     /// Appends a term.
@@ -169,10 +189,10 @@ impl<'a> SegmentWriter<'a> {
     /// Completes the segment. `ids` are those of its documents, in the order of their numbers.
     pub(super) fn finish(mut self, ids: &[u64]) -> Result<()> {
         self.write_block()?;
-        let sql = "INSERT INTO segments (number, documents, first, last, end, ids) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let sql = "INSERT INTO segments (number, documents, first, last, end, bytes, ids) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let (first, last) = (ids.iter().min(), ids.iter().max());
         let mut insert = self.connection.prepare_cached(sql)?;
-        insert.execute(params![self.number, ids.len(), first, last, self.next_block, encode_ids(ids)])?;
+        insert.execute(params![self.number, ids.len(), first, last, self.next_block, self.bytes, encode_ids(ids)])?;
         Ok(())
     }
 
@@ -186,6 +206,7 @@ impl<'a> SegmentWriter<'a> {
         let mut insert = self.connection.prepare_cached("INSERT INTO blocks (number, data) VALUES (?1, ?2)")?;
         insert.execute(params![self.next_block, self.block])?;
         self.next_block += 1;
+        self.bytes += self.block.len() as u64;
         self.block.clear();
         Ok(())
     }

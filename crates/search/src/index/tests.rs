@@ -377,3 +377,50 @@ fn damaged_blocks_are_reported() {
         }
     }
 }
+
+#[test]
+fn wrong_numbers_are_reported_as_damage() {
+    for change in [
+        "UPDATE segments SET documents = -1",
+        "UPDATE segments SET documents = 4000000000",
+        "UPDATE segments SET documents = 5000000000",
+        "UPDATE segments SET first = -1",
+        "UPDATE segments SET deleted = x'ffffffffffffffff'",
+        "UPDATE blocks SET data = x''",
+        "ALTER TABLE documents DROP COLUMN tags",
+    ] {
+        let mut index = Index::open(None).unwrap().0;
+        index.write(Changes { added: entries(1..=50), ..Changes::default() }).unwrap();
+        index.connection.execute(change, []).unwrap();
+        let query = Query::parse("word1", now()).unwrap();
+        let caller = Arc::new(());
+        let error = index.find(&IndexQuery {
+            query: &query,
+            mailbox: None,
+            is_permitted: &|_| true,
+            before: MessageId::MAX,
+            limit: 10,
+            matches_message: &|_, _| None,
+            deadline: Instant::now() + Duration::from_mins(1),
+            caller: Arc::downgrade(&caller),
+        });
+        assert!(error.as_ref().is_err_and(super::is_damage), "{change}: {error:?}");
+    }
+}
+
+/// Messages that consist of one word have so many positions that phrases are searched in the messages themselves.
+#[test]
+fn phrases_with_very_many_positions_are_found() {
+    let mut index = Index::open(None).unwrap().0;
+    let (mut stored, mut added) = (BTreeMap::new(), Vec::new());
+    for number in 1..=40 {
+        let (summary, _) = numbered_message(number);
+        let end = if number == 7 { "end" } else { "" };
+        let mime = Mime::parse(Bytes::from(format!("Subject: x\r\n\r\n{}{end}\r\n", "a ".repeat(30_000))));
+        added.push(Entry::new(summary.clone(), &mime));
+        stored.insert(summary.id, (summary, mime));
+    }
+    index.write(Changes { added, ..Changes::default() }).unwrap();
+    assert_eq!(find_all(&mut index, &stored, "\"a a end\"", 10).len(), 1);
+    assert_eq!(find_all(&mut index, &stored, "\"a a\"", 10).len(), 40);
+}

@@ -67,6 +67,20 @@ impl Query {
         self.matches_document(&Document::from_contents(summary, contents))
     }
 
+    /// Returns a query for the messages that match both.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        let has_both = !self.steps.is_empty() && !other.steps.is_empty();
+        self.steps.extend(other.steps);
+        self.steps.extend(has_both.then_some(Step::And));
+        self
+    }
+
+    /// Returns a query for the messages with this tag.
+    pub fn for_tag(tag: &str) -> Self {
+        Self { steps: vec![Step::Term(Term::Tag(tag.trim().to_lowercase()))] }
+    }
+
     /// Returns false if no message with this read mark and these tags can match. Nothing else about the message is
     /// considered.
     pub(crate) fn may_match(&self, summary: &Summary) -> bool {

@@ -294,6 +294,21 @@ fn read_mark_alone_can_exclude_messages() {
     }
 }
 
+#[test]
+fn queries_can_be_combined() {
+    let (summary, mime) = message();
+    let table = [
+        ("", "release", true),
+        ("code", "release", true),
+        ("code or nothing", "other", false),
+        ("zzz", "release", false),
+    ];
+    for (text, tag, is_match) in table {
+        assert_eq!(query(text).and(Query::for_tag(tag)).matches(&summary, Some(&mime)), is_match, "{text} {tag}");
+    }
+    assert!(query("").and(query("")).matches(&summary, None));
+}
+
 proptest! {
     #[test]
     fn any_text_is_parsed_or_rejected(text in prop_oneof![
