@@ -105,7 +105,7 @@ fn previews_multiparts() {
 #[test]
 fn snippets_of_long_texts_end_at_words() {
     let text = "Der Fluß fließt übers Länd. ".repeat(1000);
-    let snippet = "Der Fluß fließt übers Länd. Der Fluß fließt übers Länd. Der Fluß fließt übers Länd. Der Fluß fließt";
+    let snippet = "Der Fluß fließt übers Länd. Der Fluß fließt übers Länd. Der Fluß fließt übers";
     let quoted = text.bytes().map(|b| format!("={b:02X}")).collect::<Vec<_>>().concat();
     let quoted_lines: Vec<_> = quoted.as_bytes().chunks(72).map(<[u8]>::to_vec).collect();
     let (latin1, _, _) = encoding_rs::WINDOWS_1252.encode(&text);
