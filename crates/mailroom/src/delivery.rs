@@ -13,7 +13,7 @@ use restante_store::{NewCopy, NewMessage, StoreError};
 
 use crate::hooks::{HookPoint, IncomingMessage, Verdict};
 use crate::run_to_completion::run_to_completion;
-use crate::tagging::TaggedMessage;
+use crate::tagging::{TaggedCopy, TaggedMessage};
 use crate::{DeletionCause, Mailroom};
 
 /// The result of delivering an accepted message.
@@ -72,28 +72,23 @@ impl Mailroom {
     /// called, the change completes and is published, even if the future is dropped.
     pub async fn deliver(&self, envelope: &Envelope, body: Bytes) -> Result<DeliveryOutcome, StoreError> {
         let (received, bytes) = (Timestamp::now(), body.len());
-        let (mut message, arrival) = self.prepare_message(envelope, body);
+        let (mut message, mut arrival) = self.prepare_message(envelope, body);
         if let Some(hooks) = self.inner.hooks(HookPoint::MessageStored)
             && let Some(changed) = hooks.before_message_stored(&message).await
         {
+            arrival.has_to |= changed.headline.recipient_lines() != message.headline.recipient_lines();
             message = IncomingMessage { mailboxes: deduplicate(changed.mailboxes), ..changed };
         }
         if message.mailboxes.is_empty() {
             self.inner.counters.count_discarded(bytes);
             return Ok(DeliveryOutcome::Discarded);
         }
-        let tags = self.settings.tagging.tags(&TaggedMessage {
-            envelope,
-            headline: &message.headline,
-            mailboxes: &message.mailboxes,
-            header_tags: arrival.header_tags.as_deref(),
-        });
-        let copies = self.new_copies(envelope, &message.mailboxes, &arrival);
+        let copies = self.new_copies(envelope, &message, &arrival);
         let IncomingMessage { headline, body, .. } = message;
         let inner = self.inner.clone();
         let operation = async move {
             let _guard = inner.hub.begin_delivery();
-            let appended = inner.store.append(NewMessage { received, headline, tags, body, copies }).await?;
+            let appended = inner.store.append(NewMessage { received, headline, body, copies }).await?;
             inner.counters.count_stored(bytes, appended.stored.len());
             inner.publish_stored(&appended.stored);
             inner.publish_deleted(DeletionCause::Limit, appended.evicted);
@@ -109,6 +104,7 @@ impl Mailroom {
             envelope.recipients.iter().filter(|recipient| self.settings.policy.stores(&recipient.address));
         let mailboxes = stored_recipients.map(|recipient| recipient.mailbox.clone()).collect();
         let (header, preview) = summarize(&body);
+        let has_to = header.to.is_some();
         let from = header.from.unwrap_or_else(|| in_brackets(&envelope.from));
         let to =
             header.to.unwrap_or_else(|| envelope.recipients.iter().map(|to| format!("<{}>", to.address)).collect());
@@ -117,23 +113,23 @@ impl Mailroom {
             headline: Headline::new(&from, to.iter().map(String::as_str), &header.subject),
             body,
         };
-        (message, Arrival { cc: header.cc, header_tags: header.tags, preview })
+        (message, Arrival { has_to, cc: header.cc, header_tags: header.tags, preview })
     }
 
-    /// Returns the copies of a message. Each contains the recipients whose mailbox it is in. Recipients without a
-    /// mailbox, because a hook has changed the mailboxes, are in the first copy.
-    fn new_copies(&self, envelope: &Envelope, mailboxes: &[MailboxName], arrival: &Arrival) -> Vec<NewCopy> {
-        let sender = reverse_path_text(&envelope.from);
-        let has_copy = |recipient: &Recipient| mailboxes.contains(&recipient.mailbox);
-        let recipients_of = |index: usize, mailbox: &MailboxName| {
-            let is_included = |recipient: &&Recipient| {
-                recipient.mailbox == *mailbox
-                    || (index == 0 && !has_copy(recipient) && self.settings.policy.stores(&recipient.address))
-            };
-            envelope.recipients.iter().filter(is_included).map(|recipient| recipient.address.to_string()).collect()
-        };
+    /// Returns the copies of a message, each with its recipients and its tags.
+    fn new_copies(&self, envelope: &Envelope, message: &IncomingMessage, arrival: &Arrival) -> Vec<NewCopy> {
+        let (sender, mailboxes) = (reverse_path_text(&envelope.from), &message.mailboxes);
+        let tagging = &self.settings.tagging;
+        let common_tags = tagging.common_tags(&TaggedMessage {
+            from: &envelope.from,
+            headline: &message.headline,
+            has_to: arrival.has_to,
+            header_tags: arrival.header_tags.as_deref(),
+        });
         let copy = |(index, mailbox): (usize, &MailboxName)| {
-            let recipients: Vec<String> = recipients_of(index, mailbox);
+            let recipients = || self.recipients_of_copy(envelope, mailboxes, index);
+            let addresses: Vec<String> = recipients().map(|recipient| recipient.address.to_string()).collect();
+            let tagged = TaggedCopy { mailbox, recipients: recipients(), addresses: &addresses };
             let details = Details::new(&DetailFields {
                 sender: &sender,
                 helo: &envelope.peer.helo,
@@ -143,16 +139,34 @@ impl Mailroom {
                 attachments: arrival.preview.attachments,
                 snippet: &arrival.preview.snippet,
                 cc: &arrival.cc,
-                recipients: &recipients,
+                recipients: &addresses,
             });
-            NewCopy { mailbox: mailbox.clone(), details, trace: None }
+            NewCopy { mailbox: mailbox.clone(), tags: tagging.tags(&common_tags, tagged), details, trace: None }
         };
         mailboxes.iter().enumerate().map(copy).collect()
+    }
+
+    /// Returns the recipients of the copy in the mailbox at `index`: those with this mailbox. Recipients without a
+    /// mailbox, because a hook has changed the mailboxes, are in the first copy.
+    fn recipients_of_copy<'a>(
+        &'a self,
+        envelope: &'a Envelope,
+        mailboxes: &'a [MailboxName],
+        index: usize,
+    ) -> impl Iterator<Item = &'a Recipient> {
+        let has_copy = |recipient: &Recipient| mailboxes.contains(&recipient.mailbox);
+        let is_included = move |recipient: &&Recipient| {
+            recipient.mailbox == mailboxes[index]
+                || (index == 0 && !has_copy(recipient) && self.settings.policy.stores(&recipient.address))
+        };
+        envelope.recipients.iter().filter(is_included)
     }
 }
 
 /// What is read from the source of a message when it arrives, beside its headline.
 struct Arrival {
+    /// Whether the recipients of the headline are not those of the envelope.
+    has_to: bool,
     cc: Vec<String>,
     /// The value of the header field X-Tags.
     header_tags: Option<String>,

@@ -113,15 +113,13 @@ mod tests {
     async fn retention_lag_is_reported_until_nothing_is_overdue() {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let received = Timestamp::now() - SignedDuration::from_hours(1);
-        let copies =
-            vec![NewCopy { mailbox: "bob".to_owned().into(), details: Details::default(), trace: Some(Bytes::new()) }];
-        let message = NewMessage {
-            received,
-            headline: Headline::new("", [], ""),
+        let copies = vec![NewCopy {
+            mailbox: "bob".to_owned().into(),
             tags: Tags::default(),
-            body: Bytes::new(),
-            copies,
-        };
+            details: Details::default(),
+            trace: Some(Bytes::new()),
+        }];
+        let message = NewMessage { received, headline: Headline::new("", [], ""), body: Bytes::new(), copies };
         store.append(message).await.unwrap();
         let mailroom = Mailroom::new(Settings::default(), store, Extensions::default());
         let period = SignedDuration::from_mins(10);

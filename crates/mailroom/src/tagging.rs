@@ -1,9 +1,11 @@
-//! The tags that a message gets on arrival: from its header, from plus-addresses, and from rules.
+//! The tags that a message gets on arrival: from its header, from plus-addresses, and from rules. Tags that depend on a
+//! recipient of the envelope or on a mailbox are set only on the copies of this recipient or mailbox. A client that may
+//! read only one copy does not learn about other recipients.
 
 use std::fmt;
 use std::str::FromStr;
 
-use restante_mail::envelope::{Envelope, Recipient, reverse_path_text};
+use restante_mail::envelope::{Recipient, ReversePath, reverse_path_text};
 use restante_mail::message::Headline;
 use restante_mail::naming::MailboxName;
 use restante_mail::patterns::Patterns;
@@ -33,11 +35,11 @@ pub struct TagRule {
 enum RuleField {
     /// The sender of the envelope, or the sender in the header.
     From,
-    /// A recipient of the envelope, or one in the header.
+    /// A recipient in the header, or one of the envelope. The latter is compared only for its own copy.
     To,
     /// The subject.
     Subject,
-    /// A mailbox that gets a copy.
+    /// The mailbox of a copy.
     Mailbox,
 }
 
@@ -88,40 +90,70 @@ impl FromStr for TagRule {
     }
 }
 
-/// A new message, as far as its tags depend on it.
+/// A new message, as far as the tags of all copies depend on it.
 pub(crate) struct TaggedMessage<'a> {
-    pub(crate) envelope: &'a Envelope,
+    /// The sender of the envelope.
+    pub(crate) from: &'a ReversePath,
     pub(crate) headline: &'a Headline,
-    pub(crate) mailboxes: &'a [MailboxName],
+    /// Whether the recipients of the headline are not those of the envelope, which other copies must not reveal.
+    pub(crate) has_to: bool,
     /// The value of the header field X-Tags.
     pub(crate) header_tags: Option<&'a str>,
 }
 
+/// A new copy, as far as its own tags depend on it.
+pub(crate) struct TaggedCopy<'a, R> {
+    pub(crate) mailbox: &'a MailboxName,
+    /// The recipients of this copy.
+    pub(crate) recipients: R,
+    /// The addresses of these recipients.
+    pub(crate) addresses: &'a [String],
+}
+
 impl Tagging {
-    /// Returns the tags of a new message. Invalid tags are ignored.
-    pub(crate) fn tags(&self, message: &TaggedMessage<'_>) -> Tags {
+    /// Returns the tags of all copies of a new message: those that reveal nothing about the recipients of other copies.
+    /// Invalid tags are ignored.
+    pub(crate) fn common_tags(&self, message: &TaggedMessage<'_>) -> Tags {
         let header = message.header_tags.filter(|_| self.header).into_iter().flat_map(|value| value.split(','));
-        let recipients = message.envelope.recipients.iter().filter(|_| self.plus_addresses);
-        let plus = recipients.flat_map(plus_tags);
-        let rules = self.rules.iter().filter(|rule| rule.matches(message)).map(|rule| rule.tag.as_str());
-        Tags::from_valid(header.chain(plus).chain(rules))
+        let rules = self.rules.iter().filter(|rule| rule.matches_message(message)).map(|rule| rule.tag.as_str());
+        Tags::from_valid(header.chain(rules))
+    }
+
+    /// Returns the tags of a new copy: `common`, then those of its recipients and its mailbox. Invalid tags are
+    /// ignored.
+    pub(crate) fn tags<'a, R>(&'a self, common: &Tags, copy: TaggedCopy<'_, R>) -> Tags
+    where
+        R: Iterator<Item = &'a Recipient>,
+    {
+        let TaggedCopy { mailbox, recipients, addresses } = copy;
+        let recipients = self.plus_addresses.then_some(recipients).into_iter().flatten();
+        let rules = self.rules.iter().filter(|rule| rule.matches_copy(mailbox, addresses));
+        let own = recipients.flat_map(plus_tags).chain(rules.map(|rule| rule.tag.as_str()));
+        common.union(&Tags::from_valid(own))
     }
 }
 
 impl TagRule {
-    fn matches(&self, message: &TaggedMessage<'_>) -> bool {
+    /// Returns whether the rule applies to all copies of a message.
+    fn matches_message(&self, message: &TaggedMessage<'_>) -> bool {
         let matches = |text: &str| self.pattern.matches(text);
-        let TaggedMessage { envelope, headline, .. } = message;
+        let headline = message.headline;
         match self.field {
             RuleField::From => {
-                matches(reverse_path_text(&envelope.from).as_ref()) || matches(address_of(headline.from()))
+                matches(reverse_path_text(message.from).as_ref()) || matches(address_of(headline.from()))
             }
-            RuleField::To => {
-                envelope.recipients.iter().any(|recipient| matches(&recipient.address.to_string()))
-                    || headline.to().any(|recipient| matches(address_of(recipient)))
-            }
+            RuleField::To => message.has_to && headline.to().any(|recipient| matches(address_of(recipient))),
             RuleField::Subject => matches(headline.subject()),
-            RuleField::Mailbox => message.mailboxes.iter().any(|mailbox| matches(mailbox.as_str())),
+            RuleField::Mailbox => false,
+        }
+    }
+
+    /// Returns whether the rule applies to a copy because of its mailbox or its recipients.
+    fn matches_copy(&self, mailbox: &MailboxName, addresses: &[String]) -> bool {
+        match self.field {
+            RuleField::To => addresses.iter().any(|address| self.pattern.matches(address)),
+            RuleField::Mailbox => self.pattern.matches(mailbox.as_str()),
+            RuleField::From | RuleField::Subject => false,
         }
     }
 }
@@ -139,19 +171,25 @@ fn address_of(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use restante_mail::address::{Address, Alphabet};
-    use restante_mail::envelope::Peer;
     use restante_mail::naming::Naming;
 
     use super::*;
 
-    fn envelope(from: &str, to: &[&str]) -> Envelope {
-        let address = |text: &str| Address::parse(text, Alphabet::Utf8).unwrap();
-        Envelope {
-            peer: Peer { ip: None, helo: "laptop".to_owned() },
-            login: None,
-            from: (!from.is_empty()).then(|| address(from)),
-            recipients: to.iter().map(|to| Recipient::new(address(to), Naming::Local).unwrap()).collect(),
-        }
+    fn recipients(addresses: &[&str]) -> Vec<Recipient> {
+        let recipient = |text: &&str| Recipient::new(Address::parse(text, Alphabet::Utf8).unwrap(), Naming::Local);
+        addresses.iter().map(|address| recipient(address).unwrap()).collect()
+    }
+
+    /// Returns the tags of a copy for these recipients, in the mailbox of the first one.
+    fn copy_tags(tagging: &Tagging, common: &Tags, addresses: &[&str]) -> Tags {
+        let recipients = recipients(addresses);
+        let addresses: Vec<_> = recipients.iter().map(|recipient| recipient.address.to_string()).collect();
+        let (mailbox, recipients) = (&recipients[0].mailbox, recipients.iter());
+        tagging.tags(common, TaggedCopy { mailbox, recipients, addresses: &addresses })
+    }
+
+    fn texts(tags: &Tags) -> Vec<&str> {
+        tags.iter().collect()
     }
 
     #[test]
@@ -160,6 +198,7 @@ mod tests {
             "billing=from:*@billing.example.org",
             "errors = subject:*error*",
             "qa=to:*@qa.*",
+            "secret=to:*@secret.*",
             "boxes=mailbox:ci-*",
             "run7=subject:*",
         ];
@@ -169,24 +208,44 @@ mod tests {
             rules: rules.iter().map(|rule| rule.parse().unwrap()).collect(),
         };
         let headline = Headline::new("Billing <no-reply@billing.example.org>", ["QA <a@qa.example.org>"], "An ERROR");
-        let envelope = envelope("", &["ci-1+run7+x@x.org", "bob@x.org"]);
-        let mailboxes: Vec<_> = envelope.recipients.iter().map(|recipient| recipient.mailbox.clone()).collect();
         let message = TaggedMessage {
-            envelope: &envelope,
+            from: &None,
             headline: &headline,
-            mailboxes: &mailboxes,
+            has_to: true,
             header_tags: Some("Release 7, a,b,, <no>"),
         };
-        let tags = tagging.tags(&message);
-        assert_eq!(
-            tags.iter().collect::<Vec<_>>(),
-            ["Release 7", "a", "b", "run7", "x", "billing", "errors", "qa", "boxes"]
-        );
-        assert!(Tagging::default().tags(&message).is_empty(), "everything is disabled");
-        let other = Headline::new("<ann@x.org>", ["<bob@x.org>"], "Hello");
-        let message = TaggedMessage { headline: &other, mailboxes: &[], header_tags: None, ..message };
-        let tagging = Tagging { header: true, plus_addresses: false, ..tagging };
-        assert_eq!(tagging.tags(&message).iter().collect::<Vec<_>>(), ["run7"]);
+        let common = tagging.common_tags(&message);
+        let expected = ["Release 7", "a", "b", "billing", "errors", "qa", "run7"];
+        assert_eq!(texts(&common), expected);
+        // The tags of one copy are not those of another.
+        let table: [(&[&str], &[&str]); 4] = [
+            (&["ci-1+RUN7+x@x.org", "\"ci-1+y z\"@x.org"], &["x", "y z", "boxes"]),
+            (&["bob@x.org", "bob@secret.org"], &["secret"]),
+            (&["ann@qa.x.org"], &[]),
+            (&["cid@x.org"], &[]),
+        ];
+        for (addresses, own) in table {
+            assert_eq!(texts(&copy_tags(&tagging, &common, addresses)), [&expected, own].concat(), "{addresses:?}");
+        }
+        // The headline has the recipients of the envelope.
+        let hidden = TaggedMessage { has_to: false, header_tags: None, ..message };
+        let common = tagging.common_tags(&hidden);
+        assert_eq!(texts(&common), ["billing", "errors", "run7"]);
+        assert!(copy_tags(&tagging, &common, &["a@qa.example.org"]).contains("qa"));
+        assert!(!copy_tags(&tagging, &common, &["bob@x.org"]).contains("qa"));
+    }
+
+    #[test]
+    fn disabled_tagging_sets_no_tags() {
+        let headline = Headline::new("<ann@x.org>", ["<bob@x.org>"], "Hello");
+        let message = TaggedMessage { from: &None, headline: &headline, has_to: true, header_tags: Some("a") };
+        let disabled = Tagging::default();
+        assert!(disabled.common_tags(&message).is_empty());
+        assert!(copy_tags(&disabled, &Tags::default(), &["bob+run7@x.org"]).is_empty());
+        let tagging = Tagging { header: true, rules: vec!["qa=subject:bye*".parse().unwrap()], ..disabled };
+        let common = tagging.common_tags(&message);
+        assert_eq!(texts(&common), ["a"]);
+        assert_eq!(copy_tags(&tagging, &common, &["bob+run7@x.org"]), common);
     }
 
     #[test]

@@ -164,13 +164,14 @@ mod tests {
         for subject in ["one", "two", "three"] {
             let copies = vec![NewCopy {
                 mailbox: "bob".to_owned().into(),
+                tags: Tags::default(),
                 details: Details::default(),
                 trace: Some(Bytes::from_static(b"trace ")),
             }];
             let headline = Headline::new("", [], subject);
             let received = std::time::SystemTime::now().try_into().unwrap();
             let body = Bytes::from_static(b"body");
-            store.append(NewMessage { received, headline, tags: Tags::default(), body, copies }).await.unwrap();
+            store.append(NewMessage { received, headline, body, copies }).await.unwrap();
         }
         let mailroom = Arc::new(Mailroom::new(Settings::default(), store, Extensions::default()));
         let mail = Arc::new(StoredMail::new(Naming::Local));

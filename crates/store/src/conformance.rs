@@ -96,19 +96,29 @@ fn walk_count() -> u64 {
     cases.unwrap_or(model::LIMITS.len() as u64)
 }
 
-/// Returns a message received at second `second` for these mailboxes.
+/// Returns a message received at second `second` for these mailboxes. Each copy has other tags.
 pub(crate) fn message(second: i64, mailboxes: &[&str], body: &[u8]) -> NewMessage {
+    let copy = |mailbox: &&str| NewCopy { tags: tags_of(second, mailbox), ..new_copy(mailbox) };
     NewMessage {
         received: at(second),
         headline: Headline::new("Ann <ann@example.org>", ["<bob@example.org>"], &format!("number {second}")),
-        tags: Tags::new(["new", &format!("tag {second}")]).expect("tests use valid tags"),
         body: Bytes::copy_from_slice(body),
-        copies: mailboxes.iter().map(|mailbox| new_copy(mailbox)).collect(),
+        copies: mailboxes.iter().map(copy).collect(),
     }
 }
 
 fn new_copy(mailbox: &str) -> NewCopy {
-    NewCopy { mailbox: name(mailbox), details: details_of(mailbox), trace: Some(trace_of(mailbox)) }
+    NewCopy {
+        mailbox: name(mailbox),
+        tags: Tags::default(),
+        details: details_of(mailbox),
+        trace: Some(trace_of(mailbox)),
+    }
+}
+
+/// Returns the tags of a copy of [`message`].
+fn tags_of(second: i64, mailbox: &str) -> Tags {
+    Tags::new(["new", &format!("tag {second}"), &format!("for {mailbox}")]).expect("tests use valid tags")
 }
 
 fn details_of(mailbox: &str) -> Details {

@@ -124,8 +124,6 @@ pub struct NewMessage {
     pub received: Timestamp,
     /// Sender, recipients and subject.
     pub headline: Headline,
-    /// The tags of all copies.
-    pub tags: Tags,
     /// The message as received. Stored once, however many copies it has.
     pub body: Bytes,
     /// One copy per mailbox. At least one, and no mailbox twice.
@@ -137,6 +135,8 @@ pub struct NewMessage {
 pub struct NewCopy {
     /// The mailbox.
     pub mailbox: MailboxName,
+    /// The tags of this copy.
+    pub tags: Tags,
     /// The envelope and a preview.
     pub details: Details,
     /// The trace lines that precede the body in this mailbox. `None` for those of [`Details::trace`].

@@ -337,7 +337,7 @@ impl State {
     }
 
     fn add(&mut self, message: NewMessage) -> Vec<Summary> {
-        let NewMessage { received, headline, tags, body: bytes, copies } = message;
+        let NewMessage { received, headline, body: bytes, copies } = message;
         self.messages += 1;
         self.bytes += bytes.len() as u64;
         let body = Body { bytes, references: (copies.len() > 1).then(Arc::default) };
@@ -345,7 +345,7 @@ impl State {
         let mut stored = Vec::with_capacity(copies.len());
         for (index, copy) in (0..).zip(copies) {
             let trace_len = u32::try_from(copy.trace(received).len()).unwrap_or(u32::MAX);
-            let NewCopy { mailbox, details, trace } = copy;
+            let NewCopy { mailbox, tags, details, trace } = copy;
             self.last_id = MessageId::next_after(self.last_id, received);
             self.bytes += u64::from(trace_len);
             self.by_age.insert(Age::new(received, self.last_id));
@@ -361,7 +361,7 @@ impl State {
                 mailbox,
                 headline: headline.clone(),
                 details,
-                tags: tags.clone(),
+                tags,
                 received,
                 number: contents.last_number,
                 index,

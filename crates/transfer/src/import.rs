@@ -203,8 +203,8 @@ impl ImportOptions {
         let trace = body.split_to(length);
         // A time in the future would prolong the retention of the message and increase all later ids.
         let received = received.clamp(Timestamp::UNIX_EPOCH, now);
-        let copies = vec![NewCopy { mailbox, details, trace: Some(trace) }];
-        Ok(NewMessage { received, headline, tags, body, copies })
+        let copies = vec![NewCopy { mailbox, tags, details, trace: Some(trace) }];
+        Ok(NewMessage { received, headline, body, copies })
     }
 
     /// Returns the mailbox of the options. Otherwise returns the first valid one of the mailbox in the trace and the

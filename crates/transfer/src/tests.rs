@@ -130,10 +130,10 @@ async fn deliver(store: &dyn Store, message: &TestMessage) {
     let new_message = NewMessage {
         received: noon() + i64::from(message.micros).microseconds(),
         headline: Headline::new("<ann@x.org>", ["<bob>"], ""),
-        tags: Tags::default(),
         body: message.body.clone().into(),
         copies: vec![NewCopy {
             mailbox: message.mailbox.clone().into(),
+            tags: Tags::default(),
             details: Details::default(),
             trace: Some(trace.into()),
         }],

@@ -34,12 +34,16 @@ async fn add_copies(server: &TestServer, number: u64, mailboxes: &[&str], tags: 
             cc: &cc,
             recipients: &recipients,
         };
-        NewCopy { mailbox: (*mailbox).to_owned().into(), details: Details::new(&fields), trace: None }
+        NewCopy {
+            mailbox: (*mailbox).to_owned().into(),
+            tags: Tags::new(tags.iter().copied()).unwrap(),
+            details: Details::new(&fields),
+            trace: None,
+        }
     };
     let message = NewMessage {
         received: Timestamp::from_microsecond(id(number).cast_signed()).unwrap(),
         headline: Headline::new("Änne <a@example.org>", ["<all@example.org>"], &format!("number {number}")),
-        tags: Tags::new(tags.iter().copied()).unwrap(),
         body: MAIL.into(),
         copies: mailboxes.iter().map(copy).collect(),
     };

@@ -172,10 +172,10 @@ impl TestServer {
                 ["<test@example.org>", "Bob <b@example.org>"],
                 &format!("number \"{number}\""),
             ),
-            tags: Tags::default(),
             body: Bytes::copy_from_slice(body.as_bytes()),
             copies: vec![NewCopy {
                 mailbox: mailbox.to_owned().into(),
+                tags: Tags::default(),
                 details: Details::default(),
                 trace: Some(Bytes::from_static(b"Return-Path: <a@example.org>\r\n")),
             }],

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use restante_mail::envelope::Envelope;
-use restante_mail::message::{Message, Summary};
+use restante_mail::message::{Headline, Message, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
 use restante_mailroom::hooks::IncomingMessage;
@@ -50,13 +50,15 @@ async fn tags_are_set_on_arrival_and_by_request() {
     let tagging = Tagging {
         header: true,
         plus_addresses: true,
-        rules: vec!["hello=subject:hello*".parse().unwrap(), "other=subject:bye*".parse().unwrap()],
+        rules: ["hello=subject:hello*", "other=subject:bye*", "head=to:bob@*", "cid=to:cid@*", "box=mailbox:cid"]
+            .map(|rule| rule.parse().unwrap())
+            .into(),
     };
     let mailroom = mailroom(Settings { tagging, ..settings() }, Limits::default(), None);
     let copies = deliver_stored(&mailroom, &envelope("ann@x.org", &["bob+run7@x.org", "cid@x.org"]), MAIL).await;
-    for copy in &copies {
-        assert_eq!(copy.tags.iter().collect::<Vec<_>>(), ["Release 7", "qa", "run7", "hello"]);
-    }
+    let [bob, cid] = copies.as_slice() else { panic!("{copies:?}") };
+    assert_eq!(bob.tags.iter().collect::<Vec<_>>(), ["Release 7", "qa", "hello", "head", "run7"]);
+    assert_eq!(cid.tags.iter().collect::<Vec<_>>(), ["Release 7", "qa", "hello", "head", "cid", "box"]);
     let tags = Tags::new(["checked"]).unwrap();
     let keys: Vec<_> = copies.iter().map(CopyKey::from).collect();
     assert_eq!(mailroom.set_tags(keys.clone(), tags.clone()).await.unwrap(), 2);
@@ -84,14 +86,34 @@ async fn events_of_copies_contain_the_whole_message() {
     }
 }
 
+/// Without the header field To, the headline has the recipients of the envelope.
+#[tokio::test]
+async fn tags_do_not_reveal_recipients_of_other_copies() {
+    let tagging = Tagging { rules: vec!["secret=to:cid@*".parse().unwrap()], ..Tagging::default() };
+    let settings = Settings { tagging, ..settings() };
+    let envelope = envelope("ann@x.org", &["bob@x.org", "cid@x.org"]);
+    let tagged = async |script: Option<Arc<FakeScript>>| {
+        let mailroom = mailroom(settings.clone(), Limits::default(), script);
+        let copies = deliver_stored(&mailroom, &envelope, "Subject: Hello\r\n\r\nHello\r\n").await;
+        copies.iter().map(|copy| copy.tags.contains("secret")).collect::<Vec<_>>()
+    };
+    assert_eq!(tagged(None).await, [false, true]);
+    let change = |message: &mut IncomingMessage| message.headline = Headline::new("", ["<cid@y.org>"], "");
+    let script = FakeScript { change: Some(change), ..FakeScript::default() };
+    assert_eq!(tagged(Some(Arc::new(script))).await, [true, true], "a script has set the recipients");
+}
+
 /// A script sends everything to another mailbox.
 #[tokio::test]
 async fn recipients_without_a_copy_are_in_the_first_copy() {
     let redirect = |message: &mut IncomingMessage| message.mailboxes = ["archive", "audit"].map(name).into();
     let script = Arc::new(FakeScript { change: Some(redirect), ..FakeScript::default() });
-    let mailroom = mailroom(settings(), Limits::default(), Some(script));
-    let copies = deliver_stored(&mailroom, &envelope("ann@x.org", &["bob@x.org", "cid@x.org"]), MAIL).await;
+    let tagging = Tagging { plus_addresses: true, ..Tagging::default() };
+    let mailroom = mailroom(Settings { tagging, ..settings() }, Limits::default(), Some(script));
+    let copies = deliver_stored(&mailroom, &envelope("ann@x.org", &["bob+run7@x.org", "cid@x.org"]), MAIL).await;
     let mailboxes: Vec<_> = copies.iter().map(|copy| copy.mailbox.clone()).collect();
     assert_eq!(mailboxes, ["archive", "audit"].map(name));
-    assert_eq!((recipients(&copies[0]), recipients(&copies[1])), (vec!["bob@x.org", "cid@x.org"], vec![]));
+    assert_eq!((recipients(&copies[0]), recipients(&copies[1])), (vec!["bob+run7@x.org", "cid@x.org"], vec![]));
+    assert_eq!(copies[0].tags, Tags::new(["run7"]).unwrap());
+    assert!(copies[1].tags.is_empty());
 }

@@ -8,7 +8,7 @@ use restante_mail::message::{Headline, MessageId, Source};
 use restante_mail::naming::{MailboxName, Naming};
 
 use super::mailboxes::names as mailbox_names;
-use super::{at, details_of, message, name, new_copy, trace_of};
+use super::{at, message, name, new_copy, trace_of};
 use crate::{MessageSelector, NewCopy, NewMessage, Page, Store, Usage};
 
 pub(super) async fn body_can_be_any_bytes(store: &impl Store) {
@@ -96,7 +96,7 @@ pub(super) async fn names_can_be_any_text(store: &impl Store) {
     names.push(mailbox((Naming::Full, &longest)));
     let copies = names
         .iter()
-        .map(|mailbox| NewCopy { mailbox: mailbox.clone(), details: details_of("x"), trace: Some(Bytes::new()) })
+        .map(|mailbox| NewCopy { mailbox: mailbox.clone(), trace: Some(Bytes::new()), ..new_copy("x") })
         .collect();
     let stored = store.append(NewMessage { copies, ..message(1, &[], b"x") }).await.unwrap().stored;
     for summary in &stored {

@@ -35,7 +35,7 @@ pub(super) async fn list_contains_each_message_once(store: &impl Store) {
     assert_eq!(find(store, first[1].id).await, None, "the id of a copy is not the id of a message");
     for (copy, mailbox) in first.iter().zip(["ann", "bob", "cid"]) {
         assert_eq!((copy.message, &copy.details), (first[0].id, &details_of(mailbox)));
-        assert_eq!(copy.tags.iter().collect::<Vec<_>>(), ["new", "tag 1"]);
+        assert_eq!(copy.tags.iter().collect::<Vec<_>>(), ["new", "tag 1", &format!("for {mailbox}")]);
         let found = store.find(&copy.mailbox, MessageSelector::Id(copy.id)).await.unwrap();
         assert_eq!(found.as_ref(), Some(copy));
     }

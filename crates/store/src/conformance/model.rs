@@ -106,7 +106,7 @@ impl RandomWalk {
                 received: sent.received,
                 size: (trace.len() + sent.body.len()) as u64,
                 seen: false,
-                tags: sent.tags.clone(),
+                tags: copy.tags,
                 details: copy.details,
             };
             assert_eq!(summary, expected);

@@ -75,7 +75,7 @@ impl<'a> Changes<'a> {
         prepared: &[PreparedCopy],
         at: Location,
     ) -> Result<Vec<Summary>> {
-        let NewMessage { received, headline, tags, body, copies } = message;
+        let NewMessage { received, headline, body, copies } = message;
         let Some(PreparedCopy { id: message, .. }) = prepared.first() else { return Ok(Vec::new()) };
         let shared = copies.len() > 1;
         let received_nanos = time_to_nanos(*received);
@@ -105,7 +105,7 @@ impl<'a> Changes<'a> {
                 shared,
                 id_to_i64(*message),
                 number,
-                tags.encoded(),
+                copy.tags.encoded(),
                 copy.details.encoded(),
             ])?;
             self.counters.usage.bytes += trace.len() as u64;
@@ -118,7 +118,7 @@ impl<'a> Changes<'a> {
                 received: *received,
                 size,
                 seen: false,
-                tags: tags.clone(),
+                tags: copy.tags.clone(),
                 details: copy.details.clone(),
             });
         }

@@ -91,18 +91,18 @@ BEGIN
     END IF;
 END $$;
 
--- Adds messages. There are three groups of arrays, whose elements are counted from 1: messages (`new_bodies` to `tags`),
--- copies (`copy_messages` to `details`) and mailboxes (`names` to `last_copies`). A copy refers to its message and its
--- mailbox, and has an index among the copies of each of them: from 0 in the message, from 1 in the mailbox. The ids of the
--- copies ascend, and each is at least its `lowest_ids`. The last copy of each mailbox is in `last_copies`. Returns in the
--- first row the ids of the copies, and for each mailbox the number before those of its copies. Then returns the evicted
--- copies. After a limit was lowered, many copies have to be evicted. Other changes wait for this one, so the rest is evicted
--- with the next messages. Everything that can be computed from the messages is passed in, because that costs less, and
--- elements are read by their index, because joins of wide rows cost more.
+-- Adds messages. There are three groups of arrays, whose elements are counted from 1: messages (`new_bodies` to
+-- `headlines`), copies (`copy_messages` to `details`) and mailboxes (`names` to `last_copies`). A copy refers to its
+-- message and its mailbox, and has an index among the copies of each of them: from 0 in the message, from 1 in the mailbox.
+-- The ids of the copies ascend, and each is at least its `lowest_ids`. The last copy of each mailbox is in `last_copies`.
+-- Returns in the first row the ids of the copies, and for each mailbox the number before those of its copies. Then returns
+-- the evicted copies. After a limit was lowered, many copies have to be evicted. Other changes wait for this one, so the
+-- rest is evicted with the next messages. Everything that can be computed from the messages is passed in, because that
+-- costs less, and elements are read by their index, because joins of wide rows cost more.
 CREATE FUNCTION append_messages(
-    new_bodies bytea[], shared boolean[], received bigint[], headlines bytea[], tags bytea[],
+    new_bodies bytea[], shared boolean[], received bigint[], headlines bytea[],
     copy_messages int[], message_indexes int[], copy_mailboxes int[], mailbox_indexes int[], lowest_ids bigint[], sizes bigint[],
-    traces bytea[], details bytea[],
+    traces bytea[], tags bytea[], details bytea[],
     names bytea[], name_copies bigint[], name_bytes bigint[], last_copies int[],
     new_bytes bigint, cap bigint, max_bytes bigint
 ) RETURNS SETOF copy_change LANGUAGE plpgsql AS $$
@@ -149,7 +149,7 @@ BEGIN
     SELECT greatest(before + index, lowest_ids[index]), received[copy_messages[index]], sizes[index],
         first_body + copy_messages[index], shared[copy_messages[index]], false, names[copy_mailboxes[index]],
         headlines[copy_messages[index]], traces[index], greatest(before + index, lowest_ids[index]) - message_indexes[index],
-        numbers[copy_mailboxes[index]] + mailbox_indexes[index], tags[copy_messages[index]], details[index]
+        numbers[copy_mailboxes[index]] + mailbox_indexes[index], tags[index], details[index]
     FROM generate_series(1, copies_count) AS index;
     last := greatest(before + copies_count, lowest_ids[copies_count]);
     UPDATE state
@@ -447,9 +447,9 @@ BEGIN
     RETURN QUERY SELECT change.number, change.deleted, change.id, change.mailbox, change.received, change.size, change.seen,
         change.headline, change.ids
     FROM append_messages(
-        mails, shared, received, headlines, array_fill(''::bytea, ARRAY[cardinality(mails)]),
+        mails, shared, received, headlines,
         places, copy.message_indexes, copy.mailboxes, copy.mailbox_indexes, copy.lowest_ids, copy.sizes,
-        traces, array_fill(NULL::bytea, ARRAY[cardinality(names)]),
+        traces, array_fill(''::bytea, ARRAY[cardinality(names)]), array_fill(NULL::bytea, ARRAY[cardinality(names)]),
         mailbox.names, mailbox.copies, mailbox.bytes, mailbox.last,
         new_bytes, cap, bound
     ) AS change;

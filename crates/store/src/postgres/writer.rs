@@ -174,7 +174,7 @@ impl Writer {
         let mut assigned = ids.zip(numbers).zip(&traces);
         let mut all = Vec::with_capacity(messages.len());
         for message in messages {
-            let NewMessage { received, headline, body, copies, tags } = message;
+            let NewMessage { received, headline, body, copies } = message;
             let mut stored: Vec<Summary> = Vec::with_capacity(copies.len());
             for copy in copies {
                 let ((id, number), trace) = assigned.next().ok_or_else(|| missing_error("an id"))?;
@@ -188,7 +188,7 @@ impl Writer {
                     received,
                     size: (trace.len() + body.len()) as u64,
                     seen: false,
-                    tags: tags.clone(),
+                    tags: copy.tags,
                     details: copy.details,
                 });
             }
@@ -221,7 +221,6 @@ impl Writer {
         let received: Vec<i64> = messages.iter().map(|message| time_to_nanos(message.received)).collect();
         let headlines: Vec<String> = messages.iter().map(|message| rows::encode_headline(&message.headline)).collect();
         let headlines: Vec<&[u8]> = headlines.iter().map(String::as_bytes).collect();
-        let tags: Vec<&[u8]> = messages.iter().map(|message| message.tags.encoded().as_bytes()).collect();
         let traces: Vec<&[u8]> = traces.iter().map(|trace| &trace[..]).collect();
         let new_bytes: i64 = to_i64(bodies.iter().chain(&traces).map(|bytes| bytes.len()).sum::<usize>());
         let (cap, max_bytes): (i64, i64) = (to_i64(self.limits.messages_per_mailbox), to_i64(self.limits.bytes));
@@ -230,7 +229,6 @@ impl Writer {
             &shared,
             &received,
             &headlines,
-            &tags,
             &copies.messages,
             &copies.message_indexes,
             &copies.mailboxes,
@@ -238,6 +236,7 @@ impl Writer {
             &copies.lowest_ids,
             &copies.sizes,
             &traces,
+            &copies.tags,
             &copies.details,
             &copies.names,
             &copies.name_copies,
@@ -333,6 +332,7 @@ struct CopyColumns<'a> {
     mailbox_indexes: Vec<i32>,
     lowest_ids: Vec<i64>,
     sizes: Vec<i64>,
+    tags: Vec<&'a [u8]>,
     details: Vec<&'a [u8]>,
     /// The name of each mailbox.
     names: Vec<&'a [u8]>,
@@ -369,6 +369,7 @@ impl<'a> CopyColumns<'a> {
                 columns.mailboxes.push(to_position(name_index));
                 columns.lowest_ids.push(arrival.max(after_last));
                 columns.sizes.push(size);
+                columns.tags.push(copy.tags.encoded().as_bytes());
                 columns.details.push(copy.details.encoded().as_bytes());
                 columns.name_copies[name_index] += 1;
                 columns.name_bytes[name_index] += size;

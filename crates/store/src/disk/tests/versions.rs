@@ -12,6 +12,7 @@ fn received_message(number: u8, mailboxes: &[&str]) -> NewMessage {
     let body = format!("Cc: Cid <cid@x.org>\r\nX-Padding: {}\r\n\r\nHello {number}\r\n", "x".repeat(2500));
     let copy = |mailbox: &&str| NewCopy {
         mailbox: name(mailbox),
+        tags: Tags::new(["new", mailbox]).unwrap(),
         details: received_details(number, &[format!("{mailbox}@x.org")]),
         trace: None,
     };

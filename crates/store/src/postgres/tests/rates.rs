@@ -35,9 +35,8 @@ fn typical_message(number: usize) -> NewMessage {
             ["<bob@example.org>"],
             "Your order 4711 is confirmed",
         ),
-        tags: Tags::default(),
         body: Bytes::from_static(&[b'x'; 1024]),
-        copies: vec![NewCopy { mailbox, details, trace: None }],
+        copies: vec![NewCopy { mailbox, tags: Tags::default(), details, trace: None }],
     }
 }
 
