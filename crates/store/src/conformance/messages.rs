@@ -22,6 +22,12 @@ async fn find(store: &impl Store, id: MessageId) -> Option<Message> {
     store.find_message(MessageSelector::Id(id)).await.unwrap()
 }
 
+/// Checks that the copies of a message have one headline in memory. It can be large, and there can be many copies.
+fn assert_headline_is_shared(message: &Message) {
+    let headlines = message.copies().iter().map(|copy| copy.headline.from().as_ptr());
+    assert_eq!(headlines.collect::<HashSet<_>>().len(), 1, "{message:?}");
+}
+
 pub(super) async fn list_contains_each_message_once(store: &impl Store) {
     assert!(store.messages(Page::ALL).await.unwrap().messages.is_empty());
     assert_eq!(store.find_message(MessageSelector::Latest).await.unwrap(), None);
@@ -32,6 +38,7 @@ pub(super) async fn list_contains_each_message_once(store: &impl Store) {
     assert_eq!(store.messages(Page::ALL).await.unwrap().messages, expected);
     assert_eq!(store.find_message(MessageSelector::Latest).await.unwrap().as_ref(), Some(&expected[1]));
     assert_eq!(find(store, first[0].id).await.as_ref(), Some(&expected[0]));
+    assert_headline_is_shared(&find(store, first[0].id).await.unwrap());
     assert_eq!(find(store, first[1].id).await, None, "the id of a copy is not the id of a message");
     for (copy, mailbox) in first.iter().zip(["ann", "bob", "cid"]) {
         assert_eq!((copy.message, &copy.details), (first[0].id, &details_of(mailbox)));
@@ -66,6 +73,7 @@ pub(super) async fn list_returns_pages_of_messages(store: &impl Store) {
         let found: Vec<_> = messages.iter().map(Message::id).collect();
         assert_eq!(found, ids[expected], "{page:?}");
         assert!(messages.iter().all(|message| message.copies().len() == 3), "{page:?}");
+        messages.iter().for_each(assert_headline_is_shared);
     }
 }
 

@@ -199,7 +199,7 @@ pub(super) fn messages(database: &Connection, page: Page, version: Option<u64>) 
     let mut copies: Vec<Summary> = Vec::new();
     let mut count = 0;
     while let Some(row) = rows.next()? {
-        let copy = CopyRow::with_mailbox(row)?.summary;
+        let copy = CopyRow::with_mailbox(row, copies.last())?.summary;
         // The other copies of the message at the start of the range have higher ids than the message.
         if copy.message <= after {
             continue;
@@ -231,11 +231,11 @@ fn copies_from(
 ) -> Result<Vec<CopyRow>> {
     let mut statement = database.prepare_cached(SELECT_COPIES_FROM)?;
     let mut rows = statement.query([id_to_i64(id)])?;
-    let mut copies = Vec::new();
+    let mut copies: Vec<CopyRow> = Vec::new();
     while copies.len() < limit
         && let Some(row) = rows.next()?
     {
-        let copy = CopyRow::with_mailbox(row)?;
+        let copy = CopyRow::with_mailbox(row, copies.last().map(|last| &last.summary))?;
         if !condition(&copy) {
             break;
         }
@@ -264,7 +264,7 @@ pub(super) fn find_message(
         MessageSelector::Id(id) => Some(id),
         MessageSelector::Latest => {
             let mut statement = snapshot.prepare_cached(SELECT_NEWEST_COPY)?;
-            let newest = statement.query_row([], CopyRow::with_mailbox).optional()?;
+            let newest = statement.query_row([], |row| CopyRow::with_mailbox(row, None)).optional()?;
             newest.map(|newest| newest.summary.message)
         }
     };

@@ -32,20 +32,28 @@ pub(super) struct CopyRow {
 }
 
 impl CopyRow {
-    /// Reads a copy in any mailbox. The column after [`columns`] is the mailbox.
-    pub(super) fn with_mailbox(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Self::from_row(&get_mailbox(row, MAILBOX_COLUMN)?, row)
+    /// Reads a copy in any mailbox. The column after [`columns`] is the mailbox. If `previous` is a copy of the same
+    /// message, they share the headline.
+    pub(super) fn with_mailbox(row: &Row<'_>, previous: Option<&Summary>) -> rusqlite::Result<Self> {
+        Self::read(get_mailbox(row, MAILBOX_COLUMN)?, row, previous)
     }
 
     pub(super) fn from_row(mailbox: &MailboxName, row: &Row<'_>) -> rusqlite::Result<Self> {
-        let headline = Headline::new(&get_text(row, 5)?, get_text(row, 6)?.split_terminator('\n'), &get_text(row, 7)?);
+        Self::read(mailbox.clone(), row, None)
+    }
+
+    fn read(mailbox: MailboxName, row: &Row<'_>, previous: Option<&Summary>) -> rusqlite::Result<Self> {
         let id = get_u64(row, 0)?;
         // Zero is the default of rows that are not migrated yet. Only readers see them.
-        let message = Some(get_u64(row, 12)?).filter(|message| *message > 0).unwrap_or(id);
+        let message = Some(get_u64(row, 12)?).filter(|message| *message > 0).unwrap_or(id).into();
+        let headline = match previous {
+            Some(previous) if previous.message == message => previous.headline.clone(),
+            _ => Headline::new(&get_text(row, 5)?, get_text(row, 6)?.split_terminator('\n'), &get_text(row, 7)?),
+        };
         let summary = Summary {
-            mailbox: mailbox.clone(),
+            mailbox,
             id: id.into(),
-            message: message.into(),
+            message,
             number: row.get(13)?,
             headline,
             received: nanos_to_time(row.get(1)?),

@@ -18,11 +18,17 @@ const CHUNK_BYTES: i32 = 1 << 20;
 /// The largest source that is returned with the summary.
 const MAX_PREFETCH_BYTES: i32 = 16 << 10;
 
-/// The columns of [`rows::parse_summary`].
+/// The columns of [`rows::parse_summary`]. `$headline` is the expression of the headline.
 macro_rules! summary {
     () => {
-        "id, received, size, seen, headline, number AS copy_number, tags, details, \
-         coalesce(message, message_of_copy(id, body, shared)) AS message"
+        summary!("headline")
+    };
+    ($headline:literal) => {
+        concat!(
+            "id, received, size, seen, ",
+            $headline,
+            ", number AS copy_number, tags, details, coalesce(message, message_of_copy(id, body, shared)) AS message"
+        )
     };
 }
 
@@ -83,11 +89,16 @@ const SELECT_LAST_COPIES: &str = concat!(
     " ORDER BY id DESC LIMIT $3) AS copy ON true"
 );
 
-/// All copies of a page of messages, however many they are, and the number of the last change.
+/// All copies of a page of messages, however many they are, and the number of the last change. Only the first copy of a message
+/// has a headline.
 const SELECT_MESSAGES: &str = concat!(
     "WITH page AS MATERIALIZED (SELECT * FROM page_of_messages($1, $2, $3, $4))
     SELECT clock, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, ",
-    summary!(),
+    summary!(
+        "CASE WHEN coalesce(message, message_of_copy(id, body, shared))
+            IS DISTINCT FROM lag(coalesce(message, message_of_copy(id, body, shared))) OVER (ORDER BY id)
+            THEN headline END AS headline"
+    ),
     " FROM copies WHERE id >= (SELECT lowest FROM page) AND id <= (SELECT highest FROM page)
         AND coalesce(message, message_of_copy(id, body, shared)) > $1 ORDER BY id) AS copy ON true"
 );
@@ -160,7 +171,8 @@ pub(super) async fn list(database: &Database, mailbox: &MailboxName, page: Page)
     let Some(first) = rows.first() else { return Ok(Listing::default()) };
     let version = Version(get_u64(first, "version")?);
     // The row of a mailbox without matching messages has no id.
-    let messages = rows.iter().filter(|row| has_message(row)).map(|row| rows::parse_summary(row, mailbox.clone()));
+    let messages =
+        rows.iter().filter(|row| has_message(row)).map(|row| rows::parse_summary(row, mailbox.clone(), None));
     Ok(Listing { version, messages: messages.collect::<Result<_>>()? })
 }
 
@@ -175,7 +187,7 @@ pub(super) async fn find(
         MessageSelector::Latest => database.query(SELECT_LATEST, &[&name, &MAX_PREFETCH_BYTES]).await?,
     };
     let Some(row) = rows.first() else { return Ok(None) };
-    Ok(Some((rows::parse_summary(row, mailbox.clone())?, inline_source(row)?)))
+    Ok(Some((rows::parse_summary(row, mailbox.clone(), None)?, inline_source(row)?)))
 }
 
 pub(super) async fn messages(database: &Database, page: Page) -> Result<MessageListing> {
@@ -210,8 +222,7 @@ pub(super) async fn messages(database: &Database, page: Page) -> Result<MessageL
 fn parse_copies(rows: &[Row]) -> Result<(Version, Vec<Summary>)> {
     let first = rows.first().ok_or_else(|| rows::missing_error("the state"))?;
     // If no message matches, there is one row without an id.
-    let copies = rows.iter().filter(|row| has_message(row)).map(parse_copy);
-    let mut copies: Vec<Summary> = copies.collect::<Result<_>>()?;
+    let mut copies = parse_each_copy(rows.iter().filter(|row| has_message(row)))?;
     copies.sort_unstable_by_key(|copy| copy.id);
     Ok((Version(get_u64(first, "clock")?), copies))
 }
@@ -238,7 +249,7 @@ pub(super) async fn find_message(
             MessageSelector::Latest => database.query(SELECT_LATEST_MESSAGE, &[&MAX_PREFETCH_BYTES]).await?,
         };
     }
-    let copies: Vec<Summary> = rows.iter().map(parse_copy).collect::<Result<_>>()?;
+    let copies = parse_each_copy(&rows)?;
     let mut source = None;
     for (row, copy) in rows.iter().zip(&copies) {
         source = source.or(inline_source(row)?.map(|source| CopySource { copy: CopyKey::from(copy), source }));
@@ -252,8 +263,13 @@ pub(super) struct CopySource {
     pub(super) source: Source,
 }
 
-fn parse_copy(row: &Row) -> Result<Summary> {
-    rows::parse_summary(row, rows::get_mailbox(row, "mailbox")?)
+/// Returns the copies of rows. Adjacent copies of a message share the headline.
+fn parse_each_copy<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Result<Vec<Summary>> {
+    let mut copies: Vec<Summary> = Vec::new();
+    for row in rows {
+        copies.push(rows::parse_summary(row, rows::get_mailbox(row, "mailbox")?, copies.last())?);
+    }
+    Ok(copies)
 }
 
 /// Returns whether a row of a left join contains a message.

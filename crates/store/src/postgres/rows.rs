@@ -31,15 +31,21 @@ pub(super) fn get_mailbox(row: &Row, column: &str) -> Result<MailboxName> {
 }
 
 /// Returns the copy of a row: the columns `id`, `received`, `size`, `seen`, `headline`, `message`, `copy_number`, `tags` and
-/// `details`. The last four are null in rows of an earlier version.
-pub(super) fn parse_summary(row: &Row, mailbox: MailboxName) -> Result<Summary> {
+/// `details`. The last four are null in rows of an earlier version. If `previous` is a copy of the same message, they share
+/// the headline, and that of this row is not read.
+pub(super) fn parse_summary(row: &Row, mailbox: MailboxName, previous: Option<&Summary>) -> Result<Summary> {
     let id = get_id(row, "id")?;
+    let message = get_column::<Option<i64>>(row, "message")?.map_or(id, |message| to_u64(message).into());
+    let headline = match previous {
+        Some(previous) if previous.message == message => previous.headline.clone(),
+        _ => decode_headline(&get_text(row, "headline")?),
+    };
     Ok(Summary {
         mailbox,
         id,
-        message: get_column::<Option<i64>>(row, "message")?.map_or(id, |message| to_u64(message).into()),
+        message,
         number: to_copy_number(get_column::<Option<i64>>(row, "copy_number")?.unwrap_or(0)),
-        headline: decode_headline(&get_text(row, "headline")?),
+        headline,
         received: nanos_to_time(get_column(row, "received")?),
         size: get_u64(row, "size")?,
         seen: get_column(row, "seen")?,
@@ -52,8 +58,8 @@ pub(super) fn parse_summary(row: &Row, mailbox: MailboxName) -> Result<Summary> 
 pub(super) fn parse_change(row: &Row) -> Result<Change> {
     let mailbox = get_mailbox(row, "mailbox")?;
     let event = match get_column::<Option<bool>>(row, "deleted")? {
-        None => Event::Stored(parse_summary(row, mailbox)?),
-        Some(true) => Event::Deleted(parse_summary(row, mailbox)?),
+        None => Event::Stored(parse_summary(row, mailbox, None)?),
+        Some(true) => Event::Deleted(parse_summary(row, mailbox, None)?),
         Some(false) => match get_optional_text(row, "tags")? {
             Some(tags) => Event::Tagged { mailbox, id: get_id(row, "id")?, tags: Tags::from_encoded(&tags) },
             None => Event::Seen { mailbox, id: get_id(row, "id")?, seen: get_column(row, "seen")? },
