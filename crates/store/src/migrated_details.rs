@@ -1,29 +1,41 @@
 //! The details of copies that were stored by a version of the program that did not store any.
 
 use std::net::IpAddr;
+use std::panic::catch_unwind;
 
 use restante_mail::details::{DetailFields, Details};
-use restante_mail::mime;
+use restante_mail::mime::{self, Preview};
 
-/// The number of bytes at the start of a body that are parsed.
-pub(crate) const PARSED_BYTES: usize = 64 << 10;
+/// What the details of all copies of a message have in common.
+#[derive(Default)]
+pub(crate) struct BodyDetails {
+    /// The addresses of Cc.
+    cc: Vec<String>,
+    preview: Preview,
+}
 
-/// Returns what the trace lines and the start of the body contain. The recipients of the envelope are not known.
-pub(crate) fn migrated_details(trace: &[u8], body: &[u8]) -> Details {
-    let body = &body[..body.len().min(PARSED_BYTES)];
-    let origin = str::from_utf8(trace).ok().and_then(Origin::parse).unwrap_or_default();
-    let (header, preview) = mime::summarize(body);
-    Details::new(&DetailFields {
-        sender: origin.sender,
-        helo: origin.helo,
-        ip: origin.ip,
-        login: None,
-        host: origin.host,
-        attachments: preview.attachments,
-        snippet: &preview.snippet,
-        cc: &header.cc,
-        recipients: &[],
-    })
+impl BodyDetails {
+    /// Parses a body, or the start of one. Returns `None` if the parser panics: a bug in it must not prevent the migration.
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
+        let (header, preview) = catch_unwind(|| mime::summarize(body)).ok()?;
+        Some(Self { cc: header.cc, preview })
+    }
+
+    /// Returns the details of the copy with these trace lines. The recipients of the envelope are not known.
+    pub(crate) fn details(&self, trace: &[u8]) -> Details {
+        let origin = str::from_utf8(trace).ok().and_then(Origin::parse).unwrap_or_default();
+        Details::new(&DetailFields {
+            sender: origin.sender,
+            helo: origin.helo,
+            ip: origin.ip,
+            login: None,
+            host: origin.host,
+            attachments: self.preview.attachments,
+            snippet: &self.preview.snippet,
+            cc: &self.cc,
+            recipients: &[],
+        })
+    }
 }
 
 /// The values in the lines that [`Details::trace`] writes.
@@ -59,15 +71,20 @@ mod tests {
     #[test]
     fn details_are_read_from_trace_and_body() {
         let bob = MailboxName::from("bob".to_owned());
-        for ip in [None, Some([192, 0, 2, 1].into()), Some("2001:db8::1".parse().unwrap())] {
-            let (sender, helo, host) = ("a@x.org", "[192.0.2.1] (by) x", "mx.test");
-            let fields = DetailFields { sender, helo, ip, host, ..DetailFields::default() };
+        let body = BodyDetails::parse(b"Cc: Cid <c@x.org>, d@x.org\r\n\r\nYour code is 1234\r\n").unwrap();
+        let table = [
+            ("ann@x.org", "laptop", Some("192.0.2.1"), "mx.test"),
+            ("", "a (b) by c", Some("2001:db8::1"), "mx"),
+            ("\"a>\"@x", "[127.0.0.1]", None, ""),
+            ("", "", None, "mx.test"),
+        ];
+        for (sender, helo, ip, host) in table {
+            let address: Option<IpAddr> = ip.map(|ip| ip.parse().unwrap());
+            let fields = DetailFields { sender, helo, ip: address, host, ..DetailFields::default() };
             let trace = Details::new(&fields).trace(&bob, Timestamp::UNIX_EPOCH);
-            let body = b"Cc: Cid <c@x.org>, d@x.org\r\n\r\nYour code is 1234\r\n";
-            let details = migrated_details(&trace, body);
+            let details = body.details(&trace);
             assert_eq!(details.trace(&bob, Timestamp::UNIX_EPOCH), trace);
-            assert_eq!((details.sender(), details.helo()), (sender, helo));
-            assert_eq!(details.ip(), ip.map(|ip: IpAddr| ip.to_string()).unwrap_or_default());
+            assert_eq!((details.sender(), details.helo(), details.ip()), (sender, helo, ip.unwrap_or_default()));
             assert_eq!(details.cc().collect::<Vec<_>>(), ["Cid <c@x.org>", "<d@x.org>"]);
             assert_eq!((details.snippet(), details.attachments()), ("Your code is 1234", 0));
             assert_eq!((details.login(), details.recipients().count()), (None, 0));
@@ -76,20 +93,21 @@ mod tests {
 
     #[test]
     fn other_traces_and_bodies_are_accepted() {
-        let traces: [&[u8]; 6] = [
+        let traces: [&[u8]; 8] = [
             b"",
             b"\xff",
             b"X-Trace: bob\r\n",
             b"Return-Path: <a@x>\r\n",
+            b"Received: from a (local) by b\r\n  for <bob>; today\r\n",
+            b"Return-Path: <a@x>\r\nReceived: from a (local) by b; today\r\n",
             b"Return-Path: <a@x>\r\nReceived: from c ([1.2.3]) by mx\r\n  for <bob>; today\r\n",
             b"Return-Path: <a@x>\r\nReceived: from c by mx\r\n  for <bob>; today\r\n",
         ];
         for trace in traces {
-            let details = migrated_details(trace, b"\0\xff");
+            let details = BodyDetails::parse(b"\0\xff").unwrap().details(trace);
             assert_eq!((details.sender(), details.helo(), details.ip()), ("", "", ""), "{trace:?}");
             assert!(!details.is_empty(), "it is migrated");
         }
-        let long = [b"Subject: x\r\n\r\n".to_vec(), vec![b'x'; PARSED_BYTES], b"\r\nCc: c@x\r\n".to_vec()].concat();
-        assert_eq!(migrated_details(b"", &long).cc().count(), 0);
+        assert!(!BodyDetails::default().details(b"").is_empty(), "a body that cannot be parsed is migrated");
     }
 }
