@@ -6,13 +6,10 @@
 //! Batches are in the order of ids. So the copies of a message are adjacent, the copies of a mailbox get ascending
 //! numbers, and records are read in about the order in which they were written.
 
-use std::net::IpAddr;
-use std::panic::catch_unwind;
 use std::time::{Duration, Instant};
 
-use restante_mail::details::{DetailFields, Details};
+use restante_mail::details::Details;
 use restante_mail::message::MessageId;
-use restante_mail::mime::{Preview, summarize};
 use restante_mail::naming::MailboxName;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
@@ -22,6 +19,7 @@ use super::checkpoint::run_checkpoint;
 use super::record::ParsedRecord;
 use super::rows::{get_mailbox, get_u64};
 use super::segment::{Location, Segments};
+use crate::migrated_details::BodyDetails;
 use crate::sql_values::{id_to_i64, to_i64};
 
 /// The maximum number of copies in one batch, and the number of bytes of records after which a batch ends.
@@ -183,9 +181,7 @@ impl<'a> Backfill<'a> {
 struct ReadRecord {
     bytes: Vec<u8>,
     parsed: ParsedRecord,
-    /// The addresses of Cc.
-    cc: Vec<String>,
-    preview: Preview,
+    body: BodyDetails,
 }
 
 impl ReadRecord {
@@ -193,89 +189,12 @@ impl ReadRecord {
     fn read(segments: &Segments, at: Location) -> Option<Self> {
         let bytes = segments.read(at).ok()?;
         let parsed = ParsedRecord::parse(&bytes).ok()?;
-        // A bug in the parser must not prevent the server from starting.
-        let (summary, preview) = catch_unwind(|| summarize(&bytes[parsed.body()..])).ok()?;
-        Some(Self { bytes, parsed, cc: summary.cc, preview })
+        let body = BodyDetails::parse(&bytes[parsed.body()..])?;
+        Some(Self { bytes, parsed, body })
     }
 
-    /// Returns the details of a copy. The recipients of the envelope are not known.
     fn details(&self, mailbox: &MailboxName, id: MessageId) -> Option<Details> {
         let (trace, _) = self.parsed.source(mailbox.as_str(), id)?;
-        let trace = std::str::from_utf8(&self.bytes[trace]).ok().and_then(TraceFields::parse);
-        let TraceFields { sender, helo, ip, host } = trace.unwrap_or_default();
-        Some(Details::new(&DetailFields {
-            sender,
-            helo,
-            ip,
-            login: None,
-            host,
-            attachments: self.preview.attachments,
-            snippet: &self.preview.snippet,
-            cc: &self.cc,
-            recipients: &[],
-        }))
-    }
-}
-
-/// The values of the trace lines that [`Details::trace`] writes.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct TraceFields<'a> {
-    sender: &'a str,
-    helo: &'a str,
-    ip: Option<IpAddr>,
-    host: &'a str,
-}
-
-impl<'a> TraceFields<'a> {
-    /// Parses trace lines. Returns `None` for other lines, which an import may have stored.
-    fn parse(trace: &'a str) -> Option<Self> {
-        let (sender, rest) = trace.strip_prefix("Return-Path: <")?.split_once(">\r\nReceived: from ")?;
-        let (received, _) = rest.split_once("\r\n  for <")?;
-        let (client, host) = received.rsplit_once(") by ")?;
-        let (helo, address) = client.rsplit_once(" (")?;
-        let ip = match address {
-            "local" => None,
-            _ => Some(address.strip_prefix('[')?.strip_suffix(']')?.parse().ok()?),
-        };
-        Some(Self { sender, helo, ip, host })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use jiff::Timestamp;
-
-    use super::*;
-
-    #[test]
-    fn parses_trace_lines_as_written() {
-        let table = [
-            ("ann@x.org", "laptop", Some("192.0.2.1"), "mx.test"),
-            ("", "a (b) by c", Some("2001:db8::1"), "mx"),
-            ("\"a>\"@x", "[127.0.0.1]", None, ""),
-            ("", "", None, "mx.test"),
-        ];
-        for (sender, helo, ip, host) in table {
-            let expected = TraceFields { sender, helo, ip: ip.map(|ip| ip.parse().unwrap()), host };
-            let fields = DetailFields { sender, helo, ip: expected.ip, host, ..DetailFields::default() };
-            let trace = Details::new(&fields).trace(&MailboxName::from("bob".to_owned()), Timestamp::UNIX_EPOCH);
-            assert_eq!(TraceFields::parse(std::str::from_utf8(&trace).unwrap()), Some(expected));
-        }
-    }
-
-    #[test]
-    fn ignores_other_trace_lines() {
-        let others = [
-            "",
-            "X-Trace: bob\r\n",
-            "Received: from a (local) by b\r\n  for <bob>; today\r\n",
-            "Return-Path: <a@x>\r\n",
-            "Return-Path: <a@x>\r\nReceived: from a by b\r\n  for <bob>; today\r\n",
-            "Return-Path: <a@x>\r\nReceived: from a ([x]) by b\r\n  for <bob>; today\r\n",
-            "Return-Path: <a@x>\r\nReceived: from a (local) by b; today\r\n",
-        ];
-        for trace in others {
-            assert_eq!(TraceFields::parse(trace), None, "{trace:?}");
-        }
+        Some(self.body.details(&self.bytes[trace]))
     }
 }
