@@ -6,7 +6,7 @@
 SET LOCAL lock_timeout TO '2s';
 LOCK TABLE state, mailboxes, copies, past IN ACCESS EXCLUSIVE MODE;
 
--- All of these are null in rows of an earlier version that were not migrated yet (see `backfill`).
+-- All of these are null in rows of an earlier version that were not migrated yet (see `migrate_copies`).
 ALTER TABLE copies
     ADD COLUMN message bigint,             -- the id of the message, which is the id of its first copy
     ADD COLUMN number bigint,              -- ascends in the mailbox, never reused
