@@ -6,6 +6,7 @@
 //! Batches are in the order of ids. So the copies of a message are adjacent, the copies of a mailbox get ascending
 //! numbers, and records are read in about the order in which they were written.
 
+use std::io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
 use std::time::{Duration, Instant};
 
 use restante_mail::details::Details;
@@ -22,7 +23,7 @@ use super::segment::{Location, Segments};
 use crate::migrated_details::BodyDetails;
 use crate::sql_values::{id_to_i64, to_i64};
 
-/// The maximum number of copies in one batch, and the number of bytes of records after which a batch ends.
+/// The maximum number of copies in one batch, and the number of bytes of records and details after which a batch ends.
 const MAX_BATCH_COPIES: usize = 25_000;
 const MAX_BATCH_BYTES: u64 = 64 << 20;
 /// The time between two log lines about the progress.
@@ -103,7 +104,7 @@ impl<'a> Backfill<'a> {
     pub(super) fn run_batch(&mut self, database: &mut Connection, limit: usize) -> Result<bool, OpenError> {
         let old = self.next_copies(database, limit)?;
         let is_complete = old.len() < limit;
-        let batch = self.migrate(old, is_complete);
+        let batch = self.migrate(old, is_complete)?;
         let transaction = database.transaction()?;
         self.write(&transaction, &batch)?;
         transaction.commit()?;
@@ -124,8 +125,8 @@ impl<'a> Backfill<'a> {
         Ok(copies.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Reads the messages of copies, and advances the position.
-    fn migrate(&mut self, old: Vec<OldCopy>, is_complete: bool) -> Batch {
+    /// Reads the messages of copies, and advances the position. Fails if a message may be readable later.
+    fn migrate(&mut self, old: Vec<OldCopy>, is_complete: bool) -> Result<Batch, OpenError> {
         let mut batch = Batch { copies: Vec::with_capacity(old.len()), messages: 0, is_last: is_complete };
         let mut bytes = 0;
         let mut record = None;
@@ -138,17 +139,19 @@ impl<'a> Backfill<'a> {
             let known = self.last.filter(|(_, last)| *last == location).map(|(message, _)| message);
             if known.is_none() || batch.copies.is_empty() {
                 bytes += location.length;
-                record = ReadRecord::read(self.segments, location);
+                record = ReadRecord::read(self.segments, location)?;
             }
             let details = record.as_ref().and_then(|record| record.details(&mailbox, id));
             let message = known.unwrap_or(id);
             batch.messages += u64::from(known.is_none());
             self.unreadable += u64::from(details.is_none());
+            let details = details.unwrap_or_default();
+            bytes += details.encoded().len() as u64;
             self.last = Some((message, location));
             self.position = id;
-            batch.copies.push(MigratedCopy { mailbox, id, message, details: details.unwrap_or_default() });
+            batch.copies.push(MigratedCopy { mailbox, id, message, details });
         }
-        batch
+        Ok(batch)
     }
 
     fn write(&self, transaction: &Transaction<'_>, batch: &Batch) -> Result<(), OpenError> {
@@ -185,14 +188,25 @@ struct ReadRecord {
 }
 
 impl ReadRecord {
-    /// Reads a record and parses its message. Returns `None` if it is damaged or missing.
-    fn read(segments: &Segments, at: Location) -> Option<Self> {
-        let bytes = segments.read(at).ok()?;
+    /// Reads a record and parses its message. Returns `None` if it is damaged or missing. Other errors may be temporary.
+    fn read(segments: &Segments, at: Location) -> Result<Option<Self>, OpenError> {
+        match segments.read(at) {
+            Ok(bytes) => Ok(Self::parse(bytes)),
+            Err(error) if matches!(error.kind(), NotFound | UnexpectedEof | InvalidData) => Ok(None),
+            Err(error) => Err(OpenError::Database(format!(
+                "migrating its messages: cannot read segment {} at {}: {error}",
+                at.segment, at.offset
+            ))),
+        }
+    }
+
+    fn parse(bytes: Vec<u8>) -> Option<Self> {
         let parsed = ParsedRecord::parse(&bytes).ok()?;
         let body = BodyDetails::parse(&bytes[parsed.body()..])?;
         Some(Self { bytes, parsed, body })
     }
 
+    /// Returns the details of a copy. `None` if it is not in this record.
     fn details(&self, mailbox: &MailboxName, id: MessageId) -> Option<Details> {
         let (trace, _) = self.parsed.source(mailbox.as_str(), id)?;
         Some(self.body.details(&self.bytes[trace]))

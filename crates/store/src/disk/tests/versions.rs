@@ -214,6 +214,26 @@ async fn migration_ignores_damaged_records() {
     }
 }
 
+/// A message that cannot be read now keeps its place in the migration.
+#[tokio::test(flavor = "multi_thread")]
+async fn migration_stops_at_read_error() {
+    let old = OldDirectory::create(2).await;
+    let file = &segments(old.path())[1];
+    let moved = old.path().join("moved");
+    fs::rename(file, &moved).unwrap();
+    // A directory can be opened but not read.
+    fs::create_dir(file).unwrap();
+    let path = old.path().join("restante.db");
+    let mut database = schema::open_writer(&path, Durability::Full, SMALL.cache_bytes).unwrap();
+    let segments = Segments::new(old.path().join("segments"));
+    let mut backfill = Backfill::resume(&database, &segments).unwrap().expect("it is not complete");
+    assert!(matches!(backfill.run_batch(&mut database, 1000), Err(OpenError::Database(_))));
+    drop(database);
+    fs::remove_dir(file).unwrap();
+    fs::rename(&moved, file).unwrap();
+    assert_eq!(all_copies(&open(old.path())).await, old.migrated);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn migrates_empty_directory() {
     let dir = TestDir::new();
