@@ -4,7 +4,7 @@ import { RestanteError } from "./errors.js";
 import { Message } from "./message.js";
 import { type Content, describe, type Summary } from "./records.js";
 import type { Transport } from "./transport.js";
-import { expectNone, waitForMessages, type WaitOptions } from "./wait.js";
+import { expectNone, firstId, waitForMessages, type WaitOptions } from "./wait.js";
 
 /** A message to add to a mailbox. */
 export interface Draft {
@@ -35,8 +35,7 @@ export class Mailbox {
    * whose text lists what arrived instead.
    */
   async waitForMessage(options: WaitOptions = {}): Promise<Message> {
-    const [first] = await this.waitForMessages(1, options);
-    return this.message(first?.id);
+    return this.message(firstId(await this.waitForMessages(1, options)));
   }
 
   /** Waits for `count` messages that match. Returns them oldest first. */

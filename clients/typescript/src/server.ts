@@ -4,7 +4,7 @@ import { Mailbox } from "./mailbox.js";
 import { fetchMessage, type WholeMessage } from "./message.js";
 import { describe, type MessageEntry, type Summary } from "./records.js";
 import { Transport } from "./transport.js";
-import { expectNone, idOf, waitForMessages, type WaitOptions } from "./wait.js";
+import { expectNone, firstId, idOf, waitForMessages, type WaitOptions } from "./wait.js";
 
 /** The server and its credentials. */
 export interface RestanteOptions {
@@ -138,8 +138,7 @@ export class Restante {
    * arrived before `after`. Throws `WaitTimeout`, whose text lists what arrived instead.
    */
   async waitForMessage(options: WaitOptions = {}): Promise<WholeMessage> {
-    const [first] = await this.waitForMessages(1, options);
-    return this.message(first?.id);
+    return this.message(firstId(await this.waitForMessages(1, options)));
   }
 
   /** Waits for `count` messages in any mailbox that match. Returns them oldest first. */

@@ -1,6 +1,6 @@
 /** Waiting for messages of a mailbox, or of all mailboxes. */
 
-import { UnexpectedMail, WaitTimeout } from "./errors.js";
+import { RestanteError, UnexpectedMail, WaitTimeout } from "./errors.js";
 import { describe, type MessageEntry, type Summary } from "./records.js";
 import { problem, type Transport } from "./transport.js";
 
@@ -69,4 +69,11 @@ async function wait(
 /** Returns the id of a message that is given as such or by its id. */
 export function idOf(message: WaitOptions["after"]): string | undefined {
   return typeof message === "object" ? message?.id : message;
+}
+
+/** Returns the id of the first message of a response. Throws if there is none. */
+export function firstId(messages: { id: string }[]): string {
+  const [first] = messages;
+  if (!first) throw new RestanteError("the response of the server contains no message");
+  return first.id;
 }
