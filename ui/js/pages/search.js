@@ -183,7 +183,7 @@ export class SearchPage extends HTMLElement {
 
   #nothing() {
     return h('div', { class: 'empty' }, icon('search'), h('h2', {}, 'No messages found'),
-      h('p', {}, this.#results.mailbox === null ? 'No message matches all terms. Use fewer words, or the start of a word followed by *, such as log*.' : 'No message in this mailbox matches.'));
+      h('p', {}, this.#results.mailbox === null ? 'No message matches all terms. Use fewer words, or only the start of a word, such as log.' : 'No message in this mailbox matches.'));
   }
 }
 
