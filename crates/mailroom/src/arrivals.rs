@@ -15,6 +15,9 @@ use crate::{Inner, Mailroom};
 
 /// The number of messages that one query returns and that are buffered.
 const LOOKUP_BATCH_SIZE: usize = 100;
+/// The maximum number of existing messages of all mailboxes that one stream returns: the newest ones. Messages that arrive
+/// later are not counted.
+const MAX_EXISTING_MESSAGES: usize = 10_000;
 
 /// A stream of messages, made by [`Mailroom::arrivals`]. It does not poll the store: once all existing messages were
 /// returned, the next delivery wakes it.
@@ -31,12 +34,16 @@ pub struct Arrivals {
     /// Set when the deadline has passed: the last message to return. Without it, messages that arrive faster than the
     /// caller reads them would keep the stream open for ever.
     final_id: Option<MessageId>,
+    /// Set when the number of existing messages is known to be within the limit.
+    is_bounded: bool,
+    has_waited: bool,
 }
 
 impl Mailroom {
     /// Returns the messages of a mailbox, or of all if `mailbox` is `None`, after the id `after` that exist or are
-    /// stored within `within`. Messages that exist now are all returned, even if that takes longer. Messages of one
-    /// mailbox contain only the copy in this mailbox.
+    /// stored within `within`. Messages that exist now are returned even if that takes longer: those of one mailbox all,
+    /// those of all mailboxes up to the newest 10,000. Messages of one mailbox contain only the copy in
+    /// this mailbox.
     pub fn arrivals(&self, mailbox: Option<&MailboxName>, after: MessageId, within: Duration) -> Arrivals {
         Arrivals {
             inner: self.inner.clone(),
@@ -46,6 +53,9 @@ impl Mailroom {
             buffered: VecDeque::new(),
             deadline: Instant::now() + within,
             final_id: None,
+            // A mailbox has its own limit.
+            is_bounded: mailbox.is_some(),
+            has_waited: false,
         }
     }
 }
@@ -64,6 +74,7 @@ impl Arrivals {
             if self.final_id.is_some() {
                 return Ok(None);
             }
+            self.has_waited = true;
             // There is one more query after the deadline. The requests of a long queue are woken in batches, so the
             // last ones are woken late.
             tokio::select! {
@@ -73,21 +84,52 @@ impl Arrivals {
         }
     }
 
+    /// Returns true if all existing messages were returned before the deadline, and the stream waited for more.
+    pub fn has_waited(&self) -> bool {
+        self.has_waited
+    }
+
     /// Queries the messages that were stored since the last query. Returns false if there are none.
     async fn fetch_batch(&mut self) -> Result<bool> {
         if self.final_id.is_none() && Instant::now() >= self.deadline {
             self.final_id = Some(self.inner.store.last_id().await?);
         }
-        let before = self.final_id.map(|last| last.number().saturating_add(1).into());
-        let page = Page { after: Some(self.last_id), limit: Some(LOOKUP_BATCH_SIZE), before };
-        let found = match &self.mailbox {
-            Some(mailbox) => Message::group(self.inner.store.list(mailbox, page).await?.messages),
-            None => self.inner.store.messages(page).await?.messages,
-        };
+        let mut found = self.query_batch().await?;
+        if !self.is_bounded {
+            self.is_bounded = true;
+            // A page that is not full contains all messages.
+            if found.len() >= LOOKUP_BATCH_SIZE && self.skip_old_messages().await? {
+                found = self.query_batch().await?;
+            }
+        }
         if let Some(newest) = found.last().and_then(|message| message.copies().last()) {
             self.last_id = newest.id;
         }
         self.buffered = found.into();
         Ok(!self.buffered.is_empty())
+    }
+    /// Returns the next messages after the last query.
+    async fn query_batch(&self) -> Result<Vec<Message>> {
+        let before = self.final_id.map(|last| last.number().saturating_add(1).into());
+        let page = Page { after: Some(self.last_id), limit: Some(LOOKUP_BATCH_SIZE), before };
+        Ok(match &self.mailbox {
+            Some(mailbox) => Message::group(self.inner.store.list(mailbox, page).await?.messages),
+            None => self.inner.store.messages(page).await?.messages,
+        })
+    }
+
+    /// Continues with the oldest of the newest `MAX_EXISTING_MESSAGES` if there are more after the last query. Returns
+    /// whether messages are skipped.
+    async fn skip_old_messages(&mut self) -> Result<bool> {
+        let limit = MAX_EXISTING_MESSAGES;
+        if self.inner.store.usage().await?.messages <= limit as u64 {
+            return Ok(false);
+        }
+        let newest = self.inner.store.messages(Page { after: None, before: None, limit: Some(limit) }).await?.messages;
+        let Some(first) = newest.first().filter(|_| newest.len() >= limit) else { return Ok(false) };
+        let skipped_up_to = first.id().number().saturating_sub(1).into();
+        let skips = skipped_up_to > self.last_id;
+        self.last_id = self.last_id.max(skipped_up_to);
+        Ok(skips)
     }
 }

@@ -75,6 +75,52 @@ async fn messages_of_all_mailboxes_can_be_awaited() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn old_messages_of_all_mailboxes_are_skipped() {
+    let mailroom = mailroom();
+    let mut existing = Vec::new();
+    for number in 0..10_150 {
+        existing.push(deliver(&mailroom, &format!("box{}", number % 30)).await);
+    }
+    let newest = &existing[150..];
+    let table = [
+        (MessageId::ZERO, newest),
+        (existing[10], newest),
+        (existing[149], newest),
+        (existing[150], &newest[1..]),
+        (existing[10_000], &existing[10_001..]),
+        (existing[10_100], &existing[10_101..]),
+    ];
+    for (after, expected) in table {
+        let mut arrivals = mailroom.arrivals(None, after, Duration::ZERO);
+        let mut found = Vec::new();
+        while let Some(id) = next(&mut arrivals).await {
+            found.push(id);
+        }
+        assert!(found == expected, "{} messages after {after}", found.len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_waits_only_before_its_deadline() {
+    let mailroom = mailroom();
+    let existing = deliver(&mailroom, "ann").await;
+    for (after, within, has_waited) in
+        [(MessageId::ZERO, Duration::ZERO, false), (MessageId::ZERO, LONG, true), (existing, LONG, true)]
+    {
+        let mut arrivals = mailroom.arrivals(None, after, within);
+        while next(&mut arrivals).await.is_some() {
+            assert!(!arrivals.has_waited());
+        }
+        assert_eq!(arrivals.has_waited(), has_waited, "{after} {within:?}");
+    }
+    let mut slow = mailroom.arrivals(None, MessageId::ZERO, Duration::from_millis(100));
+    assert_eq!(next(&mut slow).await, Some(existing));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(next(&mut slow).await, None);
+    assert!(!slow.has_waited(), "the caller read the existing messages too slowly");
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_lost_between_two_queries() {
     let mailroom = mailroom();
     let mut arrivals = mailroom.arrivals(Some(&mailbox("ann")), MessageId::ZERO, LONG);

@@ -230,7 +230,8 @@ impl Server {
             }
         }
         let found = self.retain_existing(target, found).await?;
-        if parameters.query.is_none() || parameters.timeout.is_zero() {
+        // Without a wait, all messages were examined just now.
+        if parameters.query.is_none() || !arrivals.has_waited() {
             return Ok(found);
         }
         self.recheck_messages(target, found, parameters).await
