@@ -44,6 +44,11 @@ impl CommandError {
         }
     }
 
+    /// Returns true if a later request to the server may succeed.
+    pub(crate) fn is_temporary(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::Server(_))
+    }
+
     /// Returns the message for standard error, if any.
     pub(crate) fn message(&self) -> Option<&str> {
         match self {

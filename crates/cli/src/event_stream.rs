@@ -86,8 +86,7 @@ impl Subscriber {
                     }
                 }
                 Err(error) => {
-                    let is_temporary = matches!(error, CommandError::Unreachable(_) | CommandError::Server(_));
-                    if is_first || !is_temporary {
+                    if is_first || !error.is_temporary() {
                         return self.send(StreamItem::Failed(error));
                     }
                     if !is_lost {
@@ -152,7 +151,7 @@ impl Subscriber {
 }
 
 /// Returns the pause before the next attempt: none after the first failure, then one second, doubled each time.
-fn retry_delay(failures: u32) -> Duration {
+pub(crate) fn retry_delay(failures: u32) -> Duration {
     match failures {
         0 => Duration::ZERO,
         _ => Duration::from_secs(1 << (failures - 1).min(5)).min(MAX_RETRY_DELAY),

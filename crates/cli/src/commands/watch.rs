@@ -1,6 +1,7 @@
 //! `restante watch`: prints messages as they arrive.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -104,8 +105,13 @@ impl Task for Watch {
                 continue;
             }
             newest = newest.max(id);
-            if !entry.has_tags(&self.filter.tags) || !self.matches_query(context, id)? {
+            if !entry.has_tags(&self.filter.tags) {
                 continue;
+            }
+            match self.retry_query(context, id, deadline)? {
+                Some(true) => {}
+                Some(false) => continue,
+                None => return self.timeout_result(count),
             }
             printer.print(context, &entry, &message)?;
             count += 1;
@@ -126,6 +132,34 @@ impl Watch {
         let Some(query) = &self.filter.query else { return Ok(true) };
         let first = wait_requests::first_match(&context.server, query, id.saturating_sub(1))?;
         Ok(first == Some(id))
+    }
+
+    /// Returns true if the message matches the query. Repeats the request after a temporary failure. Returns `None` at
+    /// the deadline.
+    fn retry_query(
+        &self,
+        context: &CommandContext<'_>,
+        id: u64,
+        deadline: Option<Instant>,
+    ) -> Result<Option<bool>, CommandError> {
+        let mut failures = 0;
+        loop {
+            match self.matches_query(context, id) {
+                Err(error) if error.is_temporary() => {
+                    if failures == 0 {
+                        print_note(&format!("{error} Trying again."));
+                    }
+                }
+                result => return result.map(Some),
+            }
+            let delay = event_stream::retry_delay(failures);
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(None);
+            }
+            thread::sleep(left.map_or(delay, |left| left.min(delay)));
+            failures += 1;
+        }
     }
 
     fn timeout_result(&self, arrived: u64) -> Result<(), CommandError> {

@@ -177,3 +177,26 @@ fn a_server_that_returns_is_used_again() {
     let (output, result) = receiver.recv().unwrap();
     assert_eq!((subjects(&output).len(), result), (2, Ok(())));
 }
+
+#[test]
+fn a_query_that_fails_temporarily_is_sent_again() {
+    const NONE: CannedResponse =
+        ("GET /api/v2/wait?timeout=0&after=4&match=i", 408, r#"{"detail":"None.","messages":[]}"#);
+    let server = FakeServer::new(&[NEWEST, FIRST_STREAM, NONE]);
+    // The fake server responds with status 500 to the query for message 6, until it has a response for it.
+    let (_, result) = server.run(OutputStyle::pipe(), &["watch", "-q", "i", "--count", "1", "--timeout", "300ms"]);
+    assert_eq!(result, Err(CommandError::not_found("Only 0 of 1 message arrived in time.")));
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let (url, earlier) = (server.url.clone(), server.requests().matches("after=5").count());
+    assert!(earlier >= 2, "the query was sent again");
+    std::thread::spawn(move || {
+        let args = ["watch", "-q", "i", "--count", "1", "--timeout", "1m", "--server", &url];
+        let _ = sender.send(super::fake::run(OutputStyle::pipe(), &args));
+    });
+    while server.requests().matches("after=5").count() == earlier {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    server.add_response(("GET /api/v2/wait?timeout=0&after=5&match=i", 200, r#"{"messages":[{"id":"6"}]}"#));
+    let (output, result) = receiver.recv().unwrap();
+    assert_eq!((subjects(&output).len(), result), (1, Ok(())));
+}
