@@ -1,87 +1,52 @@
 //! Compares the index with the store in small steps, so that new events are handled in between. First it removes the
-//! entries of deleted messages and corrects read marks, then it adds missing messages.
+//! entries of deleted messages and corrects read marks and tags, then it adds missing messages.
 
-use std::vec::IntoIter;
-
-use restante_mail::message::MessageId;
-use restante_mail::naming::MailboxName;
-use restante_mailroom::{MailboxPage, Page};
+use restante_mail::message::{Message, MessageId, Summary};
+use restante_mailroom::Page;
 
 use crate::index::Changes;
 use crate::index_operations::{IndexOperations, IndexingError};
 
 /// The maximum number of messages compared in one step. They are written in one transaction.
 const MESSAGES_PER_STEP: usize = 1024;
-/// The number of mailboxes per query of the store.
-const MAILBOXES_PER_PAGE: usize = 1000;
+/// The maximum number of copies of a message: that of `smtp.maxrecipients`.
+const MAX_COPIES: u64 = 1_000_000;
 
 /// A comparison in progress.
 pub(crate) struct CatchUp {
     /// The id up to which existing entries were verified; `None` once that phase is done.
     verified_up_to: Option<MessageId>,
-    /// Only messages with higher ids can be missing in the index.
-    above: MessageId,
-    /// The mailboxes still to compare.
-    mailboxes: IntoIter<MailboxName>,
-    /// The next page of mailboxes to query.
-    page: MailboxPage,
-    /// The mailbox being compared, and the last id that was compared.
-    current: Option<(MailboxName, MessageId)>,
+    /// The copy up to which missing messages were added.
+    added_up_to: MessageId,
 }
 
 impl CatchUp {
     /// Compares all messages.
     pub(crate) fn everything() -> Self {
-        Self { verified_up_to: Some(MessageId::ZERO), ..Self::above(MessageId::ZERO) }
+        Self { verified_up_to: Some(MessageId::ZERO), added_up_to: MessageId::ZERO }
     }
 
-    /// Looks only for missing messages with ids above this one.
+    /// Looks only for missing messages with ids above this one. It can be the id of a copy whose message has other copies,
+    /// so the search starts a little earlier.
     pub(crate) fn above(above: MessageId) -> Self {
-        Self {
-            verified_up_to: None,
-            above,
-            mailboxes: Vec::new().into_iter(),
-            page: MailboxPage { limit: MAILBOXES_PER_PAGE, ..MailboxPage::ALL },
-            current: None,
-        }
+        Self { verified_up_to: None, added_up_to: above.number().saturating_sub(MAX_COPIES).into() }
     }
 
-    /// Runs one step. Returns true if that was the last one.
+    /// Runs one step. Returns true if that was the last one. Messages are added in the order of their ids, because
+    /// queries read the newest entries first.
     pub(crate) fn step(&mut self, operations: &mut IndexOperations) -> Result<bool, IndexingError> {
         if let Some(verified) = self.verified_up_to {
             self.verified_up_to = verify_entries(operations, verified)?;
             return Ok(false);
         }
-        let mut messages = Vec::new();
-        while messages.len() < MESSAGES_PER_STEP
-            && let Some((mailbox, after)) = self.current.take().or_else(|| self.next_mailbox())
-        {
-            let page = Page { limit: Some(MESSAGES_PER_STEP - messages.len()), before: None, after: Some(after) };
-            let listed = operations.with_mailroom(async |mailroom| mailroom.list(&mailbox, page).await)?.messages;
-            if let Some(last) = listed.last() {
-                self.current = Some((mailbox, last.id));
-            }
-            messages.extend(listed);
-        }
-        if messages.is_empty() {
-            return self.fetch_mailboxes(operations);
-        }
+        let page = Page { limit: Some(MESSAGES_PER_STEP), before: None, after: Some(self.added_up_to) };
+        let messages = operations.with_mailroom(async |mailroom| mailroom.messages(page).await)?.messages;
+        let copies: Vec<Summary> = messages.into_iter().flat_map(Message::into_copies).collect();
+        let Some(last) = copies.last() else { return Ok(true) };
+        self.added_up_to = last.id;
         // A message that is deleted from now on causes an event, which is applied after this addition.
-        let missing = operations.with_index(|index| index.filter_missing(messages))?;
+        let missing = operations.with_index(|index| index.filter_missing(copies))?;
         operations.add_all(missing, Changes::default())?;
-        Ok(false)
-    }
-
-    fn next_mailbox(&mut self) -> Option<(MailboxName, MessageId)> {
-        Some((self.mailboxes.next()?, self.above))
-    }
-
-    fn fetch_mailboxes(&mut self, operations: &IndexOperations) -> Result<bool, IndexingError> {
-        let states = operations.with_mailroom(async |mailroom| mailroom.mailboxes(self.page.clone()).await)?;
-        let Some(last) = states.last() else { return Ok(true) };
-        last.name.as_str().clone_into(&mut self.page.after);
-        let newer = states.into_iter().filter(|state| state.newest.id > self.above);
-        self.mailboxes = newer.map(|state| state.name).collect::<Vec<_>>().into_iter();
         Ok(false)
     }
 }
