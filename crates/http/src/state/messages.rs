@@ -3,7 +3,7 @@
 use restante_auth::Grant;
 use restante_http_connection::work::WorkPermit;
 use restante_mail::message::{Message, MessageId};
-use restante_store::{MessageListing, MessageSelector, Page, Version};
+use restante_store::{MailboxPage, MailboxState, MessageListing, MessageSelector, Page, Version};
 use tokio::task::yield_now;
 
 use crate::response::problem::Problem;
@@ -11,6 +11,10 @@ use crate::state::Server;
 
 /// The number of messages that are read at once if the client may not see all of them.
 const SCAN_BATCH: usize = 500;
+/// Ids are microseconds. A cursor that does not come from a visible message is a multiple of a millisecond.
+const CURSOR_STEP: u64 = 1000;
+/// The number of mailboxes that are read at once to find the newest message.
+const MAILBOX_BATCH: usize = 1000;
 /// The maximum number of messages that one request reads to find those that the client may see.
 pub(crate) const MAX_SCANNED_MESSAGES: usize = 20_000;
 
@@ -39,13 +43,28 @@ pub(crate) struct MessagePage {
     pub(crate) next: Option<MessageId>,
 }
 
+impl MessagePage {
+    /// Returns the cursor for the messages below `cursor`, which can be the id of a message that the client may not see.
+    /// It is rounded up to a millisecond, in which there are always fewer messages than a request reads.
+    fn hidden_cursor(&self, cursor: MessageId) -> MessageId {
+        let rounded: MessageId = cursor.number().checked_next_multiple_of(CURSOR_STEP).unwrap_or(u64::MAX).into();
+        // No message is on two pages.
+        self.messages.last().map_or(rounded, |last| rounded.min(last.id()))
+    }
+}
+
 impl Server {
     /// Returns a message with the copies that the grant allows.
     pub(crate) async fn permitted_message(&self, grant: &Grant, selector: MessageSelector) -> Result<Message, Problem> {
         let message = match selector {
             MessageSelector::Latest if !grant.covers_all_mailboxes() => {
                 let newest = MessageRange { before: None, after: None, limit: 1 };
-                self.scan_messages(grant, newest).await?.messages.pop()
+                match self.scan_messages(grant, newest).await? {
+                    MessagePage { messages, next: Some(_) } if messages.is_empty() => {
+                        self.newest_message(grant).await?
+                    }
+                    MessagePage { mut messages, .. } => messages.pop(),
+                }
             }
             _ => {
                 let message = self.mailroom.find_message(selector).await?;
@@ -53,6 +72,24 @@ impl Server {
             }
         };
         message.ok_or(Problem::NoSuchWholeMessage)
+    }
+
+    /// Returns the newest message that the grant allows, found in the list of mailboxes. That list is read in full, so
+    /// this is for messages that are too old for [`Self::scan_messages`].
+    async fn newest_message(&self, grant: &Grant) -> Result<Option<Message>, Problem> {
+        let mut page = MailboxPage { limit: MAILBOX_BATCH, ..MailboxPage::ALL };
+        let mut newest: Option<MailboxState> = None;
+        loop {
+            let mailboxes = self.reachable_mailboxes(grant, &page, page.limit).await?;
+            let last = mailboxes.last().filter(|_| mailboxes.len() >= page.limit).map(|last| last.name.to_string());
+            newest = newest.into_iter().chain(mailboxes).max_by_key(|mailbox| mailbox.newest.id);
+            let Some(last) = last else { break };
+            page.after = last;
+        }
+        let Some(MailboxState { name, .. }) = newest else { return Ok(None) };
+        let Some(copy) = self.mailroom.find(&name, MessageSelector::Latest).await? else { return Ok(None) };
+        let message = self.mailroom.find_message(MessageSelector::Id(copy.message)).await?;
+        Ok(message.and_then(|message| permitted_copies(grant, message)))
     }
 
     /// Returns a page of all messages, and the version of the store from which it was read. The grant must cover all
@@ -96,7 +133,7 @@ impl Server {
                 return Ok(found);
             }
             if scanned >= MAX_SCANNED_MESSAGES {
-                found.next = page.before;
+                found.next = page.before.map(|cursor| found.hidden_cursor(cursor));
                 return Ok(found);
             }
             page.limit = Some(SCAN_BATCH);
@@ -112,4 +149,17 @@ impl Server {
 /// Returns a message with the copies that the grant allows, or `None` if it allows none.
 pub(crate) fn permitted_copies(grant: &Grant, message: Message) -> Option<Message> {
     if grant.covers_all_mailboxes() { Some(message) } else { message.restricted_to(|mailbox| grant.covers(mailbox)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_cursors_are_rounded_up() {
+        let table = [(1, 1000), (999, 1000), (1000, 1000), (1001, 2000), (u64::MAX - 1, u64::MAX)];
+        for (cursor, expected) in table {
+            assert_eq!(MessagePage::default().hidden_cursor(cursor.into()), MessageId::from(expected), "{cursor}");
+        }
+    }
 }

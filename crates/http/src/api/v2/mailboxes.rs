@@ -51,7 +51,7 @@ impl Server {
     ///
     /// Reads only names that begin with the literal prefix of a pattern of the grant. If most of these do not match, as
     /// with `*-ci`, all of them are read, in steps. Only one request at a time does that.
-    async fn reachable_mailboxes(
+    pub(crate) async fn reachable_mailboxes(
         &self,
         grant: &Grant,
         page: &MailboxPage,
