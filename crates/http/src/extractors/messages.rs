@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::Method;
 use axum::http::request::Parts;
 use jiff::Timestamp;
-use restante_auth::Grant;
+use restante_auth::{Grant, Scope};
 use restante_mail::message::{Message, Summary};
 use restante_mail::tags::{MAX_TAGS, validate};
 use restante_search::Query;
@@ -65,7 +65,7 @@ pub(crate) struct MessageListQuery {
 }
 
 /// The messages to delete, from the query. Other parameters are refused: one of them could have been meant to restrict
-/// the deletion.
+/// the deletion. The number of deleted messages reveals what they contain, so the scope `read` is required too.
 #[derive(Debug)]
 pub(crate) struct DeletionQuery(pub(crate) Query);
 
@@ -137,7 +137,11 @@ impl<S: Sync> FromRequestParts<S> for MessageListQuery {
 impl<S: Sync> FromRequestParts<S> for DeletionQuery {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let RequestGrant(grant) = RequestGrant::from_request_parts(parts, state).await?;
+        if !grant.allows_somewhere(Scope::Read) {
+            return Err(Problem::MissingScope(Scope::Read));
+        }
         let pairs = query_pairs(parts)?;
         reject_unknown_parameters(&pairs, &["q", "tag"])?;
         let missing = || {

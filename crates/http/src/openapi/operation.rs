@@ -84,7 +84,8 @@ impl Operation {
         self.requires_scopes(&[])
     }
 
-    fn requires_scopes(mut self, scopes: &[&str]) -> Self {
+    /// Requires all of these scopes, if authentication is enabled.
+    pub(super) fn requires_scopes(mut self, scopes: &[&str]) -> Self {
         let anonymous = SecurityRequirement::default();
         let authenticated =
             [BASIC, BEARER, COOKIE].map(|scheme| SecurityRequirement::new(scheme, scopes.iter().copied()));

@@ -385,16 +385,28 @@ async fn limited_token_gets_pages() {
 async fn limited_token_finds_old_messages_in_several_pages() {
     let accounts = Accounts::new(Duration::from_hours(1));
     accounts.server.add_message(0, "ci-1", "\r\n").await;
-    for number in 1..=20_600 {
+    accounts.server.add_message(1, "dev-1", "\r\n").await;
+    for number in 2..=20_600 {
         accounts.server.add_message(number, "other", "\r\n").await;
     }
     let limited = accounts.token(&["ci-*"]).await;
-    let (messages, next) = numbers(&accounts.server.request(&format!("GET {LIST}\n{limited}")).await);
+    let response = accounts.server.request(&format!("GET {LIST}\n{limited}")).await;
+    let (messages, next) = numbers(&response);
     assert!(messages.is_empty());
-    let next = next.expect("a cursor");
-    assert!((1..=601).contains(&next), "{next}");
-    let request = format!("GET {LIST}?before={}\n{limited}", id(next));
+    let number = next.expect("a cursor");
+    assert!((1..=601).contains(&number), "{number}");
+    let next = response.json()["next"].as_str().unwrap().to_owned();
+    assert!(next.ends_with("000") && next.parse::<u64>().unwrap() > id(number), "{next} is not the id of a message");
+    let request = format!("GET {LIST}?before={next}\n{limited}");
     assert_eq!(numbers(&accounts.server.request(&request).await), (vec![0], None));
+
+    // The latest message is found nevertheless.
+    for (header, expected) in [(limited, "ci-1"), (accounts.token(&["*-1"]).await, "dev-1")] {
+        let latest = accounts.server.request(&format!("GET {LIST}/latest\n{header}")).await.json();
+        assert_eq!(latest["mailboxes"], json!([expected]));
+    }
+    let none = accounts.token(&["ci-7", "x*"]).await;
+    assert_eq!(accounts.server.request(&format!("GET {LIST}/latest\n{none}")).await.problem(404), NOT_FOUND);
 }
 
 #[tokio::test]
@@ -567,6 +579,19 @@ async fn limited_token_finds_and_deletes_only_its_copies() {
     let rest = get(&format!("GET {LIST}"), &all).await;
     assert_eq!(numbers(&rest), (vec![3, 2, 1, 0], None));
     assert_eq!(rest.json()["messages"][3]["mailboxes"], json!(["ann"]));
+}
+
+/// A client that may not read could otherwise find out what messages contain.
+#[tokio::test]
+async fn deletion_by_query_needs_read_scope() {
+    let auth = AuthServer::new().await;
+    let delete = async |token: &str| {
+        auth.server.request(&format!("DELETE {LIST}?q=hello\nAuthorization: Bearer {token}")).await.problem(403)
+    };
+    assert_eq!(delete(&auth.writer).await, "The credentials do not allow this: it needs the scope read.");
+    assert_eq!(delete(&auth.reader).await, "The credentials do not allow this: it needs the scope write.");
+    let list = auth.server.request(&format!("GET {LIST}\nAuthorization: Bearer {}", auth.reader)).await;
+    assert_eq!(numbers(&list), (vec![1, 0], None));
 }
 
 /// Filters by tags. It needs the term `tag:` of the query language.

@@ -68,16 +68,15 @@ pub(crate) async fn delete_matching(
     let last = server.mailroom.last_id().await?;
     let mut range =
         MessageRange { before: Some(last.number().saturating_add(1).into()), after: None, limit: DELETION_BATCH };
-    let (mut deleted, mut is_first) = (0, true);
+    let mut deleted = 0;
     loop {
         let found = cancellation.run_until_cancelled(server.search_messages(&grant, &query, range)).await?;
-        if std::mem::take(&mut is_first) && !found.is_complete {
+        if !found.is_complete {
             return Err(Problem::IncompleteIndex);
         }
         let MessagePage { messages, next } = found.page;
         let removed_copies = server.mailroom.remove_copies(messages.iter().flat_map(copy_keys).collect()).await?;
-        // Other requests may have deleted some of the copies.
-        deleted += removed_copies.min(messages.len());
+        deleted += deleted_messages(&messages, removed_copies);
         if next.is_none() {
             return success::no_store_json(&Deleted { deleted });
         }
@@ -176,6 +175,20 @@ fn parse_change(body: Option<&Value>) -> Result<Change, Problem> {
         }
     }
     Ok(change)
+}
+
+/// Returns how many of the messages were deleted with this number of copies. Other requests may have deleted some of the
+/// copies. Then this is the smallest number of messages that can have so many copies.
+fn deleted_messages(messages: &[Message], removed_copies: usize) -> usize {
+    let mut counts: Vec<usize> = messages.iter().map(|message| message.copies().len()).collect();
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    let mut rest = removed_copies;
+    let is_deleted = |count: usize| {
+        let is_deleted = rest > 0;
+        rest = rest.saturating_sub(count);
+        is_deleted
+    };
+    counts.into_iter().map(is_deleted).take_while(|is_deleted| *is_deleted).count()
 }
 
 fn copy_keys(message: &Message) -> impl Iterator<Item = CopyKey> {

@@ -56,6 +56,7 @@ pub(super) fn operations() -> Vec<Operation> {
             // If the search is disabled.
             .refusals(&[&NOT_FOUND]),
         delete(LIST, "deleteMatchingMessages")
+            .requires_scopes(&["read", "write"])
             .describe(
                 "Delete the messages that match a query",
                 "Deletes each message of which a copy matches, with all of its copies that the credentials allow. One of the \
