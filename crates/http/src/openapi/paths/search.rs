@@ -11,9 +11,10 @@ use crate::openapi::refusals::NOT_FOUND;
 
 const LANGUAGE: &str = "\
 Words and `\"phrases\"` are searched in subject, text, sender and recipients. A message must contain all of them. Case and \
-accents are ignored. `word*` matches the beginning of a word.
+accents are ignored. A word also matches the beginning of longer words; quoted text matches only whole words.
 
-`from:` `to:` `cc:` `subject:` `body:` `filename:` `mailbox:` are followed by a word, a phrase or the beginning of a word. \
+`from:` `to:` `cc:` `subject:` `body:` `filename:` are followed by a word or a phrase. `mailbox:` is followed by a name, or by \
+the beginning of one and `*`. \
 `tag:` is followed by a tag, in quotes if it contains spaces. `header:Name` and `header:Name=value` search one header field. \
 `has:attachment`, `is:seen` and `is:unseen` match properties of a message. `before:` and `after:` are followed by a day \
 (`2026-11-15`), a time (`2026-11-15T10:00Z`), `today`, `yesterday`, or an age (`2h`, `7d`). `larger:` and `smaller:` are \
