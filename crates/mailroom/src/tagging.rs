@@ -11,6 +11,10 @@ use restante_mail::naming::MailboxName;
 use restante_mail::patterns::Patterns;
 use restante_mail::tags::{self, Tags};
 
+/// The maximum number of tags from the header. The sender must not prevent the tags of rules, whose number is limited by
+/// [`tags::MAX_TAGS`] together with them.
+const MAX_HEADER_TAGS: usize = 10;
+
 /// Where the tags of a new message come from.
 #[derive(Clone, Debug, Default)]
 pub struct Tagging {
@@ -115,8 +119,9 @@ impl Tagging {
     /// Invalid tags are ignored.
     pub(crate) fn common_tags(&self, message: &TaggedMessage<'_>) -> Tags {
         let header = message.header_tags.filter(|_| self.header).into_iter().flat_map(|value| value.split(','));
+        let header = header.filter(|tag| !tag.trim().is_empty()).take(MAX_HEADER_TAGS);
         let rules = self.rules.iter().filter(|rule| rule.matches_message(message)).map(|rule| rule.tag.as_str());
-        Tags::from_valid(header.chain(rules))
+        Tags::from_valid(rules.chain(header))
     }
 
     /// Returns the tags of a new copy: `common`, then those of its recipients and its mailbox. Invalid tags are
@@ -128,7 +133,7 @@ impl Tagging {
         let TaggedCopy { mailbox, recipients, addresses } = copy;
         let recipients = self.plus_addresses.then_some(recipients).into_iter().flatten();
         let rules = self.rules.iter().filter(|rule| rule.matches_copy(mailbox, addresses));
-        let own = recipients.flat_map(plus_tags).chain(rules.map(|rule| rule.tag.as_str()));
+        let own = rules.map(|rule| rule.tag.as_str()).chain(recipients.flat_map(plus_tags));
         common.union(&Tags::from_valid(own))
     }
 }
@@ -215,11 +220,11 @@ mod tests {
             header_tags: Some("Release 7, a,b,, <no>"),
         };
         let common = tagging.common_tags(&message);
-        let expected = ["Release 7", "a", "b", "billing", "errors", "qa", "run7"];
+        let expected = ["billing", "errors", "qa", "run7", "Release 7", "a", "b"];
         assert_eq!(texts(&common), expected);
         // The tags of one copy are not those of another.
         let table: [(&[&str], &[&str]); 4] = [
-            (&["ci-1+RUN7+x@x.org", "\"ci-1+y z\"@x.org"], &["x", "y z", "boxes"]),
+            (&["ci-1+RUN7+x@x.org", "\"ci-1+y z\"@x.org"], &["boxes", "x", "y z"]),
             (&["bob@x.org", "bob@secret.org"], &["secret"]),
             (&["ann@qa.x.org"], &[]),
             (&["cid@x.org"], &[]),

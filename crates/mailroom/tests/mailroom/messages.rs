@@ -57,8 +57,8 @@ async fn tags_are_set_on_arrival_and_by_request() {
     let mailroom = mailroom(Settings { tagging, ..settings() }, Limits::default(), None);
     let copies = deliver_stored(&mailroom, &envelope("ann@x.org", &["bob+run7@x.org", "cid@x.org"]), MAIL).await;
     let [bob, cid] = copies.as_slice() else { panic!("{copies:?}") };
-    assert_eq!(bob.tags.iter().collect::<Vec<_>>(), ["Release 7", "qa", "hello", "head", "run7"]);
-    assert_eq!(cid.tags.iter().collect::<Vec<_>>(), ["Release 7", "qa", "hello", "head", "cid", "box"]);
+    assert_eq!(bob.tags.iter().collect::<Vec<_>>(), ["hello", "head", "Release 7", "qa", "run7"]);
+    assert_eq!(cid.tags.iter().collect::<Vec<_>>(), ["hello", "head", "Release 7", "qa", "cid", "box"]);
     let tags = Tags::new(["checked"]).unwrap();
     let keys: Vec<_> = copies.iter().map(CopyKey::from).collect();
     assert_eq!(mailroom.set_tags(keys.clone(), tags.clone()).await.unwrap(), 2);
