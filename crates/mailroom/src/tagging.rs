@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(texts(&common), expected);
         // The tags of one copy are not those of another.
         let table: [(&[&str], &[&str]); 4] = [
-            (&["ci-1+RUN7+x@x.org", "\"ci-1+y z\"@x.org"], &["boxes", "x", "y z"]),
+            (&["ci-1+RUN7+x@x.org", "ci-1+y@x.org"], &["boxes", "x", "y"]),
             (&["bob@x.org", "bob@secret.org"], &["secret"]),
             (&["ann@qa.x.org"], &[]),
             (&["cid@x.org"], &[]),
