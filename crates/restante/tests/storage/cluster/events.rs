@@ -241,9 +241,9 @@ fn follow(cluster: &Cluster) -> (Vec<ReceivedEvent>, usize) {
         let position = last.as_ref().map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
         let mut events = EventStream::open(&cluster.nodes[losses % 3].server(), "/api/v2/events", &position);
         while let Some(event) = events.next() {
-            let received_event = ReceivedEvent::frame(&event.data);
-            ends += usize::from(received_event.is_end());
-            received.push(received_event);
+            let copies = ReceivedEvent::of_message(&event.data);
+            ends += copies.iter().filter(|copy| copy.is_end()).count();
+            received.extend(copies);
             last = Some(event.id);
             if ends == MAILBOXES.len() {
                 return (received, losses);

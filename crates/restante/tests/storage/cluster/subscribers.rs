@@ -37,6 +37,18 @@ impl ReceivedEvent {
         }
     }
 
+    /// Parses an event of the stream of all mailboxes, which is one per stored message. Returns one event per copy. The ids
+    /// of the copies follow each other.
+    pub(crate) fn of_message(frame: &Value) -> Vec<Self> {
+        let event = Self::frame(frame);
+        let Self::Stored { subject, .. } = &event else { return vec![event] };
+        let (message, mailboxes) = (number(&frame["message"]["id"]), frame["message"]["mailboxes"].as_array().unwrap());
+        let copy = |(id, mailbox): (u64, &Value)| Self::Stored { mailbox: text(mailbox), id, subject: subject.clone() };
+        let copies: Vec<Self> = (message..).zip(mailboxes).map(copy).collect();
+        assert_eq!(copies.first(), Some(&event), "the event is that of the first copy");
+        copies
+    }
+
     pub(crate) fn mailbox(&self) -> &str {
         match self {
             Self::Stored { mailbox, .. } | Self::Deleted { mailbox, .. } => mailbox,
@@ -122,7 +134,10 @@ impl Subscriber {
         match &mut self.source {
             Source::Events(events) => {
                 let event = events.next().expect("the stream has ended");
-                vec![ReceivedEvent::frame(&event.data)]
+                match self.mailbox {
+                    Some(_) => vec![ReceivedEvent::frame(&event.data)],
+                    None => ReceivedEvent::of_message(&event.data),
+                }
             }
             Source::Socket(socket) => vec![ReceivedEvent::frame(&socket.text())],
             Source::SocketV1(socket) => vec![ReceivedEvent::stored(&socket.text())],
