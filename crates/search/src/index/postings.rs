@@ -148,3 +148,75 @@ fn skip_numbers(bytes: &mut &[u8], count: u32) -> Option<()> {
     }
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Documents = BTreeMap<u32, Vec<u32>>;
+
+    fn encode(documents: &Documents) -> Postings {
+        let mut postings = Postings::default();
+        for (&document, positions) in documents {
+            let mut last = 0;
+            for &position in positions {
+                postings.push_position(position - last);
+                last = position;
+            }
+            postings.push_document(document, u32::try_from(positions.len()).unwrap());
+        }
+        postings
+    }
+
+    fn decode(postings: EncodedPostings<'_>, is_wanted: impl Fn(u32) -> bool) -> Option<Documents> {
+        let mut documents = Documents::new();
+        let visit = |document, position| documents.entry(document).or_default().push(position);
+        postings.for_each_position(is_wanted, visit)?;
+        Some(documents)
+    }
+
+    fn documents() -> impl Strategy<Value = Documents> {
+        let positions = prop::collection::btree_set(0_u32..70_000, 1..6);
+        prop::collection::btree_map(0_u32..100_000, positions.prop_map(|set| set.into_iter().collect()), 0..30)
+    }
+
+    proptest! {
+        #[test]
+        fn postings_are_decoded_as_encoded(documents in documents()) {
+            let postings = encode(&documents);
+            prop_assert_eq!(postings.is_empty(), documents.is_empty());
+            prop_assert_eq!(decode(postings.encoded(), |_| true), Some(documents.clone()));
+            let even = |document: u32| document.is_multiple_of(2);
+            let expected: Documents = documents.clone().into_iter().filter(|(document, _)| even(*document)).collect();
+            prop_assert_eq!(decode(postings.encoded(), even), Some(expected.clone()), "unwanted documents are skipped");
+
+            let mut renumbered = Postings::default();
+            let new_number = |document: u32| even(document).then_some(document / 2);
+            renumbered.append(postings.encoded(), new_number).unwrap();
+            let expected = expected.into_iter().map(|(document, positions)| (document / 2, positions)).collect();
+            prop_assert_eq!(decode(renumbered.encoded(), |_| true), Some(expected));
+        }
+
+        #[test]
+        fn any_bytes_are_decoded_or_refused(
+            documents in prop::collection::vec(any::<u8>(), 0..40),
+            positions in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let postings = EncodedPostings { documents: &documents, positions: &positions };
+            decode(postings, |_| true);
+            Postings::default().append(postings, |document| (document < 1000).then_some(document));
+        }
+
+        #[test]
+        fn numbers_are_read_as_written(number in any::<u64>()) {
+            let mut bytes = Vec::new();
+            push_number(&mut bytes, number);
+            prop_assert_eq!(read_number(&mut bytes.as_slice()), Some(number));
+            prop_assert_eq!(read_number(&mut &bytes[..bytes.len() - 1]), None, "truncated");
+        }
+    }
+}
