@@ -67,12 +67,12 @@ pub trait Store: Send + Sync + 'static {
     /// Returns a number that changes whenever any mailbox changes. It never returns to an earlier value.
     async fn store_version(&self) -> Result<Version>;
 
-    /// Sets the tags of copies, in all of them or in none. Returns the copies that exist. Not more than
-    /// [`MAX_CHANGED_COPIES`] copies may be given.
+    /// Sets the tags of copies, in all of them or in none. Returns the copies that exist. Other changes wait
+    /// meanwhile, so callers change many copies in several calls.
     async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<Vec<CopyKey>>;
 
-    /// Removes copies, all of them or none. Returns those that existed, ascending by id. Not more than
-    /// [`MAX_CHANGED_COPIES`] copies may be given.
+    /// Removes copies, all of them or none. Returns those that existed, ascending by id. Other changes wait
+    /// meanwhile, so callers remove many copies in several calls.
     async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>>;
 
     /// Removes a message. Returns it if it existed.
@@ -113,9 +113,6 @@ pub struct Limits {
     /// The limit of [`Usage::bytes`]. If it is exceeded, the oldest messages of all mailboxes are evicted.
     pub bytes: u64,
 }
-
-/// The maximum number of copies that one call of [`Store::set_tags`] or [`Store::remove_copies`] changes.
-pub const MAX_CHANGED_COPIES: usize = 1000;
 
 /// A message to be stored.
 #[derive(Clone, Debug)]
@@ -178,8 +175,8 @@ pub struct Appended {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Version(pub u64);
 
-/// A range of a listing: ids of copies, or of messages in [`Store::messages`], between `after` and `before`, both exclusive. `limit` selects the first ones if `after` is
-/// given, otherwise the last ones.
+/// A range of a listing: ids between `after` and `before`, both exclusive. They are the ids of copies, or of messages in
+/// [`Store::messages`]. `limit` selects the first ones if `after` is given, otherwise the last ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Page {
     /// The maximum number of messages.

@@ -408,7 +408,7 @@ fn wrong_numbers_are_reported_as_damage() {
     }
 }
 
-/// Messages that consist of one word have so many positions that phrases are searched in the messages themselves.
+/// Phrases are searched in the messages themselves if the words have more positions than the limit.
 #[test]
 fn phrases_with_very_many_positions_are_found() {
     let mut index = Index::open(None).unwrap().0;

@@ -340,9 +340,7 @@ struct VersionedMessage {
 
 impl CacheValue for VersionedMessage {
     fn bytes(&self) -> usize {
-        let text_bytes =
-            |copy: &Summary| copy.headline.text_len() + copy.details.encoded().len() + copy.tags.encoded().len();
-        self.message.copies().iter().map(|copy| size_of::<Summary>() + text_bytes(copy)).sum()
+        self.message.copies().iter().map(|copy| size_of::<Summary>() + copy.text_len()).sum()
     }
 }
 

@@ -71,7 +71,7 @@ struct Batch {
     removals: Vec<(Vec<CopyKey>, Reply<Vec<Summary>>)>,
     seen_flags: Vec<(CopyKey, bool, Reply<bool>)>,
     tags: Vec<(Vec<CopyKey>, Tags, Reply<Vec<CopyKey>>)>,
-    /// The number of changes. Each copy counts.
+    /// The number of changes: new messages, and copies that are changed or removed.
     len: usize,
     bytes: usize,
 }

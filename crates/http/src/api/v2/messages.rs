@@ -178,7 +178,7 @@ fn parse_change(body: Option<&Value>) -> Result<Change, Problem> {
 }
 
 /// Returns how many of the messages were deleted with this number of copies. Other requests may have deleted some of the
-/// copies. Then this is the smallest number of messages that can have so many copies.
+/// copies. Then this is the smallest number of messages that can have this number of copies.
 fn deleted_messages(messages: &[Message], removed_copies: usize) -> usize {
     let mut counts: Vec<usize> = messages.iter().map(|message| message.copies().len()).collect();
     counts.sort_unstable_by(|a, b| b.cmp(a));
