@@ -29,6 +29,29 @@ pub enum Role {
 }
 
 impl Bodies {
+    /// Returns the number of attachments that are not inline.
+    pub(super) fn attachment_count(&self, parts: &[Part]) -> usize {
+        self.attachments.iter().filter(|&&index| !self.is_inline(parts, index)).count()
+    }
+
+    /// Returns whether a part belongs to the HTML and is not a file of its own. It has a Content-ID, by which the HTML can
+    /// refer to it (RFC 2392), and it is
+    ///
+    /// - in a multipart/related (RFC 2387), of a type that HTML embeds, and not marked as an attachment,
+    /// - or an image in a multipart/mixed that is marked as inline. Some programs send images that way. Without HTML these
+    ///   are files.
+    ///
+    /// Only the structure decides, not the HTML, because attachments are counted when a message arrives.
+    pub(super) fn is_inline(&self, parts: &[Part], index: usize) -> bool {
+        let part = &parts[index];
+        let Some(parent) = part.parent.filter(|_| part.content_id.is_some()) else { return false };
+        match parts[parent].content_type.as_str() {
+            "multipart/related" => is_embeddable(part) && part.disposition != Some(Disposition::Attachment),
+            "multipart/mixed" => self.html.is_some() && is_image(part) && part.disposition == Some(Disposition::Inline),
+            _ => false,
+        }
+    }
+
     /// Returns the role of each part.
     pub(super) fn roles(&self, part_count: usize) -> Vec<Role> {
         let mut roles = vec![Role::Multipart; part_count];
@@ -127,6 +150,16 @@ fn displayable_parts(parts: &[Part], alternatives: &[Option<usize>]) -> Vec<usiz
         is_readable(part) && (!is_named_html || is_first(index) || alternatives[index].is_some())
     };
     (first..parts.len()).filter(is_displayable).collect()
+}
+
+/// Returns whether HTML can embed a part of this type. Others, such as PDF, can only be opened.
+fn is_embeddable(part: &Part) -> bool {
+    let is_media = ["audio/", "video/", "font/"].iter().any(|start| part.content_type.starts_with(start));
+    is_image(part) || is_media || part.content_type == "text/css"
+}
+
+fn is_image(part: &Part) -> bool {
+    part.content_type.starts_with("image/")
 }
 
 fn is_html(part: &Part) -> bool {
@@ -278,6 +311,53 @@ mod tests {
             let expected = Bodies { text: text.to_vec(), html: *html, attachments: attachments.to_vec() };
             assert_eq!(bodies, expected, "{outline}");
         }
+    }
+
+    #[test]
+    fn parts_of_the_html_are_inline() {
+        let id = "\nContent-ID: <a@x>";
+        let table = [
+            ("multipart/related", format!("image/png{id}"), true),
+            ("multipart/related", format!("image/png{id}\nContent-Disposition: inline; filename=a.png"), true),
+            ("multipart/related", format!("IMAGE/SVG+XML{id}"), true),
+            ("multipart/related", format!("audio/mpeg{id}"), true),
+            ("multipart/related", format!("video/mp4{id}"), true),
+            ("multipart/related", format!("font/woff2{id}"), true),
+            ("multipart/related", format!("text/css{id}"), true),
+            ("multipart/related", format!("text/csv{id}"), false),
+            ("multipart/related", format!("application/octet-stream{id}"), false),
+            ("multipart/related", format!("application/pdf{id}\nContent-Disposition: inline; filename=a.pdf"), false),
+            ("multipart/related", format!("image/png{id}\nContent-Disposition: attachment"), false),
+            ("multipart/related", format!("image/png{id}\nContent-Disposition: x-other"), false),
+            ("multipart/related", "image/png".to_owned(), false),
+            ("multipart/related", "image/png\nContent-Disposition: inline".to_owned(), false),
+            ("multipart/mixed", format!("image/png{id}"), false),
+            ("multipart/mixed", format!("image/png{id}\nContent-Disposition: inline; filename=a.png"), true),
+            ("multipart/mixed", format!("image/png{id}\nContent-Disposition: attachment"), false),
+            ("multipart/mixed", "image/png\nContent-Disposition: inline".to_owned(), false),
+            ("multipart/mixed", format!("application/pdf{id}\nContent-Disposition: inline"), false),
+            ("multipart/mixed", format!("video/mp4{id}\nContent-Disposition: inline"), false),
+            ("multipart/alternative", format!("image/png{id}\nContent-Disposition: inline"), false),
+        ];
+        for (kind, part, expected) in table {
+            assert_eq!(is_second_part_inline(kind, "text/html", &part), expected, "{kind} {part}");
+        }
+        let image = format!("image/png{id}\nContent-Disposition: inline");
+        assert!(is_second_part_inline("multipart/related", "text/plain", &image));
+        assert!(!is_second_part_inline("multipart/mixed", "text/plain", &image), "no HTML refers to it");
+    }
+
+    /// Returns whether the second part of a message is inline. The first part is a text of type `first`.
+    fn is_second_part_inline(kind: &str, first: &str, second: &str) -> bool {
+        let source = format!(
+            "Content-Type: {kind}; boundary=b\n\n--b\nContent-Type: {first}\n\n<p>\n--b\nContent-Type: {second}\n\nx\n--b--\n"
+        );
+        let parts = split(&source.clone().into()).parts;
+        let bodies = classify(source.as_bytes(), &parts);
+        assert_eq!(bodies.attachments, [2], "{source}");
+        let is_inline = bodies.is_inline(&parts, 2);
+        assert_eq!(bodies.attachment_count(&parts), usize::from(!is_inline), "{source}");
+        is_inline
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! File names of attachments: declared names are made safe for links, headers and disks, and unnamed parts get a name.
+//! Also the names of files that a client saves, which every operating system accepts.
 
 /// The maximum length of a name: the limit of common file systems.
 const MAX_NAME_BYTES: usize = 255;
+/// The maximum length of a file name made from a subject, without its extension.
+const MAX_SUBJECT_BYTES: usize = 100;
 /// The maximum length of an extension that is kept when a name is truncated.
 const MAX_EXTENSION_BYTES: usize = 16;
 
@@ -41,10 +44,52 @@ fn truncate_name(name: &str) -> String {
     if name.len() <= MAX_NAME_BYTES {
         return name.to_owned();
     }
-    let extension = name.rfind('.').map_or("", |dot| &name[dot..]);
-    let extension = if extension.len() > MAX_EXTENSION_BYTES { "" } else { extension };
+    let extension = &name[extension_start(name)..];
     let stem = &name[..name.floor_char_boundary(MAX_NAME_BYTES - extension.len())];
     format!("{stem}{extension}")
+}
+
+/// Returns the start of the extension, at its dot. It is the end of the name if there is none, or if it is very long.
+fn extension_start(name: &str) -> usize {
+    name.rfind('.').filter(|&dot| dot > 0 && name.len() - dot <= MAX_EXTENSION_BYTES).unwrap_or(name.len())
+}
+
+/// Returns a name for a file that every operating system accepts: without separators, control characters and characters
+/// that are reserved on Windows, not the name of a device, and not hidden. Empty if nothing is left.
+pub fn portable_filename(name: &str) -> String {
+    let is_reserved =
+        |c: char| is_unsafe(c) || matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*' | '\u{2028}' | '\u{2029}');
+    let replaced: String = name.chars().map(|c| if is_reserved(c) { '_' } else { c }).collect();
+    // Windows removes spaces and dots at the end of a name.
+    let name = replaced.trim().trim_start_matches('.').trim_end_matches(['.', ' ']).trim_start();
+    let name = if is_device(name) { format!("_{name}") } else { name.to_owned() };
+    truncate_name(&name)
+}
+
+/// Returns the name of a file with the content of a message: its subject and an extension.
+pub fn message_filename(subject: &str, extension: &str) -> String {
+    let words: Vec<&str> = subject.split_whitespace().collect();
+    let stem = portable_filename(&words.join(" "));
+    let stem = stem[..stem.floor_char_boundary(MAX_SUBJECT_BYTES)].trim_end_matches(['.', ' ']);
+    let stem = if stem.is_empty() { "message" } else { stem };
+    format!("{stem}.{extension}")
+}
+
+/// Returns the name with a number before its extension, such as `a (2).txt`.
+pub fn numbered_filename(name: &str, number: usize) -> String {
+    let (stem, extension) = name.split_at(extension_start(name));
+    let suffix = format!(" ({number}){extension}");
+    let stem = &stem[..stem.floor_char_boundary(MAX_NAME_BYTES.saturating_sub(suffix.len()))];
+    format!("{stem}{suffix}")
+}
+
+/// Returns whether Windows opens a device instead of a file with this name. It ignores the extension.
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
+    let is_port =
+        |rest: &str| matches!(rest.chars().next(), Some('0'..='9' | '¹' | '²' | '³')) && rest.chars().count() == 1;
+    matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$")
+        || ["COM", "LPT"].iter().any(|port| stem.strip_prefix(port).is_some_and(is_port))
 }
 
 fn extension(content_type: &str) -> &'static str {
@@ -113,6 +158,69 @@ mod tests {
         for (declared, content_type, name) in table {
             assert_eq!(attachment_filename(declared, content_type, 3), name, "{declared:?}");
         }
+    }
+
+    #[test]
+    fn portable_names() {
+        let table = [
+            ("report.pdf", "report.pdf"),
+            ("../../etc/passwd", "_.._etc_passwd"),
+            ("..", ""),
+            ("...", ""),
+            (" . ", ""),
+            (".htaccess", "htaccess"),
+            ("a<b>c:d\"e|f?g*h\\i/j", "a_b_c_d_e_f_g_h_i_j"),
+            ("a\r\nb\0\u{202e}c", "a__b__c"),
+            ("ends with a dot. . ", "ends with a dot"),
+            ("con", "_con"),
+            ("Nul.txt", "_Nul.txt"),
+            ("aux .tar.gz", "_aux .tar.gz"),
+            ("COM1", "_COM1"),
+            ("lpt².log", "_lpt².log"),
+            ("COM10", "COM10"),
+            ("console.log", "console.log"),
+            ("日本語.txt", "日本語.txt"),
+        ];
+        for (name, expected) in table {
+            assert_eq!(portable_filename(name), expected, "{name:?}");
+        }
+        let long = portable_filename(&("é".repeat(300) + ".pdf"));
+        assert!(long.len() <= MAX_NAME_BYTES && long.ends_with("é.pdf"), "{long}");
+    }
+
+    #[test]
+    fn names_from_subjects() {
+        let table = [
+            ("Your code", "Your code.eml"),
+            ("Re: Order 12/3?", "Re_ Order 12_3_.eml"),
+            ("  two\t words \n", "two words.eml"),
+            ("Done.", "Done.eml"),
+            ("", "message.eml"),
+            ("..", "message.eml"),
+            ("NUL", "_NUL.eml"),
+            ("Grüße", "Grüße.eml"),
+        ];
+        for (subject, name) in table {
+            assert_eq!(message_filename(subject, "eml"), name, "{subject:?}");
+        }
+        let long = message_filename(&"é ".repeat(300), "html");
+        assert!(long.len() <= MAX_SUBJECT_BYTES + 5 && long.ends_with("é.html"), "{long}");
+    }
+
+    #[test]
+    fn numbered_names() {
+        let table = [
+            ("a.txt", "a (2).txt"),
+            ("a", "a (2)"),
+            ("a.tar.gz", "a.tar (2).gz"),
+            (".x", ".x (2)"),
+            ("a. long sentence as a name", "a. long sentence as a name (2)"),
+        ];
+        for (name, expected) in table {
+            assert_eq!(numbered_filename(name, 2), expected, "{name}");
+        }
+        let long = numbered_filename(&("é".repeat(125) + ".pdf"), 1000);
+        assert!(long.len() <= MAX_NAME_BYTES && long.ends_with("é (1000).pdf"), "{long}");
     }
 
     #[test]

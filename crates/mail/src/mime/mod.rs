@@ -53,6 +53,7 @@ use html_to_text::Style;
 pub use address_list::NamedAddress;
 pub use bodies::Role;
 pub use defect::Defect;
+pub use filename::{message_filename, numbered_filename, portable_filename};
 pub use header::HeaderField;
 pub use part::{Disposition, Part};
 pub use preview::{MAX_SNIPPET_CHARS, Preview, preview, summarize};
@@ -62,6 +63,11 @@ pub use transfer_encoding::TransferEncoding;
 
 /// The separator between two text parts of one message.
 const TEXT_SEPARATOR: &str = "\n--\n";
+/// The number of bytes that [`Mime::content_start`] returns at least.
+pub const CONTENT_START_BYTES: usize = 16;
+/// The number of encoded bytes of which the start of a content is decoded. A byte of quoted-printable can take six: an
+/// escape and a line break.
+const MAX_ENCODED_START_BYTES: usize = 1024;
 
 /// A parsed message. The byte ranges of its parts are found once; contents are decoded on request.
 #[derive(Debug, Clone)]
@@ -173,23 +179,39 @@ impl Mime {
         self.bodies.html.is_some()
     }
 
-    /// Returns the number of attachments. Decodes nothing.
+    /// Returns the number of attachments that are not [inline](Attachment::is_inline). Decodes nothing.
     pub fn attachment_count(&self) -> usize {
-        self.bodies.attachments.len()
+        self.bodies.attachment_count(&self.parts)
     }
 
     /// Returns the parts that are offered as files, in this order: inline parts, attachments, parts without a
     /// disposition, and uuencoded files inside of texts. Within each group outer parts precede inner ones. An inline
     /// text with a file name is listed here and is also part of the plain text.
     pub fn attachments(&self) -> Vec<Attachment<'_>> {
-        let parts = self.bodies.attachments.iter().map(|&index| &self.parts[index]);
-        let attachment = |(index, part): (usize, _)| Attachment::new(self, part, index);
-        parts.enumerate().map(attachment).collect()
+        let attachment = |(index, &part): (usize, &usize)| Attachment::new(self, part, index);
+        self.bodies.attachments.iter().enumerate().map(attachment).collect()
     }
 
     /// Decodes the transfer encoding of a part and returns its content. Does not copy if there is no encoding.
     pub fn content(&self, part: &Part) -> Bytes {
         self.decode_part(part).content
+    }
+
+    /// Decodes the start of a part: at least the first [`CONTENT_START_BYTES`] bytes of the content, if it is that long.
+    /// Costs less than [`Self::content`]. For a damaged part the result can differ from the start of the content.
+    pub fn content_start(&self, part: &Part) -> Bytes {
+        let body = self.raw_body(part);
+        let start = match part.transfer_encoding {
+            // Its decoder needs the last line.
+            TransferEncoding::Uuencode => body,
+            TransferEncoding::Base64 => {
+                let blank = body.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+                body.slice(blank..body.len().min(blank + MAX_ENCODED_START_BYTES))
+            }
+            TransferEncoding::QuotedPrintable => body.slice(..body.len().min(MAX_ENCODED_START_BYTES)),
+            TransferEncoding::Identity => body.slice(..body.len().min(CONTENT_START_BYTES)),
+        };
+        part.transfer_encoding.decode(&start, part.expected_content()).content
     }
 
     fn decode_part(&self, part: &Part) -> DecodedContent {
@@ -283,14 +305,22 @@ pub struct Attachment<'a> {
     pub filename: String,
     /// `type/subtype`.
     pub content_type: String,
+    /// Whether the part belongs to the HTML, such as an image in it: it has a Content-ID, and it is of a type that HTML
+    /// embeds, in a multipart/related and not marked as an attachment, or an image in a multipart/mixed that is marked as
+    /// inline. Counts of attachments leave it out.
+    pub is_inline: bool,
     mime: &'a Mime,
 }
 
 impl<'a> Attachment<'a> {
-    fn new(mime: &'a Mime, part: &'a Part, index: usize) -> Self {
+    /// Creates the attachment at `index` of the list. `part` is the index of its part.
+    fn new(mime: &'a Mime, part: usize, index: usize) -> Self {
+        let is_inline = mime.bodies.is_inline(&mime.parts, part);
+        let part = &mime.parts[part];
         Self {
             filename: filename::attachment_filename(part.filename.as_deref(), &part.content_type, index),
             content_type: part.content_type.clone(),
+            is_inline,
             part,
             mime,
         }

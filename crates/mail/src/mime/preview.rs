@@ -44,7 +44,7 @@ const HTML_BYTES: [usize; 2] = [8 * 1024, 32 * 1024];
 pub struct Preview {
     /// The first words of the text, on one line, at most [`MAX_SNIPPET_CHARS`] characters.
     pub snippet: String,
-    /// The number of attachments.
+    /// The number of attachments that are not inline.
     pub attachments: u32,
 }
 
@@ -90,7 +90,7 @@ fn preview_body(source: &[u8], content: ContentFields<'_>, body: usize) -> Previ
     Preview {
         snippet: snippet(source, &parts, &bodies),
         // The number of parts is limited.
-        attachments: u32::try_from(bodies.attachments.len()).unwrap_or(u32::MAX),
+        attachments: u32::try_from(bodies.attachment_count(&parts)).unwrap_or(u32::MAX),
     }
 }
 

@@ -91,7 +91,8 @@ fn previews_multiparts() {
         + "--o\r\nContent-Type: image/png\r\nContent-ID: <logo>\r\nContent-Disposition: inline\r\n\r\npng\r\n\
            --o\r\nContent-Type: text/plain; name=a.log\r\nContent-Disposition: attachment\r\n\r\nlog\r\n\
            --o\r\nContent-Type: message/rfc822\r\n\r\nSubject: inner\r\n\r\ninner text\r\n--o--\r\n";
-    assert_preview(mixed.as_bytes(), "the text", 3);
+    assert_preview(mixed.as_bytes(), "the text", 2);
+    assert_preview(mixed.replace("text/html", "text/x-other").as_bytes(), "the text", 4);
 
     let texts =
         "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\none\r\n--b\r\n\r\n \r\n--b\r\n\r\ntwo\r\n--b--";
