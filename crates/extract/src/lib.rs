@@ -5,13 +5,16 @@
 //! followed.
 
 mod codes;
+mod link;
 mod links;
 mod list_header;
+mod main_link;
 mod relative_url;
 mod text_url;
 mod unsubscribe;
 
 pub use codes::{Code, CodeSource, codes};
-pub use links::{Link, LinkScheme, LinkSource, MAX_LINKS, links};
+pub use link::{Link, LinkScheme, LinkSource};
+pub use links::{MAX_LINKS, links};
 pub use text_url::TextUrl;
 pub use unsubscribe::{Unsubscribe, UnsubscribeLink, UnsubscribeMethod, unsubscribe};

@@ -2,13 +2,16 @@
 //! fields of mailing lists.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use restante_mail::mime::Mime;
 use restante_mail::mime::html_tokens::{Token, Tokens, find_attribute};
 use restante_mail::mime::references::{ReferenceContext, resolve};
 
+use crate::link::{Link, LinkSource};
 use crate::list_header;
-use crate::relative_url::{resolve_url, scheme};
+use crate::main_link::{self, ButtonStyle, Evidence, is_button_tag};
+use crate::relative_url::resolve_url;
 use crate::text_url::{MAX_URL_BYTES, TextUrl};
 
 /// The maximum number of links of a message.
@@ -20,54 +23,11 @@ pub(crate) const MAX_TOKENS: usize = 500_000;
 /// The maximum length of the text of a link, in bytes.
 const MAX_TEXT_BYTES: usize = 1024;
 
+/// The maximum length of the text around a link that is kept, in bytes.
+const MAX_CONTEXT_BYTES: usize = 300;
+
 /// Header fields that contain links (RFC 2369 section 3).
 const LIST_HEADERS: [&str; 3] = ["List-Unsubscribe", "List-Help", "List-Archive"];
-
-/// A link of a message.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Link {
-    /// The URL. A relative URL is resolved if the document declares a base URL.
-    pub href: String,
-    /// The displayed text, on one line.
-    pub text: String,
-    /// The alternative text of its image, if any.
-    pub image_alt: Option<String>,
-    /// The part of the message that contains the link.
-    pub source: LinkSource,
-}
-
-/// The part of a message that contains a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LinkSource {
-    /// In the HTML.
-    Html,
-    /// In the plain text.
-    Text,
-    /// In a header field.
-    Header,
-}
-
-/// The kind of a link, by the scheme of its URL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkScheme {
-    /// `http` or `https`.
-    Http,
-    /// `mailto`.
-    Mailto,
-    /// Any other scheme, or no scheme.
-    Other,
-}
-
-impl Link {
-    /// Returns the kind of the link.
-    pub fn kind(&self) -> LinkScheme {
-        match scheme(&self.href) {
-            Some(scheme) if ["http", "https"].iter().any(|http| scheme.eq_ignore_ascii_case(http)) => LinkScheme::Http,
-            Some(scheme) if scheme.eq_ignore_ascii_case("mailto") => LinkScheme::Mailto,
-            _ => LinkScheme::Other,
-        }
-    }
-}
 
 /// Returns the links of a message: first those of the HTML, then those of the text and of the header. A link with the
 /// same URL, text and source is returned once.
@@ -75,8 +35,13 @@ pub fn links(mime: &Mime) -> Vec<Link> {
     let mut links = LinkCollector::from_bodies(&mime.html(), mime.text_body().as_deref());
     for field in mime.header().iter().filter(|field| LIST_HEADERS.iter().any(|name| field.has_name(name))) {
         for href in list_header::parse_urls(&field.value()) {
-            links.add(Link { text: href.clone(), href, image_alt: None, source: LinkSource::Header });
+            let link = Link { text: href.clone(), href, image_alt: None, source: LinkSource::Header, is_main: false };
+            links.add(link, Evidence::default());
         }
+    }
+    let main = main_link::choose(&links.found, &links.evidence);
+    if let Some(main) = main.and_then(|index| links.found.get_mut(index)) {
+        main.is_main = true;
     }
     links.found
 }
@@ -89,6 +54,8 @@ pub(crate) fn links_in_bodies(html: &str, text: Option<&str>) -> Vec<Link> {
 #[derive(Default)]
 struct LinkCollector {
     found: Vec<Link>,
+    /// The evidence for each of the links.
+    evidence: Vec<Evidence>,
     seen_links: HashSet<Link>,
     examined: usize,
 }
@@ -105,34 +72,46 @@ impl LinkCollector {
         self.found.len() >= MAX_LINKS || self.examined >= MAX_EXAMINED
     }
 
-    fn add(&mut self, link: Link) {
+    fn add(&mut self, link: Link, evidence: Evidence) {
         self.examined += 1;
         if self.found.len() < MAX_LINKS && link.href.len() <= MAX_URL_BYTES && self.seen_links.insert(link.clone()) {
             self.found.push(link);
+            self.evidence.push(evidence);
         }
     }
 
     fn read_text(&mut self, text: &str) {
-        let mut rest = text;
-        while let Some(found) = TextUrl::find_first(rest).filter(|_| !self.is_full()) {
-            let (url, tail) = rest[found.start..].split_at(found.len);
+        let signature = signature_start(text);
+        let mut at = 0;
+        while let Some(found) = TextUrl::find_first(&text[at..]).filter(|_| !self.is_full()) {
+            let start = at + found.start;
+            at = start + found.len;
             if found.is_link {
-                let (href, text) = (url.to_owned(), truncate_text(url));
-                self.add(Link { href, text, image_alt: None, source: LinkSource::Text });
+                let url = &text[start..at];
+                let link = Link {
+                    href: url.to_owned(),
+                    text: truncate_text(url),
+                    image_alt: None,
+                    source: LinkSource::Text,
+                    is_main: false,
+                };
+                let context = text_context(text, start..at);
+                self.add(link, Evidence { context, is_in_signature: start >= signature, ..Evidence::default() });
             }
-            rest = tail;
         }
     }
 
     fn read_html(&mut self, html: &str) {
         let mut base = None;
         let mut open: Option<OpenLink> = None;
+        let mut block = Block::default();
         for token in Tokens::new(html).take(MAX_TOKENS) {
             if self.is_full() {
-                return;
+                break;
             }
             match token {
                 Token::Text(raw) => {
+                    block.push(raw);
                     if let Some(open) = &mut open {
                         open.push(raw);
                     }
@@ -142,36 +121,108 @@ impl LinkCollector {
                     "base" if base.is_none() => base = href(attributes, None),
                     "a" => {
                         self.finish_link(open.take());
-                        open = href(attributes, base.as_deref()).map(OpenLink::new);
+                        let is_button = block.is_button(ButtonStyle::new(attributes));
+                        open = href(attributes, base.as_deref()).map(|href| OpenLink::new(href, is_button));
                     }
                     "area" => {
-                        let area = href(attributes, base.as_deref()).map(OpenLink::new);
+                        let area = href(attributes, base.as_deref()).map(|href| OpenLink::new(href, false));
                         self.finish_link(area.map(|area| area.with_image(attributes)));
                     }
                     "img" => open = open.map(|open| open.with_image(attributes)),
-                    // Blocks and cells inside of a link are separated by a space, as a reader sees them.
-                    "br" | "p" | "div" | "td" | "tr" | "li" | "h1" | "h2" | "h3" => {
+                    name => {
                         if let Some(open) = &mut open {
-                            open.push(" ");
+                            open.start_tag(name, attributes);
+                        } else if is_block(name) {
+                            self.finish_block(&mut block, ButtonStyle::new(attributes));
                         }
                     }
-                    _ => {}
                 },
                 Token::EndTag(name) if name.eq_ignore_ascii_case("a") => self.finish_link(open.take()),
-                Token::EndTag(_) | Token::RawText(_) => {}
+                Token::EndTag(name) => {
+                    if open.is_none() && is_block(&name.to_ascii_lowercase()) {
+                        self.finish_block(&mut block, ButtonStyle::default());
+                    }
+                }
+                Token::RawText(_) => {}
             }
         }
         self.finish_link(open);
+        self.finish_block(&mut block, ButtonStyle::default());
+    }
+
+    /// Ends a block: its text is the context of the links in it. Starts another one, whose element has this style.
+    fn finish_block(&mut self, block: &mut Block, style: ButtonStyle) {
+        let context = normalize_text(&block.text);
+        for evidence in &mut self.evidence[block.first_link..] {
+            evidence.context.clone_from(&context);
+        }
+        *block = Block { first_link: self.evidence.len(), text: String::new(), style };
     }
 
     fn finish_link(&mut self, open: Option<OpenLink>) {
-        let Some(OpenLink { href, text, image_alt }) = open else { return };
+        let Some(OpenLink { href, text, image_alt, is_button }) = open else { return };
         let text = match (normalize_text(&text), &image_alt) {
             (text, Some(alt)) if text.is_empty() => alt.clone(),
             (text, _) => text,
         };
-        self.add(Link { href, text, image_alt, source: LinkSource::Html });
+        let link = Link { href, text, image_alt, source: LinkSource::Html, is_main: false };
+        self.add(link, Evidence { is_button, ..Evidence::default() });
     }
+}
+
+/// A block of the HTML, such as a paragraph or a table cell, up to the next one.
+#[derive(Default)]
+struct Block {
+    /// The number of links before the block.
+    first_link: usize,
+    /// The start of the text.
+    text: String,
+    /// The style of the element.
+    style: ButtonStyle,
+}
+
+impl Block {
+    fn push(&mut self, raw: &str) {
+        if self.text.len() < MAX_CONTEXT_BYTES {
+            let enough = truncate(raw, MAX_CONTEXT_BYTES);
+            self.text.push_str(&resolve(enough, ReferenceContext::Text));
+        }
+    }
+
+    /// Returns whether a link with this style that starts now is a button. The block is a part of it if there is no other
+    /// text before the link.
+    fn is_button(&self, link: ButtonStyle) -> bool {
+        link.is_button() || self.text.trim().is_empty() && link.is_button_in(self.style)
+    }
+}
+
+/// Returns whether an element starts a new block.
+fn is_block(name: &str) -> bool {
+    matches!(
+        name,
+        "br" | "p"
+            | "div"
+            | "table"
+            | "tr"
+            | "td"
+            | "th"
+            | "ul"
+            | "ol"
+            | "li"
+            | "center"
+            | "hr"
+            | "blockquote"
+            | "h1"
+            | "h2"
+            | "h3"
+            | "h4"
+            | "h5"
+            | "h6"
+            | "section"
+            | "header"
+            | "footer"
+            | "article"
+    )
 }
 
 /// A link of the HTML that is not closed yet.
@@ -179,11 +230,21 @@ struct OpenLink {
     href: String,
     text: String,
     image_alt: Option<String>,
+    is_button: bool,
 }
 
 impl OpenLink {
-    fn new(href: String) -> Self {
-        Self { href, text: String::new(), image_alt: None }
+    fn new(href: String, is_button: bool) -> Self {
+        Self { href, text: String::new(), image_alt: None, is_button }
+    }
+
+    /// Handles a start tag inside of the link.
+    fn start_tag(&mut self, name: &str, attributes: &str) {
+        self.is_button |= is_button_tag(name, attributes);
+        // Blocks and cells inside of a link are separated by a space, as a reader sees them.
+        if matches!(name, "br" | "p" | "div" | "td" | "tr" | "li" | "h1" | "h2" | "h3") {
+            self.push(" ");
+        }
     }
 
     fn push(&mut self, raw: &str) {
@@ -212,6 +273,27 @@ fn href(attributes: &str, base: Option<&str>) -> Option<String> {
     (!href.is_empty() && !href.starts_with('#')).then(|| resolve_url(&href, base))
 }
 
+/// Returns the start of the signature of a text, or its end if there is none (RFC 3676 section 4.3).
+fn signature_start(text: &str) -> usize {
+    text.find("\n-- \n").or_else(|| text.find("\n--\n")).unwrap_or(text.len())
+}
+
+/// Returns the text around a URL: its line or, if the URL is alone on its line, the line before that is not blank. Reads
+/// only the text near the URL.
+fn text_context(text: &str, url: Range<usize>) -> String {
+    let near_start = text.ceil_char_boundary(url.start.saturating_sub(2 * MAX_CONTEXT_BYTES));
+    let near_end = text.floor_char_boundary(url.end.saturating_add(MAX_CONTEXT_BYTES));
+    let (before, after) = (&text[near_start..url.start], &text[url.end..near_end]);
+    let (previous, before) = before.rsplit_once('\n').unwrap_or(("", before));
+    let after = after.split('\n').next().unwrap_or_default();
+    let is_alone = !before.chars().chain(after.chars()).any(char::is_alphanumeric);
+    if is_alone {
+        previous.trim_end().rsplit('\n').next().unwrap_or_default().to_owned()
+    } else {
+        format!("{before} {after}")
+    }
+}
+
 /// Puts a text on one line, with one space between words, and truncates it. Invisible characters are removed.
 fn normalize_text(text: &str) -> String {
     let is_visible = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{ad}' | '\u{34f}');
@@ -233,6 +315,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::link::LinkScheme;
 
     fn links_of(message: &str) -> Vec<Link> {
         links(&Mime::parse(Bytes::copy_from_slice(message.as_bytes())))

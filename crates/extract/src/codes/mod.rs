@@ -19,7 +19,8 @@ use std::ops::Range;
 
 use restante_mail::mime::{HeaderField, Mime};
 
-use crate::links::{LinkSource, links_in_bodies};
+use crate::link::LinkSource;
+use crate::links::links_in_bodies;
 use findings::Findings;
 use labels::AnalyzedLine;
 use scoring::{AnalyzedText, MessageTopics};
