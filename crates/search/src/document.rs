@@ -114,7 +114,7 @@ impl<'a> Document<'a> {
         self.summary
     }
 
-    /// Returns true if the message has an attachment.
+    /// Returns true if the message has an attachment that is not inline.
     pub(crate) fn has_attachment(&self) -> bool {
         match self.contents {
             Some(contents) => contents.has_attachment,
@@ -288,13 +288,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn columns_contain_the_words_of_a_message() {
-        let source = "Subject: not this one\r\nCc: B\u{f6} <b@x>, c@y\r\nX-Tag: One Two\r\nX-Tag: three\r\n\
-            Content-Type: multipart/mixed; boundary=x\r\n\r\n\
-            --x\r\n\r\nHello World\r\n--x\r\nContent-Disposition: attachment; filename=My.pdf\r\n\r\n%\r\n--x--\r\n";
-        let mime = Mime::parse(Bytes::from(source));
-        let summary = Summary {
+    fn summary() -> Summary {
+        Summary {
             mailbox: Naming::Local.parse_mailbox("ann").unwrap(),
             id: 1.into(),
             headline: Headline::new("Ann <a@x>", ["<b@x>", "C <c@y>"], "Hi"),
@@ -305,7 +300,33 @@ mod tests {
             number: 1,
             tags: Tags::default(),
             details: Details::default(),
+        }
+    }
+
+    #[test]
+    fn inline_parts_are_no_attachments() {
+        let message = |disposition: &str| {
+            let image = format!("Content-Type: image/png; name=a.png\r\nContent-ID: <a>\r\n{disposition}\r\nx");
+            let header = "Content-Type: multipart/related; boundary=x";
+            Mime::parse(format!("{header}\r\n\r\n--x\r\n\r\nHi\r\n--x\r\n{image}\r\n--x--\r\n").into())
         };
+        for (disposition, expected) in
+            [("", false), ("Content-Disposition: inline\r\n", false), ("Content-Disposition: attachment\r\n", true)]
+        {
+            let (mime, summary) = (message(disposition), summary());
+            let document = Document::new(&summary, Some(&mime));
+            assert_eq!(document.has_attachment(), expected, "{disposition}");
+            assert_eq!(document.text(Column::Filename), " ¦ a png ", "{disposition}");
+        }
+    }
+
+    #[test]
+    fn columns_contain_the_words_of_a_message() {
+        let source = "Subject: not this one\r\nCc: B\u{f6} <b@x>, c@y\r\nX-Tag: One Two\r\nX-Tag: three\r\n\
+            Content-Type: multipart/mixed; boundary=x\r\n\r\n\
+            --x\r\n\r\nHello World\r\n--x\r\nContent-Disposition: attachment; filename=My.pdf\r\n\r\n%\r\n--x--\r\n";
+        let mime = Mime::parse(Bytes::from(source));
+        let summary = summary();
         let document = Document::new(&summary, Some(&mime));
         assert!(document.has_attachment());
         let table = [

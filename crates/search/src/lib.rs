@@ -11,6 +11,7 @@
 
 mod catch_up;
 mod document;
+mod excerpt;
 mod index;
 mod index_file;
 mod index_operations;
@@ -19,11 +20,10 @@ mod indexer;
 mod query;
 mod request;
 mod search;
-mod snippet;
 mod words;
 
 pub use document::Contents;
+pub use excerpt::ExcerptPart;
 pub use query::{Query, QueryError};
 pub use request::{Hit, SearchError, SearchRequest, SearchResults};
 pub use search::{Counts, Search};
-pub use snippet::SnippetPart;

@@ -6,8 +6,8 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::StoreError;
 
+use crate::excerpt::ExcerptPart;
 use crate::query::Query;
-use crate::snippet::SnippetPart;
 
 /// A search request.
 pub struct SearchRequest {
@@ -21,6 +21,8 @@ pub struct SearchRequest {
     pub before: Option<MessageId>,
     /// The maximum number of results.
     pub limit: usize,
+    /// Returns only one of the matching copies of a message, the one with the highest id.
+    pub one_per_message: bool,
 }
 
 /// The result of a search.
@@ -40,7 +42,7 @@ pub struct Hit {
     /// The summary of the message.
     pub summary: Summary,
     /// A short extract of its text. It is empty for very large messages, and if the time limit was reached.
-    pub snippet: Vec<SnippetPart>,
+    pub excerpt: Vec<ExcerptPart>,
 }
 
 /// The reason why a search failed.

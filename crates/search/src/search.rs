@@ -1,6 +1,7 @@
 //! The public interface of the search: start, events from the mailroom, requests, and shutdown.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::available_parallelism;
@@ -18,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::excerpt::{ExcerptPart, excerpt};
 use crate::index::{self, Index, IndexQuery, Matches};
 use crate::index_file::IndexFile;
 use crate::index_operations::IndexOperations;
@@ -25,7 +27,6 @@ use crate::index_queue::{IndexEvent, IndexQueue, Resync};
 use crate::indexer::Indexer;
 use crate::query::Query;
 use crate::request::{Hit, SearchError, SearchRequest, SearchResults};
-use crate::snippet::{SnippetPart, snippet};
 
 /// How long a request waits until messages stored before it are in the index.
 const FRESHNESS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -33,14 +34,14 @@ const FRESHNESS_TIMEOUT: Duration = Duration::from_secs(2);
 const INDEX_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a request waits for a permit.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(2);
-/// The time limit for the snippets of one request. Messages that are not reached in time have none.
-const SNIPPETS_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time limit for the excerpts of one request. Messages that are not reached in time have none.
+const EXCERPTS_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time limit of a whole request, including the queries of the store.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of concurrent searches, on any number of cores.
 const MAX_CONCURRENT_SEARCHES: usize = 4;
-/// The maximum number of message bytes that are read for the snippets of one request.
-const MAX_SNIPPET_SOURCE_BYTES: u64 = 16 << 20;
+/// The maximum number of message bytes that are read for the excerpts of one request.
+const MAX_EXCERPT_SOURCE_BYTES: u64 = 16 << 20;
 
 /// Searches the messages of a mailroom. See the crate documentation.
 pub struct Search {
@@ -147,19 +148,22 @@ impl Search {
         let is_complete = self.wait_until_fresh(mailroom).await?;
         let permit = self.acquire_permit().await?;
         let query = request.query.clone();
-        let matches = self.query_index(request, &permit).await?;
+        let (matches, mut known) = self.query_index(request, &permit).await?;
         let next = matches.next;
         let mut summaries = Vec::with_capacity(matches.messages.len());
         for found in matches.messages {
             // The store is the source of truth.
-            let summary = mailroom.find(&found.mailbox, MessageSelector::Id(found.id)).await?;
+            let summary = match known.remove(&found.id) {
+                Some(summary) => Some(summary),
+                None => mailroom.find(&found.mailbox, MessageSelector::Id(found.id)).await?,
+            };
             if summary.as_ref().is_none_or(|summary| !found.agrees_with(summary)) {
                 self.queue.push(|| IndexEvent::Recheck(found.mailbox, found.id));
             }
             summaries.extend(summary.filter(|summary| query.may_match(summary)));
         }
-        let snippets = make_snippets(mailroom, &summaries, query, &permit).await?;
-        let hits = summaries.into_iter().zip(snippets).map(|(summary, snippet)| Hit { summary, snippet });
+        let excerpts = make_excerpts(mailroom, &summaries, query, &permit).await?;
+        let hits = summaries.into_iter().zip(excerpts).map(|(summary, excerpt)| Hit { summary, excerpt });
         Ok(SearchResults { hits: hits.collect(), next, is_complete })
     }
 
@@ -180,14 +184,26 @@ impl Search {
         Ok(SearchPermit { permit: Arc::new(permit), caller: Arc::new(()) })
     }
 
-    /// Queries the index on a blocking thread.
-    async fn query_index(&self, request: SearchRequest, permit: &SearchPermit) -> Result<Matches, SearchError> {
+    /// Queries the index on a blocking thread. Also returns the summaries that were read for it.
+    async fn query_index(
+        &self,
+        request: SearchRequest,
+        permit: &SearchPermit,
+    ) -> Result<(Matches, HashMap<MessageId, Summary>), SearchError> {
         let index = self.index_file.clone();
         let mailroom = self.indexer.lock().unwrap_or_else(PoisonError::into_inner).mailroom.clone();
         let runtime = Handle::current();
         let work = move |caller| {
-            let SearchRequest { query, mailbox, is_permitted, before, limit } = request;
-            let store_error = RefCell::new(None);
+            let SearchRequest { query, mailbox, is_permitted, before, limit, one_per_message } = request;
+            let (store_error, known) = (RefCell::new(None), RefCell::new(HashMap::new()));
+            // A copy that does not match any more says nothing about the other copies.
+            let message_of = |mailbox: &MailboxName, id| {
+                let found = runtime.block_on(mailroom.upgrade()?.find(mailbox, MessageSelector::Id(id)));
+                let summary = found.map_err(|error| store_error.replace(Some(error))).ok().flatten()?;
+                let message = query.may_match(&summary).then_some(summary.message);
+                known.borrow_mut().insert(id, summary);
+                message
+            };
             let matches_message = |mailbox: &MailboxName, id| {
                 let mailroom = mailroom.upgrade()?;
                 let result = runtime.block_on(matches_message(&mailroom, &query, mailbox, id));
@@ -200,14 +216,16 @@ impl Search {
                 before: before.unwrap_or(MessageId::MAX),
                 limit,
                 matches_message: &matches_message,
+                message_of: one_per_message.then_some(&message_of),
                 deadline: Instant::now() + INDEX_TIMEOUT,
                 caller,
             });
-            store_error.take().map_or(Ok(matches), Err)
+            store_error.take().map_or(Ok((matches, known.into_inner())), Err)
         };
-        match permit.run_blocking(work).await?? {
+        let (matches, known) = permit.run_blocking(work).await??;
+        match matches {
             None => Err(SearchError::Unavailable("it is still being opened".to_owned())),
-            Some(Ok(matches)) => Ok(matches),
+            Some(Ok(matches)) => Ok((matches, known)),
             Some(Err(error)) if index::is_interruption(&error) => Err(SearchError::Timeout),
             Some(Err(error)) => {
                 if index::is_damage(&error) {
@@ -284,14 +302,14 @@ impl SearchPermit {
     }
 }
 
-/// Builds the snippets of messages. A snippet is empty if the message was deleted, or if a limit was reached.
-async fn make_snippets(
+/// Builds the excerpts of messages. An excerpt is empty if the message was deleted, or if a limit was reached.
+async fn make_excerpts(
     mailroom: &Mailroom,
     summaries: &[Summary],
     query: Query,
     permit: &SearchPermit,
-) -> Result<Vec<Vec<SnippetPart>>, SearchError> {
-    let (mut sources, mut bytes_left) = (Vec::with_capacity(summaries.len()), MAX_SNIPPET_SOURCE_BYTES);
+) -> Result<Vec<Vec<ExcerptPart>>, SearchError> {
+    let (mut sources, mut bytes_left) = (Vec::with_capacity(summaries.len()), MAX_EXCERPT_SOURCE_BYTES);
     for summary in summaries {
         let Some(remaining) = bytes_left.checked_sub(summary.size) else {
             sources.push(None);
@@ -301,13 +319,13 @@ async fn make_snippets(
         sources.push(mailroom.source(&summary.mailbox, summary.id).await?);
     }
     let work = move |caller: Weak<()>| {
-        let (phrases, deadline) = (query.highlight_phrases(), Instant::now() + SNIPPETS_TIMEOUT);
+        let (phrases, deadline) = (query.highlight_phrases(), Instant::now() + EXCERPTS_TIMEOUT);
         let has_time = || Instant::now() < deadline && caller.strong_count() > 0;
-        let snippets = sources.into_iter().map(|source| match source {
-            Some(source) if has_time() => snippet(&Mime::parse(source.to_bytes()).text(), &phrases),
+        let excerpts = sources.into_iter().map(|source| match source {
+            Some(source) if has_time() => excerpt(&Mime::parse(source.to_bytes()).text(), &phrases),
             _ => Vec::new(),
         });
-        snippets.collect()
+        excerpts.collect()
     };
     permit.run_blocking(work).await
 }
@@ -334,6 +352,7 @@ mod tests {
             is_permitted: Box::new(|_| true),
             before: None,
             limit: 1,
+            one_per_message: false,
         };
         let permit_count = search.permits.available_permits();
         let mut permits = Vec::new();

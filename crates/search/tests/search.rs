@@ -16,7 +16,7 @@ use restante_mailroom::{DeliveryOutcome, Mailroom, Settings};
 use restante_search::{Query, Search, SearchRequest, SearchResults};
 use restante_store::disk::{self, DiskStore};
 use restante_store::memory::MemoryStore;
-use restante_store::{Limits, Store};
+use restante_store::{CopyKey, Limits, Store};
 use restante_testdir::TestDir;
 use restante_teststore::SharedStore;
 
@@ -89,7 +89,7 @@ impl Fixture {
     async fn find_page_once(&self, text: &str, before: Option<MessageId>, limit: usize) -> SearchResults {
         let query = Query::parse(text, Timestamp::now()).unwrap();
         let is_permitted = Box::new(|_: &_| true);
-        let request = SearchRequest { query, mailbox: None, is_permitted, before, limit };
+        let request = SearchRequest { query, mailbox: None, is_permitted, before, limit, one_per_message: false };
         self.search.find(&self.mailroom, request).await.unwrap()
     }
 
@@ -128,7 +128,7 @@ async fn index_follows_deletions_evictions_and_read_marks() {
     assert_eq!(fixture.find_ids("alpha").await, [last.id, third.id]);
     assert!(fixture.mailroom.set_seen(&last.mailbox, last.id, true).await.unwrap());
     assert_eq!(fixture.find_ids("is:seen").await, [last.id]);
-    fixture.mailroom.set_seen_all(&last.mailbox, vec![last.id], false).await.unwrap();
+    fixture.mailroom.mark_copies(vec![CopyKey::from(&last)], false).await.unwrap();
     assert_eq!(fixture.find_ids("is:unseen").await, [last.id, third.id]);
     fixture.mailroom.purge(&last.mailbox).await.unwrap();
     assert_eq!(fixture.find_ids("").await, []);
@@ -136,7 +136,7 @@ async fn index_follows_deletions_evictions_and_read_marks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn returns_pages_with_snippets() {
+async fn returns_pages_with_excerpts() {
     let fixture = Fixture::in_memory(Limits::default());
     let mut ids = Vec::new();
     for number in 0..5 {
@@ -155,7 +155,7 @@ async fn returns_pages_with_snippets() {
     assert_eq!(found_ids, ids);
     let results = fixture.find("subject:about word3").await;
     let [hit] = results.hits.as_slice() else { panic!("{results:?}") };
-    let parts: Vec<_> = hit.snippet.iter().map(|part| (part.text.as_str(), part.is_hit)).collect();
+    let parts: Vec<_> = hit.excerpt.iter().map(|part| (part.text.as_str(), part.is_hit)).collect();
     assert_eq!(parts, [("Hello, this says ", false), ("word3", true), (".", false)]);
 }
 
@@ -171,7 +171,7 @@ async fn words_are_prefixes_unless_quoted() {
     }
     let results = fixture.find("verific").await;
     let hits: Vec<_> =
-        results.hits[0].snippet.iter().filter(|part| part.is_hit).map(|part| part.text.as_str()).collect();
+        results.hits[0].excerpt.iter().filter(|part| part.is_hit).map(|part| part.text.as_str()).collect();
     assert_eq!(hits, ["verification"], "the whole word is highlighted");
 }
 
@@ -208,6 +208,7 @@ async fn only_permitted_mailboxes_are_searched() {
         is_permitted: Box::new(|mailbox| mailbox.as_str() == "ann"),
         before: None,
         limit: 1,
+        one_per_message: false,
     };
     let first = fixture.search.find(&fixture.mailroom, request(None)).await.unwrap();
     let rest = SearchRequest { before: first.next, ..request(None) };
@@ -316,8 +317,14 @@ async fn damaged_index_is_rebuilt() {
         let results = tokio::time::timeout(LONG, async {
             loop {
                 let query = Query::parse("alpha", Timestamp::now()).unwrap();
-                let request =
-                    SearchRequest { query, mailbox: None, is_permitted: Box::new(|_| true), before: None, limit: 10 };
+                let request = SearchRequest {
+                    query,
+                    mailbox: None,
+                    is_permitted: Box::new(|_| true),
+                    before: None,
+                    limit: 10,
+                    one_per_message: false,
+                };
                 // A search that finds damage fails once.
                 if let Ok(results) = fixture.search.find(&fixture.mailroom, request).await
                     && results.is_complete

@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
 use rusqlite::{Connection, Error, Result, Row, ffi, params};
@@ -44,6 +45,9 @@ pub(super) fn find(connection: &mut Connection, query: &IndexQuery<'_>) -> Resul
     let sql = "SELECT id, mailbox, delay, size, seen, tags FROM documents WHERE id = ?1";
     let mut select = transaction.prepare_cached(sql)?;
     while let Some(candidate) = candidates.next()? {
+        if results.skips_copy(candidate.id)? {
+            continue;
+        }
         let mut rows = select.query([candidate.id])?;
         let document = Document::from_row(rows.next()?.ok_or_else(damage)?)?;
         let is_match = if candidate.is_match { Some(true) } else { candidates.evaluate(&candidate, &document) };
@@ -61,6 +65,9 @@ fn scan_documents(connection: &Connection, results: &mut Results<'_>) -> Result<
     let mut select = connection.prepare_cached(sql)?;
     let mut rows = select.query(params![to_i64(query.before.number()), to_i64(min_id(query.query))])?;
     while let Some(row) = rows.next()? {
+        if results.skips_copy(row.get(0)?)? {
+            continue;
+        }
         let document = Document::from_row(row)?;
         let is_match = query.query.evaluate_known(|term| Some(document.matches(term)));
         if results.add(document, is_match)?.is_break() {
@@ -77,21 +84,36 @@ struct Results<'a> {
     candidate_count: usize,
     /// The time until which messages are read; set when the first one is read.
     read_deadline: Option<Instant>,
+    /// The documents from this id on are copies of messages that were found.
+    found_from: Option<MessageId>,
 }
 
 impl<'a> Results<'a> {
     fn new(query: &'a IndexQuery<'a>) -> Self {
         let matches = Matches { messages: Vec::new(), next: None };
-        Self { query, matches, candidate_count: 0, read_deadline: None }
+        Self { query, matches, candidate_count: 0, read_deadline: None, found_from: None }
+    }
+
+    /// Returns whether a document is another copy of a message that was found, and is left out. Fails if the query was
+    /// cancelled.
+    fn skips_copy(&mut self, id: u64) -> Result<bool> {
+        let is_skipped = self.found_from.is_some_and(|first| MessageId::from(id) >= first);
+        if is_skipped {
+            self.count_candidate()?;
+        }
+        Ok(is_skipped)
+    }
+
+    /// Counts a candidate. Fails if the query was cancelled.
+    fn count_candidate(&mut self) -> Result<()> {
+        self.candidate_count += 1;
+        if self.candidate_count.is_multiple_of(CANDIDATES_PER_CHECK) { check_cancelled(self.query) } else { Ok(()) }
     }
 
     /// Adds a document if it matches and its mailbox is permitted. If it is not known whether it matches, the message
     /// is read. Returns `Break` if the query ends here. Fails if the query was cancelled.
     fn add(&mut self, document: Document, is_match: Option<bool>) -> Result<ControlFlow<()>> {
-        self.candidate_count += 1;
-        if self.candidate_count.is_multiple_of(CANDIDATES_PER_CHECK) {
-            check_cancelled(self.query)?;
-        }
+        self.count_candidate()?;
         if is_match == Some(false) || !(self.query.is_permitted)(&document.mailbox) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -103,6 +125,10 @@ impl<'a> Results<'a> {
         match is_match.or_else(|| (self.query.matches_message)(&document.mailbox, id)) {
             Some(true) => {
                 let Document { mailbox, seen, tags, .. } = document;
+                if let Some(message_of) = self.query.message_of {
+                    check_cancelled(self.query)?;
+                    self.found_from = message_of(&mailbox, id).or(self.found_from);
+                }
                 self.matches.messages.push(IndexedMessage { mailbox, id, seen, tags });
             }
             Some(false) => {}

@@ -223,6 +223,9 @@ impl Index {
     }
 }
 
+/// Returns the id of the message that a copy belongs to, if it is known.
+type MessageOfCopy<'a> = dyn Fn(&MailboxName, MessageId) -> Option<MessageId> + 'a;
+
 /// A query of the index.
 pub(crate) struct IndexQuery<'a> {
     pub(crate) query: &'a Query,
@@ -237,6 +240,10 @@ pub(crate) struct IndexQuery<'a> {
     /// Returns true if a message matches the query, for messages whose entry does not say so. Returns `None` if the
     /// message cannot be read; the query ends then.
     pub(crate) matches_message: &'a dyn Fn(&MailboxName, MessageId) -> Option<bool>,
+    /// If further copies of a message are left out: returns the id of the message that a matching copy belongs to, or
+    /// `None` if it is not known. The copies of a message have ids from that of the message on, without those of others
+    /// in between.
+    pub(crate) message_of: Option<&'a MessageOfCopy<'a>>,
     /// The query is interrupted at this time.
     pub(crate) deadline: Instant,
     /// The query is interrupted when the caller has dropped its `Arc`.

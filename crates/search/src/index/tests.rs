@@ -182,6 +182,7 @@ fn find(
         before,
         limit,
         matches_message: &matches_message,
+        message_of: None,
         deadline,
         caller: Arc::downgrade(&caller),
     };
@@ -369,6 +370,7 @@ fn damaged_blocks_are_reported() {
                 before: MessageId::MAX,
                 limit: 1000,
                 matches_message: &|_, _| None,
+                message_of: None,
                 deadline: Instant::now() + Duration::from_mins(1),
                 caller: Arc::downgrade(&caller),
             });
@@ -401,6 +403,7 @@ fn wrong_numbers_are_reported_as_damage() {
             before: MessageId::MAX,
             limit: 10,
             matches_message: &|_, _| None,
+            message_of: None,
             deadline: Instant::now() + Duration::from_mins(1),
             caller: Arc::downgrade(&caller),
         });

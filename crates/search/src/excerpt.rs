@@ -1,4 +1,4 @@
-//! Short extracts of messages around the words that a query matched. A snippet is plain text, in parts that are
+//! Short extracts of messages around the words that a query matched. An excerpt is plain text, in parts that are
 //! highlighted or not.
 
 use std::collections::VecDeque;
@@ -7,15 +7,15 @@ use std::ops::{ControlFlow, Range};
 use crate::query::Phrase;
 use crate::words;
 
-/// The maximum length of a snippet in characters, and how many of them precede the first match.
-const SNIPPET_CHARS: usize = 160;
+/// The maximum length of an excerpt in characters, and how many of them precede the first match.
+const EXCERPT_CHARS: usize = 160;
 const LEAD_CHARS: usize = 40;
 /// The maximum number of bytes of a text that are searched, as in the index.
 const MAX_TEXT_BYTES: usize = 256 << 10;
 
-/// A part of a snippet.
+/// A part of an excerpt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnippetPart {
+pub struct ExcerptPart {
     /// The text. Runs of whitespace are replaced with one space.
     pub text: String,
     /// True if the part matches the query.
@@ -23,11 +23,11 @@ pub struct SnippetPart {
 }
 
 /// Returns the extract of a text around the first match of a phrase, or its beginning if there is no match.
-pub(crate) fn snippet(text: &str, phrases: &[&Phrase]) -> Vec<SnippetPart> {
+pub(crate) fn excerpt(text: &str, phrases: &[&Phrase]) -> Vec<ExcerptPart> {
     let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
     let hits = first_hits(text, phrases);
     let window = window(text, hits.first());
-    let mut parts = SnippetBuilder::default();
+    let mut parts = ExcerptBuilder::default();
     let mut position = window.start;
     for hit in hits.iter().filter(|hit| hit.start < window.end) {
         let end = hit.end.min(window.end);
@@ -46,7 +46,7 @@ fn first_hits(text: &str, phrases: &[&Phrase]) -> Vec<Range<usize>> {
     let mut recent: VecDeque<(String, Range<usize>)> = VecDeque::with_capacity(longest);
     words::for_each(text, |word, range| {
         // A character has at most four bytes.
-        if hits.first().is_some_and(|first| range.start > first.start + 4 * SNIPPET_CHARS) {
+        if hits.first().is_some_and(|first| range.start > first.start + 4 * EXCERPT_CHARS) {
             return ControlFlow::Break(());
         }
         let mut slot =
@@ -93,7 +93,7 @@ fn window(text: &str, hit: Option<&Range<usize>>) -> Range<usize> {
         Some((start, _)) => before[start..].find(char::is_whitespace).map_or(start, |space| start + space),
     };
     // A run of whitespace counts as one character.
-    let (mut chars_left, mut was_space) = (SNIPPET_CHARS, true);
+    let (mut chars_left, mut was_space) = (EXCERPT_CHARS, true);
     for (position, c) in text[start..].char_indices() {
         let is_space = c.is_whitespace();
         chars_left -= usize::from(!(is_space && was_space));
@@ -107,11 +107,11 @@ fn window(text: &str, hit: Option<&Range<usize>>) -> Range<usize> {
     start..text.len()
 }
 
-/// Collects the parts of a snippet. Whitespace between two parts belongs to the first one.
+/// Collects the parts of an excerpt. Whitespace between two parts belongs to the first one.
 #[derive(Default)]
-struct SnippetBuilder(Vec<SnippetPart>);
+struct ExcerptBuilder(Vec<ExcerptPart>);
 
-impl SnippetBuilder {
+impl ExcerptBuilder {
     fn push(&mut self, raw: &str, is_hit: bool) {
         let mut text = String::with_capacity(raw.len());
         let mut after_space = self.0.last().is_none_or(|part| part.text.ends_with(' '));
@@ -125,11 +125,11 @@ impl SnippetBuilder {
             after_space = is_space;
         }
         if !text.is_empty() {
-            self.0.push(SnippetPart { text, is_hit });
+            self.0.push(ExcerptPart { text, is_hit });
         }
     }
 
-    fn finish(mut self) -> Vec<SnippetPart> {
+    fn finish(mut self) -> Vec<ExcerptPart> {
         if let Some(last) = self.0.last_mut() {
             last.text.truncate(last.text.trim_end().len());
             if last.text.is_empty() {
@@ -148,12 +148,12 @@ mod tests {
     use super::*;
     use crate::query::Query;
 
-    /// Returns the snippet with its matches in brackets.
-    fn bracketed_snippet(text: &str, query: &str) -> String {
+    /// Returns the excerpt with its matches in brackets.
+    fn bracketed_excerpt(text: &str, query: &str) -> String {
         let query = Query::parse(query, Timestamp::UNIX_EPOCH).unwrap();
-        let parts = snippet(text, &query.highlight_phrases());
+        let parts = excerpt(text, &query.highlight_phrases());
         let bracketed =
-            parts.iter().map(|SnippetPart { text, is_hit }| if *is_hit { format!("[{text}]") } else { text.clone() });
+            parts.iter().map(|ExcerptPart { text, is_hit }| if *is_hit { format!("[{text}]") } else { text.clone() });
         bracketed.collect()
     }
 
@@ -177,18 +177,18 @@ mod tests {
             ("<b>&amp;</b>", "amp", "<b>&[amp];</b>"),
         ];
         for (text, query, expected) in table {
-            assert_eq!(bracketed_snippet(text, query), expected, "{text} {query}");
+            assert_eq!(bracketed_excerpt(text, query), expected, "{text} {query}");
         }
-        let around = bracketed_snippet(&far, "code 4242");
+        let around = bracketed_excerpt(&far, "code 4242");
         assert!(around.starts_with("ipsum Lorem ipsum Lorem ipsum Your [code] is [4242]. dolor sit"), "{around}");
-        assert!((120..=SNIPPET_CHARS + 4).contains(&around.len()), "{around}");
+        assert!((120..=EXCERPT_CHARS + 4).contains(&around.len()), "{around}");
     }
 
     #[test]
-    fn length_of_a_snippet_is_limited() {
+    fn length_of_an_excerpt_is_limited() {
         for text in ["x".repeat(1 << 20), " ".repeat(1 << 20), "code ".repeat(1 << 18), "確".repeat(1 << 18)] {
-            let parts = snippet(&text, &Query::parse("code", Timestamp::UNIX_EPOCH).unwrap().highlight_phrases());
-            assert!(parts.iter().map(|part| part.text.chars().count()).sum::<usize>() <= SNIPPET_CHARS);
+            let parts = excerpt(&text, &Query::parse("code", Timestamp::UNIX_EPOCH).unwrap().highlight_phrases());
+            assert!(parts.iter().map(|part| part.text.chars().count()).sum::<usize>() <= EXCERPT_CHARS);
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
         #[test]
         fn parts_are_never_empty(text in "[ab é確\n㍿\u{301}.]{0,400}", query in "[ab確é]{1,3}( [ab]\\*)?") {
             let query = Query::parse(&query, Timestamp::UNIX_EPOCH).unwrap();
-            let parts = snippet(&text, &query.highlight_phrases());
+            let parts = excerpt(&text, &query.highlight_phrases());
             prop_assert!(parts.iter().all(|part| !part.text.is_empty()));
         }
     }
