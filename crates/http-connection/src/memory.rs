@@ -81,11 +81,15 @@ impl ResponseBudget {
 impl MemoryPermit {
     /// Counts these bytes against the budget until the last reference to them is dropped.
     pub fn charge(self, bytes: Bytes) -> Result<Bytes, OverBudget> {
-        let reserved = match self {
-            Self::OnDemand(budget) => budget.try_reserve(bytes.len())?,
-            Self::Reserved(reserved) => reserved,
-        };
-        Ok(reserved.attach(bytes))
+        Ok(self.reserve(bytes.len())?.attach(bytes))
+    }
+
+    /// Reserves memory for a response whose length is known before it is rendered. Does not wait.
+    pub fn reserve(self, length: usize) -> Result<ReservedMemory, OverBudget> {
+        match self {
+            Self::OnDemand(budget) => budget.try_reserve(length),
+            Self::Reserved(reserved) => Ok(reserved),
+        }
     }
 }
 

@@ -253,20 +253,20 @@ impl Mailroom {
         run_to_completion(operation).await
     }
 
-    /// Marks messages as read or unread. Returns how many of them existed. After an error some of them are marked.
-    pub async fn set_seen_all(&self, mailbox: &MailboxName, ids: Vec<MessageId>, seen: bool) -> Result<usize> {
-        let (inner, mailbox) = (self.inner.clone(), mailbox.clone());
+    /// Marks copies as read or unread. Returns how many of them existed. After an error some of them are marked.
+    pub async fn mark_copies(&self, copies: Vec<CopyKey>, seen: bool) -> Result<usize> {
+        let inner = self.inner.clone();
         let operation = async move {
             let mut count = 0;
-            for batch in ids.chunks(CHANGE_BATCH_SIZE) {
-                let mark = |store: Arc<dyn Store>, mailbox, id| async move {
-                    let existed = store.set_seen(&mailbox, id, seen).await?;
-                    Ok(existed.then_some(id))
+            for batch in copies.chunks(CHANGE_BATCH_SIZE) {
+                let mark = |store: Arc<dyn Store>, copy: CopyKey| async move {
+                    let existed = store.set_seen(&copy.mailbox, copy.id, seen).await?;
+                    Ok(existed.then_some(copy))
                 };
-                let (marked, last_error) = inner.change_each(&mailbox, batch, mark).await;
-                for id in marked.into_iter().flatten() {
+                let (marked, last_error) = inner.change_each(batch.iter().cloned(), mark).await;
+                for copy in marked.into_iter().flatten() {
                     count += 1;
-                    inner.publish_seen(&mailbox, id, seen);
+                    inner.publish_seen(&copy.mailbox, copy.id, seen);
                 }
                 last_error.map_or(Ok(()), Err)?;
             }
@@ -348,8 +348,9 @@ impl Inner {
 
     /// Deletes these messages concurrently. Publishes those that were deleted, also if others failed.
     async fn remove_batch(&self, mailbox: &MailboxName, ids: &[MessageId], cause: DeletionCause) -> Result<usize> {
-        let remove = |store: Arc<dyn Store>, mailbox, id| async move { store.remove(&mailbox, id).await };
-        let (removed, last_error) = self.change_each(mailbox, ids, remove).await;
+        let remove = |store: Arc<dyn Store>, copy: CopyKey| async move { store.remove(&copy.mailbox, copy.id).await };
+        let copies = ids.iter().map(|&id| CopyKey { mailbox: mailbox.clone(), id });
+        let (removed, last_error) = self.change_each(copies, remove).await;
         let mut removed: Vec<Summary> = removed.into_iter().flatten().collect();
         // The deletions finish in any order.
         removed.sort_unstable_by_key(|summary| summary.id);
@@ -358,21 +359,19 @@ impl Inner {
         last_error.map_or(Ok(count), Err)
     }
 
-    /// Changes each of these messages concurrently. Returns the results of the changes that succeeded, and the last
-    /// error.
+    /// Changes each of these copies concurrently. Returns the results of the changes that succeeded, and the last error.
     async fn change_each<T, F>(
         &self,
-        mailbox: &MailboxName,
-        ids: &[MessageId],
-        operation: impl Fn(Arc<dyn Store>, MailboxName, MessageId) -> F,
+        copies: impl IntoIterator<Item = CopyKey>,
+        operation: impl Fn(Arc<dyn Store>, CopyKey) -> F,
     ) -> (Vec<T>, Option<StoreError>)
     where
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
         let mut changes = JoinSet::new();
-        for &id in ids {
-            changes.spawn(operation(self.store.clone(), mailbox.clone(), id));
+        for copy in copies {
+            changes.spawn(operation(self.store.clone(), copy));
         }
         let (mut done, mut last_error) = (Vec::new(), None);
         while let Some(ended) = changes.join_next().await {
