@@ -10,6 +10,7 @@ use restante_mailroom::events::{Event, PublishedEvent};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::live::event_selector::EventSelector;
 use crate::response::{entry_json, json, message_json};
 
 const STORED_PREFIX: &[u8] = b"{\"variant\":\"message-stored\",\"identifier\":null,\"header\":";
@@ -22,18 +23,24 @@ const MESSAGE_FIELD: &[u8] = b",\"message\":";
 const USUAL_ENTRY_GROWTH_BYTES: usize = 512;
 
 /// The events that a subscriber gets, and their format.
-#[derive(Clone, Debug)]
-pub(crate) struct EventFilter {
+#[derive(Debug)]
+pub(super) struct EventFilter {
     /// The format of the events.
-    pub(crate) format: EventFormat,
+    pub(super) format: EventFormat,
     /// Only events of the mailboxes that this grant allows are sent.
-    pub(crate) grant: Grant,
+    pub(super) grant: Grant,
+    /// Selects one event per message. `None` if the subscriber gets those of all copies.
+    pub(super) selector: Option<EventSelector>,
 }
 
 impl EventFilter {
-    /// Returns the JSON of an event, or `None` if the subscriber does not get it.
-    pub(crate) fn render(&self, published: &PublishedEvent) -> Option<Bytes> {
+    /// Returns the JSON of an event, or `None` if the subscriber does not get it. Call it once for each event, in their
+    /// order.
+    pub(super) fn render(&mut self, published: &PublishedEvent) -> Option<Bytes> {
         if !self.grant.covers(&published.event().summary().mailbox) {
+            return None;
+        }
+        if !self.selector.as_mut().is_none_or(|selector| selector.selects(published.event(), &self.grant)) {
             return None;
         }
         let change = published.rendered(render_change);
@@ -50,7 +57,7 @@ impl EventFilter {
 
 /// The formats of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EventFormat {
+pub(super) enum EventFormat {
     /// Version 1: the summary record of a stored copy. Deletions are not sent.
     Summary,
     /// Version 2: what happened, and to which copy.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, OptionalFromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use axum::response::Response;
@@ -30,12 +30,8 @@ impl FromRequestParts<Arc<Server>> for Handshake {
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Result<Self, Problem> {
         let headers = &parts.headers;
-        let is_handshake = parts.method == Method::GET
-            && parts.version == Version::HTTP_11
-            && has_token(headers, header::CONNECTION, "upgrade")
-            && has_token(headers, header::UPGRADE, "websocket")
-            && headers.get(header::SEC_WEBSOCKET_VERSION).is_some_and(|version| version == "13");
-        if !is_handshake {
+        let is_version_supported = headers.get(header::SEC_WEBSOCKET_VERSION).is_some_and(|version| version == "13");
+        if !is_upgrade(parts) || !is_version_supported {
             return Err(Problem::WebSocketRequired);
         }
         if has_body(headers) {
@@ -45,6 +41,18 @@ impl FromRequestParts<Arc<Server>> for Handshake {
             .ok_or_else(|| Problem::Malformed("The Sec-WebSocket-Key is missing or malformed.".to_owned()))?;
         let upgrade = parts.extensions.remove().ok_or(Problem::WebSocketRequired)?;
         Ok(Self { key, upgrade })
+    }
+}
+
+/// On paths that also have responses without WebSocket: `None` if the client does not request a WebSocket.
+impl OptionalFromRequestParts<Arc<Server>> for Handshake {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Option<Self>, Problem> {
+        if !is_upgrade(parts) {
+            return Ok(None);
+        }
+        <Self as FromRequestParts<_>>::from_request_parts(parts, server).await.map(Some)
     }
 }
 
@@ -71,6 +79,14 @@ impl Handshake {
         }
         response
     }
+}
+
+/// Returns whether the client requests a WebSocket of any version. Over HTTP/2 it cannot.
+fn is_upgrade(parts: &Parts) -> bool {
+    parts.method == Method::GET
+        && parts.version == Version::HTTP_11
+        && has_token(&parts.headers, header::CONNECTION, "upgrade")
+        && has_token(&parts.headers, header::UPGRADE, "websocket")
 }
 
 /// Returns the key if there is exactly one and it is valid (RFC 6455 sections 4.2.1 and 11.3.1).

@@ -1,6 +1,7 @@
 //! Live events: a subscriber gets every message that is stored or deleted, starting with the most recent ones. `socket`
-//! sends events over WebSocket, one per copy of a message. `stream` sends Server-Sent Events, one per stored message, which
-//! `event_selector` selects. `frame` renders the JSON of both. The mailroom decides which events a subscription contains.
+//! sends events over WebSocket, `stream` as Server-Sent Events. The events of messages as a whole are one per stored
+//! message, which `event_selector` selects; the others are one per copy. `frame` filters events and renders their JSON. The
+//! mailroom decides which events a subscription contains.
 
 mod event_selector;
 pub(crate) mod frame;
@@ -18,6 +19,7 @@ use restante_auth::Grant;
 use restante_http_connection::context::ConnectionGuard;
 use restante_http_connection::disconnect::Disconnect;
 use restante_mail::naming::MailboxName;
+use restante_mailroom::events::Position;
 use restante_metrics::Monitors;
 use restante_net::ClientSlot;
 use tokio::sync::OwnedSemaphorePermit;
@@ -50,12 +52,21 @@ pub(crate) async fn changes(
     accept_websocket(&server, request, handshake, EventFormat::Change)
 }
 
-/// Server-Sent Events: sends a record for every stored message and every deleted copy.
+/// Server-Sent Events or, if the client requests that, a WebSocket: sends a record for every stored message and every
+/// deleted copy.
 pub(crate) async fn events(
     State(server): State<Arc<Server>>,
     request: SubscribeRequest,
+    handshake: Option<Handshake>,
     LastEventId(resume): LastEventId,
 ) -> Response {
+    match handshake {
+        Some(handshake) => accept_websocket(&server, request, handshake, EventFormat::Message),
+        None => event_stream(&server, request, resume),
+    }
+}
+
+fn event_stream(server: &Server, request: SubscribeRequest, resume: Option<Position>) -> Response {
     let SubscribeRequest { mailbox, grant, credentials, connection, disconnect, permit, .. } = request;
     // In one mailbox there is one event per message.
     let selects_messages = mailbox.is_none();
@@ -63,12 +74,12 @@ pub(crate) async fn events(
     let is_resumed = resume.is_some() && !events.has_gap();
     let selector = selects_messages.then(|| EventSelector::new(is_resumed));
     let guard = SubscriberGuard::new(&server.settings.metrics.monitors, |gauges| &gauges.streams, permit);
-    let filter = EventFilter { format: EventFormat::Message, grant };
+    let filter = EventFilter { format: EventFormat::Message, grant, selector };
     if let Some(connection) = &connection {
         connection.set_response_endless(true);
     }
     let close_requested = async move { close_requested(connection.as_ref(), credentials.as_ref()).await };
-    stream::response(events, filter, selector, close_requested, disconnect, guard)
+    stream::response(events, filter, close_requested, disconnect, guard)
 }
 
 /// A request to subscribe to events.
@@ -112,13 +123,15 @@ fn subscriber_permit(server: &Server) -> Result<Option<OwnedSemaphorePermit>, Pr
 
 fn accept_websocket(server: &Server, request: SubscribeRequest, handshake: Handshake, format: EventFormat) -> Response {
     let SubscribeRequest { mailbox, grant, credentials, connection, client_slot, permit, .. } = request;
+    // In one mailbox there is one event per message.
+    let selects_messages = format == EventFormat::Message && mailbox.is_none();
+    let selector = selects_messages.then(|| EventSelector::new(false));
     let events = server.mailroom.subscribe(mailbox, None);
     let guard = SubscriberGuard::new(&server.settings.metrics.monitors, |gauges| &gauges.websockets, permit);
     // HTTP does not use the connection any more, so the task of the subscriber holds everything that belongs to it.
-    let filter = EventFilter { format, grant };
+    let filter = EventFilter { format, grant, selector };
     handshake.accept(async move |stream| {
-        socket::serve(stream, events, &filter, close_requested(connection.as_ref(), credentials.as_ref()), &guard)
-            .await;
+        socket::serve(stream, events, filter, close_requested(connection.as_ref(), credentials.as_ref()), &guard).await;
         drop(client_slot);
     })
 }

@@ -59,7 +59,7 @@ enum EndCause {
 pub(crate) async fn serve<S>(
     stream: S,
     mut events: Subscription,
-    filter: &EventFilter,
+    mut filter: EventFilter,
     close_requested: impl Future<Output = CloseReason>,
     guard: &SubscriberGuard,
 ) where
@@ -77,7 +77,7 @@ pub(crate) async fn serve<S>(
             CloseReason::Shutdown => EndCause::Shutdown,
             CloseReason::Revoked => EndCause::Revoked,
         },
-        end = send_events(&mut socket, &mut events, filter) => end,
+        end = send_events(&mut socket, &mut events, &mut filter) => end,
     };
     if end == EndCause::Lagged {
         guard.count_lagged();
@@ -90,7 +90,11 @@ pub(crate) async fn serve<S>(
 }
 
 /// Sends events until there is a reason to end.
-async fn send_events<S>(socket: &mut WebSocketStream<S>, events: &mut Subscription, filter: &EventFilter) -> EndCause
+async fn send_events<S>(
+    socket: &mut WebSocketStream<S>,
+    events: &mut Subscription,
+    filter: &mut EventFilter,
+) -> EndCause
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -126,7 +130,7 @@ where
 async fn send_batch<S>(
     socket: &mut WebSocketStream<S>,
     events: &mut Subscription,
-    filter: &EventFilter,
+    filter: &mut EventFilter,
     first: &PublishedEvent,
 ) -> Result<(), EndCause>
 where
@@ -145,7 +149,7 @@ where
 
 async fn feed_event<S>(
     socket: &mut WebSocketStream<S>,
-    filter: &EventFilter,
+    filter: &mut EventFilter,
     published: &PublishedEvent,
 ) -> Result<(), EndCause>
 where

@@ -18,7 +18,6 @@ use restante_mailroom::events::{Event, Lagged, Position, PublishedEvent, Subscri
 use tokio::time::sleep;
 
 use crate::extractors::cancellation::disconnected;
-use crate::live::event_selector::EventSelector;
 use crate::live::frame::EventFilter;
 use crate::live::{CloseReason, SubscriberGuard};
 use crate::response::json;
@@ -65,7 +64,6 @@ impl FromRequestParts<Arc<Server>> for LastEventId {
 pub(crate) fn response(
     events: Subscription,
     filter: EventFilter,
-    selector: Option<EventSelector>,
     close_requested: impl Future<Output = CloseReason> + Send + 'static,
     disconnect: Option<Disconnect>,
     guard: SubscriberGuard,
@@ -76,8 +74,7 @@ pub(crate) fn response(
             () = disconnected(disconnect.as_ref()) => None,
         }
     });
-    let stream =
-        EventStream { events, filter, selector, close_requested, guard, has_started: false, is_finished: false };
+    let stream = EventStream { events, filter, close_requested, guard, has_started: false, is_finished: false };
     let chunks = unfold(stream, async |mut stream| {
         let chunk = stream.next_chunk().await?;
         Some((Ok::<_, Infallible>(chunk), stream))
@@ -94,8 +91,6 @@ pub(crate) fn response(
 struct EventStream {
     events: Subscription,
     filter: EventFilter,
-    /// Selects one event per message. `None` if there is only one.
-    selector: Option<EventSelector>,
     /// Ready when the server shuts down, when the credentials become invalid or, with `None`, when the client has
     /// disconnected.
     close_requested: Pin<Box<dyn Future<Output = Option<CloseReason>> + Send>>,
@@ -130,10 +125,7 @@ impl EventStream {
         }
         let mut chunk = Vec::new();
         while let Ok(Some(published)) = &next {
-            let selector = self.selector.as_mut();
-            if selector.is_none_or(|selector| selector.selects(published.event(), &self.filter.grant)) {
-                write_event(&mut chunk, &self.filter, published);
-            }
+            write_event(&mut chunk, &mut self.filter, published);
             if chunk.len() >= MAX_CHUNK_BYTES {
                 break;
             }
@@ -158,7 +150,7 @@ impl EventStream {
 }
 
 /// Appends an event. The JSON contains no line feeds, so it is one line of data.
-fn write_event(out: &mut Vec<u8>, filter: &EventFilter, published: &PublishedEvent) {
+fn write_event(out: &mut Vec<u8>, filter: &mut EventFilter, published: &PublishedEvent) {
     let Some(data) = filter.render(published) else { return };
     let name = match published.event() {
         Event::Stored(..) => "message-stored",

@@ -476,6 +476,62 @@ async fn one_event_per_message() {
     }
 }
 
+/// A WebSocket on the path of the event stream gets the data of the same events.
+#[tokio::test(start_paused = true)]
+async fn websocket_gets_events_of_messages() {
+    let server = EventServer::with_history(30, Settings::default());
+    let before = server.deliver_to(&["ann", "bob"], "before").await;
+    let one_mailbox = format!("{EVENTS}/Eve@example.org");
+    let (mut stream, mut eve_stream) = (server.stream(EVENTS, "").await, server.stream(&one_mailbox, "").await);
+    let (mut socket, mut eve) = (server.websocket(EVENTS).await, server.websocket(&one_mailbox).await);
+    let message = server.deliver_to(&["bob", "eve", "joe"], "to three").await;
+    server.deliver("ann", "to one").await;
+    send_request(&server.router, &format!("DELETE /api/v2/messages/{message}"), Body::empty(), Peer::default()).await;
+    let mut frames = Vec::new();
+    for _ in 0..6 {
+        let frame: serde_json::Value = serde_json::from_str(&socket.next().await).unwrap();
+        assert_eq!(frame, stream.event().await.unwrap().2);
+        frames.push(frame);
+    }
+    let variants: Vec<_> = frames.iter().map(|frame| frame["variant"].as_str().unwrap()).collect();
+    assert_eq!(variants, [["message-stored"; 3], ["message-deleted"; 3]].concat());
+    let ids: Vec<_> = frames.iter().map(|frame| frame["message"]["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(ids[..2], [before.to_string(), message.to_string()]);
+    assert_eq!(frames[1]["message"]["mailboxes"], json!(["bob", "eve", "joe"]));
+    for variant in ["message-stored", "message-deleted"] {
+        let frame: serde_json::Value = serde_json::from_str(&eve.next().await).unwrap();
+        assert_eq!(frame, eve_stream.event().await.unwrap().2);
+        assert_eq!(frame["variant"], variant);
+        let copy = if variant == "message-stored" { &frame["header"]["id"] } else { &frame["identifier"]["id"] };
+        assert_eq!(
+            (copy, &frame["message"]["id"]),
+            (&(message.number() + 1).to_string().into(), &message.to_string().into())
+        );
+    }
+    assert_eq!((socket.next().await, eve.next().await), ("nothing".to_owned(), "nothing".to_owned()));
+    assert!(server.counts(2, 2, 0).await);
+}
+
+/// A request that is not for a WebSocket gets the stream, and an invalid handshake neither.
+#[tokio::test]
+async fn path_of_event_stream_accepts_handshakes() {
+    let server = EventServer::new();
+    let upgrades = [(", Upgrade", ""), ("WebSocket\n", "h2c\n")];
+    for (from, to) in upgrades {
+        let headers = UPGRADE.replace(from, to).lines().fold(String::new(), |all, line| all + line.trim() + "\r\n");
+        let mut stream = server.stream(EVENTS, &headers).await;
+        server.deliver("bob", "one").await;
+        assert_eq!(stream.event().await.unwrap().0, "message-stored", "{headers}");
+    }
+    let get = async |request: String| send_request(&server.router, &request, Body::empty(), Peer::default()).await;
+    get(format!("GET {EVENTS}\n{}", UPGRADE.replace("Version: 13", "Version: 12"))).await.problem(426);
+    get(format!("GET {EVENTS}/bob\n{}", UPGRADE.replace("dGhl", ""))).await.problem(400);
+    get(format!("GET {EVENTS}\n{UPGRADE}\nContent-Length: 5")).await.problem(400);
+    get(format!("GET {EVENTS}/a%20b\n{UPGRADE}")).await.problem(400);
+    get(format!("POST {EVENTS}\n{UPGRADE}")).await.problem(405);
+    assert_eq!(get(format!("HEAD {EVENTS}\n{UPGRADE}")).await.status, 200);
+}
+
 #[tokio::test]
 async fn limited_token_gets_events_of_its_copies() {
     let accounts = Accounts::new(Duration::from_hours(1));
@@ -591,7 +647,7 @@ async fn pipelined_request_is_served_after_stream() {
 async fn number_of_subscribers_is_limited() {
     let server = EventServer::with(Settings { max_monitors: Some(2), ..Settings::default() });
     let (client, stream) = (server.websocket(V1).await, server.stream(EVENTS, "").await);
-    for request in [format!("GET {EVENTS}"), format!("GET {V1}\n{UPGRADE}")] {
+    for request in [format!("GET {EVENTS}"), format!("GET {V1}\n{UPGRADE}"), format!("GET {EVENTS}\n{UPGRADE}")] {
         let refused = send_request(&server.router, &request, Body::empty(), Peer::default()).await;
         assert_eq!(refused.problem(503), "There are too many subscribers of live events.");
         assert_eq!(refused.header("retry-after"), "5");
