@@ -11,8 +11,24 @@ pub(crate) const LOGIN: &str = "/login";
 pub(crate) const LOGOUT: &str = "/logout";
 /// The pages, as templates without a final slash. Any site may link to them, because they contain no messages: their
 /// scripts load the messages.
-const PAGES: [&str; 10] =
-    ["", "/m", "/m/{name}", "/m/{name}/{id}", "/monitor", "/status", "/search", "/sessions", LOGIN, DOCS];
+const PAGES: [&str; 14] = [
+    "",
+    "/messages",
+    "/messages/{id}",
+    "/m",
+    "/m/{name}",
+    "/m/{name}/{id}",
+    "/monitor",
+    "/status",
+    "/search",
+    "/sessions",
+    "/settings",
+    "/send",
+    LOGIN,
+    DOCS,
+];
+/// The beginnings of paths that programs request and that are never a page, even if they do not exist.
+const PROGRAM_PATHS: [&str; 4] = ["/api/", "/serve/", "/debug/", "/assets/"];
 /// The rules for crawlers.
 pub(crate) const ROBOTS: &str = "/robots.txt";
 /// The icon that browsers load for documents that name none.
@@ -25,4 +41,15 @@ pub(crate) const ASSETS: &str = "/assets/{hash}/{*path}";
 /// Returns whether a route template is that of a page.
 pub(crate) fn is_page(template: &str) -> bool {
     PAGES.contains(&template.strip_suffix('/').unwrap_or(template))
+}
+
+/// Returns the path from a page to the root, with a slash at its end. All paths are also served without the base path.
+pub(crate) fn relative_root(base_path: &str, path: &str) -> String {
+    let below = path.strip_prefix(base_path).filter(|rest| rest.starts_with('/')).unwrap_or(path);
+    format!("./{}", "../".repeat(below.matches('/').count().saturating_sub(1)))
+}
+
+/// Returns whether a path below the base path is reserved for programs.
+pub(crate) fn is_program_path(path: &str) -> bool {
+    PROGRAM_PATHS.iter().any(|start| path.starts_with(start))
 }

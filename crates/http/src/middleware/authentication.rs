@@ -11,7 +11,7 @@ use restante_auth::{AuthService, DenialReason, Denied, Grant, VerifiedLogin};
 use crate::extractors::accepted_credentials::AcceptedCredentials;
 use crate::extractors::request_context::{has_origin, route_template};
 use crate::middleware::credentials::Credentials;
-use crate::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS};
+use crate::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS, relative_root};
 use crate::response::links::push_segment;
 use crate::response::problem::{Challenge, Problem};
 use crate::response::success::see_other;
@@ -87,9 +87,8 @@ fn refusal_response(settings: &Settings, request: &Request, denied: Denied, chal
 fn redirect_to_login(settings: &Settings, uri: &Uri) -> Result<Response, Problem> {
     let below = uri.path().strip_prefix(&settings.base_path).filter(|rest| rest.starts_with('/')).unwrap_or(uri.path());
     let path = below.trim_start_matches('/');
-    let up = "../".repeat(path.matches('/').count());
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    let mut location = format!("./{up}login");
+    let mut location = format!("{}login", relative_root(&settings.base_path, uri.path()));
     if !path.is_empty() || !query.is_empty() {
         location.push_str("?next=");
         push_segment(&mut location, &format!("{path}{query}"));
@@ -97,8 +96,8 @@ fn redirect_to_login(settings: &Settings, uri: &Uri) -> Result<Response, Problem
     see_other(location)
 }
 
-/// Returns whether a browser opens a page, so that a redirect is useful.
-fn is_page_navigation(method: &Method, headers: &HeaderMap) -> bool {
+/// Returns whether a browser opens a page, so that a redirect or a page is useful.
+pub(super) fn is_page_navigation(method: &Method, headers: &HeaderMap) -> bool {
     // Older browsers do not send these headers.
     let is_absent_or = |name, expected: &str| headers.get(name).is_none_or(|value| value == expected);
     method.is_safe()
@@ -143,7 +142,7 @@ mod tests {
             ("/base", "/base/", "./login"),
             ("/base", "/m/ann", "./../login?next=m%2Fann"),
             ("/base", "/based/x", "./../login?next=based%2Fx"),
-            ("", "//evil.example/x", "./../login?next=evil.example%2Fx"),
+            ("", "//evil.example/x", "./../../login?next=evil.example%2Fx"),
         ];
         for (base, uri, expected) in table {
             assert_eq!(location(base, uri), expected, "{base} {uri}");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use restante_auth::{Denied, Grant};
@@ -21,7 +21,7 @@ use tokio::time::sleep;
 
 use crate::extractors::cancellation::disconnected;
 use crate::extractors::request_context::{AllowedOrigin, FETCH_SITE, RequestHost, route_template};
-use crate::middleware::authentication;
+use crate::middleware::authentication::{self, is_page_navigation};
 use crate::middleware::forwarded::Forwarded;
 use crate::paths;
 use crate::paths::{ASSETS, LIVE, READY};
@@ -314,8 +314,21 @@ fn check_site(settings: &Settings, request: &Request, host: &RequestHost) -> Res
     if is_allowed { Ok(()) } else { Err(Problem::ForeignOrigin) }
 }
 
+/// Returns whether the response is a page: the web interface or, for an unknown path, the page that says so.
 fn is_page(settings: &Settings, request: &Request) -> bool {
-    request.extensions().get::<MatchedPath>().is_some() && paths::is_page(route_template(settings, request))
+    if request.extensions().get::<MatchedPath>().is_some() {
+        paths::is_page(route_template(settings, request))
+    } else {
+        is_page_request(settings, request)
+    }
+}
+
+/// Returns whether a browser requests a path that could be a page.
+pub(crate) fn is_page_request(settings: &Settings, request: &Request) -> bool {
+    let path = request.uri().path();
+    let below = path.strip_prefix(&settings.base_path).filter(|rest| rest.starts_with('/')).unwrap_or(path);
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    is_read && is_page_navigation(request.method(), request.headers()) && !paths::is_program_path(below)
 }
 
 /// Returns whether a browser loads the response as the document of a tab, not of a frame.

@@ -1,59 +1,24 @@
-//! The login page: plain HTML in the style of the web interface. It works without scripts and, because all links are
-//! relative, under any base path.
+//! The login page: a form that works without scripts and, because all links are relative, under any base path.
 
-use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::Response;
-use restante_html::push_escaped;
 
-use crate::response::embedded_assets;
-use crate::response::success::{HTML, NO_STORE, SAME_ORIGIN};
-
-const POLICY: HeaderValue = HeaderValue::from_static(embedded_assets::LOGIN_POLICY);
+use crate::web::plain_page::{self, BRAND, escaped};
 
 /// Returns the page with the path to return to, the user name that was typed before, and an error message.
 pub(crate) fn form(status: StatusCode, next: &str, user: &str, error: Option<&str>) -> Response {
-    let mut response = Response::new(Body::from(page(next, user, error)));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HTML);
-    headers.insert(header::CACHE_CONTROL, NO_STORE);
-    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
-    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    // With `no-referrer`, browsers would send the form with the origin `null` (Fetch Standard, section 3.1), which is
-    // refused.
-    headers.insert(header::REFERRER_POLICY, SAME_ORIGIN);
-    response
+    plain_page::response(status, "Log in", "./", &form_html(next, user, error))
 }
 
-fn page(next: &str, user: &str, error: Option<&str>) -> String {
-    let escaped = |text: &str| {
-        let mut html = String::new();
-        push_escaped(&mut html, text);
-        html
-    };
-    let (hash, style) = (embedded_assets::HASH, embedded_assets::STYLE);
+fn form_html(next: &str, user: &str, error: Option<&str>) -> String {
     let (next, user) = (escaped(next), escaped(user));
     let note = error.map(|sentence| format!("<p class=\"note bad\" role=\"alert\">{}</p>\n", escaped(sentence)));
     let note = note.unwrap_or_default();
     // If the user name is known, the focus is on the password.
     let (first, second) = if user.is_empty() { (" autofocus", "") } else { ("", " autofocus") };
     format!(
-        r#"<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>Log in - Restante</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="robots" content="noindex">
-<link rel="icon" href="./assets/{hash}/icon.svg" type="image/svg+xml">
-<style>{style}</style>
-</head>
-<body>
-<main>
-<form class="login sheet" method="post" action="./login">
-<h1 class="brand"><svg class="brand-mark" viewBox="0 0 32 32" aria-hidden="true"><path d="M4 7h24v18H4z"/><path d="m4 8 12 9 12-9"/><path class="brand-stamp" d="M21 17h5v6h-5z"/></svg> Restante</h1>
+        r#"<form class="login sheet" method="post" action="./login">
+<h1 class="brand">{BRAND}</h1>
 {note}<input type="hidden" name="next" value="{next}">
 <label for="user">User name</label>
 <input class="field" id="user" name="user" type="text" value="{user}" autocomplete="username" autocapitalize="none" spellcheck="false"{first}>
@@ -61,9 +26,6 @@ fn page(next: &str, user: &str, error: Option<&str>) -> String {
 <input class="field" id="password" name="password" type="password" autocomplete="current-password" required{second}>
 <button class="button main" type="submit">Log in</button>
 </form>
-</main>
-</body>
-</html>
 "#
     )
 }
@@ -74,8 +36,8 @@ mod tests {
 
     #[test]
     fn escapes_input() {
-        let page = page("\"><script>1</script>", "\"onfocus='x'", Some("<b>"));
-        assert!(!page.contains("<script") && !page.contains("\"onfocus") && !page.contains("<b>"), "{page}");
-        assert!(page.contains("value=\"&quot;&gt;&lt;script&gt;1&lt;/script&gt;\""), "{page}");
+        let form = form_html("\"><script>1</script>", "\"onfocus='x'", Some("<b>"));
+        assert!(!form.contains("<script") && !form.contains("\"onfocus") && !form.contains("<b>"), "{form}");
+        assert!(form.contains("value=\"&quot;&gt;&lt;script&gt;1&lt;/script&gt;\""), "{form}");
     }
 }

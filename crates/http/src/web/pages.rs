@@ -31,7 +31,7 @@ pub(crate) async fn root_page(accept_encoding: AcceptEncoding, if_none_match: If
     page(&embedded_assets::PAGES[0], &accept_encoding, &if_none_match)
 }
 
-/// Returns a page one level below the root, such as `/m/{name}`.
+/// Returns a page one level below the root, such as `/messages/{id}`.
 pub(crate) async fn page_one_below(accept_encoding: AcceptEncoding, if_none_match: IfNoneMatch) -> Response {
     page(&embedded_assets::PAGES[1], &accept_encoding, &if_none_match)
 }
@@ -47,7 +47,12 @@ pub(crate) async fn redirect_to_home(State(server): State<Arc<Server>>) -> Resul
     permanent_redirect(format!("{}/", server.settings.base_path))
 }
 
-/// Redirects from `/m/`, which names no mailbox, to the home page.
+/// Redirects from `/m` and `/messages`, which name nothing, to the home page.
+pub(crate) async fn redirect_to_sibling_home() -> Result<Response, Problem> {
+    permanent_redirect("./".to_owned())
+}
+
+/// Redirects from `/m/` and `/messages/`, which name nothing, to the home page.
 pub(crate) async fn redirect_to_parent() -> Result<Response, Problem> {
     permanent_redirect("../".to_owned())
 }
