@@ -152,6 +152,10 @@ pub struct MessageCopy<'a> {
     #[serde(default)]
     #[schema(required)]
     pub number: u32,
+    /// The recipients of the envelope for which the copy was stored.
+    #[serde(default)]
+    #[schema(required)]
+    pub recipients: Vec<Cow<'a, str>>,
     /// Whether the copy is marked as seen.
     #[serde(default)]
     #[schema(required)]
@@ -168,6 +172,7 @@ impl<'a> From<&'a Summary> for MessageCopy<'a> {
             mailbox: copy.mailbox.as_str().into(),
             id: copy.id.to_string().into(),
             number: copy.number,
+            recipients: copy.details.recipients().map(Into::into).collect(),
             seen: copy.seen,
             tags: copy.tags.iter().map(Into::into).collect(),
         }

@@ -13,5 +13,5 @@ mod time;
 
 pub use entry::{Client, MessageCopy, MessageEntry, WholeMessage};
 pub use mailbox::{Mailbox, Newest};
-pub use message::{FoundMessage, Identifier, MessageRecord, SnippetFragment};
+pub use message::{ExcerptPart, FoundMessage, Identifier, MessageRecord};
 pub use time::Time;

@@ -87,13 +87,13 @@ pub struct FoundMessage<'a> {
     /// An excerpt of the message around the matches, split into matching and other text.
     #[serde(default)]
     #[schema(required)]
-    pub snippet: Vec<SnippetFragment<'a>>,
+    pub snippet: Vec<ExcerptPart<'a>>,
 }
 
 /// A part of an excerpt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Piece)]
-pub struct SnippetFragment<'a> {
+pub struct ExcerptPart<'a> {
     /// The text.
     pub text: Cow<'a, str>,
     /// Whether this text matches the query.

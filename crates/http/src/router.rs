@@ -10,7 +10,10 @@ use axum::{Extension, Router};
 use restante_mailroom::Mailroom;
 
 use crate::api::v1::mailbox;
-use crate::api::v2::{attachment_counts, batch, extract, inject, mailboxes, message, messages, search, sessions, wait};
+use crate::api::v2::{
+    attachment_counts, batch, body, extract, inject, mailboxes, message, message_changes, messages, search, sessions,
+    usage, wait,
+};
 use crate::live;
 use crate::middleware::{cors, request_checks};
 use crate::openapi;
@@ -23,7 +26,7 @@ use crate::response::problem::Problem;
 use crate::state::{Server, Settings};
 use crate::web;
 use crate::web::greeting::Greeting;
-use crate::web::{assets, attachments, greeting, login, pages, preview};
+use crate::web::{assets, attachments, greeting, login, not_found, pages, preview};
 
 /// Returns the complete service. It serves all paths under the base path and at the root, because some clients drop the
 /// base path.
@@ -43,7 +46,7 @@ pub(crate) fn build_router(server: Arc<Server>, info: ServerInfo) -> Router {
         add_routes("", routes, &state).route(paths::ROBOTS, get(pages::robots)).route(paths::ICON, get(pages::icon));
     let service = routes
         .router
-        .fallback(async || Problem::NoSuchPath)
+        .fallback(not_found::not_found)
         .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
         .layer(from_fn_with_state(server.clone(), request_checks::check_request));
     let service = match server.settings.cors {
@@ -106,12 +109,19 @@ pub(crate) fn add_routes(base: &str, routes: Routes, state: &HandlerState) -> Ro
     let path = |path: &str| format!("{base}{path}");
     routes
         .route(&path("/"), get(pages::root_page))
+        .route(&path("/messages/{id}"), get(pages::page_one_below))
         .route(&path("/m/{name}"), get(pages::page_one_below))
         .route(&path("/m/{name}/{id}"), get(pages::page_two_below))
         .route(&path("/monitor"), get(pages::root_page))
         .route(&path("/status"), get(pages::root_page))
         .route(&path("/search"), get(pages::root_page))
         .route(&path("/sessions"), get(pages::root_page))
+        .route(&path("/settings"), get(pages::root_page))
+        .route(&path("/send"), get(pages::root_page))
+        .route(&path("/messages"), get(pages::redirect_to_sibling_home))
+        .route(&path("/messages/"), get(pages::redirect_to_parent))
+        .route(&path("/messages/{id}/"), get(pages::redirect_without_slash))
+        .route(&path("/m"), get(pages::redirect_to_sibling_home))
         .route(&path("/m/"), get(pages::redirect_to_parent))
         .route(&path("/m/{name}/"), get(pages::redirect_without_slash))
         .route(&path("/m/{name}/{id}/"), get(pages::redirect_without_slash))
@@ -119,6 +129,8 @@ pub(crate) fn add_routes(base: &str, routes: Routes, state: &HandlerState) -> Ro
         .route(&path("/status/"), get(pages::redirect_without_slash))
         .route(&path("/search/"), get(pages::redirect_without_slash))
         .route(&path("/sessions/"), get(pages::redirect_without_slash))
+        .route(&path("/settings/"), get(pages::redirect_without_slash))
+        .route(&path("/send/"), get(pages::redirect_without_slash))
         .route(&path(paths::ASSETS), get(assets::asset))
         .route(&path(paths::LOGIN), get(login::form).post(login::log_in))
         .route(&path(paths::LOGOUT), post(login::log_out))
@@ -138,9 +150,16 @@ pub(crate) fn add_routes(base: &str, routes: Routes, state: &HandlerState) -> Ro
         .route(&path("/api/v2/mailbox/{name}/{id}/unsubscribe"), get(extract::unsubscribe))
         .route(&path("/api/v2/mailbox/{name}/{id}/parts"), get(extract::parts))
         .route(&path("/api/v2/mailbox/{name}/{id}/parts/{index}"), get(extract::part_content))
+        .route(&path("/api/v2/mailbox/{name}/{id}/body"), get(body::body))
+        .route(&path("/api/v2/mailbox/{name}/{id}/attachments.zip"), get(attachments::archive))
         .route(&path("/api/v2/mailbox/{name}/delete"), post(batch::delete))
         .route(&path("/api/v2/mailbox/{name}/mark"), post(batch::mark))
-        .route(&path("/api/v2/messages"), get(messages::list).delete(messages::delete_matching))
+        .route(
+            &path("/api/v2/messages"),
+            get(messages::list).patch(message_changes::mark_matching).delete(message_changes::delete_matching),
+        )
+        .route(&path("/api/v2/messages/mark"), post(message_changes::mark))
+        .route(&path("/api/v2/messages/delete"), post(message_changes::delete))
         .route(&path("/api/v2/messages/{id}"), get(messages::message).patch(messages::change).delete(messages::delete))
         .route(&path("/api/v2/messages/{id}/details"), get(message::details))
         .route(&path("/api/v2/messages/{id}/source"), get(messages::source))
@@ -150,8 +169,11 @@ pub(crate) fn add_routes(base: &str, routes: Routes, state: &HandlerState) -> Ro
         .route(&path("/api/v2/messages/{id}/unsubscribe"), get(extract::unsubscribe))
         .route(&path("/api/v2/messages/{id}/parts"), get(extract::parts))
         .route(&path("/api/v2/messages/{id}/parts/{index}"), get(extract::part_content))
-        .route(&path("/api/v2/messages/{id}/attachments/{index}"), get(attachments::view))
+        .route(&path("/api/v2/messages/{id}/body"), get(body::body))
+        .route(&path("/api/v2/messages/{id}/attachments/{index}"), get(attachments::file))
+        .route(&path("/api/v2/messages/{id}/attachments.zip"), get(attachments::archive))
         .route(&path("/api/v2/messages/{id}/transcript"), get(sessions::transcript))
+        .route(&path("/api/v2/usage"), get(usage::usage))
         .route(&path("/api/v2/wait"), get(wait::wait_for_any))
         .route(&path("/api/v2/search"), get(search::search))
         .route(&path("/api/v2/mailbox/{name}/{id}/transcript"), get(sessions::transcript))

@@ -3,7 +3,7 @@
 use std::io;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use restante_api_types::{FoundMessage, SnippetFragment};
+use restante_api_types::{ExcerptPart, FoundMessage};
 use restante_mail::terminal_text;
 use serde_json::{Value, json};
 
@@ -119,18 +119,18 @@ fn print_matches(context: &mut CommandContext<'_>, found: &[FoundMessage<'static
     }
     for (line, FoundMessage { snippet, .. }) in rows.iter().zip(found) {
         writeln!(context.out, "{}", line.trim_end())?;
-        let snippet = highlight(&context.style, snippet, width.saturating_sub(4));
-        if !snippet.is_empty() {
-            writeln!(context.out, "    {snippet}")?;
+        let excerpt = highlight(&context.style, snippet, width.saturating_sub(4));
+        if !excerpt.is_empty() {
+            writeln!(context.out, "    {excerpt}")?;
         }
     }
     Ok(())
 }
 
-/// Returns a snippet as one line of at most `width_left` cells, with its matches highlighted.
-fn highlight(style: &OutputStyle, snippet: &[SnippetFragment<'_>], mut width_left: usize) -> String {
+/// Returns an excerpt as one line of at most `width_left` cells, with its matches highlighted.
+fn highlight(style: &OutputStyle, excerpt: &[ExcerptPart<'_>], mut width_left: usize) -> String {
     let mut line = String::new();
-    for SnippetFragment { text, hit } in snippet {
+    for ExcerptPart { text, hit } in excerpt {
         let text: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
         let truncated = truncate(&terminal_text::escape_line(&text), width_left);
         width_left = width_left.saturating_sub(display_width(&truncated));

@@ -1,7 +1,7 @@
 //! Cancels long responses when the client disconnects, its credentials become invalid, or the server shuts down.
 
 use std::convert::Infallible;
-use std::future::pending;
+use std::future::{pending, ready};
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -49,6 +49,18 @@ impl Cancellation {
         // became invalid since the last check.
         self.check_credentials().await?;
         Ok(done)
+    }
+
+    /// Fails if a condition cancels the response now. For work that must not be canceled after it has started.
+    pub(crate) async fn check(&self) -> Result<(), Problem> {
+        tokio::select! {
+            biased;
+            denied = credentials_revoked(self.credentials.as_ref()) => return Err(denied),
+            () = shutdown_started(self.connection.as_ref()) => return Err(Problem::NotReady(NotReady::ShuttingDown)),
+            () = disconnected(self.disconnect.as_ref()) => return Err(Problem::Disconnected),
+            () = ready(()) => {}
+        }
+        self.check_credentials().await
     }
 
     /// Fails if the credentials of the client are not valid any more.

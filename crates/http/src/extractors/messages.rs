@@ -9,13 +9,14 @@ use axum::http::request::Parts;
 use jiff::Timestamp;
 use restante_auth::{Grant, Scope};
 use restante_mail::message::{Message, Summary};
+use restante_mail::naming::MailboxName;
 use restante_mail::tags::{MAX_TAGS, validate};
 use restante_search::Query;
 use restante_store::MessageSelector;
 
 use crate::extractors::parameters::{
-    LATEST, RequestGrant, number_parameter, parse_digits, parse_limit, path_values, permitted_message, query_pairs,
-    reject_unknown_parameters, text_parameter,
+    LATEST, RequestGrant, number_parameter, parse_digits, parse_limit, path_values, permitted_mailbox,
+    permitted_message, query_pairs, reject_unknown_parameters, text_parameter,
 };
 use crate::response::problem::Problem;
 use crate::state::Server;
@@ -23,9 +24,10 @@ use crate::state::messages::MessageRange;
 
 /// The default number of messages in a list, and the maximum.
 const DEFAULT_MESSAGES: usize = 50;
-const MAX_MESSAGES: usize = 200;
+const MAX_MESSAGES: usize = 1000;
 
-/// A message as a whole, from `{id}`. `latest` is not accepted in a DELETE: another message could have become the latest.
+/// A message as a whole, from `{id}`: its id, or the id of one of its copies. `latest` is not accepted in a DELETE:
+/// another message could have become the latest.
 #[derive(Debug)]
 pub(crate) struct PathWholeMessage {
     /// The grant of the request, which allows the request's method.
@@ -33,7 +35,8 @@ pub(crate) struct PathWholeMessage {
     selector: MessageSelector,
 }
 
-/// A copy of a message: from `{name}/{id}` or, on a path without `{name}`, the first permitted copy of a message.
+/// A copy of a message: from `{name}/{id}` or, on a path without `{name}`, the copy with the id `{id}`. If that is the id of
+/// a message, the first permitted copy of the message.
 #[derive(Debug)]
 pub(crate) struct PathCopy(pub(crate) Summary);
 
@@ -60,14 +63,22 @@ pub(crate) struct PathPart {
 pub(crate) struct MessageListQuery {
     /// The range of the list.
     pub(crate) range: MessageRange,
+    /// The mailbox whose copies are listed, or `None` for the messages of all mailboxes.
+    pub(crate) mailbox: Option<MailboxName>,
     /// Selects messages, or `None` for all.
     pub(crate) query: Option<Query>,
 }
 
-/// The messages to delete, from the query. Other parameters are refused: one of them could have been meant to restrict
-/// the deletion. The number of deleted messages reveals what they contain, so the scope `read` is required too.
+/// The messages to mark or delete, from the query. A DELETE requires a parameter. Unknown parameters and a blank `q` are
+/// refused: they could have been meant to restrict the change. The number of changed messages reveals what they contain,
+/// so the scope `read` is required too.
 #[derive(Debug)]
-pub(crate) struct DeletionQuery(pub(crate) Query);
+pub(crate) struct MessageFilter {
+    /// The mailbox whose copies are changed, or `None` for all.
+    pub(crate) mailbox: Option<MailboxName>,
+    /// Selects messages, or `None` for all.
+    pub(crate) query: Option<Query>,
+}
 
 impl FromRequestParts<Arc<Server>> for PathWholeMessage {
     type Rejection = Problem;
@@ -114,15 +125,13 @@ impl FromRequestParts<Arc<Server>> for PathPart {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for MessageListQuery {
+impl FromRequestParts<Arc<Server>> for MessageListQuery {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         if parts.uri.query().is_none_or(str::is_empty) {
-            return Ok(Self {
-                range: MessageRange { before: None, after: None, limit: DEFAULT_MESSAGES },
-                query: None,
-            });
+            let range = MessageRange { before: None, after: None, limit: DEFAULT_MESSAGES };
+            return Ok(Self { range, mailbox: None, query: None });
         }
         let pairs = query_pairs(parts)?;
         let range = MessageRange {
@@ -130,26 +139,33 @@ impl<S: Sync> FromRequestParts<S> for MessageListQuery {
             after: number_parameter::<u64>(&pairs, "after")?.map(Into::into),
             limit: parse_limit(&pairs, DEFAULT_MESSAGES, MAX_MESSAGES)?,
         };
-        Ok(Self { range, query: parse_message_query(&pairs)? })
+        let mailbox = mailbox_parameter(server, parts, &pairs)?;
+        Ok(Self { range, mailbox, query: parse_message_query(&pairs)? })
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for DeletionQuery {
+impl FromRequestParts<Arc<Server>> for MessageFilter {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let RequestGrant(grant) = RequestGrant::from_request_parts(parts, state).await?;
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        let RequestGrant(grant) = RequestGrant::from_request_parts(parts, server).await?;
         if !grant.allows_somewhere(Scope::Read) {
             return Err(Problem::MissingScope(Scope::Read));
         }
         let pairs = query_pairs(parts)?;
-        reject_unknown_parameters(&pairs, &["q", "tag"])?;
-        let missing = || {
+        reject_unknown_parameters(&pairs, &["mailbox", "q", "tag"])?;
+        if text_parameter(&pairs, "q")?.is_some_and(is_blank) {
+            let sentence = "The parameter q is blank. Leave it out to select messages regardless of their content.";
+            return Err(Problem::Malformed(sentence.to_owned()));
+        }
+        let mailbox = mailbox_parameter(server, parts, &pairs)?;
+        let query = parse_message_query(&pairs)?;
+        if parts.method == Method::DELETE && mailbox.is_none() && query.is_none() {
             let sentence =
-                "One of the parameters q and tag is required. DELETE /api/v2/mailboxes deletes all messages.";
-            Problem::Malformed(sentence.to_owned())
-        };
-        parse_message_query(&pairs)?.map(Self).ok_or_else(missing)
+                "One of the parameters mailbox, q and tag is required. DELETE /api/v2/mailboxes deletes all messages.";
+            return Err(Problem::Malformed(sentence.to_owned()));
+        }
+        Ok(Self { mailbox, query })
     }
 }
 
@@ -166,21 +182,36 @@ async fn copy(parts: &mut Parts, server: &Arc<Server>, values: &[(String, String
         return server.find_message(&target).await;
     }
     let target = PathWholeMessage::from_request_parts(parts, server).await?;
-    Ok(server.find_whole_message(&target).await?.first().clone())
+    let message = server.find_whole_message(&target).await?;
+    let named = message.copies().iter().find(|copy| MessageSelector::Id(copy.id) == target.selector);
+    Ok(named.unwrap_or(message.first()).clone())
 }
 
 fn path_value<'v>(values: &'v [(String, String)], name: &str) -> &'v str {
     values.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
 }
 
+/// Returns the mailbox in the parameter `mailbox`, if it is given.
+fn mailbox_parameter(
+    server: &Server,
+    parts: &Parts,
+    pairs: &[(String, String)],
+) -> Result<Option<MailboxName>, Problem> {
+    text_parameter(pairs, "mailbox")?.map(|name| permitted_mailbox(server, parts, name)).transpose()
+}
+
 /// Returns the query for the parameters `q` and `tag`, or `None` if there are none. All tags must be present. A blank
 /// `q` counts as missing.
 fn parse_message_query(pairs: &[(String, String)]) -> Result<Option<Query>, Problem> {
     let now = Timestamp::now();
-    let text = text_parameter(pairs, "q")?.filter(|text| !text.trim().is_empty());
+    let text = text_parameter(pairs, "q")?.filter(|text| !is_blank(text));
     let query = text.map(|text| Query::parse(text, now)).transpose().map_err(Problem::InvalidQuery)?;
     let tags = parse_tags(pairs)?.into_iter().map(Query::for_tag);
     Ok(query.into_iter().chain(tags).reduce(Query::and))
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
 }
 
 /// Returns the values of the parameter `tag`, which may be repeated.

@@ -3,6 +3,7 @@
 //! - `parameters`: mailboxes, messages and other parameters of path and query. The only place where a name in a path
 //!   becomes a mailbox, and where the grant of the request is checked for it
 //! - `messages`: messages as a whole, their copies, and parts of them
+//! - `download`: the parameter `download` of files
 //! - `latest`: the parameter `wait` of requests for the latest message
 //! - `body`: request bodies, limited in size and time
 //! - `request_context`: the host, the route and the origin of a request, as middleware has determined them
@@ -13,6 +14,7 @@
 pub(crate) mod accepted_credentials;
 pub(crate) mod body;
 pub(crate) mod cancellation;
+pub(crate) mod download;
 pub(crate) mod latest;
 pub(crate) mod messages;
 pub(crate) mod parameters;

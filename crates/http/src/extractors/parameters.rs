@@ -293,7 +293,8 @@ fn required_scope(parts: &Parts) -> Scope {
     if parts.method.is_safe() { Scope::Read } else { Scope::Write }
 }
 
-fn permitted_mailbox(server: &Server, parts: &Parts, name: &str) -> Result<MailboxName, Problem> {
+/// Returns the mailbox of a name or an address. The grant must allow the request's method for it.
+pub(crate) fn permitted_mailbox(server: &Server, parts: &Parts, name: &str) -> Result<MailboxName, Problem> {
     let mailbox = server.mailroom.mailbox(name);
     let mailbox = mailbox.map_err(|error| Problem::Malformed(format!("This is not a mailbox name: {error}.")))?;
     let (grant, scope) = (request_grant(parts)?, required_scope(parts));

@@ -202,6 +202,15 @@ impl Operation {
         self.response("200", ResponseBuilder::new().description(description).content(content_type, Content::new(text)))
     }
 
+    /// Adds another content type to the 200 response.
+    pub(super) fn other_content(mut self, content_type: &str) -> Self {
+        if let Some(RefOr::T(response)) = self.spec.responses.responses.get_mut("200") {
+            let text = content_type.starts_with("text/").then(|| Object::with_type(Type::String));
+            response.content.insert(content_type.to_owned(), RefOr::T(Content::new(text)));
+        }
+        self
+    }
+
     /// Adds a response.
     pub(super) fn response(mut self, status: &str, response: ResponseBuilder) -> Self {
         self.spec.responses.responses.insert(status.to_owned(), RefOr::T(response.build()));

@@ -20,14 +20,14 @@ pub(super) struct MessageChanges {
     tags: Option<Vec<String>>,
 }
 
-/// Messages of a mailbox.
+/// Messages.
 #[derive(ToSchema)]
 pub(super) struct Ids {
     /// The ids of the messages. Ids of messages that do not exist are ignored.
     ids: Vec<String>,
 }
 
-/// Messages of a mailbox, and how to mark them.
+/// Messages, and how to mark them.
 #[derive(ToSchema)]
 pub(super) struct IdsAndMark {
     /// The ids of the messages. Ids of messages that do not exist are ignored.

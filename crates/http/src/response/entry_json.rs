@@ -5,7 +5,9 @@
 use bytes::Bytes;
 use restante_api_types::Time;
 use restante_mail::message::{Message, MessageId, Summary};
+use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
+use restante_search::ExcerptPart;
 
 use crate::response::json;
 use crate::response::message_json::field;
@@ -22,18 +24,53 @@ pub(crate) fn entries_size(messages: &[Message]) -> usize {
     messages.iter().map(entry_size).sum::<usize>() + ENVELOPE_BYTES
 }
 
-/// Returns a page of a list of messages, and the cursor of the next page.
-pub(crate) fn entries(messages: &[Message], next: Option<MessageId>) -> Bytes {
+/// The words around the matches of a query, split into matching and other text.
+pub(crate) type Excerpt = Vec<ExcerptPart>;
+
+/// A page of a list of messages.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct EntryPage<'a> {
+    /// The messages, the newest first.
+    pub(crate) messages: &'a [Message],
+    /// The cursor of the next page.
+    pub(crate) next: Option<MessageId>,
+    /// The mailbox, if the list is that of one.
+    pub(crate) mailbox: Option<&'a MailboxName>,
+    /// If the list is that of a query: an excerpt of each message, and whether the search was complete.
+    pub(crate) search: Option<(&'a [Excerpt], bool)>,
+}
+
+/// Returns a page of a list of messages as a body.
+pub(crate) fn entries(page: EntryPage<'_>) -> Bytes {
+    let EntryPage { messages, next, mailbox, search } = page;
     let mut out = Vec::with_capacity(entries_size(messages));
     out.extend_from_slice(b"{\"messages\":");
     json::array(&mut out, messages, entry);
     match next {
-        Some(id) => json::display(&mut out, format_args!(",\"next\":\"{id}\"}}\n")),
-        None => out.extend_from_slice(b",\"next\":null}\n"),
+        Some(id) => json::display(&mut out, format_args!(",\"next\":\"{id}\"")),
+        None => out.extend_from_slice(b",\"next\":null"),
     }
+    if let Some(mailbox) = mailbox {
+        out.push(b',');
+        field(&mut out, "mailbox", mailbox.as_str());
+    }
+    if let Some((excerpts, is_complete)) = search {
+        out.extend_from_slice(b",\"excerpts\":");
+        json::array(&mut out, excerpts, excerpt);
+        json::display(&mut out, format_args!(",\"complete\":{is_complete}"));
+    }
+    out.extend_from_slice(b"}\n");
     // The body may be cached, and the size is an estimate.
     out.shrink_to_fit();
     out.into()
+}
+
+fn excerpt(out: &mut Vec<u8>, excerpt: &Excerpt) {
+    json::array(out, excerpt, |out, part| {
+        out.push(b'{');
+        field(out, "text", &part.text);
+        json::display(out, format_args!(",\"hit\":{}}}", part.is_hit));
+    });
 }
 
 /// Returns the approximate size of an entry.
@@ -104,7 +141,9 @@ fn entry_fields(out: &mut Vec<u8>, message: &Message) {
 fn copy(out: &mut Vec<u8>, copy: &Summary) {
     out.push(b'{');
     field(out, "mailbox", copy.mailbox.as_str());
-    json::display(out, format_args!(",\"id\":\"{}\",\"number\":{},\"seen\":{},", copy.id, copy.number, copy.seen));
+    json::display(out, format_args!(",\"id\":\"{}\",\"number\":{},\"recipients\":", copy.id, copy.number));
+    json::array(out, copy.details.recipients(), json::string);
+    json::display(out, format_args!(",\"seen\":{},", copy.seen));
     tags(out, &copy.tags);
     out.push(b'}');
 }

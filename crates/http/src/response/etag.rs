@@ -25,6 +25,15 @@ pub(crate) enum Extract {
     Parts,
 }
 
+/// The forms of the body of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum BodyFormat {
+    /// Its HTML, as it was sent.
+    Html,
+    /// Its text, made from the HTML if there is no other.
+    Text,
+}
+
 /// Creates entity tags. A memory store counts its versions from the beginning after a restart, and a new program
 /// version may render the same message differently. Therefore a tag contains the time at which the server started.
 #[derive(Debug)]
@@ -48,6 +57,11 @@ impl EntityTags {
         self.tag(format_args!("e{:x}", version.0))
     }
 
+    /// Returns the tag of a list of messages of one mailbox.
+    pub(crate) fn copies(&self, version: Version) -> HeaderValue {
+        self.tag(format_args!("f{:x}", version.0))
+    }
+
     /// Returns the tag of a response that depends on more than a version: a digest of its body.
     pub(crate) fn body(&self, body: &[u8]) -> HeaderValue {
         let mut hasher = DefaultHasher::new();
@@ -68,6 +82,20 @@ impl EntityTags {
     /// Returns the tag of an attachment.
     pub(crate) fn attachment(&self, id: MessageId, index: usize) -> HeaderValue {
         self.tag(format_args!("a{:x}.{index}", id.number()))
+    }
+
+    /// Returns the tag of the archive of all attachments.
+    pub(crate) fn archive(&self, id: MessageId) -> HeaderValue {
+        self.tag(format_args!("z{:x}", id.number()))
+    }
+
+    /// Returns the tag of the decoded body of a message.
+    pub(crate) fn decoded_body(&self, id: MessageId, format: BodyFormat) -> HeaderValue {
+        let format = match format {
+            BodyFormat::Html => 'h',
+            BodyFormat::Text => 't',
+        };
+        self.tag(format_args!("f{:x}.{format}", id.number()))
     }
 
     /// Returns the tag of a message as JSON for Inbucket's web interface.
@@ -204,6 +232,8 @@ mod tests {
             tags.listing(Version(6)),
             tags.messages(Version(5)),
             tags.messages(Version(6)),
+            tags.copies(Version(5)),
+            tags.copies(Version(6)),
             tags.body(b"5"),
             tags.body(b"6"),
             tags.message(id, false),
@@ -211,6 +241,9 @@ mod tests {
             tags.source(id),
             tags.attachment(id, 0),
             tags.attachment(id, 1),
+            tags.archive(id),
+            tags.decoded_body(id, BodyFormat::Html),
+            tags.decoded_body(id, BodyFormat::Text),
             tags.compat(id, false),
             tags.compat(id, true),
             tags.details(id, false),

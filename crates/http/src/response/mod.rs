@@ -6,6 +6,7 @@
 //! - `json`: a writer for JSON on hot paths; `message_json`: the JSON of copies of messages; `entry_json`: the JSON of
 //!   messages as a whole
 //! - `links`: links to attachments; `inline_images`: the images in the HTML of a message
+//! - `zip`: a writer for archives
 //! - `embedded_assets`: the files of the web interface
 
 pub(crate) mod embedded_assets;
@@ -18,3 +19,4 @@ pub(crate) mod links;
 pub(crate) mod message_json;
 pub(crate) mod problem;
 pub(crate) mod success;
+pub(crate) mod zip;

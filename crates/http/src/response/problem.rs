@@ -54,13 +54,17 @@ pub(crate) enum Problem {
     NoSuchWholeMessage,
     /// The message has no attachment with this index.
     NoSuchAttachment,
+    /// The message has no attachments, only parts that belong to its HTML or none.
+    NoAttachments,
     /// The message has no part with this index.
     NoSuchPart,
+    /// The message has no HTML.
+    NoHtml,
     /// The search is disabled.
     SearchDisabled,
     /// The search failed.
     Search(SearchError),
-    /// The search index does not contain all messages, so those to delete cannot be determined.
+    /// The search index does not contain all messages, so those to change cannot be determined.
     IncompleteIndex,
     /// The message exists, but there is no transcript of its delivery, or not any more.
     NoTranscript,
@@ -222,7 +226,9 @@ impl Problem {
             | Self::NoSuchMessage
             | Self::NoSuchWholeMessage
             | Self::NoSuchAttachment
+            | Self::NoAttachments
             | Self::NoSuchPart
+            | Self::NoHtml
             | Self::SearchDisabled
             | Self::NoTranscript
             | Self::NoSuchSession => StatusCode::NOT_FOUND,
@@ -284,7 +290,9 @@ impl Problem {
             Self::NoSuchMessage => "The mailbox has no such message.",
             Self::NoSuchWholeMessage => "There is no such message.",
             Self::NoSuchAttachment => "The message has no such attachment.",
+            Self::NoAttachments => "The message has no attachments.",
             Self::NoSuchPart => "The message has no such part.",
+            Self::NoHtml => "The message has no HTML.",
             Self::SearchDisabled => "The search is disabled by the setting search.enabled.",
             Self::Search(SearchError::Timeout) => {
                 "The search takes too long. Search for words that occur in fewer messages."
@@ -292,7 +300,7 @@ impl Problem {
             Self::Search(SearchError::Busy) => "Too many searches are running. Try again later.",
             Self::Search(_) => "The search index cannot be used at the moment.",
             Self::IncompleteIndex => {
-                "The search index does not contain all messages yet. Nothing was deleted. Try again later."
+                "The search index does not contain all messages yet, so those that match are not known. Try again later."
             }
             Self::NoTranscript => "There is no transcript of the delivery of this message.",
             Self::NoSuchSession => "There is no such session, or it is not stored any more.",

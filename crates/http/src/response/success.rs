@@ -112,9 +112,9 @@ fn redirect_with(status: StatusCode, location: String, cache_control: HeaderValu
 }
 
 /// A body of two parts.
-struct TwoPartBody {
-    first: Bytes,
-    second: Bytes,
+pub(crate) struct TwoPartBody {
+    pub(crate) first: Bytes,
+    pub(crate) second: Bytes,
 }
 
 impl http_body::Body for TwoPartBody {

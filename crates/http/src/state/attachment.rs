@@ -1,5 +1,6 @@
 //! Attachments to save or to show, and MIME parts. They are files of the sender served from this origin. Therefore
-//! every response isolates them: sandboxed, without content sniffing, not for other sites.
+//! every response isolates them: sandboxed, without content sniffing, not for other sites. A PDF is not sandboxed, because
+//! browsers do not show it then; their viewers isolate it.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_mail::message::Summary;
-use restante_mail::mime::{Mime, Part, Role};
+use restante_mail::mime::{Mime, Part, Role, message_filename};
 
 use crate::response::etag::IfNoneMatch;
 use crate::response::links::{Purpose, push_segment};
@@ -24,9 +25,16 @@ const OCTET_STREAM: &str = "application/octet-stream";
 /// `sandbox` gives the document its own origin and forbids scripts, forms and plugins. The rest forbids loading
 /// anything, so that styles inside of an HTML or SVG file are harmless, and framing by other sites. No policy prevents
 /// early connections: `<link rel=preconnect>` reveals to a host that the file is open.
-const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(
+pub(crate) const SANDBOX_POLICY: HeaderValue = HeaderValue::from_static(
     "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'self'",
 );
+/// The policy of a PDF. Browsers show it with their own viewer, in a process of its own and without access to this origin,
+/// but some of them not in a sandbox. Everything else stays forbidden. The style is that of the viewer's document.
+const PDF_POLICY: HeaderValue =
+    HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'");
+/// The content type of PDF, and the first bytes of every PDF (ISO 32000-1 section 7.5.2).
+const PDF: &str = "application/pdf";
+const PDF_START: &[u8] = b"%PDF-";
 
 /// Selects an attachment by its index in the list of attachments, or a part by its index in the tree of parts.
 #[derive(Clone, Copy)]
@@ -39,8 +47,17 @@ pub(crate) enum PartSelector {
 struct PartFile {
     content_type: HeaderValue,
     disposition: HeaderValue,
+    policy: HeaderValue,
     /// `None` if the client has it already.
     content: Option<Bytes>,
+}
+
+/// The headers that describe a file of a sender.
+pub(crate) struct FileHeaders {
+    pub(crate) content_type: HeaderValue,
+    pub(crate) disposition: Option<HeaderValue>,
+    pub(crate) policy: HeaderValue,
+    pub(crate) tag: HeaderValue,
 }
 
 impl Server {
@@ -62,23 +79,38 @@ impl Server {
             let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
             work.run(move || load_file(source.to_bytes(), selector, purpose, needs_content.then_some(memory))).await?
         };
-        Ok(response(self.within_budget(render).await?, tag))
+        let PartFile { content_type, disposition, policy, content } = self.within_budget(render).await?;
+        let headers = FileHeaders { content_type, disposition: Some(disposition), policy, tag };
+        Ok(isolated_response(content.map(Body::from), headers))
     }
 }
 
-fn response(file: PartFile, tag: HeaderValue) -> Response {
-    let has_content = file.content.is_some();
-    let mut response = Response::new(file.content.map_or_else(|| Body::new(NoBody), Body::from));
-    if !has_content {
+/// Returns a response with a file of a sender, or without content if the client has it already.
+pub(crate) fn isolated_response(content: Option<Body>, file: FileHeaders) -> Response {
+    let is_unmodified = content.is_none();
+    let mut response = Response::new(content.unwrap_or_else(|| Body::new(NoBody)));
+    if is_unmodified {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     }
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, file.content_type);
-    headers.insert(header::CONTENT_DISPOSITION, file.disposition);
-    headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
+    if let Some(disposition) = file.disposition {
+        headers.insert(header::CONTENT_DISPOSITION, disposition);
+    }
+    headers.insert(header::CONTENT_SECURITY_POLICY, file.policy);
     headers.insert(header::REFERRER_POLICY, success::NO_REFERRER);
     headers.insert(header::CACHE_CONTROL, success::PRIVATE);
-    headers.insert(header::ETAG, tag);
+    headers.insert(header::ETAG, file.tag);
+    response
+}
+
+/// Returns the response with the source of a message. For a download it gets the name of a file.
+pub(crate) fn source_with_purpose(mut response: Response, summary: &Summary, purpose: Purpose) -> Response {
+    if let Purpose::Download = purpose {
+        let filename = message_filename(summary.headline.subject(), "eml");
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("message/rfc822"));
+        response.headers_mut().insert(header::CONTENT_DISPOSITION, disposition(purpose, &filename));
+    }
     response
 }
 
@@ -97,12 +129,25 @@ fn load_file(
 ) -> Result<PartFile, Problem> {
     let mime = Mime::parse(source);
     let (part, filename) = find_part(&mime, selector)?;
-    let decoded = || detach_from_source(content(&mime, part), mime.source());
+    let decoded = memory.is_some().then(|| detach_from_source(content(&mime, part), mime.source()));
+    let is_pdf = part.content_type == PDF && starts_like_pdf(&mime, part, decoded.as_ref());
     Ok(PartFile {
         content_type: content_type(&part.content_type, part.charset.as_deref()),
         disposition: disposition(purpose, &filename),
-        content: memory.map(|memory| memory.charge(decoded())).transpose()?,
+        policy: if is_pdf { PDF_POLICY } else { SANDBOX_POLICY },
+        content: memory.zip(decoded).map(|(memory, decoded)| memory.charge(decoded)).transpose()?,
     })
+}
+
+/// Returns whether the content of a part starts like a PDF. Browsers decide by the type alone, because they must not
+/// sniff. The content is checked so that the weaker policy is never sent with anything else. It is also checked if the
+/// client has the part already, because the headers of a 304 replace those of the cached response. Then only its start is
+/// decoded.
+fn starts_like_pdf(mime: &Mime, part: &Part, decoded: Option<&Bytes>) -> bool {
+    match decoded {
+        Some(content) => content.starts_with(PDF_START),
+        None => mime.content_start(part).starts_with(PDF_START),
+    }
 }
 
 /// Returns the selected part and its file name. A part that is an attachment has the name of the attachment.
@@ -140,7 +185,7 @@ fn content_type(essence: &str, charset: Option<&str>) -> HeaderValue {
 
 /// Returns the disposition with the file name in ASCII and, if that differs, in the form of RFC 8187 (RFC 6266 section
 /// 4.3).
-fn disposition(purpose: Purpose, filename: &str) -> HeaderValue {
+pub(crate) fn disposition(purpose: Purpose, filename: &str) -> HeaderValue {
     let kind = match purpose {
         Purpose::Download => "attachment",
         Purpose::View => "inline",

@@ -13,7 +13,7 @@ use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 
-use crate::response::etag::{EntityTags, Extract, IfNoneMatch};
+use crate::response::etag::{BodyFormat, EntityTags, Extract, IfNoneMatch};
 use crate::response::problem::Problem;
 use crate::response::success;
 use crate::state::Server;
@@ -29,8 +29,10 @@ const MAX_INLINE_EXTRACT_BYTES: usize = 4 * 1024;
 pub(crate) enum CacheKey {
     /// The listing of a complete mailbox.
     Listing(MailboxName),
-    /// The newest messages of all mailboxes.
+    /// The newest messages of all mailboxes, or of one.
     NewestMessages {
+        /// The mailbox, or `None` for all.
+        mailbox: Option<MailboxName>,
         /// The maximum number of messages.
         limit: usize,
     },
@@ -58,6 +60,8 @@ pub(crate) enum Representation {
     Preview(PreviewOptions),
     /// An extract.
     Extract(Extract),
+    /// The decoded body.
+    Body(BodyFormat),
 }
 
 impl Representation {
@@ -66,7 +70,7 @@ impl Representation {
         match self {
             Self::Rest(_) => SMALL_BYTES,
             Self::Compat | Self::Details | Self::Preview(_) => MAX_INLINE_HTML_BYTES,
-            Self::Extract(_) => MAX_INLINE_EXTRACT_BYTES,
+            Self::Extract(_) | Self::Body(_) => MAX_INLINE_EXTRACT_BYTES,
         }
     }
 
@@ -78,6 +82,7 @@ impl Representation {
             Self::Details => etags.details(summary.id, summary.seen),
             Self::Preview(options) => etags.preview(summary.id, *options),
             Self::Extract(extract) => etags.extract(summary.id, *extract),
+            Self::Body(format) => etags.decoded_body(summary.id, *format),
         }
     }
 
@@ -85,7 +90,7 @@ impl Representation {
     fn cache_version(&self, summary: &Summary) -> u64 {
         match self {
             Self::Rest(_) | Self::Compat | Self::Details => summary.seen.into(),
-            Self::Preview(_) | Self::Extract(_) => 0,
+            Self::Preview(_) | Self::Extract(_) | Self::Body(_) => 0,
         }
     }
 }

@@ -1,20 +1,22 @@
 //! Messages of all mailboxes, each with the copies that a grant allows.
 
 use restante_auth::Grant;
-use restante_http_connection::work::WorkPermit;
-use restante_mail::message::{Message, MessageId};
-use restante_store::{MailboxPage, MailboxState, MessageListing, MessageSelector, Page, Version};
-use tokio::task::yield_now;
+use restante_mail::message::{Message, MessageId, Summary};
+use restante_mail::naming::MailboxName;
+use restante_store::{Listing, MailboxState, MessageListing, MessageSelector, Page, Version};
 
 use crate::response::problem::Problem;
 use crate::state::Server;
 
 /// The number of messages that are read at once if the client may not see all of them.
 const SCAN_BATCH: usize = 500;
+/// The maximum number of copies on a page of messages, exceeded by the copies of the last message at most. A page that
+/// reaches it has fewer messages than requested.
+pub(crate) const MAX_PAGE_COPIES: usize = 20_000;
+/// The number of messages that are read at once for a page of all messages. Each of them can have many copies.
+const PAGE_BATCH: usize = 200;
 /// Ids are microseconds. A cursor that does not come from a visible message is a multiple of a millisecond.
 const CURSOR_STEP: u64 = 1000;
-/// The number of mailboxes that are read at once to find the newest message.
-const MAILBOX_BATCH: usize = 1000;
 /// The maximum number of messages that one request reads to find those that the client may see.
 pub(crate) const MAX_SCANNED_MESSAGES: usize = 20_000;
 
@@ -32,6 +34,22 @@ impl MessageRange {
     pub(crate) fn ends_before(&self, message: MessageId) -> bool {
         self.after.is_some_and(|after| message <= after)
     }
+
+    /// Returns the page of the store that contains the range: one message more than requested, to know whether this is the
+    /// last page. The store would return the oldest messages after an id, so [`Self::select`] applies the end of the range.
+    fn store_page(&self) -> Page {
+        Page { before: self.before, after: None, limit: Some(self.limit.saturating_add(1)) }
+    }
+
+    /// Selects the range from the messages of its [`Self::store_page`], which are ascending by id.
+    fn select(&self, mut messages: Vec<Message>) -> MessagePage {
+        messages.reverse();
+        messages.retain(|message| !self.ends_before(message.id()));
+        let is_last = messages.len() <= self.limit;
+        messages.truncate(self.limit);
+        let next = messages.last().filter(|_| !is_last).map(Message::id);
+        MessagePage { messages, next }
+    }
 }
 
 /// A page of a list of messages.
@@ -44,6 +62,21 @@ pub(crate) struct MessagePage {
 }
 
 impl MessagePage {
+    /// Adds the next messages, up to the limit on copies. Returns whether that limit is reached.
+    pub(crate) fn append(&mut self, MessagePage { messages, next }: MessagePage) -> bool {
+        let mut copies: usize = self.messages.iter().map(|message| message.copies().len()).sum();
+        for message in messages {
+            if copies >= MAX_PAGE_COPIES {
+                self.next = self.messages.last().map(Message::id);
+                return true;
+            }
+            copies += message.copies().len();
+            self.messages.push(message);
+        }
+        self.next = next;
+        copies >= MAX_PAGE_COPIES
+    }
+
     /// Returns the cursor for the messages below `cursor`, which can be the id of a message that the client may not see.
     /// It is rounded up to a millisecond, in which there are always fewer messages than a request reads.
     fn hidden_cursor(&self, cursor: MessageId) -> MessageId {
@@ -54,7 +87,8 @@ impl MessagePage {
 }
 
 impl Server {
-    /// Returns a message with the copies that the grant allows.
+    /// Returns a message with the copies that the grant allows. The id can be that of the message, or that of one of these
+    /// copies.
     pub(crate) async fn permitted_message(&self, grant: &Grant, selector: MessageSelector) -> Result<Message, Problem> {
         let message = match selector {
             MessageSelector::Latest if !grant.covers_all_mailboxes() => {
@@ -66,53 +100,82 @@ impl Server {
                     MessagePage { mut messages, .. } => messages.pop(),
                 }
             }
-            _ => {
-                let message = self.mailroom.find_message(selector).await?;
-                message.and_then(|message| permitted_copies(grant, message))
+            MessageSelector::Latest => self.mailroom.find_message(selector).await?,
+            MessageSelector::Id(id) => {
+                let message = match self.mailroom.find_message(selector).await? {
+                    Some(message) => Some(message),
+                    None => self.find_message_of_copy(id).await?,
+                };
+                let message = message.and_then(|message| permitted_copies(grant, message));
+                // A copy that the client may not read does not exist for it, even if it may read another one.
+                message.filter(|message| message.id() == id || message.copies().iter().any(|copy| copy.id == id))
             }
         };
         message.ok_or(Problem::NoSuchWholeMessage)
     }
 
+    /// Returns the message that the copy with this id belongs to. The store finds copies only by their mailbox, so this
+    /// reads the list of messages: the message before the copy, and the next one. The cost does not depend on the number
+    /// of messages.
+    async fn find_message_of_copy(&self, id: MessageId) -> Result<Option<Message>, Problem> {
+        let previous = Page { before: Some(id), after: None, limit: Some(1) };
+        let previous = self.mailroom.messages(previous).await?.messages.pop();
+        let after = previous.map_or(MessageId::ZERO, |previous| previous.id());
+        let next = Page { before: None, after: Some(after), limit: Some(1) };
+        let message = self.mailroom.messages(next).await?.messages.pop();
+        Ok(message.filter(|message| message.copies().iter().any(|copy| copy.id == id)))
+    }
+
     /// Returns the newest message that the grant allows, found in the list of mailboxes. That list is read in full, so
     /// this is for messages that are too old for [`Self::scan_messages`].
     async fn newest_message(&self, grant: &Grant) -> Result<Option<Message>, Problem> {
-        let mut page = MailboxPage { limit: MAILBOX_BATCH, ..MailboxPage::ALL };
         let mut newest: Option<MailboxState> = None;
-        loop {
-            let mailboxes = self.reachable_mailboxes(grant, &page, page.limit).await?;
-            let last = mailboxes.last().filter(|_| mailboxes.len() >= page.limit).map(|last| last.name.to_string());
-            newest = newest.into_iter().chain(mailboxes).max_by_key(|mailbox| mailbox.newest.id);
-            let Some(last) = last else { break };
-            page.after = last;
-        }
+        let visit = |mailbox: MailboxState| {
+            if newest.as_ref().is_none_or(|newest| newest.newest.id < mailbox.newest.id) {
+                newest = Some(mailbox);
+            }
+        };
+        self.visit_mailboxes(grant, visit).await?;
         let Some(MailboxState { name, .. }) = newest else { return Ok(None) };
         let Some(copy) = self.mailroom.find(&name, MessageSelector::Latest).await? else { return Ok(None) };
         let message = self.mailroom.find_message(MessageSelector::Id(copy.message)).await?;
         Ok(message.and_then(|message| permitted_copies(grant, message)))
     }
 
-    /// Returns a page of all messages, and the version of the store from which it was read. The grant must cover all
-    /// mailboxes.
+    /// Returns a page of all messages, and the version of the store from which its first messages were read: if the list
+    /// changes meanwhile, clients request it again. The grant must cover all mailboxes.
     pub(crate) async fn list_messages(&self, range: MessageRange) -> Result<(Version, MessagePage), Problem> {
-        // One more than requested, to know whether this is the last page. The store would return the oldest messages
-        // after an id, so the end of the range is applied here.
-        let page = Page { before: range.before, after: None, limit: Some(range.limit.saturating_add(1)) };
-        let MessageListing { version, mut messages } = self.mailroom.messages(page).await?;
-        messages.reverse();
-        messages.retain(|message| !range.ends_before(message.id()));
-        let is_last = messages.len() <= range.limit;
-        messages.truncate(range.limit);
-        let next = messages.last().filter(|_| !is_last).map(Message::id);
-        Ok((version, MessagePage { messages, next }))
+        let (mut found, mut rest, mut first_version) = (MessagePage::default(), range, None);
+        loop {
+            rest.limit = (range.limit - found.messages.len()).min(PAGE_BATCH);
+            let MessageListing { version, messages } = self.mailroom.messages(rest.store_page()).await?;
+            let version = *first_version.get_or_insert(version);
+            let is_full = found.append(rest.select(messages));
+            if is_full || found.next.is_none() || found.messages.len() >= range.limit {
+                return Ok((version, found));
+            }
+            rest.before = found.next;
+        }
+    }
+
+    /// Returns a page of the copies in a mailbox, each as a message of its own, and the version of the mailbox from which
+    /// it was read.
+    pub(crate) async fn list_copies(
+        &self,
+        mailbox: &MailboxName,
+        range: MessageRange,
+    ) -> Result<(Version, MessagePage), Problem> {
+        let Listing { version, messages: copies } = self.mailroom.list(mailbox, range.store_page()).await?;
+        Ok((version, range.select(Message::group(copies.into_iter().map(separate_copy)))))
     }
 
     /// Returns a page of the messages that the grant allows. It reads messages until it has found enough or has read
     /// [`MAX_SCANNED_MESSAGES`]. So a page can have fewer messages than requested even if it is not the last one. Only
     /// one request at a time reads more than one batch.
     pub(crate) async fn scan_messages(&self, grant: &Grant, range: MessageRange) -> Result<MessagePage, Problem> {
-        let (mut found, mut scanned, mut permit) = (MessagePage::default(), 0, None);
-        let mut page = Page { before: range.before, after: None, limit: Some(range.limit.saturating_add(1)) };
+        let (mut found, mut scanned, mut copies, mut permit) = (MessagePage::default(), 0, 0, None);
+        let mut page = range.store_page();
+        page.limit = page.limit.map(|limit| limit.min(SCAN_BATCH));
         loop {
             let messages = self.mailroom.messages(page).await?.messages;
             let is_last = page.limit.is_some_and(|limit| messages.len() < limit);
@@ -123,10 +186,11 @@ impl Server {
                     return Ok(found);
                 }
                 let Some(message) = permitted_copies(grant, message) else { continue };
-                if found.messages.len() >= range.limit {
+                if found.messages.len() >= range.limit || copies >= MAX_PAGE_COPIES {
                     found.next = found.messages.last().map(Message::id);
                     return Ok(found);
                 }
+                copies += message.copies().len();
                 found.messages.push(message);
             }
             if is_last {
@@ -137,11 +201,7 @@ impl Server {
                 return Ok(found);
             }
             page.limit = Some(SCAN_BATCH);
-            if permit.is_none() {
-                permit = Some(WorkPermit::acquire(&self.scan_permits).await?);
-            }
-            // A memory store returns without yielding to other tasks.
-            yield_now().await;
+            self.continue_scan(&mut permit).await?;
         }
     }
 }
@@ -149,6 +209,11 @@ impl Server {
 /// Returns a message with the copies that the grant allows, or `None` if it allows none.
 pub(crate) fn permitted_copies(grant: &Grant, message: Message) -> Option<Message> {
     if grant.covers_all_mailboxes() { Some(message) } else { message.restricted_to(|mailbox| grant.covers(mailbox)) }
+}
+
+/// Returns a copy as a copy of a message of its own, which has the id of the copy.
+pub(crate) fn separate_copy(copy: Summary) -> Summary {
+    Summary { message: copy.id, ..copy }
 }
 
 #[cfg(test)]

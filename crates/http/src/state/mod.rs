@@ -1,13 +1,17 @@
 //! The state that all requests share: settings, mailroom, caches and limits.
 //!
 //! - `message`: rendered responses about one message, and their cache
+//! - `mailboxes`: the mailboxes that a grant allows
 //! - `messages`: messages of all mailboxes, with the copies that a grant allows
 //! - `attachment`: attachments and parts as files
+//! - `attachment_archive`: all attachments of a message as one file
 //! - `attachment_counts`: the number of attachments of messages, cached
 //! - `parsed_mail_cache`: messages that waiting requests compare with their queries
 
 pub(crate) mod attachment;
+mod attachment_archive;
 pub(crate) mod attachment_counts;
+mod mailboxes;
 pub(crate) mod message;
 pub(crate) mod messages;
 pub(crate) mod parsed_mail_cache;

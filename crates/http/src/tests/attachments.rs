@@ -1,5 +1,8 @@
 //! Attachments: exact to the byte, and isolated.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::*;
 
 const MAIL: &str = "\
@@ -79,6 +82,105 @@ async fn hostile_file_names_and_types_are_sanitized() {
     let nameless = server.request("GET /mailbox/vattach/test/latest/2/x").await;
     assert_eq!(nameless.status, 200);
     assert!(!nameless.header("content-type").contains("te xt"), "{}", nameless.header("content-type"));
+}
+
+/// Returns a message with one attachment of this type and content.
+fn mail_with_file(content_type: &str, content: &str) -> String {
+    format!("Content-Type: {content_type}\r\nContent-Disposition: attachment; filename=a.pdf\r\n\r\n{content}")
+}
+
+#[tokio::test]
+async fn pdf_can_be_shown_in_a_frame_of_the_page() {
+    let server = TestServer::new();
+    server.add_message(0, "test", &mail_with_file("application/pdf", "%PDF-1.7 x")).await;
+    for path in ["/api/v2/messages/latest/attachments/0", "/mailbox/vattach/test/latest/0/a.pdf"] {
+        let shown = server.request(&format!("GET {path}")).await;
+        let expected = [
+            ("cache-control", "private, no-cache"),
+            ("content-disposition", "inline; filename=\"a.pdf\""),
+            ("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"),
+            ("content-type", "application/pdf"),
+            ("cross-origin-resource-policy", "same-origin"),
+            ("referrer-policy", "no-referrer"),
+            ("x-content-type-options", "nosniff"),
+            ("x-frame-options", "SAMEORIGIN"),
+        ];
+        for (name, value) in expected {
+            assert_eq!(shown.header(name), value, "{path}");
+        }
+        // The headers of a 304 replace those in the cache of the browser.
+        let again = server.request(&format!("GET {path}\nIf-None-Match: {}", shown.header("etag"))).await;
+        assert_eq!(again.status, 304, "{path}");
+        assert_eq!(again.header("content-security-policy"), shown.header("content-security-policy"), "{path}");
+        // A page of another site can neither frame the file nor use it as a plugin.
+        let site = "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: iframe";
+        server.request(&format!("GET {path}\n{site}")).await.problem(403);
+        server.request(&format!("GET {path}\nSec-Fetch-Dest: embed")).await.problem(403);
+    }
+}
+
+/// The policy of a 304 is found without decoding the whole file.
+#[tokio::test]
+async fn policy_of_an_unmodified_pdf_is_the_same_in_every_encoding() {
+    let long = format!("%PDF-1.7 {}", "x".repeat(20_000));
+    let encoded = STANDARD.encode(&long);
+    let lines: Vec<&str> = encoded.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    let quoted = long.bytes().map(|byte| format!("={byte:02X}=\r\n")).collect::<Vec<_>>().concat();
+    let uuencoded: String = long.as_bytes().chunks(45).map(uuencoded_line).collect();
+    let table = [
+        ("binary", long.clone(), true),
+        ("base64", lines.join("\r\n"), true),
+        ("base64", format!("{}{}", "\r\n".repeat(10_000), lines.join("\r\n")), true),
+        ("quoted-printable", quoted, true),
+        ("x-uuencode", format!("begin 644 a.pdf\r\n{uuencoded}`\r\nend\r\n"), true),
+        ("base64", STANDARD.encode(format!(" {long}")), false),
+    ];
+    for (encoding, content, is_pdf) in table {
+        let server = TestServer::new();
+        let kind = format!("application/pdf\r\nContent-Transfer-Encoding: {encoding}");
+        server.add_message(0, "test", &mail_with_file(&kind, &content)).await;
+        let shown = server.request("GET /api/v2/messages/latest/attachments/0").await;
+        assert_eq!(shown.body.trim_ascii(), long.as_bytes(), "{encoding}");
+        let policy = shown.header("content-security-policy");
+        assert_eq!(policy.starts_with("default-src 'none'"), is_pdf, "{encoding}");
+        let request = format!("GET /api/v2/messages/latest/attachments/0\nIf-None-Match: {}", shown.header("etag"));
+        let again = server.request(&request).await;
+        assert_eq!((again.status.as_u16(), again.header("content-security-policy")), (304, policy), "{encoding}");
+    }
+}
+
+/// Returns a line of a uuencoded file.
+fn uuencoded_line(content: &[u8]) -> String {
+    let digit = |value: u8| char::from(if value == 0 { b'`' } else { 32 + value });
+    let mut line = digit(u8::try_from(content.len()).unwrap()).to_string();
+    for group in content.chunks(3) {
+        let byte = |at: usize| group.get(at).copied().unwrap_or(0);
+        let bits = [byte(0) >> 2, byte(0) << 4 & 63 | byte(1) >> 4, byte(1) << 2 & 63 | byte(2) >> 6, byte(2) & 63];
+        line.extend(bits.map(digit));
+    }
+    line + "\r\n"
+}
+
+#[tokio::test]
+async fn everything_but_pdf_is_sandboxed() {
+    let table = [
+        ("application/pdf", "<script>alert(1)</script>"),
+        ("application/pdf", " %PDF-1.7"),
+        ("application/pdf", ""),
+        ("text/html", "%PDF-1.7 <script>alert(1)</script>"),
+        ("image/svg+xml", "%PDF-1.7"),
+        ("application/x-pdf", "%PDF-1.7"),
+        ("application/pdfx", "%PDF-1.7"),
+        ("application/octet-stream", "%PDF-1.7"),
+    ];
+    for (content_type, content) in table {
+        let server = TestServer::new();
+        server.add_message(0, "test", &mail_with_file(content_type, content)).await;
+        let response = server.request("GET /api/v2/messages/latest/attachments/0").await;
+        assert_eq!((response.status.as_u16(), response.header("content-type")), (200, content_type), "{content}");
+        let policy = response.header("content-security-policy");
+        assert!(policy.starts_with("sandbox; default-src 'none'; "), "{content_type} {content}: {policy}");
+    }
 }
 
 #[tokio::test]

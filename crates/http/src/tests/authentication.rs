@@ -62,6 +62,12 @@ impl AuthServer {
         self.server.request(&with_authorization(request, authorization)).await.status.as_u16()
     }
 
+    /// Revokes a token.
+    pub(super) async fn revoke(&self, name: &str) {
+        tokens::revoke(&self.dir.path().join("tokens.toml"), name).unwrap();
+        self.auth.authenticator.reload().await;
+    }
+
     /// Logs in with the form, and returns the response.
     async fn log_in(&self, user: &str, password: &str, next: &str) -> TestResponse {
         let form = format!("user={user}&password={password}&next={next}");
@@ -249,8 +255,7 @@ async fn waiting_ends_when_token_is_revoked() {
     };
     let revoke = async {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        tokens::revoke(&auth_server.dir.path().join("tokens.toml"), "reader").unwrap();
-        auth_server.auth.authenticator.reload().await;
+        auth_server.revoke("reader").await;
         let send = with_authorization(
             "POST /api/v2/mailbox/new\nContent-Type: message/rfc822",
             &format!("Bearer {}", auth_server.writer),

@@ -36,7 +36,7 @@ async fn extract(server: &TestServer, kind: &str) -> Value {
 
 #[tokio::test]
 async fn links_are_in_message_order() {
-    let link = |href: &str, text: &str, alt: Option<&str>, location: &str, kind: &str| json!({"href": href, "text": text, "image-alt": alt, "where": location, "kind": kind});
+    let link = |href: &str, text: &str, alt: Option<&str>, location: &str, kind: &str| json!({"href": href, "text": text, "image-alt": alt, "where": location, "kind": kind, "main": location == "html"});
     let (help, off, mail) = ("https://example.org/help", "https://example.org/off?u=1", "mailto:off@example.org");
     let expected = json!({"links": [
         link("https://example.org/v?x=1&y=2", "Verify now", Some("Verify now"), "html", "http"),

@@ -25,6 +25,7 @@ const EXPIRED: &str = "The token or the login has expired, or was revoked.";
 /// A server with user `ann`, whose password is `secret`, and a journal.
 pub(super) struct Accounts {
     pub(super) server: TestServer,
+    pub(super) state: Arc<Server>,
     journal: Arc<MemoryJournal>,
     dir: TestDir,
     pub(super) auth: Arc<AuthService>,
@@ -63,7 +64,9 @@ impl Accounts {
             extensions: crate::Extensions { search, ..crate::Extensions::default() },
             ..Settings::default()
         };
-        Self { server: TestServer { store, router: router(mailroom, settings) }, journal, dir, auth }
+        let state = Arc::new(Server::new(mailroom, settings));
+        let server = TestServer { store, router: build_router(state.clone()) };
+        Self { server, state, journal, dir, auth }
     }
 
     /// Creates a token with all scopes for these mailboxes, and returns the header with it.

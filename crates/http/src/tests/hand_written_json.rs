@@ -9,10 +9,11 @@ use restante_mail::message::{self, Headline, Summary};
 use restante_mail::mime::{self, Mime};
 use restante_mail::tags::Tags;
 use restante_mailroom::events::{Event, MessageCopies};
+use restante_search::ExcerptPart;
 
 use crate::api::v2::messages::MessageEntries;
 use crate::live::frame::{Change, ChangedMessage, MessageChange, add_message, render_change};
-use crate::response::entry_json::{entries, entries_size, entry_body, whole_message};
+use crate::response::entry_json::{EntryPage, Excerpt, entries, entries_size, entry_body, whole_message};
 use crate::response::links::Purpose;
 use crate::response::message_json::{Attachment, Body, HeaderMap, Message, listing, message};
 use crate::response::{json, links};
@@ -80,6 +81,19 @@ fn typed_message<'a>(summary: &'a Summary, mime: &Mime, base_url: &str) -> Messa
     }
 }
 
+fn excerpts() -> impl Strategy<Value = Excerpt> {
+    let part = ("[a-z\"é ]{0,9}", any::<bool>()).prop_map(|(text, is_hit)| ExcerptPart { text, is_hit });
+    prop::collection::vec(part, 0..3)
+}
+
+fn excerpt_records(excerpt: &Excerpt) -> Vec<restante_api_types::ExcerptPart<'_>> {
+    let mut records = Vec::new();
+    for ExcerptPart { text, is_hit } in excerpt {
+        records.push(restante_api_types::ExcerptPart { text: text.into(), hit: *is_hit });
+    }
+    records
+}
+
 proptest! {
     #[test]
     fn listings_equal_serialized_type(messages in prop::collection::vec(summaries(), 0..4)) {
@@ -108,12 +122,24 @@ proptest! {
     fn whole_messages_equal_serialized_types(
         messages in prop::collection::vec(whole_messages(), 0..4),
         next in any::<Option<u64>>(),
+        mailbox in prop::option::of("[a-z@.\"\\\\é]{1,9}"),
+        search in prop::option::of((prop::collection::vec(excerpts(), 0..4), any::<bool>())),
     ) {
         let typed = MessageEntries {
             messages: messages.iter().map(Into::into).collect(),
             next: next.map(|id| id.to_string()),
+            mailbox: mailbox.as_deref(),
+            excerpts: search.as_ref().map(|(excerpts, _)| excerpts.iter().map(excerpt_records).collect()),
+            complete: search.as_ref().map(|(_, is_complete)| *is_complete),
         };
-        prop_assert_eq!(entries(&messages, next.map(Into::into)), json::body(&typed).expect("JSON"));
+        let name = mailbox.clone().map(Into::into);
+        let page = EntryPage {
+            messages: &messages,
+            next: next.map(Into::into),
+            mailbox: name.as_ref(),
+            search: search.as_ref().map(|(excerpts, is_complete)| (excerpts.as_slice(), *is_complete)),
+        };
+        prop_assert_eq!(entries(page), json::body(&typed).expect("JSON"));
         for message in &messages {
             prop_assert_eq!(entry_body(message), json::body(&MessageEntry::from(message)).expect("JSON"));
             prop_assert_eq!(whole_message(message), json::body(&WholeMessage::from(message)).expect("JSON"));
@@ -163,7 +189,8 @@ fn size_of_entries_is_estimated() {
             details: Details::new(&fields),
         };
         let messages = vec![message::Message::group(vec![copy; copies]).pop().expect("a message"); 10];
-        let (estimate, length) = (entries_size(&messages), entries(&messages, None).len());
+        let (estimate, length) =
+            (entries_size(&messages), entries(EntryPage { messages: &messages, ..EntryPage::default() }).len());
         assert!(length <= estimate && estimate < length * 5, "{length} {estimate}");
     }
 }

@@ -1,5 +1,12 @@
-//! The list of mailboxes.
+//! The list of mailboxes, and the usage.
 
+use std::time::Duration;
+
+use restante_store::Store as _;
+use serde_json::json;
+
+use super::grants::Accounts;
+use super::messages::add_copies;
 use super::*;
 
 /// Returns the names in a list, and its `next`.
@@ -120,4 +127,46 @@ async fn long_list_is_paged() {
         after = next;
     }
     assert_eq!(found, all);
+}
+
+#[tokio::test]
+async fn usage_counts_what_the_client_may_read() {
+    let accounts = Accounts::new(Duration::from_hours(1));
+    let (server, usage) = (&accounts.server, async |header: &str| {
+        let response = accounts.server.request(&format!("GET /api/v2/usage\n{header}")).await;
+        assert_eq!(response.header("cache-control"), "no-store");
+        response.json()
+    });
+    let (all, limited, other) =
+        (accounts.token(&[]).await, accounts.token(&["ci-*"]).await, accounts.token(&["x"]).await);
+    assert_eq!(usage(&all).await, json!({ "messages": 0, "copies": 0, "bytes": 0, "mailboxes": 0 }));
+    add_copies(server, 0, &["ann", "ci-1", "ci-2"], &[]).await;
+    add_copies(server, 1, &["ci-1"], &[]).await;
+    let total = server.store.usage().await.unwrap().bytes;
+    assert_eq!(usage(&all).await, json!({ "messages": 2, "copies": 4, "bytes": total, "mailboxes": 3 }));
+    let listed = server.request(&format!("GET /api/v2/mailboxes\n{limited}")).await.json();
+    let bytes: u64 =
+        listed["mailboxes"].as_array().unwrap().iter().map(|mailbox| mailbox["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(usage(&limited).await, json!({ "messages": null, "copies": 3, "bytes": bytes, "mailboxes": 2 }));
+    assert_eq!(usage(&other).await, json!({ "messages": null, "copies": 0, "bytes": 0, "mailboxes": 0 }));
+}
+
+/// Only one request at a time reads many mailboxes for a token for some of them.
+#[tokio::test(start_paused = true)]
+async fn usage_of_many_mailboxes_waits_for_a_permit() {
+    let accounts = Accounts::new(Duration::from_hours(1));
+    for number in 0..2500 {
+        accounts.server.add_message(number, &format!("ci-{number}"), "\r\n").await;
+    }
+    accounts.server.add_message(2500, "qa-1", "\r\n").await;
+    let (many, few) = (accounts.token(&["ci-*"]).await, accounts.token(&["qa-*"]).await);
+    let usage = async |header: &str| accounts.server.request(&format!("GET /api/v2/usage\n{header}")).await;
+    let permit = accounts.state.scan_permits.clone().acquire_owned().await.unwrap();
+    usage(&many).await.problem(503);
+    assert_eq!(usage(&few).await.json()["mailboxes"], 1);
+    drop(permit);
+    assert_eq!(usage(&many).await.json()["mailboxes"], 2500);
+    // A pattern that begins with a wildcard needs the permit once for all batches.
+    let wildcard = accounts.token(&["*-1*"]).await;
+    assert_eq!(usage(&wildcard).await.json()["mailboxes"], 1112);
 }

@@ -31,10 +31,11 @@ async fn server(cache_bytes: usize) -> TestServer {
 const MIB: usize = 1 << 20;
 
 const HUGE: &str = "/api/v1/mailbox/huge/latest/source";
-const LARGE: [&str; 7] = [
+const LARGE: [&str; 8] = [
     "/api/v1/mailbox/large/latest",
     "/api/v1/mailbox/large/latest/source",
     "/mailbox/dattach/file/latest/0/a",
+    "/api/v2/mailbox/file/latest/attachments.zip",
     "/api/v1/mailbox/escaped/latest",
     "/api/v2/mailbox/large/latest",
     "/serve/mailbox/large/latest",

@@ -112,10 +112,12 @@ async fn message_details() {
             {
                 "index": 0, "filename": ".._logo\"<b>.png", "content-type": "image/png", "size": 3,
                 "md5": "900150983cd24fb0d6963f7d28e17f72", "content-id": "logo@x",
+                "inline": true,
             },
             {
                 "index": 1, "filename": "attachment-1.pdf", "content-type": "application/pdf", "size": 3,
                 "md5": "900150983cd24fb0d6963f7d28e17f72", "content-id": null,
+                "inline": false,
             },
         ],
         "parts": null,
@@ -232,10 +234,10 @@ async fn attachment_counts() {
     server.add_message(3, "other", "Content-Type: image/png\r\n\r\nx").await;
     let [a, b, c, d] = [0, 1, 2, 3].map(id);
     let table = [
-        (format!("{a}"), format!("{{\"{a}\":2}}\n")),
-        (format!("{c},{b},{a}"), format!("{{\"{a}\":2,\"{b}\":0,\"{c}\":1}}\n")),
-        (format!("{a},1,{a},{d},,{b},"), format!("{{\"{a}\":2,\"{b}\":0}}\n")),
-        (format!("{a}%2C{b}"), format!("{{\"{a}\":2,\"{b}\":0}}\n")),
+        (format!("{a}"), format!("{{\"{a}\":1}}\n")),
+        (format!("{c},{b},{a}"), format!("{{\"{a}\":1,\"{b}\":0,\"{c}\":1}}\n")),
+        (format!("{a},1,{a},{d},,{b},"), format!("{{\"{a}\":1,\"{b}\":0}}\n")),
+        (format!("{a}%2C{b}"), format!("{{\"{a}\":1,\"{b}\":0}}\n")),
         (String::new(), "{}\n".to_owned()),
     ];
     for (ids, expected) in table {

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use restante_testdir::TestDir;
 use sha2::{Digest as _, Sha256};
 
+use super::authentication::AuthServer;
 use super::*;
 use crate::response::embedded_assets::{ASSETS, HASH, PAGES};
 use crate::response::encoding::Coding;
@@ -18,8 +19,12 @@ use crate::response::encoding::Coding;
 const MAX_BYTES: usize = 150_000;
 
 /// The pages, and their relative paths to the root.
-const TABLE: [(&str, &str); 10] = [
+const TABLE: [(&str, &str); 14] = [
     ("/", "./"),
+    ("/settings", "./"),
+    ("/send", "./"),
+    ("/messages/1794699770123456", "../"),
+    ("/messages/latest?x=y", "../"),
     ("/monitor", "./"),
     ("/status", "./"),
     ("/search?q=code&mailbox=james", "./"),
@@ -79,6 +84,12 @@ async fn every_page_finds_its_files() {
 async fn trailing_slash_redirects_to_page() {
     let table = [
         ("/m/", "../"),
+        ("/messages", "./"),
+        ("/m", "./"),
+        ("/messages/", "../"),
+        ("/messages/17/?x=y", "../17?x=y"),
+        ("/settings/", "../settings"),
+        ("/send/", "../send"),
         ("/monitor/", "../monitor"),
         ("/status/", "../status"),
         ("/search/?q=code", "../search?q=code"),
@@ -105,13 +116,16 @@ async fn headers_of_page() {
     let server = TestServer::new();
     for (path, _) in TABLE {
         let mut page = server.request(&format!("GET {path}")).await;
-        let style =
-            page.text().split("<style>").nth(1).and_then(|rest| rest.split("</style>").next()).expect("a style");
+        let hash = |tag: &str| {
+            let text = page.text().split_once(&format!("<{tag}>")).and_then(|(_, rest)| rest.split_once("</"));
+            STANDARD.encode(Sha256::digest(text.expect("an inline element").0))
+        };
         let policy = format!(
-            "default-src 'none'; script-src 'self'; style-src 'sha256-{}'; img-src 'self' data:; connect-src 'self'; \
+            "default-src 'none'; script-src 'self' 'sha256-{}'; style-src 'sha256-{}'; img-src 'self' data:; connect-src 'self'; \
              frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
              require-trusted-types-for 'script'; trusted-types greeting",
-            STANDARD.encode(Sha256::digest(style)),
+            hash("script"),
+            hash("style"),
         );
         let length = page.body.len().to_string();
         let expected = [
@@ -140,7 +154,11 @@ async fn headers_of_page() {
 #[tokio::test]
 async fn headers_of_file() {
     let server = TestServer::new();
-    for (path, content_type) in [("icon.svg", "image/svg+xml"), ("js/main.js", "text/javascript; charset=utf-8")] {
+    for (path, content_type) in [
+        ("icon.svg", "image/svg+xml"),
+        ("dist/app.js", "text/javascript; charset=utf-8"),
+        ("dist/app.js.map", "application/json"),
+    ] {
         let mut file = server.request(&format!("GET /assets/{HASH}/{path}")).await;
         let length = file.body.len().to_string();
         let expected = [
@@ -241,11 +259,11 @@ async fn missing_files_are_404() {
         &format!("/assets/{HASH}"),
         &format!("/assets/{HASH}/index.html"),
         &format!("/assets/{HASH}/tsconfig.json"),
+        &format!("/assets/{HASH}/js/main.js"),
         &format!("/assets/{HASH}/%2E%2E/%2E%2E/Cargo.toml"),
         &format!("/assets/{HASH}/%FF"),
         &format!("/assets/%FF/{HASH}"),
         "/assets/",
-        "/m",
         "/m/james/1/2",
         "/index.html",
         "/mail/favicon.ico",
@@ -256,6 +274,87 @@ async fn missing_files_are_404() {
     for path in ["/", "/m/james", "/monitor", &file, "/serve/greeting", "/api/v2/server", "/favicon.ico"] {
         server.request(&format!("POST {path}")).await.problem(405);
     }
+}
+
+/// The value of `Accept` that browsers send when they open a page.
+const BROWSER: &str = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
+#[tokio::test]
+async fn browser_gets_a_page_for_an_unknown_path() {
+    let login = plain_page_headers(&AuthServer::new().await.server.request("GET /login").await);
+    let table = [
+        ("/m/james/1/2", "./../../../"),
+        ("/index.html", "./"),
+        ("/apis", "./"),
+        ("/apis/", "./../"),
+        ("/%22%3Cscript%3E", "./"),
+    ];
+    for base in ["", "/mail", "/a/b"] {
+        let server = server_with_base_path(base);
+        for (path, root) in table {
+            for method in ["GET", "HEAD"] {
+                let page = server.request(&format!("{method} {base}{path}\n{BROWSER}")).await;
+                assert_eq!(page.status, 404, "{method} {base}{path}");
+                assert_eq!(plain_page_headers(&page), login, "{method} {base}{path}");
+                let text = page.text();
+                assert_eq!(text.contains(&format!("href=\"{root}\"")), method == "GET", "{base}{path} {text}");
+                assert_eq!(text.contains(&format!("href=\"{root}assets/{HASH}/icon.svg\"")), method == "GET");
+                assert!(!text.contains("<script"), "{text}");
+            }
+        }
+    }
+}
+
+/// A proxy may remove a prefix that the server does not know, or only the base path.
+#[tokio::test]
+async fn page_for_an_unknown_path_has_only_relative_links() {
+    let public_url = Some("https://mail.example/inbox".to_owned());
+    let server = TestServer::with(Settings { public_url, base_path: "/inbox".to_owned(), ..Settings::default() });
+    for path in ["/nothing", "/inbox/nothing"] {
+        let page = server.request(&format!("GET {path}\n{BROWSER}")).await;
+        assert!(page.text().contains("href=\"./\""), "{path} {}", page.text());
+        assert!(!page.text().contains("href=\"/"), "{path} {}", page.text());
+    }
+}
+
+/// Returns the headers that all pages without scripts share.
+fn plain_page_headers(response: &TestResponse) -> HeaderMap {
+    let mut headers = response.headers.clone();
+    headers.remove("content-length");
+    headers
+}
+
+#[tokio::test]
+async fn program_gets_a_problem_for_an_unknown_path() {
+    let server = server_with_base_path("/mail");
+    let table = [
+        "GET /nothing".to_owned(),
+        "GET /nothing\nAccept: */*".to_owned(),
+        "GET /nothing\nAccept: application/json".to_owned(),
+        "GET /nothing\nAccept: text/htmlx".to_owned(),
+        format!("GET /nothing\n{BROWSER}\nSec-Fetch-Mode: cors\nSec-Fetch-Dest: empty"),
+        format!("GET /nothing\n{BROWSER}\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: iframe"),
+        format!("POST /nothing\n{BROWSER}"),
+        format!("OPTIONS /nothing\n{BROWSER}"),
+        format!("GET /api/v2/nothing\n{BROWSER}"),
+        format!("GET /mail/api/v2/nothing\n{BROWSER}"),
+        format!("GET /serve/nothing\n{BROWSER}"),
+        format!("GET /debug/nothing\n{BROWSER}"),
+        format!("GET /assets/nothing\n{BROWSER}"),
+    ];
+    for request in table {
+        assert_eq!(server.request(&request).await.problem(404), "There is nothing at this path.", "{request}");
+    }
+}
+
+#[tokio::test]
+async fn other_sites_may_link_to_an_unknown_path() {
+    let server = TestServer::new();
+    let link = "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document";
+    assert_eq!(server.request(&format!("GET /nothing\n{BROWSER}\n{link}")).await.status, 404);
+    server.request(&format!("GET /api/nothing\n{BROWSER}\n{link}")).await.problem(403);
+    let script = "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: no-cors\nSec-Fetch-Dest: image";
+    server.request(&format!("GET /nothing\n{BROWSER}\n{script}")).await.problem(403);
 }
 
 #[tokio::test]
@@ -278,7 +377,8 @@ fn embedded_files_are_sorted() {
 
 #[test]
 fn web_interface_is_small() {
-    let files = ASSETS.iter().map(|(_, file)| file).chain(&PAGES);
+    // Browsers load a source map only for their developer tools.
+    let files = ASSETS.iter().filter(|(path, _)| *path != "dist/app.js.map").map(|(_, file)| file).chain(&PAGES);
     let total: usize = files.map(|file| file.compressed.first().unwrap_or(&file.plain).content.len()).sum();
     assert!(total < MAX_BYTES, "{total} bytes compressed, which is more than {MAX_BYTES}");
 }

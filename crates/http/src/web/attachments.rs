@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 
-use crate::extractors::messages::PathAttachment;
+use crate::extractors::download::DownloadParameter;
+use crate::extractors::messages::{PathAttachment, PathCopy};
 use crate::response::etag::IfNoneMatch;
 use crate::response::links::Purpose;
 use crate::response::problem::Problem;
@@ -28,4 +29,23 @@ pub(crate) async fn view(
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     server.file_response(&copy, PartSelector::Attachment(index), &if_none_match, Purpose::View).await
+}
+
+/// Returns an attachment as a file to save or as a document to show, as the query requests.
+pub(crate) async fn file(
+    State(server): State<Arc<Server>>,
+    PathAttachment { copy, index }: PathAttachment,
+    DownloadParameter(purpose): DownloadParameter,
+    if_none_match: IfNoneMatch,
+) -> Result<Response, Problem> {
+    server.file_response(&copy, PartSelector::Attachment(index), &if_none_match, purpose).await
+}
+
+/// Returns all attachments as one archive.
+pub(crate) async fn archive(
+    State(server): State<Arc<Server>>,
+    PathCopy(copy): PathCopy,
+    if_none_match: IfNoneMatch,
+) -> Result<Response, Problem> {
+    server.archive_response(&copy, &if_none_match).await
 }

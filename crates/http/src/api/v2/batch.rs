@@ -1,11 +1,11 @@
-//! Changes of many messages of a mailbox in one request.
+//! Changes of many messages of a mailbox in one request. Those of messages as a whole are in `message_changes`.
 
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
 use restante_mail::message::MessageId;
-use restante_mailroom::DeletionCause;
+use restante_mailroom::{CopyKey, DeletionCause};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ use crate::response::success;
 use crate::state::Server;
 
 /// The maximum size of a request body: the ids of about fifty thousand messages.
-const MAX_BODY_BYTES: usize = 1024 * 1024;
+pub(super) const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 const IDS_SHAPE: &str = "{\"ids\": [\"…\"]}, with ids as strings";
 const MARK_SHAPE: &str = "{\"ids\": [\"…\"], \"seen\": true} or false, with ids as strings";
@@ -33,7 +33,7 @@ pub(crate) struct Deleted {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Marked {
     #[schema(value_type = u64)]
-    marked: usize,
+    pub(super) marked: usize,
 }
 
 /// Deletes the messages in the request. Messages that do not exist do not count.
@@ -55,16 +55,19 @@ pub(crate) async fn mark(
     request: Request,
 ) -> Result<Response, Problem> {
     let value = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
-    let seen = value.as_ref().and_then(|value| value.get("seen")?.as_bool());
-    let (Some(ids), Some(seen)) = (parse_ids(value.as_ref()), seen) else {
-        return Err(Problem::WrongShape(MARK_SHAPE));
-    };
-    let marked = server.mailroom.set_seen_all(&mailbox, ids, seen).await?;
+    let (ids, seen) = parse_mark(value.as_ref()).ok_or(Problem::WrongShape(MARK_SHAPE))?;
+    let copies = ids.into_iter().map(|id| CopyKey { mailbox: mailbox.clone(), id });
+    let marked = server.mailroom.mark_copies(copies.collect(), seen).await?;
     success::no_store_json(&Marked { marked })
 }
 
+/// Returns the ids and the mark in a request.
+pub(super) fn parse_mark(value: Option<&Value>) -> Option<(Vec<MessageId>, bool)> {
+    Some((parse_ids(value)?, value?.get("seen")?.as_bool()?))
+}
+
 /// Returns the ids in a request. Text that is not an id is ignored, like the id of a message that does not exist.
-fn parse_ids(value: Option<&Value>) -> Option<Vec<MessageId>> {
+pub(super) fn parse_ids(value: Option<&Value>) -> Option<Vec<MessageId>> {
     let texts = value?.get("ids")?.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?;
     let mut ids: Vec<MessageId> = texts.into_iter().filter_map(|text| text.parse().ok()).collect();
     ids.sort_unstable();

@@ -96,6 +96,8 @@ struct Link {
     image_alt: Option<String>,
     r#where: LinkLocation,
     kind: LinkKind,
+    /// Whether this is the link that the message asks to follow. At most one link is.
+    main: bool,
 }
 
 impl From<restante_extract::Link> for Link {
@@ -110,7 +112,8 @@ impl From<restante_extract::Link> for Link {
             LinkSource::Text => LinkLocation::Text,
             LinkSource::Header => LinkLocation::Header,
         };
-        Self { href: link.href, text: link.text, image_alt: link.image_alt, r#where: location, kind }
+        let main = link.is_main;
+        Self { href: link.href, text: link.text, image_alt: link.image_alt, r#where: location, kind, main }
     }
 }
 

@@ -6,13 +6,10 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use restante_api_types::{Mailbox, Newest, Time};
-use restante_auth::Grant;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
-use restante_http_connection::work::WorkPermit;
 use restante_mail::naming::MailboxName;
-use restante_store::{MailboxPage, MailboxState};
+use restante_store::MailboxState;
 use serde::Serialize;
-use tokio::task::yield_now;
 use utoipa::ToSchema;
 
 use crate::api::v2::batch::Deleted;
@@ -21,8 +18,6 @@ use crate::response::problem::Problem;
 use crate::response::{json, success};
 use crate::state::Server;
 
-/// The number of mailboxes that are read at once if the client may not see all of them.
-const SCAN_BATCH: usize = 1000;
 /// The usual maximum size of a mailbox record, without the name.
 const RECORD_BYTES: usize = 192;
 
@@ -44,47 +39,6 @@ pub(crate) async fn list(
         work.run(write).await?
     };
     Ok(success::no_store_body(server.within_budget(render).await?))
-}
-
-impl Server {
-    /// Returns the first mailboxes of a page that the grant allows, at most `limit`. Ignores the limit of the page.
-    ///
-    /// Reads only names that begin with the literal prefix of a pattern of the grant. If most of these do not match, as
-    /// with `*-ci`, all of them are read, in steps. Only one request at a time does that.
-    pub(crate) async fn reachable_mailboxes(
-        &self,
-        grant: &Grant,
-        page: &MailboxPage,
-        limit: usize,
-    ) -> Result<Vec<MailboxState>, Problem> {
-        let step = if grant.covers_all_mailboxes() { limit } else { limit.max(SCAN_BATCH) };
-        let (mut found, mut permit) = (Vec::new(), None);
-        for prefix in grant.prefixes() {
-            let prefix = match (prefix.starts_with(&page.prefix), page.prefix.starts_with(&prefix)) {
-                (true, _) => prefix,
-                (false, true) => page.prefix.clone(),
-                (false, false) => continue,
-            };
-            let mut part = MailboxPage { prefix, after: page.after.clone(), limit: step };
-            loop {
-                let mailboxes = self.mailroom.mailboxes(part.clone()).await?;
-                let last = mailboxes.last().filter(|_| mailboxes.len() >= step).map(|last| last.name.to_string());
-                found.extend(mailboxes.into_iter().filter(|mailbox| grant.covers(&mailbox.name)));
-                if found.len() >= limit {
-                    found.truncate(limit);
-                    return Ok(found);
-                }
-                let Some(last) = last else { break };
-                part.after = last;
-                if permit.is_none() {
-                    permit = Some(WorkPermit::acquire(&self.scan_permits).await?);
-                }
-                // A memory store returns without yielding to other tasks.
-                yield_now().await;
-            }
-        }
-        Ok(found)
-    }
 }
 
 /// Deletes all messages in the mailboxes that the client may change, or in those whose names begin with the prefix.

@@ -103,13 +103,17 @@ struct AttachmentDetails<'a> {
     md5: String,
     #[schema(required)]
     content_id: Option<&'a str>,
+    /// Whether the part belongs to the HTML: it is in a `multipart/related`, has a content id, and is not marked as an
+    /// attachment. Counts of attachments leave it out.
+    inline: bool,
 }
 
 impl<'a> AttachmentDetails<'a> {
     fn new((index, file): (usize, mime::Attachment<'a>)) -> Self {
         let (size, md5) = file.len_and_md5();
         let content_id = file.part.content_id.as_deref();
-        Self { index, filename: file.filename, content_type: file.content_type, size, md5, content_id }
+        let inline = file.is_inline;
+        Self { index, filename: file.filename, content_type: file.content_type, size, md5, content_id, inline }
     }
 }
 

@@ -1,38 +1,43 @@
-//! Messages as a whole: the list of all of them, one message, and changes of them. A message is a group of copies in
-//! mailboxes; the extractors leave out the copies that the client may not access. The resources below a message are those
-//! of its first copy, and have the handlers of copies.
+//! Messages as a whole: the list of all of them, one message, and changes of it. A message is a group of copies in
+//! mailboxes; the extractors leave out the copies that the client may not access. The id of a copy stands for its message. The
+//! resources below a message are those of its first copy, or of the copy with the id in the path, and have the handlers of
+//! copies.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use futures_util::future::try_join_all;
-use restante_api_types::MessageEntry;
+use restante_api_types::{ExcerptPart, MessageEntry};
 use restante_auth::Scope;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
+use restante_http_connection::work::WorkPermit;
 use restante_mail::message::Message;
+use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
-use restante_store::{CopyKey, MessageSelector};
+use restante_store::{CopyKey, MessageSelector, Version};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::api::v2::batch::Deleted;
+use crate::api::v2::message_search::FoundMessages;
 use crate::extractors::body;
 use crate::extractors::cancellation::Cancellation;
-use crate::extractors::messages::{DeletionQuery, MessageListQuery, PathCopy, PathWholeMessage};
+use crate::extractors::download::DownloadParameter;
+use crate::extractors::messages::{MessageListQuery, PathCopy, PathWholeMessage};
 use crate::extractors::parameters::RequestGrant;
+use crate::response::entry_json::{EntryPage, Excerpt};
 use crate::response::etag::IfNoneMatch;
 use crate::response::problem::Problem;
 use crate::response::{entry_json, success};
 use crate::state::Server;
+use crate::state::attachment::source_with_purpose;
 use crate::state::message::CacheKey;
 use crate::state::messages::{MessagePage, MessageRange};
 
 /// The maximum size of a request body.
 const MAX_BODY_BYTES: usize = 64 * 1024;
-/// The number of messages that a deletion by a query finds and deletes at once.
-const DELETION_BATCH: usize = 200;
+/// The number of messages that are read without a work permit. Each of them can have many copies.
+const MAX_MESSAGES_WITHOUT_PERMIT: usize = 200;
 
 const CHANGE_SHAPE: &str = "{\"seen\": true, \"tags\": [\"…\"]}, with one of these members or both, and no others";
 
@@ -42,45 +47,29 @@ type HandlerResult = Result<Response, Problem>;
 pub(crate) async fn list(
     State(server): State<Arc<Server>>,
     RequestGrant(grant): RequestGrant,
-    MessageListQuery { range, query }: MessageListQuery,
+    MessageListQuery { range, mailbox, query }: MessageListQuery,
     if_none_match: IfNoneMatch,
     cancellation: Cancellation,
 ) -> HandlerResult {
     match query {
         Some(query) => {
+            let find = async {
+                let work = server.list_permit(range).await?;
+                Ok((work, server.search_messages(&grant, mailbox.as_ref(), &query, range).await?))
+            };
             // Canceled if the client disconnects, so that it does not delay other searches.
-            let page = cancellation.run_until_cancelled(server.search_messages(&grant, &query, range)).await?.page;
-            server.page_response(page, &if_none_match).await
+            let (work, found) = cancellation.run_until_cancelled(find).await?;
+            let FoundMessages { page, excerpts, is_complete } = found;
+            server.page_response(page, mailbox, Some((excerpts, is_complete)), work, &if_none_match).await
         }
-        None if grant.covers_all_mailboxes() => server.complete_list(range, &if_none_match).await,
-        None => server.page_response(server.scan_messages(&grant, range).await?, &if_none_match).await,
-    }
-}
-
-/// Deletes the messages that match a query, and that existed when the request arrived. After an error some of them are
-/// deleted, unless it is an error of the first search.
-pub(crate) async fn delete_matching(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
-    DeletionQuery(query): DeletionQuery,
-    cancellation: Cancellation,
-) -> HandlerResult {
-    let last = server.mailroom.last_id().await?;
-    let mut range =
-        MessageRange { before: Some(last.number().saturating_add(1).into()), after: None, limit: DELETION_BATCH };
-    let mut deleted = 0;
-    loop {
-        let found = cancellation.run_until_cancelled(server.search_messages(&grant, &query, range)).await?;
-        if !found.is_complete {
-            return Err(Problem::IncompleteIndex);
+        None if mailbox.is_some() || grant.covers_all_mailboxes() => {
+            server.complete_list(mailbox, range, &if_none_match).await
         }
-        let MessagePage { messages, next } = found.page;
-        let removed_copies = server.mailroom.remove_copies(messages.iter().flat_map(copy_keys).collect()).await?;
-        deleted += deleted_messages(&messages, removed_copies);
-        if next.is_none() {
-            return success::no_store_json(&Deleted { deleted });
+        None => {
+            let work = server.list_permit(range).await?;
+            let page = server.scan_messages(&grant, range).await?;
+            server.page_response(page, None, None, work, &if_none_match).await
         }
-        range.before = next;
     }
 }
 
@@ -113,9 +102,7 @@ pub(crate) async fn change(
         server.mailroom.set_tags(copy_keys(&message).collect(), tags).await?;
     }
     if let Some(seen) = seen {
-        let copies = message.copies().iter();
-        // Concurrently, because the store commits concurrent changes together.
-        try_join_all(copies.map(|copy| server.mailroom.set_seen(&copy.mailbox, copy.id, seen))).await?;
+        server.mailroom.mark_copies(copy_keys(&message).collect(), seen).await?;
     }
     let changed = server.permitted_message(&grant, MessageSelector::Id(message.id())).await?;
     if !grant.allows_somewhere(Scope::Read) {
@@ -133,13 +120,15 @@ pub(crate) async fn delete(State(server): State<Arc<Server>>, target: PathWholeM
     }
 }
 
-/// Returns the source of a message.
+/// Returns the source of a message, to show or as a file to save.
 pub(crate) async fn source(
     State(server): State<Arc<Server>>,
     PathCopy(copy): PathCopy,
+    DownloadParameter(purpose): DownloadParameter,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
-    server.source_response(&copy, &if_none_match).await
+    let response = server.source_response(&copy, &if_none_match).await?;
+    Ok(source_with_purpose(response, &copy, purpose))
 }
 
 /// A page of a list of messages, the newest first.
@@ -149,6 +138,15 @@ pub(crate) struct MessageEntries<'a> {
     /// The value of `before` for the next page, or null on the last page.
     #[schema(required, pattern = "^[1-9][0-9]{0,19}$")]
     pub(crate) next: Option<String>,
+    /// The name of the mailbox, if the request has the parameter `mailbox`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mailbox: Option<&'a str>,
+    /// If the request has a query: an excerpt of each message around the matches, in the order of the messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) excerpts: Option<Vec<Vec<ExcerptPart<'a>>>>,
+    /// If the request has a query: whether the search covered everything that was stored before the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) complete: Option<bool>,
 }
 
 /// The requested change of a message.
@@ -177,58 +175,116 @@ fn parse_change(body: Option<&Value>) -> Result<Change, Problem> {
     Ok(change)
 }
 
-/// Returns how many of the messages were deleted with this number of copies. Other requests may have deleted some of the
-/// copies. Then this is the smallest number of messages that can have this number of copies.
-fn deleted_messages(messages: &[Message], removed_copies: usize) -> usize {
-    let mut counts: Vec<usize> = messages.iter().map(|message| message.copies().len()).collect();
-    counts.sort_unstable_by(|a, b| b.cmp(a));
-    let mut rest = removed_copies;
-    let is_deleted = |count: usize| {
-        let is_deleted = rest > 0;
-        rest = rest.saturating_sub(count);
-        is_deleted
-    };
-    counts.into_iter().map(is_deleted).take_while(|is_deleted| *is_deleted).count()
-}
-
-fn copy_keys(message: &Message) -> impl Iterator<Item = CopyKey> {
+pub(super) fn copy_keys(message: &Message) -> impl Iterator<Item = CopyKey> {
     message.copies().iter().map(Into::into)
 }
 
 impl Server {
-    /// Returns a page of all messages. The newest messages are cached until the store changes.
-    async fn complete_list(&self, range: MessageRange, if_none_match: &IfNoneMatch) -> HandlerResult {
-        let version = self.mailroom.store_version().await?;
-        let tag = self.etags.messages(version);
-        if if_none_match.matches(&tag) {
-            return Ok(success::not_modified(success::JSON, tag));
+    /// Returns a page of all messages, or of the copies in a mailbox. The newest messages are cached until the store or the
+    /// mailbox changes.
+    async fn complete_list(
+        &self,
+        mailbox: Option<MailboxName>,
+        range: MessageRange,
+        if_none_match: &IfNoneMatch,
+    ) -> HandlerResult {
+        let mailbox = mailbox.as_ref();
+        let tag = |version| if mailbox.is_some() { self.etags.copies(version) } else { self.etags.messages(version) };
+        let version = match mailbox {
+            Some(mailbox) => self.mailroom.version(mailbox).await?,
+            None => self.mailroom.store_version().await?,
+        };
+        if if_none_match.matches(&tag(version)) {
+            return Ok(success::not_modified(success::JSON, tag(version)));
         }
         let is_cacheable = range.before.is_none() && range.after.is_none();
-        let key = CacheKey::NewestMessages { limit: range.limit };
+        let key = CacheKey::NewestMessages { mailbox: mailbox.cloned(), limit: range.limit };
         if is_cacheable && let Some(body) = self.response_cache.get(&key, version.0) {
-            return Ok(success::json(body, tag));
+            return Ok(success::json(body, tag(version)));
         }
-        // The store may have changed since. From here on, the version of the list counts.
+        // The list may have changed since. From here on, the version of the list counts.
         let render = |memory: MemoryPermit| async move {
-            let (version, MessagePage { messages, next }) = self.list_messages(range).await?;
-            let work = self.work_permit(entry_json::entries_size(&messages), SMALL_BYTES).await?;
-            Ok((version, work.run(move || memory.charge(entry_json::entries(&messages, next))).await??))
+            let start = MessageRange { limit: range.limit.min(MAX_MESSAGES_WITHOUT_PERMIT), ..range };
+            let (version, MessagePage { mut messages, mut next }) = self.read_list(mailbox, start).await?;
+            let work = if next.is_some() && start.limit < range.limit {
+                let work = WorkPermit::acquire(&self.work_permits).await?;
+                let rest = MessageRange { before: next, limit: range.limit - start.limit, ..range };
+                // If the list changes meanwhile, clients request it again, because its version is that of the start.
+                let mut page = MessagePage { messages, next };
+                page.append(self.read_list(mailbox, rest).await?.1);
+                MessagePage { messages, next } = page;
+                work
+            } else {
+                self.work_permit(entry_json::entries_size(&messages), SMALL_BYTES).await?
+            };
+            let mailbox = mailbox.cloned();
+            let write = move || {
+                memory.charge(entry_json::entries(EntryPage {
+                    messages: &messages,
+                    next,
+                    mailbox: mailbox.as_ref(),
+                    search: None,
+                }))
+            };
+            Ok((version, work.run(write).await??))
         };
         let (version, body) = self.within_budget(render).await?;
         if is_cacheable {
             self.response_cache.insert(key, version.0, body.clone());
         }
-        Ok(success::json(body, self.etags.messages(version)))
+        Ok(success::json(body, tag(version)))
     }
 
-    /// Returns a page, unless the client has it already.
-    async fn page_response(&self, page: MessagePage, if_none_match: &IfNoneMatch) -> HandlerResult {
-        let page = Arc::new(page);
-        let page = &page;
+    /// Returns a page of all messages, or of the copies in a mailbox, and its version.
+    pub(super) async fn read_list(
+        &self,
+        mailbox: Option<&MailboxName>,
+        range: MessageRange,
+    ) -> Result<(Version, MessagePage), Problem> {
+        match mailbox {
+            Some(mailbox) => self.list_copies(mailbox, range).await,
+            None => self.list_messages(range).await,
+        }
+    }
+
+    /// Acquires a permit to read and render a long list, before its messages are in memory. A short list needs one only
+    /// if it turns out to be large.
+    async fn list_permit(&self, range: MessageRange) -> Result<Option<WorkPermit>, Problem> {
+        if range.limit <= MAX_MESSAGES_WITHOUT_PERMIT {
+            return Ok(None);
+        }
+        Ok(Some(WorkPermit::acquire(&self.work_permits).await?))
+    }
+
+    /// Returns a page, unless the client has it already. `work` is the permit with which it was read.
+    async fn page_response(
+        &self,
+        page: MessagePage,
+        mailbox: Option<MailboxName>,
+        search: Option<(Vec<Excerpt>, bool)>,
+        work: Option<WorkPermit>,
+        if_none_match: &IfNoneMatch,
+    ) -> HandlerResult {
+        let list = Arc::new((page, mailbox, search));
+        let (list, work) = (&list, &Mutex::new(work));
         let render = |memory: MemoryPermit| async move {
-            let work = self.work_permit(entry_json::entries_size(&page.messages), SMALL_BYTES).await?;
-            let page = page.clone();
-            Ok(work.run(move || memory.charge(entry_json::entries(&page.messages, page.next))).await??)
+            let held = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let work = match held {
+                Some(work) => work,
+                None => self.work_permit(entry_json::entries_size(&list.0.messages), SMALL_BYTES).await?,
+            };
+            let list = list.clone();
+            let write = move || {
+                let (MessagePage { messages, next }, mailbox, search) = &*list;
+                let search = search.as_ref().map(|(excerpts, is_complete)| (excerpts.as_slice(), *is_complete));
+                memory.charge(entry_json::entries(EntryPage {
+                    messages,
+                    next: *next,
+                    mailbox: mailbox.as_ref(),
+                    search,
+                }))
+            };
+            Ok(work.run(write).await??)
         };
         let body = self.within_budget(render).await?;
         let tag = self.etags.body(&body);

@@ -1,21 +1,25 @@
 //! Version 2 of the REST API.
 //!
-//! - `mailboxes`: the list of mailboxes
-//! - `messages`, `message_search`: messages as a whole, each with its copies in mailboxes
+//! - `mailboxes`: the list of mailboxes; `usage`: the number and the size of messages
+//! - `messages`, `message_search`, `message_changes`: messages as a whole, each with its copies in mailboxes
 //! - `message`, `attachment_counts`: copies of messages as the web interface shows them
+//! - `body`: the decoded body of a message
 //! - `extract`: links, codes, unsubscribe addresses and parts of a message
-//! - `batch`: changes of many messages; `inject`: delivery over HTTP
+//! - `batch`: changes of many messages of a mailbox; `inject`: delivery over HTTP
 //! - `wait`: waiting for messages; `search`: searching
 //! - `sessions`: SMTP sessions and their transcripts
 
 pub(crate) mod attachment_counts;
 pub(crate) mod batch;
+pub(crate) mod body;
 pub(crate) mod extract;
 pub(crate) mod inject;
 pub(crate) mod mailboxes;
 pub(crate) mod message;
+pub(crate) mod message_changes;
 mod message_search;
 pub(crate) mod messages;
 pub(crate) mod search;
 pub(crate) mod sessions;
+pub(crate) mod usage;
 pub(crate) mod wait;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
-use restante_api_types::{FoundMessage, SnippetFragment};
+use restante_api_types::{ExcerptPart, FoundMessage};
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_search::{Hit, Query, SearchRequest, SearchResults};
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub(crate) async fn search(
     let query = Query::parse(&text, Timestamp::now()).map_err(Problem::InvalidQuery)?;
     let is_permitted = Box::new(move |mailbox: &_| grant.covers(mailbox));
     let start = Instant::now();
-    let request = SearchRequest { query, mailbox, is_permitted, before, limit };
+    let request = SearchRequest { query, mailbox, is_permitted, before, limit, one_per_message: false };
     // Canceled if the client disconnects, so that it does not delay other searches.
     let find = async {
         let results = search.find(&server.mailroom, request).await;
@@ -73,10 +73,9 @@ impl<'a> From<&'a SearchResults> for SearchResponse<'a> {
     }
 }
 
-fn found_message(Hit { summary, snippet }: &Hit) -> FoundMessage<'_> {
-    let fragments =
-        snippet.iter().map(|fragment| SnippetFragment { text: fragment.text.as_str().into(), hit: fragment.is_hit });
-    FoundMessage { record: summary.into(), snippet: fragments.collect() }
+fn found_message(Hit { summary, excerpt }: &Hit) -> FoundMessage<'_> {
+    let parts = excerpt.iter().map(|part| ExcerptPart { text: part.text.as_str().into(), hit: part.is_hit });
+    FoundMessage { record: summary.into(), snippet: parts.collect() }
 }
 
 /// Returns the approximate size of the response.

@@ -22,7 +22,7 @@ pub(super) fn write(html: &mut Html, method: &str, path: &str, operation: &Value
             parameters(html, &operation["parameters"]);
             body(html, &operation["requestBody"]);
             responses(html, operation);
-            html.element("h4", |html| html.text("Try it"));
+            html.element("h3", |html| html.text("Try it"));
             html.element("pre", |html| html.text(&example_command(method, path, operation)));
         });
     });
@@ -49,7 +49,7 @@ fn scope(html: &mut Html, security: &Value) {
 
 fn parameters(html: &mut Html, parameters: &Value) {
     let Some(parameters) = parameters.as_array().filter(|parameters| !parameters.is_empty()) else { return };
-    html.element("h4", |html| html.text("Parameters"));
+    html.element("h3", |html| html.text("Parameters"));
     html.element("table", |html| {
         for parameter in parameters {
             html.element("tr", |html| {
@@ -69,7 +69,7 @@ fn parameters(html: &mut Html, parameters: &Value) {
 
 fn body(html: &mut Html, body: &Value) {
     let Some(contents) = body["content"].as_object() else { return };
-    html.element("h4", |html| html.text("Body"));
+    html.element("h3", |html| html.text("Body"));
     html.prose_element("p", text(&body["description"]));
     for (content_type, content) in contents {
         html.element("p", |html| write_content_type(html, content_type, content));
@@ -79,7 +79,7 @@ fn body(html: &mut Html, body: &Value) {
 
 fn responses(html: &mut Html, operation: &Value) {
     let Some(responses) = operation["responses"].as_object() else { return };
-    html.element("h4", |html| html.text("Responses"));
+    html.element("h3", |html| html.text("Responses"));
     for (status, response) in responses.iter().filter(|(_, response)| response["$ref"].is_null()) {
         html.element("p", |html| {
             html.element("strong", |html| html.text(status));
@@ -138,7 +138,7 @@ fn example_command(method: &str, path: &str, operation: &Value) -> String {
         path.push_str("=…");
     }
     let responses = &operation["responses"];
-    if responses["101"].is_object() {
+    if responses["101"].is_object() && responses["200"].is_null() {
         return format!("websocat {WS_BASE_PLACEHOLDER}{path}");
     }
     let endless = if responses["200"]["content"]["text/event-stream"].is_object() { "-N " } else { "" };

@@ -18,6 +18,7 @@ pub(super) fn operations() -> Vec<Operation> {
                     "image-alt": null,
                     "where": "html",
                     "kind": "http",
+                    "main": true,
                 }] }),
             )
             .cacheable()

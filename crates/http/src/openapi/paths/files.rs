@@ -1,4 +1,4 @@
-//! Attachments, under the URLs that message records contain.
+//! Attachments, under the URLs that message records contain, and the archive of all of them.
 
 use crate::openapi::operation::{Operation, get};
 use crate::openapi::refusals::NOT_FOUND;
@@ -8,6 +8,14 @@ pub(super) fn operations() -> Vec<Operation> {
         file("/mailbox/dattach/{name}/{id}/{index}/{file}", "downloadAttachment", "Download an attachment"),
         file("/mailbox/vattach/{name}/{id}/{index}/{file}", "viewAttachment", "Show an attachment"),
         file("/serve/mailbox/{name}/{id}/attach/{index}/{file}", "serveAttachment", "Show an attachment"),
+        get("/api/v2/mailbox/{name}/{id}/attachments.zip", "downloadAttachments")
+            .describe(
+                "Download all attachments in a ZIP archive",
+                "Without the inline ones, which belong to the HTML. Files are not compressed, and their names are unique.",
+            )
+            .content("application/zip", "The archive.")
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
     ]
 }
 

@@ -6,6 +6,7 @@ use utoipa::openapi::schema::Type;
 
 use crate::api::v2::batch::{Deleted, Marked};
 use crate::api::v2::mailboxes::Mailboxes;
+use crate::api::v2::usage::UsageRecord;
 use crate::openapi::operation::{Operation, delete, get, post, query};
 use crate::openapi::paths::examples::ID;
 use crate::openapi::request_bodies::{Ids, IdsAndMark};
@@ -48,6 +49,12 @@ pub(super) fn operations() -> Vec<Operation> {
                 "Only in mailboxes whose names begin with this text, ignoring case.",
             ))
             .json_response::<Deleted>("The number of deleted messages.", json!({ "deleted": 4711 })),
+        get("/api/v2/usage", "getUsage")
+            .describe("Get the number and the size of all messages", "Only of messages that the credentials allow.")
+            .json_response::<UsageRecord>(
+                "The usage.",
+                json!({ "messages": 3, "copies": 4, "bytes": 4711, "mailboxes": 2 }),
+            ),
         post("/api/v2/mailbox/{name}/delete", "deleteMessages")
             .describe(
                 "Delete many messages",

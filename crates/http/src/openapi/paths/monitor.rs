@@ -1,5 +1,5 @@
-//! Live events. A WebSocket gets one event per copy of a message; Server-Sent Events are one per stored message, and contain
-//! the message as a whole.
+//! Live events. Those of `/api/v2/events`, as Server-Sent Events or over a WebSocket, are one per stored message, and contain
+//! the message as a whole. The other WebSockets get one event per copy of a message.
 
 use restante_api_types::MessageRecord;
 use utoipa::ToSchema;
@@ -22,7 +22,9 @@ const EVENTS: &str = "Server-Sent Events: the response continues until the clien
                       `message-stored` and `message-deleted`; their data is a `MessageChange`, on one line. There is one event \
                       for each stored message, with the copies that the credentials allow, and one for each deleted copy. An \
                       event named `lagged` means that events are missing at this place.\n\nA client that connects again sends the last \
-                      `id` that it got, and gets the events that it missed instead of the most recent messages.";
+                      `id` that it got, and gets the events that it missed instead of the most recent messages.\n\nA request \
+                      with a WebSocket handshake gets a WebSocket instead: one text frame for each event, the data of the \
+                      event. It is closed like the WebSockets of the live monitor.";
 
 pub(super) fn operations() -> Vec<Operation> {
     let all = "All mailboxes.";
@@ -48,26 +50,31 @@ pub(super) fn operations() -> Vec<Operation> {
 fn stream(path: &'static str, name: &str, about: &str) -> Operation {
     let last = "The `id` of the last event that the client got.";
     subscription(path, name)
-        .describe("Subscribe to events with Server-Sent Events", about)
+        .describe("Subscribe to events with Server-Sent Events or a WebSocket", about)
         .parameter(parameter(ParameterIn::Header, "Last-Event-ID", Type::String, last))
         .parameter(query(
             "lastEventId",
             Type::String,
             "The same as `Last-Event-ID`, for clients that cannot send headers.",
         ))
+        .response("101", upgrade())
         .content("text/event-stream", "The events.")
         .event_frames::<MessageChange<'_>>()
+        .refusals(&[&WEBSOCKET_REQUIRED])
 }
 
 fn socket<T: ToSchema>(path: &'static str, name: &str, about: &str) -> Operation {
-    let upgrade = ResponseBuilder::new()
-        .description("The connection becomes a WebSocket.")
-        .header("Upgrade", header("Always `websocket`."));
     subscription(path, name)
         .describe("Subscribe to events with a WebSocket", about)
-        .response("101", upgrade)
+        .response("101", upgrade())
         .event_frames::<T>()
         .refusals(&[&WEBSOCKET_REQUIRED])
+}
+
+fn upgrade() -> ResponseBuilder {
+    ResponseBuilder::new()
+        .description("The connection becomes a WebSocket.")
+        .header("Upgrade", header("Always `websocket`."))
 }
 
 /// Creates an operation that sends events. Browsers cannot set headers for such requests, so it also accepts a token in

@@ -3,6 +3,7 @@
 use restante_api_types::patterns;
 use serde_json::{Value, json};
 use utoipa::openapi::Required;
+use utoipa::openapi::path::ParameterBuilder;
 use utoipa::openapi::schema::Type;
 
 use crate::api::v2::attachment_counts::AttachmentCounts;
@@ -20,7 +21,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .cacheable()
             .refusals(&[&NOT_FOUND]),
         get("/api/v2/mailbox/{name}/attachments", "countAttachments")
-            .describe("Count the attachments of messages", "")
+            .describe("Count the attachments of messages", "Without the inline ones, which belong to the HTML.")
             .parameter(
                 query("ids", Type::String, "The ids of at most 200 messages, separated by commas.")
                     .required(Required::True),
@@ -28,6 +29,18 @@ pub(super) fn operations() -> Vec<Operation> {
             .parameter_pattern("ids", patterns::IDS)
             .json_response::<AttachmentCounts>("The numbers by message id. Messages that do not exist are left out.", json!({ (ID): 2 }))
             .cacheable(),
+        get("/api/v2/mailbox/{name}/{id}/body", "readBody")
+            .describe(
+                "Get the decoded body of a message",
+                "In UTF-8. The HTML is not sanitized; without `download` it has the type `text/plain`, so that browsers do not \
+                 render it. The text of a message without a text part is made from its HTML.",
+            )
+            .parameter(choice("format", &["html", "text"], "Which body.").required(Required::True))
+            .parameter(download())
+            .content("text/plain", "The body.")
+            .other_content("text/html")
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
         get("/serve/mailbox/{name}/{id}/html", "previewMessage")
             .describe(
                 "Get a message as an HTML document for a frame",
@@ -52,6 +65,13 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
+/// Returns the parameter `download`.
+pub(super) fn download() -> ParameterBuilder {
+    let about =
+        "`true` adds a `Content-Disposition` with a file name, so that browsers save the response. Default: `false`.";
+    choice("download", &["true", "false"], about)
+}
+
 fn details() -> Value {
     record_and(json!({
         "text": "Your code is 482913.\n",
@@ -65,6 +85,7 @@ fn details() -> Value {
             "size": 3,
             "md5": "900150983cd24fb0d6963f7d28e17f72",
             "content-id": null,
+            "inline": false,
         }],
         "parts": [{
             "depth": 0,

@@ -1,24 +1,24 @@
 //! Messages as a whole, each with its copies in mailboxes.
 
-use restante_api_types::{MessageEntry, WholeMessage};
+use restante_api_types::{MessageEntry, WholeMessage, patterns};
 use serde_json::{Value, json};
 use utoipa::openapi::Required;
 use utoipa::openapi::path::{HttpMethod, ParameterBuilder};
 use utoipa::openapi::schema::{Array, Object, Type};
 
-use crate::api::v2::batch::Deleted;
+use crate::api::v2::batch::{Deleted, Marked};
 use crate::api::v2::messages::MessageEntries;
-use crate::openapi::operation::{Operation, delete, get, patch, query};
+use crate::openapi::operation::{Operation, delete, get, patch, post, query};
 use crate::openapi::paths::examples::{ID, entry, entry_and};
 use crate::openapi::paths::{extract, files, messages, pages, sessions};
 use crate::openapi::refusals::NOT_FOUND;
-use crate::openapi::request_bodies::MessageChanges;
+use crate::openapi::request_bodies::{Ids, IdsAndMark, Mark, MessageChanges};
 use crate::response::success::Done;
 
 const LIST: &str = "/api/v2/messages";
 const MESSAGE: &str = "/api/v2/messages/{id}";
 
-/// The resources below a message, which are those of its first copy: the path of the resource of a copy, the path of the
+/// The resources below a message, which are those of one of its copies: the path of the resource of a copy, the path of the
 /// resource of the message, and its operation id.
 const RESOURCES: &[(&str, &str, &str)] = &[
     ("/api/v2/mailbox/{name}/{id}", "/api/v2/messages/{id}/details", "getMessageDetails"),
@@ -34,6 +34,8 @@ const RESOURCES: &[(&str, &str, &str)] = &[
         "/api/v2/messages/{id}/attachments/{index}",
         "getMessageAttachment",
     ),
+    ("/api/v2/mailbox/{name}/{id}/body", "/api/v2/messages/{id}/body", "getMessageBody"),
+    ("/api/v2/mailbox/{name}/{id}/attachments.zip", "/api/v2/messages/{id}/attachments.zip", "getMessageAttachments"),
     ("/api/v2/mailbox/{name}/{id}/transcript", "/api/v2/messages/{id}/transcript", "getMessageTranscript"),
 ];
 
@@ -41,34 +43,84 @@ pub(super) fn operations() -> Vec<Operation> {
     let mut operations = vec![
         get(LIST, "listAllMessages")
             .describe(
-                "List the messages of all mailboxes",
-                "The newest first. Only messages with a copy that the credentials allow are listed. If the credentials allow \
-                 only some mailboxes, or with `q` or `tag`, a page can have fewer messages than requested even if `next` is \
-                 not null.",
+                "List the messages of all mailboxes, or of one",
+                "The newest first. Only messages with a copy that the credentials allow are listed. With `mailbox` there is one \
+                 entry for each copy in that mailbox: its `id` is that of the copy, and its recipients, mailboxes, read mark and \
+                 tags are those of the copy. If the credentials allow only some mailboxes, or with `q` or `tag`, a page can have \
+                 fewer messages than requested even if `next` is not null.",
             )
-            .parameter(query("limit", Type::Integer, "The maximum number of messages, at most 200. Default: 50."))
+            .parameter(query("limit", Type::Integer, "The maximum number of messages, at most 1000. Default: 50."))
             .parameter(query("before", Type::Integer, "Only messages with ids below this one: the `next` of the previous page."))
             .parameter(query("after", Type::Integer, "Only messages with a greater id."))
+            .parameter(mailbox_parameter())
+            .parameter_pattern("mailbox", patterns::NAME_OR_ADDRESS)
             .parameter(query("q", Type::String, "Only messages of which a copy matches this query, in the language of the search."))
             .parameter(tag_parameter())
             .json_response::<MessageEntries<'_>>("A page of the list.", json!({ "messages": [entry()], "next": ID }))
             .cacheable()
             // If the search is disabled.
             .refusals(&[&NOT_FOUND]),
+        patch(LIST, "markMatchingMessages")
+            .requires_scopes(&["read", "write"])
+            .describe(
+                "Mark all messages, or those that match a query",
+                "Marks each message of which a copy matches, with all of its copies that the credentials allow; with `mailbox`, \
+                 only the copies in that mailbox. Unknown parameters are refused. Messages that arrive during the operation are \
+                 not marked. If an error occurs during the operation, some of the messages are marked.",
+            )
+            .parameter(mailbox_parameter())
+            .parameter_pattern("mailbox", patterns::NAME_OR_ADDRESS)
+            .parameter(query("q", Type::String, "The query, in the language of the search."))
+            .parameter(tag_parameter())
+            .json_body::<Mark>(Required::True, "The mark, at most 64 KiB.", json!({ "seen": true }))
+            .json_response::<Marked>("The number of marked messages.", json!({ "marked": 7 }))
+            // If the search is disabled.
+            .refusals(&[&NOT_FOUND]),
         delete(LIST, "deleteMatchingMessages")
             .requires_scopes(&["read", "write"])
             .describe(
-                "Delete the messages that match a query",
-                "Deletes each message of which a copy matches, with all of its copies that the credentials allow. One of the \
-                 parameters is required, and unknown parameters are refused. Messages that arrive during the operation stay.",
+                "Delete the messages of a mailbox, or those that match a query",
+                "Deletes each message of which a copy matches, with all of its copies that the credentials allow; with \
+                 `mailbox`, only the copies in that mailbox. One of the parameters is required, and unknown parameters are \
+                 refused. Messages that arrive during the operation stay.",
             )
+            .parameter(mailbox_parameter())
+            .parameter_pattern("mailbox", patterns::NAME_OR_ADDRESS)
             .parameter(query("q", Type::String, "The query, in the language of the search."))
             .parameter(tag_parameter())
             .json_response::<Deleted>("The number of deleted messages.", json!({ "deleted": 7 }))
             // If the search is disabled.
             .refusals(&[&NOT_FOUND]),
+        post("/api/v2/messages/mark", "markMessagesById")
+            .describe(
+                "Mark many messages as seen or unseen",
+                "Marks the copies that the credentials allow. If the store fails during the operation, some of the messages are \
+                 marked.",
+            )
+            .json_body::<IdsAndMark>(
+                Required::True,
+                "The ids of the messages, at most 20,000, and the mark. At most 1 MiB.",
+                json!({ "ids": [ID, "17"], "seen": true }),
+            )
+            .json_response::<Marked>("The number of marked messages.", json!({ "marked": 1 })),
+        post("/api/v2/messages/delete", "deleteMessagesById")
+            .describe(
+                "Delete many messages",
+                "Deletes the copies that the credentials allow. If the store fails during the operation, some of the messages \
+                 are deleted.",
+            )
+            .json_body::<Ids>(
+                Required::True,
+                "The ids of the messages, at most 20,000. At most 1 MiB.",
+                json!({ "ids": [ID, "17"] }),
+            )
+            .json_response::<Deleted>("The number of deleted messages.", json!({ "deleted": 1 })),
         get(MESSAGE, "getMessage")
-            .describe("Get a message with its envelope and its copies", "")
+            .describe(
+                "Get a message with its envelope and its copies",
+                "The id of a copy stands for its message. The resources below a message are those of its first copy that the \
+                 credentials allow, or of the copy with this id.",
+            )
             .json_response::<WholeMessage<'_>>("The message.", whole_message())
             .cacheable()
             .refusals(&[&NOT_FOUND]),
@@ -105,9 +157,19 @@ fn resources() -> Vec<Operation> {
     let resource = |operation: Operation| {
         let same_path = |(copy, _, _): &&(&str, _, _)| *copy == operation.path && operation.method == HttpMethod::Get;
         let (_, path, name) = RESOURCES.iter().find(same_path)?;
-        Some(operation.moved_to(path, name))
+        let operation = operation.moved_to(path, name);
+        Some(match *path {
+            "/api/v2/messages/{id}/source" => operation.parameter(pages::download()).other_content("message/rfc822"),
+            "/api/v2/messages/{id}/attachments/{index}" => operation.parameter(pages::download()),
+            _ => operation,
+        })
     };
     chapters.flatten().filter_map(resource).collect()
+}
+
+/// Returns the parameter `mailbox`.
+fn mailbox_parameter() -> ParameterBuilder {
+    query("mailbox", Type::String, "Only the copies in this mailbox: a name or an address.")
 }
 
 /// Returns the parameter `tag`, which may be repeated.
@@ -120,6 +182,13 @@ fn whole_message() -> Value {
     entry_and(json!({
         "sender": "ann@example.org",
         "client": { "ip": "192.0.2.1", "helo": "app.example.org", "login": null },
-        "copies": [{ "mailbox": "bob", "id": ID, "number": 1, "seen": false, "tags": ["run 7"] }],
+        "copies": [{
+            "mailbox": "bob",
+            "id": ID,
+            "number": 1,
+            "recipients": ["bob@example.org"],
+            "seen": false,
+            "tags": ["run 7"],
+        }],
     }))
 }

@@ -52,9 +52,17 @@ const TABLE: &[(&str, &str, u16)] = &[
     ("GET /api/v2/mailboxes", "", 200),
     ("GET /api/v2/mailboxes?prefix=x", "", 200),
     ("GET /api/v2/mailboxes?limit=1", "", 200),
+    ("GET /api/v2/usage", "", 200),
     ("GET /api/v2/mailbox/test/latest", "", 200),
     ("GET /api/v2/mailbox/test/latest\nIf-None-Match: *", "", 304),
     ("GET /api/v2/mailbox/test/17", "", 404),
+    ("GET /api/v2/mailbox/test/latest/body?format=text", "", 200),
+    ("GET /api/v2/mailbox/test/latest/body?format=html\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/mailbox/test/latest/body?format=pdf", "", 400),
+    ("GET /api/v2/mailbox/test/17/body?format=text", "", 404),
+    ("GET /api/v2/mailbox/test/latest/attachments.zip", "", 200),
+    ("GET /api/v2/mailbox/test/latest/attachments.zip\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/mailbox/test/17/attachments.zip", "", 404),
     ("GET /api/v2/mailbox/test/attachments?ids=1794699770123456,17", "", 200),
     ("GET /api/v2/mailbox/test/attachments?ids=17\nIf-None-Match: *", "", 304),
     ("GET /api/v2/mailbox/test/attachments", "", 400),
@@ -76,7 +84,17 @@ const TABLE: &[(&str, &str, u16)] = &[
     ("GET /api/v2/messages?q=number", "", 200),
     ("GET /api/v2/messages\nIf-None-Match: *", "", 304),
     ("GET /api/v2/messages?limit=0", "", 400),
+    ("GET /api/v2/messages?mailbox=Test@example.org", "", 200),
+    ("GET /api/v2/messages?mailbox=nobody&q=number", "", 200),
+    ("GET /api/v2/messages?mailbox=test\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages?mailbox=a%20b", "", 400),
+    ("PATCH /api/v2/messages", "{\"seen\":true}", 200),
+    ("PATCH /api/v2/messages?mailbox=test&q=number", "{\"seen\":false}", 200),
+    ("PATCH /api/v2/messages?prefix=x", "{\"seen\":false}", 400),
+    ("POST /api/v2/messages/mark", "{\"ids\":[\"1794699770123456\",\"17\"],\"seen\":true}", 200),
+    ("POST /api/v2/messages/delete", "{\"ids\":[\"17\"]}", 200),
     ("DELETE /api/v2/messages?q=nothing", "", 200),
+    ("DELETE /api/v2/messages?mailbox=nobody", "", 200),
     ("DELETE /api/v2/messages", "", 400),
     ("GET /api/v2/messages/latest", "", 200),
     ("GET /api/v2/messages/latest\nIf-None-Match: *", "", 304),
@@ -89,7 +107,16 @@ const TABLE: &[(&str, &str, u16)] = &[
     ("GET /api/v2/messages/17/details", "", 404),
     ("GET /api/v2/messages/latest/source", "", 200),
     ("GET /api/v2/messages/latest/source\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages/latest/source?download=true", "", 200),
     ("GET /api/v2/messages/17/source", "", 404),
+    ("GET /api/v2/messages/latest/body?format=html", "", 200),
+    ("GET /api/v2/messages/latest/body?format=html&download=true", "", 200),
+    ("GET /api/v2/messages/latest/body?format=text\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages/latest/body", "", 400),
+    ("GET /api/v2/messages/17/body?format=text", "", 404),
+    ("GET /api/v2/messages/latest/attachments.zip", "", 200),
+    ("GET /api/v2/messages/latest/attachments.zip\nIf-None-Match: *", "", 304),
+    ("GET /api/v2/messages/17/attachments.zip", "", 404),
     ("GET /api/v2/messages/latest/html", "", 200),
     ("GET /api/v2/messages/latest/html\nIf-None-Match: *", "", 304),
     ("GET /api/v2/messages/17/html", "", 404),
@@ -324,8 +351,14 @@ async fn arrivals(checker: &mut ResponseChecker<'_>) {
 
 /// The search is disabled.
 async fn without_search(checker: &mut ResponseChecker<'_>) {
-    for request in ["GET /api/v2/search?q=x", "GET /api/v2/messages?q=x", "DELETE /api/v2/messages?q=x"] {
-        let response = TestServer::new().request(request).await;
+    let requests = [
+        ("GET /api/v2/search?q=x", ""),
+        ("GET /api/v2/messages?q=x", ""),
+        ("PATCH /api/v2/messages?q=x", "{\"seen\":true}"),
+        ("DELETE /api/v2/messages?q=x", ""),
+    ];
+    for (request, body) in requests {
+        let response = TestServer::new().request_with(request, body, Peer::default()).await;
         response.problem(404);
         checker.check(request, &response);
     }
