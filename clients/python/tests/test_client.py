@@ -9,6 +9,7 @@ from email.message import EmailMessage
 import pytest
 
 from restante import NotFound, Refused, Restante, RestanteError, UnexpectedMail, WaitTimeout
+from restante.message import parse_message
 
 
 def message(to: str, subject: str = "Welcome", text: str = "Your code is 482913.", html: str = "") -> EmailMessage:
@@ -138,7 +139,7 @@ def test_content_of_a_message_of_all_mailboxes(restante, mailbox, restante_smtp)
     assert whole.client.ip and whole.client.helo
     (copy,) = whole.copies
     assert [copy.mailbox] == whole.mailboxes and mailbox.message(copy.id).subject == "Confirm"
-    assert not copy.seen and copy.tags == []
+    assert not copy.seen and copy.tags == [] and copy.recipients == [mailbox.address]
     with pytest.raises(NotFound):
         restante.message("7")
 
@@ -184,6 +185,63 @@ def test_change_and_delete_messages_of_all_mailboxes(restante, mailbox, restante
     with pytest.raises(RestanteError) as failure:
         restante.delete_messages()
     assert failure.value.status == 400
+
+
+def test_mark_and_delete_messages_of_a_mailbox(restante, mailbox, restante_smtp):
+    other = f"other-{mailbox.address}"
+    send(restante_smtp, *[message(f"{mailbox.address}, {other}", f"number {n}") for n in range(3)])
+    first, second, third = mailbox.wait_for(3)
+    name = mailbox.message().mailbox
+    listed = list(restante.messages(mailbox=mailbox.address))
+    assert [one.id for one in listed] == [third.id, second.id, first.id]
+    assert [(one.mailboxes, one.recipients) for one in listed] == [([name], [mailbox.address])] * 3
+    assert [one.id for one in restante.messages(mailbox=name, query='"number 1"')] == [second.id]
+    assert restante.messages(mailbox=name, limit=1).__next__().text.strip() == "Your code is 482913."
+
+    assert restante.mark_messages(mailbox=name) == 3
+    assert [one.seen for one in mailbox.messages()] == [True] * 3
+    assert not any(one.seen for one in restante.mailbox(other).messages())
+    assert restante.mark_messages('"number 1"', mailbox=name, seen=False) == 1
+    assert [one.seen for one in mailbox.messages()] == [True, False, True]
+    usage = restante.usage()
+    assert usage["copies"] >= 6 and usage["messages"] >= 3 and usage["mailboxes"] >= 2 and usage["bytes"] > 0
+    assert restante.delete_messages('"number 1"', mailbox=name) == 1
+    assert restante.delete_messages(mailbox=name) == 2
+    assert mailbox.messages() == [] and len(restante.mailbox(other).messages()) == 3
+
+
+def test_entries_of_a_mailbox_are_its_copies(restante, mailbox, restante_smtp):
+    other = restante.mailbox(f"other-{mailbox.address}")
+    send(restante_smtp, *[message(f"{mailbox.address}, other-{mailbox.address}", f"number {n}") for n in range(2)])
+    mailbox.wait_for(2)
+    for listed, rest in ((mailbox, other), (other, mailbox)):
+        name = listed.message().mailbox
+        entry = next(restante.messages(mailbox=name, limit=1))
+        assert (entry.mailbox, entry.mailboxes) == (name, [name])
+        assert entry.text.strip() == "Your code is 482913."
+        assert f"for <{name}>".encode() in entry.source()
+        assert entry._fetched()["mailbox"] == name
+        entry.mark_seen()
+        assert [one.seen for one in listed.messages()][-1] and not any(one.seen for one in rest.messages())
+        entry.mark_seen(False)
+        assert not any(one.seen for one in listed.messages())
+        before = len(rest.messages())
+        entry.delete()
+        with pytest.raises(NotFound):
+            entry.delete()
+        assert len(rest.messages()) == before
+    assert next(restante.messages(limit=1)).mailbox is None
+
+
+def test_copies_of_an_older_server_have_no_recipients():
+    record = {
+        **{name: [] for name in ("to", "cc", "recipients", "mailboxes", "tags")},
+        **{name: "" for name in ("id", "from", "subject", "snippet", "sender")},
+        "size": 0, "attachments": 0, "seen": False, "received": "2026-11-14T23:42:50.123456+00:00",
+        "client": {"ip": None, "helo": "", "login": None},
+        "copies": [{"mailbox": "ann", "id": "1", "number": 1, "seen": False, "tags": []}],
+    }
+    assert parse_message(None, record).copies[0].recipients == []
 
 
 def test_search(restante, mailbox, restante_smtp):

@@ -21,5 +21,5 @@ export type {
   Summary,
   WholeMessageRecord,
 } from "./records.js";
-export { Restante, type ListOptions, type MailboxState, type MessageFilter, type RestanteOptions } from "./server.js";
+export { Restante, type ListOptions, type MailboxState, type MessageFilter, type RestanteOptions, type Usage } from "./server.js";
 export type { WaitOptions } from "./wait.js";

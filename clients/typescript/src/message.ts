@@ -173,13 +173,19 @@ export class Message extends Readable {
   }
 }
 
-/** A message of the server, with its content, its envelope and its copies in one mailbox or in several. */
+/**
+ * A message of the server, with its content, its envelope and its copies in one mailbox or in several. If it was listed in one
+ * mailbox, it is the copy in that mailbox.
+ */
 export class WholeMessage extends Readable {
   readonly #record: WholeMessageRecord;
+  /** The mailbox, if this is the copy in it. */
+  readonly mailbox: string | undefined;
 
-  constructor(transport: Transport, record: WholeMessageRecord, content: Content) {
+  constructor(transport: Transport, record: WholeMessageRecord, content: Content, mailbox?: string) {
     super(transport, content);
     this.#record = record;
+    this.mailbox = mailbox;
   }
 
   get id(): string {
@@ -236,19 +242,19 @@ export class WholeMessage extends Readable {
     return this.#record.copies;
   }
 
-  /** Marks all copies as seen or not seen. */
+  /** Marks all copies as seen or not seen, or only the copy in the listed mailbox. */
   async markSeen(seen = true): Promise<void> {
-    await this.transport.request("PATCH", this.#path(), { json: { seen } });
+    await this.transport.request("PATCH", this.#changePath(), { json: { seen } });
   }
 
-  /** Replaces the tags of all copies. */
+  /** Replaces the tags of all copies, also if this is the copy in one mailbox. */
   async setTags(tags: string[]): Promise<void> {
     await this.transport.request("PATCH", this.#path(), { json: { tags } });
   }
 
-  /** Deletes the message from all mailboxes. */
+  /** Deletes the message from all mailboxes, or only the copy in the listed mailbox. */
   async delete(): Promise<void> {
-    await this.transport.request("DELETE", this.#path());
+    await this.transport.request("DELETE", this.#changePath());
   }
 
   /** The JSON of the message as in the API, for `JSON.stringify`. */
@@ -267,6 +273,11 @@ export class WholeMessage extends Readable {
   #path(): string {
     return messagePath(this.id);
   }
+
+  /** Returns the path of the copy, or of the message, which also accepts the id of a copy, but then changes all copies. */
+  #changePath(): string {
+    return this.mailbox === undefined ? this.#path() : copyPath(this.mailbox, this.id);
+  }
 }
 
 /** Returns the path of a message of the server. */
@@ -274,12 +285,19 @@ export function messagePath(id: string): string {
   return `/api/v2/messages/${encodeURIComponent(id)}`;
 }
 
-/** Fetches a message of the server by its id, with its content. */
-export async function fetchMessage(transport: Transport, id: string): Promise<WholeMessage> {
+/** Returns the path of the copy of a message in a mailbox. */
+function copyPath(mailbox: string, id: string): string {
+  return `/api/v1/mailbox/${encodeURIComponent(mailbox)}/${encodeURIComponent(id)}`;
+}
+
+/** Fetches a message of the server by its id, with its content. With `mailbox`, only the copy with this id. */
+export async function fetchMessage(transport: Transport, id: string, mailbox?: string): Promise<WholeMessage> {
   const record = await transport.json<WholeMessageRecord>("GET", messagePath(id));
-  // All copies have the same content.
-  const [copy] = record.copies;
-  if (copy === undefined) throw new NotFound(`message ${record.id} has no copies`);
-  const path = `/api/v1/mailbox/${encodeURIComponent(copy.mailbox)}/${copy.id}`;
-  return new WholeMessage(transport, record, await transport.json<Content>("GET", path));
+  const copy = mailbox === undefined ? record.copies[0] : record.copies.find((one) => one.id === id);
+  if (copy === undefined) throw new NotFound(`message ${record.id} has no such copy`);
+  const content = await transport.json<Content>("GET", copyPath(copy.mailbox, copy.id));
+  if (mailbox === undefined) return new WholeMessage(transport, record, content);
+  const { recipients, seen, tags } = copy;
+  const only = { id, recipients, seen, tags, size: content.size, mailboxes: [copy.mailbox], copies: [copy] };
+  return new WholeMessage(transport, { ...record, ...only }, content, copy.mailbox);
 }

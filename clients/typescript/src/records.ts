@@ -28,8 +28,10 @@ export interface Content extends Summary {
 
 /** A message of the server, with copies in one mailbox or in several. */
 export interface MessageEntry {
-  /** The id of the message. Later messages have greater ids. */
+  /** The id of the message, or of the copy. Later messages have greater ids. */
   id: string;
+  /** The mailbox that was listed, if the entry is the copy in it. */
+  mailbox?: string;
   /** `Name <address>`. */
   from: string;
   /** The header fields To and Cc: `Name <address>` each. */
@@ -59,6 +61,8 @@ export interface MessageCopy {
   /** The id in the mailbox. It can differ from the id of the message. */
   id: string;
   number: number;
+  /** The addresses to which the message was sent and that belong to the mailbox. */
+  recipients: string[];
   seen: boolean;
   tags: string[];
 }
@@ -104,6 +108,8 @@ export interface Link {
   "image-alt": string | null;
   where: "html" | "text" | "header";
   kind: "http" | "mailto" | "other";
+  /** Whether this is the link that the message asks to follow. At most one link is. */
+  main: boolean;
 }
 
 /** Returns a short description of a message for error texts. */

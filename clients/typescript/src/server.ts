@@ -33,6 +33,18 @@ export interface MessageFilter {
   query?: string | undefined;
   /** One tag, or several that the message must have. */
   tag?: string | string[] | undefined;
+  /** Only the copies in this mailbox: a name or an address. */
+  mailbox?: string | undefined;
+}
+
+/** The messages that the credentials allow, as numbers. */
+export interface Usage {
+  /** The number of messages, or null for a token for some mailboxes. */
+  messages: number | null;
+  /** The number of messages, counted once per mailbox. */
+  copies: number;
+  bytes: number;
+  mailboxes: number;
 }
 
 /** The conditions and the number of messages of all mailboxes. */
@@ -48,6 +60,8 @@ export interface ListOptions extends MessageFilter {
 interface EntryPage {
   messages: MessageEntry[];
   next: string | null;
+  /** The name of the mailbox, if one was listed. */
+  mailbox?: string;
 }
 
 interface SearchPage {
@@ -108,23 +122,33 @@ export class Restante {
     } while (before !== undefined);
   }
 
-  /** Yields the messages of all mailboxes that match, newest first. A message with several recipients is one message. */
+  /**
+   * Yields the messages of all mailboxes that match, newest first. A message with several recipients is one message. With
+   * `mailbox`, yields the copies in that mailbox: their ids, recipients, read marks and tags are those of the copies. Pass such an
+   * entry to `message` to read or change only this copy.
+   */
   async *messages(options: ListOptions = {}): AsyncGenerator<MessageEntry> {
     let before = idOf(options.before);
     let left = options.limit ?? Infinity;
     while (left > 0) {
       const query = { ...parameters(options), before, after: idOf(options.after), limit: Math.min(left, PAGE_SIZE) };
       const page: EntryPage = await this.#transport.json("GET", "/api/v2/messages", { query });
-      yield* page.messages;
+      const { mailbox } = page;
+      yield* mailbox === undefined ? page.messages : page.messages.map((entry) => ({ ...entry, mailbox }));
       left -= page.messages.length;
       if (page.next === null) return;
       before = page.next;
     }
   }
 
-  /** Returns a message by its id, or the latest, with its content, its envelope and its copies. */
-  async message(id = "latest"): Promise<WholeMessage> {
-    return fetchMessage(this.#transport, id);
+  /**
+   * Returns a message by its id, or the latest, with its content, its envelope and its copies. The id of a copy stands for the
+   * whole message. For an entry of the list of one mailbox, returns the message with only the copy in that mailbox.
+   */
+  async message(message: string | { id: string; mailbox?: string | undefined } = "latest"): Promise<WholeMessage> {
+    return typeof message === "string"
+      ? fetchMessage(this.#transport, message)
+      : fetchMessage(this.#transport, message.id, message.mailbox);
   }
 
   /** Returns the id of the newest message, or `"0"`. Pass it as `after` to wait for later messages. */
@@ -151,7 +175,13 @@ export class Restante {
     await expectNone(this.#transport, WAIT_PATH, options);
   }
 
-  /** Deletes the messages that match from all mailboxes. Returns their number. */
+  /** Marks the messages that match as seen or not seen, in all mailboxes: without conditions, all messages. Returns their number. */
+  async markMessages(filter: MessageFilter = {}, seen = true): Promise<number> {
+    const options = { query: parameters(filter), json: { seen } };
+    return (await this.#transport.json<{ marked: number }>("PATCH", "/api/v2/messages", options)).marked;
+  }
+
+  /** Deletes the messages that match from all mailboxes, or only from `mailbox`. Returns their number. */
   async deleteMessages(filter: MessageFilter): Promise<number> {
     const query = parameters(filter);
     return (await this.#transport.json<{ deleted: number }>("DELETE", "/api/v2/messages", { query })).deleted;
@@ -160,6 +190,11 @@ export class Restante {
   /** Deletes all messages in all mailboxes. Returns their number. */
   async deleteEverything(): Promise<number> {
     return (await this.#transport.json<{ deleted: number }>("DELETE", "/api/v2/mailboxes")).deleted;
+  }
+
+  /** Returns the numbers of messages, copies and mailboxes that the credentials allow, and their size. */
+  async usage(): Promise<Usage> {
+    return this.#transport.json("GET", "/api/v2/usage");
   }
 
   /** Returns information about the server, such as its ports. */
@@ -177,8 +212,8 @@ export class Restante {
 }
 
 /** Returns the parameters of a request that selects messages. */
-function parameters({ query, tag }: MessageFilter): { q: string | undefined; tag: string[] } {
-  return { q: query || undefined, tag: [tag ?? []].flat() };
+function parameters({ query, tag, mailbox }: MessageFilter): { q: string | undefined; tag: string[]; mailbox: string | undefined } {
+  return { q: query || undefined, tag: [tag ?? []].flat(), mailbox };
 }
 
 function authorization({ token, user }: RestanteOptions, { username, password }: URL): string | undefined {

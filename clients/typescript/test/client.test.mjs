@@ -201,6 +201,53 @@ test("tag and delete messages of all mailboxes", async () => {
   assert.equal((await restante.deleteMessages({}).catch((error) => error)).status, 400);
 });
 
+test("mark and delete messages of a mailbox", async () => {
+  const [box, other] = [newMailbox(), newMailbox()];
+  await send([box.address, other.address], message("number 0"), message("number 1"), message("number 2"));
+  const [first, second, third] = await box.waitForMessages(3);
+  const listed = await collect(restante.messages({ mailbox: box.address }));
+  assert.deepEqual(listed.map(({ id }) => id), [third.id, second.id, first.id]);
+  assert.deepEqual(listed.map(({ mailboxes, recipients }) => [mailboxes, recipients]), Array(3).fill([[box.name], [box.address]]));
+  const found = await collect(restante.messages({ mailbox: box.name, query: '"number 1"' }));
+  assert.deepEqual(found.map(({ id }) => id), [second.id]);
+  const { copies } = await restante.message(second.id);
+  assert.deepEqual(copies.flatMap(({ recipients }) => recipients).sort(), [box.address, other.address].sort());
+
+  assert.equal(await restante.markMessages({ mailbox: box.name }), 3);
+  assert.equal(await restante.markMessages({ mailbox: box.name, query: '"number 1"' }, false), 1);
+  assert.deepEqual((await box.messages()).map(({ seen }) => seen), [true, false, true]);
+  assert.deepEqual((await other.messages()).map(({ seen }) => seen), [false, false, false]);
+  const usage = await restante.usage();
+  assert.ok(usage.copies >= 6 && usage.messages >= 3 && usage.mailboxes >= 2 && usage.bytes > 0, JSON.stringify(usage));
+  assert.equal(await restante.deleteMessages({ mailbox: box.name }), 3);
+  assert.deepEqual(await box.messages(), []);
+  assert.equal((await other.messages()).length, 3);
+});
+
+test("an entry of a mailbox is its copy", async () => {
+  const [box, other] = [newMailbox(), newMailbox()];
+  await send([box.address, other.address], message("number 0"), message("number 1"));
+  await box.waitForMessages(2);
+  for (const [listed, rest] of [[box, other], [other, box]]) {
+    const [entry] = await collect(restante.messages({ mailbox: listed.name, limit: 1 }));
+    assert.equal(entry.mailbox, listed.name);
+    const mail = await restante.message(entry);
+    assert.deepEqual([mail.id, mail.mailbox, mail.mailboxes, mail.recipients], [entry.id, listed.name, [listed.name], [listed.address]]);
+    assert.equal((await mail.source()).length, mail.size);
+    assert.match(new TextDecoder().decode(await mail.source()), new RegExp(`for <${listed.name}>`));
+    await mail.markSeen();
+    assert.equal((await listed.messages()).at(-1).seen, true);
+    assert.ok((await rest.messages()).every(({ seen }) => !seen));
+    await mail.markSeen(false);
+    const before = (await rest.messages()).length;
+    await mail.delete();
+    await assert.rejects(mail.delete(), NotFound);
+    assert.equal((await rest.messages()).length, before);
+  }
+  const [newest] = await collect(restante.messages({ limit: 1 }));
+  assert.equal(newest.mailbox, undefined);
+});
+
 test("attachments of a message of all mailboxes", async () => {
   const box = newMailbox();
   await box.inject({ from: "a@example.org", subject: "file", attachments: [{ filename: "a.csv", content: btoa("a;b") }] });

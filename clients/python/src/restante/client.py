@@ -70,19 +70,22 @@ class Restante:
         *,
         query: str = "",
         tag: str | Iterable[str] = (),
+        mailbox: str | None = None,
         limit: int | None = None,
         before: str | MessageEntry | None = None,
         after: str | MessageEntry | None = None,
     ) -> Iterator[MessageEntry]:
         """Yields the messages of all mailboxes, newest first, at most ``limit``. A message with several recipients is one
-        message. They match ``query``, have all given tags, and ids less than ``before`` and greater than ``after``."""
+        message. They match ``query``, have all given tags, and ids less than ``before`` and greater than ``after``. With
+        ``mailbox``, yields the copies in that mailbox: their ids, recipients, read marks and tags are those of the copies, and
+        marking or deleting an entry affects only this copy."""
         next_page, left = message_id(before), limit
         while left is None or left > 0:
             page_size = PAGE_SIZE if left is None else min(left, PAGE_SIZE)
-            parameters = {**filters(query, tag), "before": next_page, "after": message_id(after), "limit": page_size}
+            parameters = {**filters(query, tag, mailbox), "before": next_page, "after": message_id(after), "limit": page_size}
             page = self._transport.json("GET", "/api/v2/messages", query=parameters)
             for record in page["messages"]:
-                yield parse_entry(self._transport, record)
+                yield parse_entry(self._transport, record, page.get("mailbox"))
             next_page = page["next"]
             if next_page is None:
                 return
@@ -124,13 +127,29 @@ class Restante:
         if status >= 400:
             raise problem(status, body)
 
-    def delete_messages(self, query: str = "", *, tag: str | Iterable[str] = ()) -> int:
-        """Deletes the messages that match and have all given tags, from all mailboxes. Returns their number."""
-        return self._transport.json("DELETE", "/api/v2/messages", query=filters(query, tag))["deleted"]
+    def mark_messages(
+        self, query: str = "", *, tag: str | Iterable[str] = (), mailbox: str | None = None, seen: bool = True
+    ) -> int:
+        """Marks the messages that match and have all given tags, in all mailboxes, as seen or not seen: without arguments, all
+        messages. With ``mailbox``, marks only the copies in that mailbox. Returns their number."""
+        parameters = filters(query, tag, mailbox)
+        return self._transport.json("PATCH", "/api/v2/messages", query=parameters, body={"seen": seen})["marked"]
+
+    def delete_messages(
+        self, query: str = "", *, tag: str | Iterable[str] = (), mailbox: str | None = None
+    ) -> int:
+        """Deletes the messages that match and have all given tags, from all mailboxes. With ``mailbox``, deletes only the copies
+        in that mailbox. One of the arguments is required. Returns the number of messages."""
+        return self._transport.json("DELETE", "/api/v2/messages", query=filters(query, tag, mailbox))["deleted"]
 
     def delete_everything(self) -> int:
         """Deletes all messages in all mailboxes. Returns their number."""
         return self._transport.json("DELETE", "/api/v2/mailboxes")["deleted"]
+
+    def usage(self) -> dict[str, Any]:
+        """Returns the numbers of ``messages``, ``copies`` and ``mailboxes`` that the credentials allow, and their size in
+        ``bytes``. ``messages`` is ``None`` for a token for some mailboxes."""
+        return self._transport.json("GET", "/api/v2/usage")
 
     def about(self) -> dict[str, Any]:
         """Returns information about the server, such as its ports."""
@@ -279,9 +298,9 @@ def message_id(message: str | Summary | MessageEntry | None) -> str | None:
     return message.id if isinstance(message, (Summary, MessageEntry)) else message
 
 
-def filters(query: str, tag: str | Iterable[str]) -> dict[str, Any]:
+def filters(query: str, tag: str | Iterable[str], mailbox: str | None) -> dict[str, Any]:
     """Returns the parameters that select messages."""
-    return {"q": query or None, "tag": [tag] if isinstance(tag, str) else list(tag)}
+    return {"q": query or None, "tag": [tag] if isinstance(tag, str) else list(tag), "mailbox": mailbox}
 
 
 def search(transport: Transport, text: str, mailbox: str | None, limit: int | None) -> Iterator[Summary]:

@@ -28,13 +28,14 @@ class Code:
 
 @dataclass(frozen=True)
 class Link:
-    """A link: its URL and its visible text."""
+    """A link: its URL and its visible text. ``main`` is true for the link that the message asks to follow, if there is one."""
 
     href: str
     text: str
     image_alt: str | None
     where: str
     kind: str
+    main: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,10 @@ class Readable:
     def links(self) -> list[Link]:
         """Returns the links in order."""
         found = self._transport.json("GET", self._resource("links"))["links"]
-        return [Link(one["href"], one["text"], one["image-alt"], one["where"], one["kind"]) for one in found]
+        return [
+            Link(one["href"], one["text"], one["image-alt"], one["where"], one["kind"], one.get("main", False))
+            for one in found
+        ]
 
     def link(self, wanted: str | re.Pattern[str] = "") -> str:
         """Returns the URL of the first link whose URL or text contains ``wanted``, ignoring case, or matches the expression.
@@ -218,6 +222,8 @@ class MessageCopy:
     number: int
     seen: bool
     tags: list[str]
+    #: The addresses to which the message was sent and that belong to the mailbox.
+    recipients: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -232,9 +238,12 @@ class Client:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class MessageEntry(Readable):
-    """A message of the server, with copies in one mailbox or in several. Its content is fetched when it is first used."""
+    """A message of the server, with copies in one mailbox or in several. Its content is fetched when it is first used.
 
-    #: The id of the message. Later messages have greater ids.
+    In the list of one mailbox, an entry is the copy in that mailbox: reading, marking and deleting it affect only this copy.
+    """
+
+    #: The id of the message, or of the copy. Later messages have greater ids.
     id: str
     #: The sender: ``Name <address>``.
     sender: str
@@ -258,28 +267,36 @@ class MessageEntry(Readable):
     seen: bool
     tags: list[str]
     _transport: Transport
+    #: The mailbox that was listed, if the entry is the copy in it.
+    mailbox: str | None = None
     #: The content, after it was fetched.
     _content: dict[str, Any] = field(default_factory=dict, init=False)
 
     def mark_seen(self, seen: bool = True) -> None:
-        """Marks all copies of the message as seen or not seen."""
-        self._transport.json("PATCH", self._path(), body={"seen": seen})
+        """Marks all copies of the message as seen or not seen, or only the copy in the listed mailbox."""
+        self._transport.json("PATCH", self._change_path(), body={"seen": seen})
 
     def set_tags(self, *tags: str) -> None:
-        """Replaces the tags of all copies. Without tags, it removes all."""
+        """Replaces the tags of all copies, also if the entry is the copy in one mailbox. Without tags, it removes all."""
         self._transport.json("PATCH", self._path(), body={"tags": tags})
 
     def delete(self) -> None:
-        """Deletes the message from all mailboxes."""
-        self._transport.json("DELETE", self._path())
+        """Deletes the message from all mailboxes, or only the copy in the listed mailbox."""
+        self._transport.json("DELETE", self._change_path())
 
     def _fetched(self) -> dict[str, Any]:
         if not self._content:
-            # All copies have the same content.
-            copy = self._transport.json("GET", self._path())["copies"][0]
-            path = f"/api/v1/mailbox/{quote(copy['mailbox'], safe='')}/{copy['id']}"
-            self._content.update(self._transport.json("GET", path))
+            mailbox, id = self.mailbox, self.id
+            if mailbox is None:
+                copy = self._transport.json("GET", self._path())["copies"][0]
+                mailbox, id = copy["mailbox"], copy["id"]
+            self._content.update(self._transport.json("GET", copy_path(mailbox, id)))
         return self._content
+
+    def _change_path(self) -> str:
+        """Returns the path of the copy, or of the message. The path of a message also accepts the id of a copy, but then changes
+        all copies."""
+        return self._path() if self.mailbox is None else copy_path(self.mailbox, self.id)
 
     def _path(self) -> str:
         return f"/api/v2/messages/{quote(self.id, safe='')}"
@@ -304,9 +321,14 @@ class WholeMessage(MessageEntry):
     copies: list[MessageCopy] = field(default_factory=list)
 
 
-def parse_entry(transport: Transport, record: dict[str, Any]) -> MessageEntry:
-    """Returns an entry of a list of messages."""
-    return MessageEntry(**entry_fields(record), _transport=transport)
+def copy_path(mailbox: str, id: str) -> str:
+    """Returns the path of the copy of a message in a mailbox."""
+    return f"/api/v1/mailbox/{quote(mailbox, safe='')}/{quote(id, safe='')}"
+
+
+def parse_entry(transport: Transport, record: dict[str, Any], mailbox: str | None = None) -> MessageEntry:
+    """Returns an entry of a list of messages, or of the list of one mailbox."""
+    return MessageEntry(**entry_fields(record), _transport=transport, mailbox=mailbox)
 
 
 def parse_message(transport: Transport, record: dict[str, Any]) -> WholeMessage:
@@ -318,7 +340,10 @@ def parse_message(transport: Transport, record: dict[str, Any]) -> WholeMessage:
         envelope_sender=record["sender"],
         client=Client(client["ip"], client["helo"], client["login"]),
         copies=[
-            MessageCopy(copy["mailbox"], copy["id"], copy["number"], copy["seen"], copy["tags"])
+            # Older servers do not return the recipients of a copy.
+            MessageCopy(
+                copy["mailbox"], copy["id"], copy["number"], copy["seen"], copy["tags"], copy.get("recipients", [])
+            )
             for copy in record["copies"]
         ],
     )
