@@ -1,6 +1,7 @@
-//! Reads the files of the web interface from `ui/`. Packing them is in `pack`, `page` and `table`.
+//! Reads the files of the web interface from `ui/`. Packing them is in `pack`, `page` and `table`, the check of the bundle
+//! in `bundle`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The template of the page.
 pub(crate) const TEMPLATE: &str = "index.html";
@@ -8,15 +9,18 @@ pub(crate) const TEMPLATE: &str = "index.html";
 const STYLES: &str = "css/";
 /// The style sheet that is also served as a file: the login page and the API page use its values.
 const TOKENS: &str = "css/10-tokens.css";
+/// The folder of the modules. The page loads them as one bundle, so they are not served.
+pub(crate) const MODULES: &str = "js/";
+/// The folder with the tools that npm installs.
+const TOOLS: &str = "node_modules";
 /// The icon of the server on pages that do not name another one.
 pub(crate) const ICON: &str = "icon.svg";
 
-const MODULE: &str = "text/javascript; charset=utf-8";
-
 /// The types of files that are served. Other files in the folder are only for development.
-const CONTENT_TYPES: [(&str, &str); 7] = [
+const CONTENT_TYPES: [(&str, &str); 8] = [
     ("css", "text/css; charset=utf-8"),
-    ("js", MODULE),
+    ("js", "text/javascript; charset=utf-8"),
+    ("map", "application/json"),
     ("png", "image/png"),
     ("svg", "image/svg+xml"),
     ("webmanifest", "application/manifest+json"),
@@ -43,16 +47,8 @@ pub(crate) struct File {
     pub(crate) content: Vec<u8>,
 }
 
-impl File {
-    /// Returns the text of the file if it is a JavaScript module.
-    pub(crate) fn module_text(&self) -> Option<&str> {
-        let text = std::str::from_utf8(&self.content).ok()?;
-        (self.content_type == MODULE).then_some(text)
-    }
-}
-
-/// Reads the folder.
-pub(crate) fn read(folder: &Path) -> Result<WebInterface, String> {
+/// Returns the files and folders at the top level, except for those of other tools. Cargo watches folders recursively.
+pub(crate) fn top_level(folder: &Path) -> Result<Vec<PathBuf>, String> {
     if !folder.is_dir() {
         return Err(
             "the folder ui/ of the web interface is missing: build restante from its complete source tree, in which \
@@ -60,9 +56,15 @@ pub(crate) fn read(folder: &Path) -> Result<WebInterface, String> {
                 .to_owned(),
         );
     }
-    let mut files = Vec::new();
-    walk(folder, "", &mut files)?;
-    files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    let to_error = |error| format!("{}: {error}", folder.display());
+    let entries: Result<Vec<_>, _> = std::fs::read_dir(folder).map_err(to_error)?.collect();
+    let names = entries.map_err(to_error)?.into_iter().map(|entry| entry.file_name());
+    Ok(names.filter(|name| name != TOOLS).map(|name| folder.join(name)).collect())
+}
+
+/// Reads the folder.
+pub(crate) fn read(folder: &Path) -> Result<WebInterface, String> {
+    let files = served_files(folder)?;
 
     let is_style = |file: &File| {
         let name = file.path.strip_prefix(STYLES).and_then(|name| name.strip_suffix(".css"));
@@ -73,7 +75,7 @@ pub(crate) fn read(folder: &Path) -> Result<WebInterface, String> {
     if !assets.iter().any(|file| file.path == ICON) {
         return Err(format!("ui/{ICON} is missing"));
     }
-    let template = std::fs::read(folder.join(TEMPLATE)).map_err(|error| format!("ui/{TEMPLATE}: {error}"))?;
+    let template = content(folder, TEMPLATE)?;
     let style: Result<Vec<String>, String> = styles.map(|file| checked_text(&file.path, file.content)).collect();
     Ok(WebInterface { template: checked_text(TEMPLATE, template)?, style: style?.concat(), assets })
 }
@@ -88,7 +90,37 @@ fn checked_text(path: &str, content: Vec<u8>) -> Result<String, String> {
     Ok(text)
 }
 
-fn walk(folder: &Path, prefix: &str, files: &mut Vec<File>) -> Result<(), String> {
+/// Returns the files that are served, in the order of their paths.
+fn served_files(folder: &Path) -> Result<Vec<File>, String> {
+    let mut files = Vec::new();
+    for path in paths(folder, "")? {
+        let Some(content_type) = content_type(&path) else { continue };
+        if path.starts_with(MODULES) || path.starts_with(TOOLS) {
+            continue;
+        }
+        if !path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte)) {
+            return Err(format!("ui/{path}: a file name may only contain letters, digits and -_."));
+        }
+        files.push(File { content: content(folder, &path)?, path, content_type });
+    }
+    Ok(files)
+}
+
+/// Returns the paths of all files whose path starts with `prefix`, a folder or nothing, in their order. Hidden files are
+/// skipped.
+pub(crate) fn paths(folder: &Path, prefix: &str) -> Result<Vec<String>, String> {
+    let mut paths = Vec::new();
+    walk(&folder.join(prefix), prefix, &mut paths)?;
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+/// Returns the content of a file.
+pub(crate) fn content(folder: &Path, path: &str) -> Result<Vec<u8>, String> {
+    std::fs::read(folder.join(path)).map_err(|error| format!("ui/{path}: {error}"))
+}
+
+fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) -> Result<(), String> {
     let to_error = |error| format!("{}: {error}", folder.display());
     for entry in std::fs::read_dir(folder).map_err(to_error)? {
         let entry = entry.map_err(to_error)?;
@@ -97,15 +129,10 @@ fn walk(folder: &Path, prefix: &str, files: &mut Vec<File>) -> Result<(), String
         if name.starts_with('.') {
             continue;
         }
-        let path = format!("{prefix}{name}");
         if entry.path().is_dir() {
-            walk(&entry.path(), &format!("{path}/"), files)?;
-        } else if let Some(content_type) = content_type(name) {
-            if !path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte)) {
-                return Err(format!("ui/{path}: a file name may only contain letters, digits and -_."));
-            }
-            let content = std::fs::read(entry.path()).map_err(|error| format!("ui/{path}: {error}"))?;
-            files.push(File { path, content_type, content });
+            walk(&entry.path(), &format!("{prefix}{name}/"), paths)?;
+        } else {
+            paths.push(format!("{prefix}{name}"));
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The build script: sets the build time, and packs the web interface.
 
+mod bundle;
 mod files;
-mod imports;
 mod pack;
 mod page;
 mod table;
@@ -33,11 +33,16 @@ fn pack_interface() -> Result<(), String> {
     let variable = |name| std::env::var(name).map_err(|error| format!("{name}: {error}"));
     let source = Path::new(&variable("CARGO_MANIFEST_DIR")?).join("../../ui");
     let out = variable("OUT_DIR")?;
-    // Cargo watches a folder recursively, so new files are noticed too.
-    println!("cargo::rerun-if-changed={}", source.display());
+    // Cargo would also watch `node_modules` in the folder itself. So a new entry at the top level is noticed only when
+    // another file changes.
+    for entry in files::top_level(&source)? {
+        println!("cargo::rerun-if-changed={}", entry.display());
+    }
 
     let ui = files::read(&source)?;
-    imports::check(&ui.assets)?;
+    if !bundle::is_current(&source)? {
+        println!("cargo::warning={}", bundle::OUT_OF_DATE);
+    }
     let hash = pack::hash_files(&ui.assets);
     let pages = page::render(&ui, &hash)?;
     let mut packer = pack::Packer::new(&Path::new(&out).join("ui"))?;

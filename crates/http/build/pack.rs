@@ -133,7 +133,8 @@ impl Coding {
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Returns the bytes in hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");

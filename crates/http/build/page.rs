@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
-use super::files::{File, TEMPLATE, WebInterface};
+use super::files::{TEMPLATE, WebInterface};
 
 /// The relative paths to the root of the interface from `/`, from `/m/{mailbox}` and from `/m/{mailbox}/{id}`.
 const ROOTS: [&str; 3] = ["./", "../", "../../"];
@@ -27,19 +27,24 @@ pub(crate) fn render(ui: &WebInterface, hash: &str) -> Result<Pages, String> {
     check_references(ui)?;
     let by_depth: Result<Vec<String>, String> = ROOTS.into_iter().map(|root| fill_template(ui, root, hash)).collect();
     let by_depth = by_depth?;
-    let style = inlined_style(&by_depth[0])?.to_owned();
-    let style_hash = STANDARD.encode(Sha256::digest(&style));
-    Ok(Pages { policy: policy(&style_hash), login_policy: login_policy(&style_hash), style, by_depth })
+    let style = inlined(&by_depth[0], "style")?.to_owned();
+    let style_hash = source_hash(&style);
+    let script = inlined(&by_depth[0], "script")?;
+    if by_depth.iter().any(|page| !page.contains(script)) {
+        return Err(format!("the inline script of ui/{TEMPLATE} must not contain {{{{root}}}}"));
+    }
+    let script_hash = source_hash(script);
+    Ok(Pages { policy: policy(&style_hash, &script_hash), login_policy: login_policy(&style_hash), style, by_depth })
 }
 
-/// Returns the policy of the page: scripts are files of this server, the only style is the one in the page, and nothing
-/// is loaded from other hosts. Text becomes HTML only through the Trusted Types policy `greeting`, which is for the
-/// greeting of the operator.
-fn policy(style_hash: &str) -> String {
+/// Returns the policy of the page: scripts are files of this server or the one in the page, the only style is the one in
+/// the page, and nothing is loaded from other hosts. Text becomes HTML only through the Trusted Types policy `greeting`,
+/// which is for the greeting of the operator.
+fn policy(style_hash: &str, script_hash: &str) -> String {
     [
         "default-src 'none'",
-        "script-src 'self'",
-        &format!("style-src 'sha256-{style_hash}'"),
+        &format!("script-src 'self' '{script_hash}'"),
+        &format!("style-src '{style_hash}'"),
         "img-src 'self' data:",
         "connect-src 'self'",
         "frame-src 'self'",
@@ -57,7 +62,7 @@ fn policy(style_hash: &str) -> String {
 fn login_policy(style_hash: &str) -> String {
     [
         "default-src 'none'",
-        &format!("style-src 'sha256-{style_hash}'"),
+        &format!("style-src '{style_hash}'"),
         "img-src 'self'",
         "base-uri 'none'",
         "form-action 'self'",
@@ -68,14 +73,7 @@ fn login_policy(style_hash: &str) -> String {
 
 /// Replaces the placeholders of the template. Inserted text is not searched for placeholders.
 fn fill_template(ui: &WebInterface, root: &str, hash: &str) -> Result<String, String> {
-    let modules: Vec<String> = ui
-        .assets
-        .iter()
-        .filter(|file| file.path.starts_with("js/") && file.module_text().is_some())
-        .map(|File { path, .. }| format!("<link rel=\"modulepreload\" href=\"{root}assets/{hash}/{path}\">"))
-        .collect();
-    let values =
-        [("root", root), ("assets", &format!("assets/{hash}")), ("style", &ui.style), ("modules", &modules.join("\n"))];
+    let values = [("root", root), ("assets", &format!("assets/{hash}")), ("style", &ui.style)];
     if let Some((name, _)) = values.iter().find(|(name, _)| !ui.template.contains(&format!("{{{{{name}}}}}"))) {
         return Err(format!("ui/{TEMPLATE} does not contain {{{{{name}}}}}"));
     }
@@ -103,13 +101,17 @@ fn check_references(ui: &WebInterface) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the text between the style tags, which the browser hashes.
-fn inlined_style(page: &str) -> Result<&str, String> {
-    let between = || page.split_once("<style>")?.1.split_once("</style>");
-    match between() {
-        Some((style, rest)) if !rest.contains("<style") && !rest.contains("</style") => Ok(style),
-        _ => Err(format!(
-            "ui/{TEMPLATE} must contain exactly one <style> element, and style sheets must not contain style tags"
-        )),
-    }
+/// Returns the text of the only inline style or script, which the browser hashes. A script with attributes is a file.
+fn inlined<'a>(page: &'a str, tag: &str) -> Result<&'a str, String> {
+    let (start, end) = (format!("<{tag}>"), format!("</{tag}"));
+    let is_balanced = page.matches(&format!("<{tag}")).count() == page.matches(&end).count();
+    let text = page.split_once(&start).and_then(|(_, rest)| rest.split_once(&end)).map(|(text, _)| text);
+    text.filter(|_| is_balanced && page.matches(&start).count() == 1).ok_or_else(|| {
+        format!("ui/{TEMPLATE} must contain exactly one <{tag}> without attributes, and its text must not contain {tag} tags")
+    })
+}
+
+/// Returns a hash as it is written in a policy.
+fn source_hash(text: &str) -> String {
+    format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }

@@ -1,10 +1,10 @@
 //! Tests of the build script: its output for a folder with a web interface, and its error messages. The modules are
 //! those of the build script.
 
+#[path = "../build/bundle.rs"]
+mod bundle;
 #[path = "../build/files.rs"]
 mod files;
-#[path = "../build/imports.rs"]
-mod imports;
 #[path = "../build/pack.rs"]
 mod pack;
 #[path = "../build/page.rs"]
@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 
 use restante_testdir::TestDir;
 
-const TEMPLATE: &str = "<style>{{style}}</style>{{modules}}<script src=\"{{root}}{{assets}}/js/main.js\"></script>";
+const TEMPLATE: &str =
+    "<style>{{style}}</style><script>2</script><script src=\"{{root}}{{assets}}/dist/app.js\"></script>";
 
 /// A folder with a web interface, removed when dropped.
 struct Folder(TestDir);
@@ -26,7 +27,13 @@ impl Folder {
     /// Creates the smallest interface, with these files added or replaced. A file without content is removed.
     fn with(changes: &[(&str, &str)]) -> Self {
         let folder = Self(TestDir::new());
-        let minimal = [("index.html", TEMPLATE), ("icon.svg", "<svg/>"), ("js/main.js", "1;"), ("css/1.css", "a{}")];
+        let minimal = [
+            ("index.html", TEMPLATE),
+            ("icon.svg", "<svg/>"),
+            ("js/main.js", "1;"),
+            ("dist/app.js", "1;"),
+            ("css/1.css", "a{}"),
+        ];
         for (path, content) in minimal.iter().chain(changes) {
             let path = folder.ui().join(path);
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -42,7 +49,6 @@ impl Folder {
     /// Does everything that the build script does.
     fn build(&self) -> Result<String, String> {
         let ui = files::read(&self.ui())?;
-        imports::check(&ui.assets)?;
         let hash = pack::hash_files(&ui.assets);
         let pages = page::render(&ui, &hash)?;
         let mut packer = pack::Packer::new(&self.out())?;
@@ -62,79 +68,106 @@ impl Folder {
 
 #[test]
 fn reports_errors() {
-    let table: [(&[(&str, &str)], &str); 12] = [
+    let table: [(&[(&str, &str)], &str); 13] = [
         (&[("index.html", "")], "ui/index.html: No such file or directory (os error 2)"),
         (&[("icon.svg", "")], "ui/icon.svg is missing"),
-        (&[("index.html", "{{root}}{{assets}}{{modules}}")], "ui/index.html does not contain {{style}}"),
+        (&[("index.html", "{{root}}{{assets}}")], "ui/index.html does not contain {{style}}"),
         (&[("index.html", &format!("{TEMPLATE}{{{{roof}}}}"))], "ui/index.html: {{roof}} is an unknown placeholder"),
         (&[("index.html", &format!("{TEMPLATE}{{{{root"))], "ui/index.html: {{ without }}"),
         (
             &[("index.html", &format!("{TEMPLATE}<style></style>"))],
-            "ui/index.html must contain exactly one <style> element, and style sheets must not contain style tags",
+            "ui/index.html must contain exactly one <style> without attributes, and its text must not contain style tags",
         ),
         (
             &[("css/2.css", "a::after{content:'</style>'}")],
-            "ui/index.html must contain exactly one <style> element, and style sheets must not contain style tags",
+            "ui/index.html must contain exactly one <style> without attributes, and its text must not contain style tags",
+        ),
+        (
+            &[("index.html", &TEMPLATE.replace("<script>2</script>", ""))],
+            "ui/index.html must contain exactly one <script> without attributes, and its text must not contain script tags",
+        ),
+        (
+            &[("index.html", &format!("{TEMPLATE}<script></script>"))],
+            "ui/index.html must contain exactly one <script> without attributes, and its text must not contain script tags",
+        ),
+        (
+            &[("index.html", &TEMPLATE.replace('2', "'{{root}}'"))],
+            "the inline script of ui/index.html must not contain {{root}}",
         ),
         (&[("css/2.css", "a\r\n{}")], "ui/css/2.css contains carriage returns or NUL characters"),
-        (&[("js/main.js", "")], "ui/index.html refers to js/main.js, but there is no ui/js/main.js"),
-        (&[("js/a b.js", "1;")], "ui/js/a b.js: a file name may only contain letters, digits and -_."),
-        (
-            &[("js/x/a.js", "import { b } from '../b.js';")],
-            "ui/js/x/a.js imports '../b.js', but there is no ui/js/b.js",
-        ),
-        (
-            &[("js/a.js", "import { html } from 'lit';")],
-            "ui/js/a.js imports 'lit', which does not start with ./ or ../",
-        ),
+        (&[("dist/app.js", "")], "ui/index.html refers to dist/app.js, but there is no ui/dist/app.js"),
+        (&[("a b.js", "1;")], "ui/a b.js: a file name may only contain letters, digits and -_."),
     ];
     for (changes, expected) in table {
         let folder = Folder::with(changes);
         assert_eq!(folder.build().err().as_deref(), Some(expected), "{changes:?}");
     }
-    let missing = files::read(Path::new("/no/such/folder")).err().expect("an error");
+    let missing = files::top_level(Path::new("/no/such/folder")).expect_err("an error");
     assert!(missing.contains("ui/ is next to crates/"), "{missing}");
 }
 
+/// The page loads the bundle, so a change of the modules has no effect until the bundle is generated again.
 #[test]
-fn finds_all_kinds_of_imports() {
-    for import in [
-        "import './b.js';",
-        "import { b } from './b.js';",
-        "import {\n  b,\n} from \"./b.js\";",
-        "import { b }\n  from './b.js';",
-        "import { b } from\n  './b.js';",
-        "import\n  * as b\n  from './b.js';",
-        "import\t'./b.js'",
-        "import\"./main.js\";import{x}from\"./b.js\"",
-        "export * from './b.js';",
-        "export{b}from\n`./b.js`",
-        "await import('./b.js')",
-        "f(await import (\n  './b.js'))",
-    ] {
-        let file = |path: &str, text: &str| files::File {
-            path: path.to_owned(),
-            content_type: "text/javascript; charset=utf-8",
-            content: text.into(),
-        };
-        let found = imports::check(&[file("js/main.js", "1;"), file("js/a.js", import)]);
-        let expected = Err("ui/js/a.js imports './b.js', but there is no ui/js/b.js".to_owned());
-        assert_eq!(found, expected, "{import}");
+fn bundle_is_current() {
+    let ui = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui");
+    assert!(bundle::is_current(&ui).expect("a bundle"), "{}", bundle::OUT_OF_DATE);
+}
+
+#[test]
+fn change_of_a_module_is_detected() {
+    let folder = Folder::with(&[("js/lib/a.js", "2;")]);
+    assert_eq!(bundle::is_current(&folder.ui()), Ok(false));
+    // Computed with another program.
+    let hash = "d2ddf34e5729620d769181a5176869611052734a5e27a304eb0efeb2363ffb80";
+    let code = "0889a34434e586e918436027c4e8b4c3380f84643731bdeb57024adb8745cf53";
+    let line = format!("/* sources: {hash}, bundle: {code} */");
+    fs::write(folder.ui().join(bundle::BUNDLE), format!("{line}\n1;")).expect("a file");
+    assert_eq!(bundle::is_current(&folder.ui()), Ok(true));
+    for (path, content) in [("js/main.js", "3;"), ("js/lib/b.js", "2;"), ("js/lib/a.js", "")] {
+        let (path, before) = (folder.ui().join(path), fs::read(folder.ui().join(path)).ok());
+        fs::write(&path, content).expect("a file");
+        assert_eq!(bundle::is_current(&folder.ui()), Ok(false), "{}", path.display());
+        match before {
+            Some(before) => fs::write(path, before).expect("a file"),
+            None => fs::remove_file(path).expect("a file"),
+        }
+    }
+    assert_eq!(bundle::is_current(&folder.ui()), Ok(true));
+    fs::rename(folder.ui().join("js/lib/a.js"), folder.ui().join("js/lib/c.js")).expect("a file");
+    assert_eq!(bundle::is_current(&folder.ui()), Ok(false));
+}
+
+#[test]
+fn edit_of_the_bundle_is_detected() {
+    let folder = Folder::with(&[("js/lib/a.js", "2;")]);
+    // Computed with another program.
+    let hash = "d2ddf34e5729620d769181a5176869611052734a5e27a304eb0efeb2363ffb80";
+    let code = "0889a34434e586e918436027c4e8b4c3380f84643731bdeb57024adb8745cf53";
+    let table = [
+        (format!("/* sources: {hash}, bundle: {code} */\n1;"), true),
+        (format!("/* sources: {hash}, bundle: {code} */\n2;"), false),
+        (format!("/* sources: {hash}, bundle: {code} */\n1;\n"), false),
+        (format!("/* sources: {hash}, bundle: {code} */3;\n1;"), false),
+        (format!("/* sources: {code}, bundle: {code} */\n1;"), false),
+        (format!("/* sources: {hash}, bundle: {code} */"), false),
+        (format!("/* sources: {hash} */\n1;"), false),
+        ("1;".to_owned(), false),
+    ];
+    for (bundle, expected) in table {
+        fs::write(folder.ui().join(bundle::BUNDLE), &bundle).expect("a file");
+        assert_eq!(bundle::is_current(&folder.ui()), Ok(expected), "{bundle}");
     }
 }
 
 #[test]
 fn accepts_valid_interface() {
-    let modules = "// import './comment.js'\n/** @type {import('./types.js').X} */\nimport { b } from './x/b.js';\n\
-                   const text = 'Mail from \"James\"';\nexport const list = Array.from ('abc');\n\
-                   h('p', 'Fetch it from ', h('b'));\nexport { text }; f('from \"here\"');\nexport default 'x';\n\
-                   f(import.meta.url, 'we import ', 'and export from ', 'there');";
     let folder = Folder::with(&[
-        ("js/a.js", modules),
-        ("js/x/b.js", "export { c } from '../main.js';"),
+        ("dist/app.js.map", "{}"),
+        ("js/x/b.js", "2;"),
         ("tsconfig.json", "{}"),
+        ("bundle.mjs", "x"),
+        ("node_modules/tool/tool.js", "x"),
         ("README.md", "x"),
-        ("js/types.d.ts", "x"),
         (".hidden.js", "x"),
         ("other.html", "x"),
         ("css/0.css", "b{}"),
@@ -143,15 +176,17 @@ fn accepts_valid_interface() {
     let ui = files::read(&folder.ui()).expect("a web interface");
     assert_eq!(ui.style, "b{}a{}", "by the order of their names");
     let paths: Vec<&str> = ui.assets.iter().map(|file| file.path.as_str()).collect();
-    assert_eq!(paths, ["css/x/deep.css", "icon.svg", "js/a.js", "js/main.js", "js/x/b.js"]);
-    imports::check(&ui.assets).expect("all modules");
+    assert_eq!(paths, ["css/x/deep.css", "dist/app.js", "dist/app.js.map", "icon.svg"]);
+    let watched = files::top_level(&folder.ui()).expect("a folder");
+    assert!(watched.contains(&folder.ui().join("js")) && !watched.contains(&folder.ui().join("node_modules")));
     let pages = page::render(&ui, "abc").expect("pages");
     let page = |root: &str| {
-        let preload = |path| format!("<link rel=\"modulepreload\" href=\"{root}assets/abc/{path}\">");
-        let modules = ["js/a.js", "js/main.js", "js/x/b.js"].map(preload).join("\n");
-        format!("<style>b{{}}a{{}}</style>{modules}<script src=\"{root}assets/abc/js/main.js\"></script>")
+        format!("<style>b{{}}a{{}}</style><script>2</script><script src=\"{root}assets/abc/dist/app.js\"></script>")
     };
     assert_eq!(pages.by_depth, [page("./"), page("../"), page("../../")]);
+    // printf 2 | openssl sha256 -binary | base64
+    assert!(pages.policy.contains("; script-src 'self' 'sha256-1HNeOiZeFu7gP1lxi5tdAwGcB9i2xR+Q2jpmbuwTqzU='; "));
+    assert!(!pages.login_policy.contains("script"));
 }
 
 #[test]
@@ -159,7 +194,7 @@ fn output_is_reproducible() {
     let long = "export const x = 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa';\n"
         .repeat(9);
     let packed = |module: &str| {
-        let folder = Folder::with(&[("js/a.js", module)]);
+        let folder = Folder::with(&[("dist/app.js", module)]);
         // The second build reuses the files of the first.
         let table = folder.build().expect("a table");
         assert_eq!(folder.build().as_ref(), Ok(&table));
@@ -195,7 +230,7 @@ fn files_of_earlier_builds_are_removed() {
     folder.build().expect("a table");
     let before = count(&folder);
     fs::write(folder.out().join("0123456789abcdef.br"), "x").expect("a file");
-    fs::write(folder.ui().join("js/main.js"), "2;").expect("a file");
+    fs::write(folder.ui().join("dist/app.js"), "2;").expect("a file");
     folder.build().expect("a table");
     assert_eq!(count(&folder), before);
 }
