@@ -1,8 +1,38 @@
 // The types of the server's JSON responses, for the type checker. This module contains no code.
 
 /**
- * A message in a listing of the REST API.
+ * A message in a list. In the list of a mailbox, a copy of a message.
  * @typedef {object} Summary
+ * @property {string} id
+ * @property {string} from
+ * @property {string[]} to
+ * @property {string[]} cc
+ * @property {string[]} recipients The recipients of the envelope.
+ * @property {string[]} mailboxes The mailboxes that contain a copy.
+ * @property {string} subject
+ * @property {string} snippet The first words of the text.
+ * @property {string} received
+ * @property {number} size
+ * @property {number} attachments
+ * @property {boolean} seen
+ * @property {string[]} tags
+ * @property {{ text: string, hit: boolean }[]} [excerpt] The words around the matches of a query.
+ */
+
+/**
+ * A page of a list of messages.
+ * @typedef {object} SummaryPage
+ * @property {Summary[]} messages Newest first.
+ * @property {string | null} next The cursor of the next page, or null.
+ * @property {string} [mailbox] The server's name of the mailbox.
+ * @property {boolean} [complete] For a query: false if the index does not contain all messages yet.
+ */
+
+/** @typedef {{ messages: number | null, copies: number, bytes: number, mailboxes: number }} Usage */
+
+/**
+ * A copy of a message, as the REST API of version 1 lists it.
+ * @typedef {object} CopyRecord
  * @property {string} mailbox
  * @property {string} id
  * @property {string} from
@@ -23,9 +53,29 @@
  * @property {Attachment[]} attachments
  * @property {Part[]} parts
  * @property {Defect[]} defects
- * @property {Code | null} [code] The most likely one-time code, or null; loaded by a separate request.
- * @typedef {Summary & MessageParts} Message
+ * @typedef {CopyRecord & MessageParts} Message
  */
+
+/**
+ * A message that is shown: its content and what was loaded by separate requests, which is null if there is none or it could not be
+ * loaded. `id` is the id by which it was requested: that of the message or of a copy.
+ * @typedef {Message & { copy: string, code: Code | null, mainLink: Link | null, whole: Whole | null }} ShownMessage
+ */
+
+/**
+ * The envelope, the tags and the copies of a message.
+ * @typedef {object} Whole
+ * @property {string} id
+ * @property {string[]} to
+ * @property {string[]} cc
+ * @property {string[]} recipients The recipients of the envelope.
+ * @property {string[]} mailboxes
+ * @property {string[]} tags
+ * @property {string} sender The sender of the envelope.
+ * @property {Copy[]} copies
+ */
+
+/** @typedef {{ mailbox: string, id: string, seen: boolean, tags: string[], recipients?: string[] }} Copy */
 
 /** @typedef {{ name: string, value: string, decoded?: string }} Header */
 
@@ -37,6 +87,7 @@
  * @property {number} size
  * @property {string} md5
  * @property {string | null} content-id
+ * @property {boolean} [inline] True if the HTML shows it.
  */
 
 /**
@@ -72,15 +123,14 @@
  * @property {string | null} image-alt
  * @property {'html' | 'text' | 'header'} where
  * @property {'http' | 'mailto' | 'other'} kind
+ * @property {boolean} [main] True if the message asks to follow this link.
  */
 
 /**
- * A search result: a message and an excerpt of its text.
- * @typedef {Summary & { snippet: { text: string, hit: boolean }[] }} Hit
- * @typedef {object} Found
- * @property {Hit[]} messages Newest first.
- * @property {string | null} next The cursor of the next page, or null.
- * @property {boolean} complete True if the index contains all messages that were stored before the request.
+ * @typedef {object} Unsubscribe
+ * @property {boolean} one-click
+ * @property {{ href: string, kind: 'https' | 'http' | 'mailto' }[]} links
+ * @property {string | null} list-id
  */
 
 /**
@@ -169,9 +219,11 @@
  * @property {number} startMillis
  */
 
+/** @import { Scope } from './lib/scope.js' */
+
 /**
  * The page of an address, with its parameters.
- * @typedef {{ page: 'home' } | { page: 'mailbox', mailbox: string, id: string | null } | { page: 'monitor' } | { page: 'status' } | { page: 'search', query: string, mailbox: string | null } | { page: 'sessions', refused: boolean, id: string | null } | { page: 'missing' }} Route
+ * @typedef {{ page: 'mail', scope: Scope, id: string | null } | { page: 'status' } | { page: 'settings' } | { page: 'send' } | { page: 'sessions', refused: boolean, id: string | null } | { page: 'missing' }} Route
  */
 
 export {};

@@ -1,9 +1,11 @@
 // Requests to the server, and their errors.
 
-/** @import { Code, Found, Link, Message, MailboxPage, Server, SessionPage, Status, Summary, Transcript, Vars } from '../types.js' */
+/** @import { Code, Link, Message, MailboxPage, Server, SessionPage, Status, Summary, SummaryPage, Transcript, Unsubscribe, Usage, Vars, Whole } from '../types.js' */
+/** @import { Scope } from './scope.js' */
 
 import * as connection from './connection.js';
 import { redirectToLogin } from './login.js';
+import * as paths from './paths.js';
 import { serverPath, parameters } from './paths.js';
 
 /** An error response, or a request without a response. */
@@ -21,77 +23,115 @@ export class ApiError extends Error {
 }
 
 /**
- * Lists messages of a mailbox, oldest first. With `limit`, the newest ones; with `before`, of those older than that message.
- * @param {string} mailbox
- * @param {{ limit?: number, before?: string, signal?: AbortSignal }} [page]
- * @returns {Promise<Summary[]>}
+ * Lists messages, newest first.
+ * @param {Scope} scope
+ * @param {{ limit?: number, before?: string | null, signal?: AbortSignal }} [page]
+ * @returns {Promise<SummaryPage>}
  */
-export function list(mailbox, { limit, before, signal } = {}) {
-  return requestJson(serverPath('api', 'v1', 'mailbox', mailbox) + parameters({ limit, before }), { signal });
+export async function list({ mailbox, query }, { limit, before, signal } = {}) {
+  const { messages, excerpts = [], ...page } = await requestJson(serverPath('api', 'v2', 'messages') + parameters({ mailbox, q: query, limit, before }), { signal });
+  return { ...page, messages: messages.map((/** @type {Summary} */ message, /** @type {number} */ at) => ({ ...message, excerpt: excerpts[at] })) };
 }
 
 /**
- * @param {string} mailbox
+ * Requests a resource of a message.
+ * @param {string} id The id of the message or of one of its copies.
+ * @param {string} name
+ * @param {AbortSignal} [signal]
+ */
+const messageJson = (id, name, signal) => requestJson(serverPath('api', 'v2', 'messages', id, name), { signal });
+
+/**
+ * Returns the content of a message.
  * @param {string} id
  * @param {AbortSignal} [signal]
  * @returns {Promise<Message>}
  */
-export function message(mailbox, id, signal) {
-  return requestJson(serverPath('api', 'v2', 'mailbox', mailbox, id), { signal });
-}
+export const message = (id, signal) => messageJson(id, 'details', signal);
+
+/**
+ * Returns the envelope, the tags and the copies of a message.
+ * @param {string} id
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Whole>}
+ */
+export const whole = (id, signal) => requestJson(serverPath('api', 'v2', 'messages', id), { signal });
+
+/**
+ * Replaces the tags of a message.
+ * @param {string} id
+ * @param {string[]} tags
+ * @returns {Promise<{ tags: string[] }>}
+ */
+export const setTags = (id, tags) => requestJson(serverPath('api', 'v2', 'messages', id), json('PATCH', { tags }));
 
 /**
  * Returns the source of a message as text, for display. Bytes that are not UTF-8 are replaced.
- * @param {string} mailbox
  * @param {string} id
  * @param {AbortSignal} [signal]
  * @returns {Promise<string>}
  */
-export async function source(mailbox, id, signal) {
-  const response = await request(serverPath('api', 'v1', 'mailbox', mailbox, id, 'source'), { signal });
-  return content(response, 'text');
-}
+export const source = (id, signal) => text(paths.source(id), signal);
+
+/**
+ * Returns the decoded body of a message.
+ * @param {string} id
+ * @param {'html' | 'text'} format
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<string>}
+ */
+export const body = (id, format, signal) => text(paths.body(id, format), signal);
 
 /**
  * Returns the possible one-time codes of a message, the most likely first.
- * @param {string} mailbox
  * @param {string} id
  * @param {AbortSignal} [signal]
  * @returns {Promise<Code[]>}
  */
-export async function codes(mailbox, id, signal) {
-  return (await requestJson(serverPath('api', 'v2', 'mailbox', mailbox, id, 'codes'), { signal })).codes;
-}
+export const codes = async (id, signal) => (await messageJson(id, 'codes', signal)).codes;
 
 /**
- * @param {string} mailbox
  * @param {string} id
  * @param {AbortSignal} [signal]
  * @returns {Promise<Link[]>}
  */
-export async function links(mailbox, id, signal) {
-  return (await requestJson(serverPath('api', 'v2', 'mailbox', mailbox, id, 'links'), { signal })).links;
-}
+export const links = async (id, signal) => (await messageJson(id, 'links', signal)).links;
+
+/**
+ * Returns the links to unsubscribe from the list of a message.
+ * @param {string} id
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Unsubscribe>}
+ */
+export const unsubscribe = (id, signal) => messageJson(id, 'unsubscribe', signal);
 
 /**
  * Returns the transcript of the session that delivered a message.
- * @param {string} mailbox
  * @param {string} id
  * @param {AbortSignal} [signal]
  * @returns {Promise<Transcript>}
  */
-export function transcript(mailbox, id, signal) {
-  return requestJson(serverPath('api', 'v2', 'mailbox', mailbox, id, 'transcript'), { signal });
-}
+export const transcript = (id, signal) => messageJson(id, 'transcript', signal);
 
 /**
- * Searches for messages, newest first.
- * @param {string} query
- * @param {{ mailbox?: string | null, before?: string, signal?: AbortSignal }} [where]
- * @returns {Promise<Found>}
+ * Returns a file as text, for display. Bytes that are not valid in the charset are replaced.
+ * @param {string} path
+ * @param {AbortSignal} [signal]
+ * @param {string} [charset]
+ * @returns {Promise<string>}
  */
-export function search(query, { mailbox, before, signal } = {}) {
-  return requestJson(serverPath('api', 'v2', 'search') + parameters({ q: query, mailbox, before }), { signal });
+export async function text(path, signal, charset = 'utf-8') {
+  const response = await request(path, { signal });
+  return decoder(charset).decode(await content(response, 'arrayBuffer'));
+}
+
+/** @param {string} charset */
+function decoder(charset) {
+  try {
+    return new TextDecoder(charset);
+  } catch {
+    return new TextDecoder();
+  }
 }
 
 /**
@@ -116,21 +156,10 @@ export function session(id, signal) {
  * Adds a message to a mailbox. Returns where it was stored: a script or a rule can redirect or discard it.
  * @param {string} mailbox
  * @param {{ from: string, subject: string, text: string }} mail
- * @returns {Promise<{ messages: Summary[] }>}
+ * @returns {Promise<{ messages: { mailbox: string, id: string }[] }>}
  */
 export function send(mailbox, mail) {
-  return requestJson(serverPath('api', 'v2', 'mailbox', mailbox), json(mail));
-}
-
-/**
- * Returns the number of attachments of each message. Deleted messages are omitted.
- * @param {string} mailbox
- * @param {string[]} ids At most 200.
- * @param {AbortSignal} [signal]
- * @returns {Promise<Record<string, number>>}
- */
-export function attachmentCounts(mailbox, ids, signal) {
-  return requestJson(serverPath('api', 'v2', 'mailbox', mailbox, 'attachments') + parameters({ ids: ids.join(',') }), { signal });
+  return requestJson(serverPath('api', 'v2', 'mailbox', mailbox), json('POST', mail));
 }
 
 /** The maximum number of messages in one request. */
@@ -138,38 +167,66 @@ export const MAX_IDS = 20_000;
 
 /**
  * Marks messages as read or unread. Deleted messages are omitted.
- * @param {string} mailbox
+ * @param {string | null} mailbox The mailbox of the copies; null if these are whole messages.
  * @param {string[]} ids
  * @param {boolean} seen
  * @returns {Promise<{ marked: number }>}
  */
 export function markAll(mailbox, ids, seen) {
-  return requestJson(serverPath('api', 'v2', 'mailbox', mailbox, 'mark'), json({ ids, seen }));
+  return requestJson(collection(mailbox, 'mark'), json('POST', { ids, seen }));
 }
 
 /**
  * Deletes messages. Messages that are already deleted are not an error.
- * @param {string} mailbox
+ * @param {string | null} mailbox The mailbox of the copies; null if these are whole messages.
  * @param {string[]} ids
  * @param {{ keepalive?: boolean }} [options] Whether the request continues after the page is closed. Browsers limit such bodies to 64 KB.
  * @returns {Promise<{ deleted: number }>}
  */
 export function removeAll(mailbox, ids, { keepalive = false } = {}) {
-  return requestJson(serverPath('api', 'v2', 'mailbox', mailbox, 'delete'), { ...json({ ids }), keepalive });
+  return requestJson(collection(mailbox, 'delete'), { ...json('POST', { ids }), keepalive });
 }
 
-/** @param {string} mailbox */
-export function purge(mailbox) {
-  return requestJson(serverPath('api', 'v1', 'mailbox', mailbox), { method: 'DELETE' });
+/**
+ * @param {string | null} mailbox
+ * @param {'mark' | 'delete'} action
+ */
+const collection = (mailbox, action) => (mailbox === null ? serverPath('api', 'v2', 'messages', action) : serverPath('api', 'v2', 'mailbox', mailbox, action));
+
+/**
+ * Marks all messages of a scope as read or unread.
+ * @param {Scope} scope
+ * @param {boolean} seen
+ * @returns {Promise<{ marked: number }>}
+ */
+export function markScope({ mailbox, query }, seen) {
+  return requestJson(serverPath('api', 'v2', 'messages') + parameters({ mailbox, q: query }), json('PATCH', { seen }));
+}
+
+/**
+ * Deletes all messages of a scope.
+ * @param {Scope} scope
+ * @returns {Promise<{ deleted: number }>}
+ */
+export function removeScope({ mailbox, query }) {
+  if (mailbox === null && query === '') return purgeAll();
+  return requestJson(serverPath('api', 'v2', 'messages') + parameters({ mailbox, q: query }), { method: 'DELETE' });
 }
 
 /**
  * Deletes all messages in all mailboxes.
  * @returns {Promise<{ deleted: number }>}
  */
-export function purgeAll() {
+function purgeAll() {
   return requestJson(serverPath('api', 'v2', 'mailboxes'), { method: 'DELETE' });
 }
+
+/**
+ * Returns how much is stored.
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Usage>}
+ */
+export const usage = (signal) => requestJson(serverPath('api', 'v2', 'usage'), { signal });
 
 /**
  * @param {{ prefix?: string, limit?: number, signal?: AbortSignal }} [page]
@@ -245,7 +302,7 @@ async function requestJson(path, options) {
 /**
  * Reads the body of a response. The connection can break, and a proxy can respond with something else.
  * @param {Response} response
- * @param {'json' | 'text'} format
+ * @param {'json' | 'text' | 'arrayBuffer'} format
  */
 async function content(response, format) {
   try {
@@ -274,9 +331,10 @@ async function request(path, options) {
 }
 
 /**
+ * @param {'POST' | 'PATCH'} method
  * @param {unknown} value
  * @returns {RequestInit}
  */
-function json(value) {
-  return { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(value) };
+function json(method, value) {
+  return { method, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(value) };
 }

@@ -1,8 +1,9 @@
 // Deleting messages with undo: they are hidden at once, and deleted on the server when the time for undo is over, the user
-// navigates away or the page is closed. Larger deletions need a confirmation instead. A deletion always applies to the mailbox
+// navigates away or the page is closed. Larger deletions need a confirmation instead. A deletion always applies to the list
 // in which it started, even if another one is shown when it ends.
 
 /** @import { Messages } from './messages.js' */
+/** @import { Scope } from './scope.js' */
 /** @import { Toast } from './feedback.js' */
 
 import * as api from './api.js';
@@ -13,7 +14,7 @@ import { confirm, toast } from './feedback.js';
 /** The time for undo. */
 const UNDO_MS = 6_000;
 /** More messages need a confirmation: a page that is being closed can send one request of 64 KB only. */
-export const MAX_UNDOABLE = 2_500;
+const MAX_UNDOABLE = 2_500;
 /** The number of messages per request, and thus per progress message. */
 const BATCH_SIZE = 5_000;
 /** Longer than any deletion takes. */
@@ -34,6 +35,16 @@ export class Deletions {
   }
 
   /**
+   * Continues with another list. Deletions stay pending if it has the same kind of ids; otherwise they are committed.
+   * @param {Messages} messages
+   */
+  show(messages) {
+    if (messages.scope.mailbox !== this.#messages.scope.mailbox) this.commit();
+    this.#messages = messages;
+    messages.hide([...this.#pending]);
+  }
+
+  /**
    * Deletes messages. Pending deletions are undone together.
    * @param {string[]} ids
    * @param {{ leaving(): void, undone(): void }} callbacks Called before the messages are hidden, and after an undo.
@@ -41,7 +52,7 @@ export class Deletions {
   async start(ids, { leaving, undone }) {
     if (ids.length > MAX_UNDOABLE) {
       const all = plural(ids.length, 'message');
-      const isSure = await confirm({ title: `Delete ${all}?`, text: `${all} will be deleted from the mailbox ${this.#messages.mailbox}. This cannot be undone.`, action: `Delete ${all}`, danger: true });
+      const isSure = await confirm({ title: `Delete ${all}?`, text: 'This cannot be undone.', action: `Delete ${all}`, danger: true });
       if (isSure) await this.#deleteNow(ids, leaving);
       return;
     }
@@ -53,33 +64,34 @@ export class Deletions {
     this.#showToast(`Deleted ${plural(this.#pending.size, 'message')}`, { action: { label: 'Undo', key: 'z', run: () => this.undo() }, millis: UNDO_MS, onEnd: () => this.commit() });
   }
 
-  /** Deletes all messages of the mailbox after a confirmation. Returns whether they were deleted. */
-  async purge() {
-    const { mailbox } = this.#messages;
-    const all = await this.#countText();
-    const isSure = await confirm({ title: `Empty the mailbox ${mailbox}?`, text: `This deletes ${all} in the mailbox. This cannot be undone.`, action: `Delete ${all}`, danger: true });
+  /** Deletes all messages of the scope after a confirmation. Returns whether they were deleted. */
+  async deleteEverything() {
+    const all = await countText(this.#messages);
+    const isSure = await confirm({ title: `Delete ${all}?`, text: `${await describeScope(this.#messages.scope)} This cannot be undone.`, action: `Delete ${all}`, danger: true });
     if (!isSure) return false;
-    const ids = this.#messages.entries.map(({ id }) => id);
+    const pending = this.#takePending();
     try {
-      await api.purge(mailbox);
+      await this.#messages.removeEverything();
+      this.#messages.drop(pending);
+      toast(`Deleted ${all}.`);
+      return true;
     } catch (error) {
-      toast(`The mailbox ${mailbox} could not be emptied. ${api.sentence(error)}`, { bad: true });
+      this.#messages.restore(pending);
+      toast(`The messages could not be deleted. ${api.sentence(error)}`, { bad: true });
       return false;
     }
-    this.#messages.drop(ids.concat(this.#takePending()));
-    toast(`Deleted ${all}.`);
-    return true;
   }
 
   /** Deletes the pending messages on the server. */
   async commit() {
     const ids = this.#takePending();
+    const messages = this.#messages;
     if (ids.length === 0) return;
     try {
-      await api.removeAll(this.#messages.mailbox, ids, { keepalive: true });
-      this.#messages.drop(ids);
+      await api.removeAll(messages.scope.mailbox, ids, { keepalive: true });
+      messages.drop(ids);
     } catch (error) {
-      this.#messages.restore(ids);
+      messages.restore(ids);
       failed(ids.length, error);
     }
   }
@@ -103,7 +115,7 @@ export class Deletions {
     try {
       for (const batch of chunks(ids, BATCH_SIZE)) {
         this.#showToast(`Deleting: ${count(done)} of ${plural(ids.length, 'message')}…`, { millis: PROGRESS_TOAST_MS });
-        await api.removeAll(this.#messages.mailbox, batch);
+        await api.removeAll(this.#messages.scope.mailbox, batch);
         this.#messages.drop(batch);
         done += batch.length;
       }
@@ -112,14 +124,6 @@ export class Deletions {
       this.#toast?.close();
       failed(ids.length - done, error);
     }
-  }
-
-  /** Returns the number of messages in the mailbox as text. */
-  async #countText() {
-    const { mailbox, isComplete, entries } = this.#messages;
-    if (isComplete) return plural(entries.length, 'message');
-    const found = await api.mailboxes({ prefix: mailbox, limit: 1 }).then(({ mailboxes }) => mailboxes.at(0), () => undefined);
-    return found?.name === mailbox ? plural(found.messages, 'message') : 'all messages';
   }
 
   /**
@@ -146,4 +150,26 @@ export class Deletions {
  */
 function failed(messages, error) {
   toast(`${plural(messages, 'message')} could not be deleted. ${api.sentence(error)}`, { bad: true });
+}
+
+/**
+ * Returns the number of messages of a list as text. If the list is not complete, the server is asked.
+ * @param {Messages} messages
+ */
+async function countText({ scope: { mailbox, query }, isComplete, entries }) {
+  if (isComplete) return plural(entries.length, 'message');
+  if (query !== '') return 'all matching messages';
+  const found = mailbox === null
+    ? await api.usage().then((usage) => usage.messages, () => null)
+    : await api.mailboxes({ prefix: mailbox, limit: 1 }).then(({ mailboxes }) => mailboxes.find(({ name }) => name === mailbox)?.messages, () => null);
+  return typeof found === 'number' ? plural(found, 'message') : 'all messages';
+}
+
+/**
+ * Describes where messages are deleted.
+ * @param {Scope} scope
+ */
+async function describeScope({ mailbox, query }) {
+  const all = mailbox === null ? await api.usage().then((usage) => `all ${plural(usage.mailboxes, 'mailbox', 'mailboxes')}`, () => 'all mailboxes') : `the mailbox ${mailbox}`;
+  return query === '' ? `All messages in ${all} will be deleted.` : `All messages in ${all} that match ${query} will be deleted.`;
 }

@@ -1,40 +1,19 @@
-// The messages of a mailbox, newest first. Lookup, insertion and removal do not scan the list, which can have 100,000 entries.
+// The messages of a list, newest first. Lookup, insertion and removal do not scan the list, which can have 100,000 entries.
 // Loading and events are in `messages.js`.
 
 /** @import { Summary } from '../types.js' */
 
-import { fold } from './filter.js';
-
 /** Up to this number, removing entries one by one is faster than filtering the whole list. */
 const MAX_SINGLE_REMOVALS = 64;
 
-/** A message of the list, with state that is not part of the listing. */
+/** A message of the list. */
 export class Entry {
-  /** The number of attachments, once loaded. @type {number | undefined} */
-  attachments;
-  /** @type {string | undefined} */
-  #folded;
-  /** The last filter and its result. @type {{ filter: (folded: string) => boolean, matches: boolean } | undefined} */
-  #tested;
-
   /** @param {Summary} summary */
   constructor(summary) {
     this.summary = summary;
     this.id = summary.id;
     this.seen = summary.seen;
-  }
-
-  /**
-   * Returns whether sender, recipients and subject together match a filter.
-   * @param {(folded: string) => boolean} filter
-   */
-  matches(filter) {
-    if (this.#tested?.filter !== filter) {
-      const { from, to, subject } = this.summary;
-      this.#folded ??= fold([from, ...to, subject].join('\n'));
-      this.#tested = { filter, matches: filter(this.#folded) };
-    }
-    return this.#tested.matches;
+    this.millis = Date.parse(summary.received);
   }
 }
 
@@ -78,6 +57,10 @@ export class Entries {
     return this.#all.at(0)?.id;
   }
 
+  get oldest() {
+    return this.#all.at(-1)?.id;
+  }
+
   /** The messages that are not hidden. Every change creates a new array, so an array never changes after it was returned. */
   get shown() {
     this.#shown ??= this.#hidden.size > 0 ? this.#all.filter(({ id }) => !this.#hidden.has(id)) : this.#all;
@@ -92,6 +75,14 @@ export class Entries {
   /** @param {string} id */
   has(id) {
     return this.#byId.has(id);
+  }
+
+  /**
+   * Returns a message, even if it is hidden.
+   * @param {string} id
+   */
+  get(id) {
+    return this.#byId.get(id);
   }
 
   /** @param {string} id */

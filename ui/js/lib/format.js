@@ -1,11 +1,37 @@
 // Formats numbers, sizes, times and addresses for display.
 
+import * as settings from './settings.js';
+
 const COUNT = new Intl.NumberFormat('en');
-const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'medium' });
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
-const SECOND = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
-const DATE = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
+
+/** The formats of times, which depend on the settings. */
+let times = createTimeFormats();
+window.addEventListener('restante:setting', () => (times = createTimeFormats()));
+
+function createTimeFormats() {
+  const options = timeOptions();
+  const format = (/** @type {Intl.DateTimeFormatOptions} */ more) => new Intl.DateTimeFormat(undefined, { ...options, ...more });
+  return {
+    isUtc: options.timeZone === 'UTC',
+    exact: format({ dateStyle: 'full', timeStyle: 'medium' }),
+    minute: format({ hour: '2-digit', minute: '2-digit' }),
+    second: format({ hour: '2-digit', minute: '2-digit', second: '2-digit' }),
+    day: format({ day: 'numeric', month: 'short' }),
+    date: format({ day: 'numeric', month: 'short', year: 'numeric' }),
+    // Compared, not shown.
+    sameDay: new Intl.DateTimeFormat('en-CA', { timeZone: options.timeZone }),
+  };
+}
+
+/**
+ * Returns the clock and the time zone of the settings for `Intl.DateTimeFormat`.
+ * @returns {Intl.DateTimeFormatOptions}
+ */
+export function timeOptions() {
+  /** @type {Record<settings.Settings['clock'], Intl.DateTimeFormatOptions>} */
+  const clocks = { system: {}, 24: { hourCycle: 'h23' }, 12: { hourCycle: 'h12' } };
+  return { ...clocks[settings.get('clock')], ...(settings.get('timeZone') === 'utc' && { timeZone: 'UTC' }) };
+}
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -50,9 +76,9 @@ export function ago(millis, now = Date.now()) {
   const passed = now - millis;
   if (passed < MINUTE) return 'now';
   if (passed < HOUR) return `${Math.floor(passed / MINUTE)} min`;
-  const [then, today] = [new Date(millis), new Date(now)];
-  if (then.toDateString() === today.toDateString()) return CLOCK.format(then);
-  return then.getFullYear() === today.getFullYear() ? DAY.format(then) : DATE.format(then);
+  const [then, today] = [times.sameDay.format(millis), times.sameDay.format(now)];
+  if (then === today) return times.minute.format(millis);
+  return year(then) === year(today) ? times.day.format(millis) : times.date.format(millis);
 }
 
 /**
@@ -61,14 +87,26 @@ export function ago(millis, now = Date.now()) {
  * @param {number} [now]
  */
 export function clock(millis, now = Date.now()) {
-  return new Date(millis).toDateString() === new Date(now).toDateString() ? SECOND.format(millis) : ago(millis, now);
+  return times.sameDay.format(millis) === times.sameDay.format(now) ? times.second.format(millis) : ago(millis, now);
 }
 
 /**
- * Formats a time with day and seconds, in words.
+ * Formats the day of a time: `3 Nov 2026`.
  * @param {number} millis
  */
-export const exact = (millis) => EXACT.format(millis);
+export const date = (millis) => times.date.format(millis);
+
+/**
+ * Formats a time with day and seconds, in words, and with the time zone if it is not that of the browser.
+ * @param {number} millis
+ */
+export const exact = (millis) => times.exact.format(millis) + (times.isUtc ? ' UTC' : '');
+
+/**
+ * Returns the year of a day as `sameDay` formats it.
+ * @param {string} day
+ */
+const year = (day) => day.slice(0, day.indexOf('-'));
 
 /**
  * `3 days 4 h`, `12 min`, `8 s`: at most the two largest units.

@@ -15,44 +15,41 @@ const MAX_SILENCE_MS = 45_000;
 const CHECK_INTERVAL_MS = 5_000;
 /** The close code of the server when the login has ended. */
 const LOGIN_ENDED = 1008;
+/** How long a connection without subscribers stays open. */
+const LINGER_MS = 1_500;
 /** The timeout of the check. */
 const CHECK_TIMEOUT_MS = 5_000;
 
 /**
  * @typedef {object} Handlers
  * @property {() => void} connected The connection was opened, for the first time or again. The server then sends the last messages once more.
- * @property {(message: Summary) => void} stored
- * @property {(mailbox: string, id: string) => void} deleted
+ * @property {(message: Summary) => void} stored With a mailbox, the id is that of the copy in the mailbox.
+ * @property {(mailbox: string, copy: string, message: string) => void} deleted A copy of a message was deleted.
  */
 
+/** The open subscriptions by path. Subscribers of the same events share one. @type {Map<string, Subscription>} */
+const subscriptions = new Map();
+
 /**
- * Subscribes to events until the signal is aborted.
+ * Subscribes to events until the signal is aborted. If the connection is already open, `connected` is not called, and no event is missed.
  * @param {string | null} mailbox Null for all mailboxes.
  * @param {Handlers} handlers
  * @param {AbortSignal} signal
  */
 export function subscribe(mailbox, handlers, signal) {
-  const path = mailbox === null ? serverPath('api', 'v2', 'monitor', 'messages') : serverPath('api', 'v2', 'monitor', 'messages', mailbox);
-  const url = new URL(path, location.href);
-  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
-  const subscription = new Subscription(url, handlers);
-  const checking = setInterval(() => subscription.checkIfSilent(), CHECK_INTERVAL_MS);
-  // A page in the back-forward cache closes its connection and reopens it when it is shown again.
-  window.addEventListener('pagehide', () => subscription.close(), { signal });
-  window.addEventListener('pageshow', ({ persisted }) => persisted && subscription.connect(), { signal });
-  window.addEventListener('online', () => subscription.retryNow() || subscription.check(), { signal });
-  document.addEventListener('visibilitychange', () => document.hidden || subscription.retryNow() || subscription.checkIfSilent(), { signal });
-  signal.addEventListener('abort', () => {
-    clearInterval(checking);
-    subscription.close();
-  });
-  subscription.connect();
+  const path = mailbox === null ? serverPath('api', 'v2', 'events') : serverPath('api', 'v2', 'events', mailbox);
+  const subscription = subscriptions.get(path) ?? new Subscription(path, mailbox !== null);
+  subscriptions.set(path, subscription);
+  subscription.add(handlers);
+  signal.addEventListener('abort', () => subscription.remove(handlers, () => subscriptions.delete(path)));
 }
 
 /** One WebSocket at a time, reopened after it is lost. */
 class Subscription {
   #url;
-  #handlers;
+  #ofMailbox;
+  /** @type {Set<Handlers>} */
+  #handlers = new Set();
   #tracker = connection.track();
   #retryMs = MIN_RETRY_MS;
   /** Null if there is no connection: closed, or waiting for the next attempt. @type {WebSocket | null} */
@@ -62,14 +59,50 @@ class Subscription {
   /** The time of the last event. */
   #lastEventAt = 0;
   #isChecking = false;
+  /** @type {number | undefined} */
+  #lingerTimer;
+  /** Aborted when there are no subscribers any more. */
+  #closed = new AbortController();
 
   /**
-   * @param {URL} url
-   * @param {Handlers} handlers
+   * @param {string} path
+   * @param {boolean} ofMailbox True if these are the events of one mailbox.
    */
-  constructor(url, handlers) {
-    this.#url = url;
-    this.#handlers = handlers;
+  constructor(path, ofMailbox) {
+    this.#url = new URL(path, location.href);
+    this.#url.protocol = this.#url.protocol === 'https:' ? 'wss:' : 'ws:';
+    this.#ofMailbox = ofMailbox;
+    const { signal } = this.#closed;
+    const checking = setInterval(() => this.checkIfSilent(), CHECK_INTERVAL_MS);
+    signal.addEventListener('abort', () => clearInterval(checking));
+    // A page in the back-forward cache closes its connection and reopens it when it is shown again.
+    window.addEventListener('pagehide', () => this.close(), { signal });
+    window.addEventListener('pageshow', ({ persisted }) => persisted && this.connect(), { signal });
+    window.addEventListener('online', () => this.retryNow() || this.check(), { signal });
+    document.addEventListener('visibilitychange', () => document.hidden || this.retryNow() || this.checkIfSilent(), { signal });
+    this.connect();
+  }
+
+  /** @param {Handlers} handlers */
+  add(handlers) {
+    clearTimeout(this.#lingerTimer);
+    this.#handlers.add(handlers);
+  }
+
+  /**
+   * Removes a subscriber. A while after the last one, closes the connection and calls `closed`. Another list of the same mailbox may
+   * follow at once.
+   * @param {Handlers} handlers
+   * @param {() => void} closed
+   */
+  remove(handlers, closed) {
+    this.#handlers.delete(handlers);
+    if (this.#handlers.size > 0) return;
+    this.#lingerTimer = window.setTimeout(() => {
+      this.#closed.abort();
+      this.close();
+      closed();
+    }, LINGER_MS);
   }
 
   connect() {
@@ -81,11 +114,11 @@ class Subscription {
       this.#lastEventAt = performance.now();
       this.#retryMs = MIN_RETRY_MS;
       this.#tracker.up();
-      this.#handlers.connected();
+      this.#handlers.forEach((handlers) => handlers.connected());
     };
     socket.onmessage = ({ data }) => {
       this.#lastEventAt = performance.now();
-      dispatch(this.#handlers, data);
+      this.#dispatch(data);
     };
     socket.onclose = ({ code }) => {
       if (code === LOGIN_ENDED) redirectToLogin();
@@ -125,6 +158,16 @@ class Subscription {
     this.#socket = null;
   }
 
+  /** @param {string} data */
+  #dispatch(data) {
+    const { variant, identifier, header, message } = JSON.parse(data);
+    for (const handlers of this.#handlers) {
+      // The event of a mailbox describes the whole message; the list contains the copy.
+      if (variant === 'message-stored') handlers.stored(this.#ofMailbox ? { ...message, id: header.id } : message);
+      if (variant === 'message-deleted') handlers.deleted(identifier.mailbox, identifier.id, message.id);
+    }
+  }
+
   #lost() {
     this.#socket = null;
     this.#tracker.down();
@@ -151,14 +194,4 @@ async function isServerUp() {
 function closeSocket(socket) {
   if (socket.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
   else socket.close();
-}
-
-/**
- * @param {Handlers} handlers
- * @param {string} data
- */
-function dispatch(handlers, data) {
-  const { variant, identifier, header } = JSON.parse(data);
-  if (variant === 'message-stored') handlers.stored(header);
-  if (variant === 'message-deleted') handlers.deleted(identifier.mailbox, identifier.id);
 }

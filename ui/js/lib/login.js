@@ -14,6 +14,8 @@ export function redirectToLogin() {
 
 /** Logs out and goes to the login page. */
 export async function logOut() {
+  // The server closes live connections, which must not lead back to this page.
+  isRedirecting = true;
   // The login page also reports a failed logout, so errors are ignored here.
   await fetch(serverPath('logout'), { method: 'POST', redirect: 'manual' }).catch(() => null);
   location.assign(serverPath('login'));

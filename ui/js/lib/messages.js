@@ -1,85 +1,98 @@
-// The messages of one mailbox, newest first: listed page by page, updated by events, and listed again if events may have been
-// missed. Does not contain the display.
+// The messages of a scope, newest first: listed page by page, updated by events, and listed again if events may have been missed.
+// Does not contain the display.
 
-/** @import { Summary } from '../types.js' */
+/** @import { Scope } from './scope.js' */
+/** @import { Summary, SummaryPage } from '../types.js' */
 
 import * as api from './api.js';
 import * as live from './live.js';
 import { compare, Entries, Entry } from './entries.js';
 import { ReadState } from './read-state.js';
 
-const FIRST_PAGE_SIZE = 500;
-const NEXT_PAGE_SIZE = 2_000;
+const FIRST_PAGE_SIZE = 100;
+const NEXT_PAGE_SIZE = 500;
+/** The number of messages that are listed again after a reconnect. The older ones stay as they are. */
+const MAX_RELOADED = 1_000;
 /** The maximum number of messages in the list. */
 const MAX_MESSAGES = 100_000;
 /** Events are collected for this time in milliseconds, and longer in a long list. */
 const COLLECT_MS = 40;
 const COLLECT_MS_PER_MESSAGE = 1 / 500;
+/** A search is repeated this time after new messages arrived, and while the index is incomplete. */
+const SEARCH_AGAIN_MS = 500;
+const INCOMPLETE_AGAIN_MS = 2_000;
 const RETRY_MS = 5_000;
-/** A page that was hidden for longer lists all messages again; otherwise only the newest. */
-const LONG_HIDDEN_MS = 120_000;
+/** The maximum number of requests of one listing. */
+const MAX_PAGES = 20;
+/** An id before that of every message. */
+const OLDEST_ID = '0';
 
 /**
  * Dispatches `change` after every change; `arrived` with the new entries as detail, after the `change`; and `named` when the
  * server's name of the mailbox is known.
  */
 export class Messages extends EventTarget {
-  /** No messages yet, the newest, all; or the server refuses the name. @type {'waiting' | 'partial' | 'complete' | 'refused'} */
+  /** No messages yet; listed; or the server refuses the mailbox or the query. @type {'waiting' | 'listed' | 'refused'} */
   state = 'waiting';
   /** The error of the listing, or null. @type {Error | null} */
   error = null;
-  /** True if the mailbox has more messages than the list may have. */
-  isTruncated = false;
+  /** The cursor of the next page, or null. @type {string | null} */
+  next = null;
+  /** True if the search index does not contain all messages yet. */
+  isIndexIncomplete = false;
+  /** While paused, new messages are counted but not shown. */
+  isPaused = false;
+  /** The message that is shown. It stays in search results even if it does not match any more. @type {string | null} */
+  shown = null;
 
   #entries = new Entries();
   #readState = new ReadState(this.#entries, () => this.#changed());
-  /** Messages stored and deleted since the current listing started, which it may not reflect. @type {Set<string>} */
-  #storedDuringListing = new Set();
+  /** The newest message at the start of the pause; null if the list was not loaded. @type {string | null} */
+  #newestBeforePause = null;
+  /** The messages that arrived during the pause. @type {Set<string>} */
+  #heldBack = new Set();
+  /** Messages stored and deleted since the current requests started, which they may not reflect. @type {Set<string>} */
+  #storedDuringRequest = new Set();
   /** @type {Set<string>} */
-  #deletedDuringListing = new Set();
+  #deletedDuringRequest = new Set();
   /** @type {Map<string, Summary>} */
   #newMessages = new Map();
   /** @type {Set<string>} */
   #deletedIds = new Set();
-  /** @type {number | undefined} */
-  #timer;
-  /** @type {number | undefined} */
-  #retry;
-  /** @type {AbortController | null} */
-  #listing = null;
+  /** @type {Record<'events' | 'list', number | undefined>} */
+  #timers = { events: undefined, list: undefined };
+  /** True while the first pages are loading. */
+  #isListing = false;
+  /** The number of messages to list after the current listing; 0 if no other listing must follow. */
+  #listAgain = 0;
+  /** True while the next page is loading. */
+  #isLoadingMore = false;
   #stopped = new AbortController();
 
-  /** @param {string} mailbox The name or an address of the mailbox. */
-  constructor(mailbox) {
+  /** @param {Scope} scope The mailbox may be given by a name or by an address. */
+  constructor(scope) {
     super();
-    this.mailbox = mailbox;
-    this.isNamed = false;
+    this.scope = scope;
   }
 
   /** Starts the listing and the subscription. */
   start() {
-    const signal = this.#stopped.signal;
-    let hiddenAt = Date.now();
-    const visibilityChanged = () => {
-      if (document.visibilityState === 'hidden') hiddenAt = Date.now();
-      else this.#refresh(Date.now() - hiddenAt > LONG_HIDDEN_MS);
-    };
+    const { signal } = this.#stopped;
+    const visibilityChanged = () => document.visibilityState === 'visible' && this.state === 'listed' && this.list();
     document.addEventListener('visibilitychange', visibilityChanged, { signal });
-    this.#readState.listen(() => this.mailbox, signal);
-    this.list();
-    live.subscribe(this.mailbox, {
+    this.#readState.listen(() => this.scope.mailbox, () => this.#listIn(SEARCH_AGAIN_MS), signal);
+    live.subscribe(this.scope.mailbox, {
       // Events before this point are missing, so a listing that started earlier is incomplete.
       connected: () => this.list(),
       stored: (summary) => this.#stored(summary),
-      deleted: (_, id) => this.#deleted(id),
+      deleted: (mailbox, copy, message) => this.#deleted(mailbox, copy, message),
     }, signal);
+    this.list();
   }
 
   stop() {
     this.#stopped.abort();
-    this.#listing?.abort();
-    clearTimeout(this.#timer);
-    clearTimeout(this.#retry);
+    Object.values(this.#timers).forEach(clearTimeout);
   }
 
   /** The messages, newest first. */
@@ -91,9 +104,19 @@ export class Messages extends EventTarget {
     return this.#entries.unread;
   }
 
-  /** True if `entries` are all messages of the mailbox. */
+  /** The number of messages that arrived during the pause. */
+  get waiting() {
+    return this.#heldBack.size;
+  }
+
+  /** True if `entries` are all messages of the scope. */
   get isComplete() {
-    return this.state === 'complete' && !this.isTruncated;
+    return this.state === 'listed' && this.next === null;
+  }
+
+  /** True if the list has the maximum length. */
+  get isTruncated() {
+    return this.next !== null && this.#entries.size >= MAX_MESSAGES;
   }
 
   /** @param {string} id */
@@ -107,50 +130,102 @@ export class Messages extends EventTarget {
   }
 
   /**
-   * Lists the messages, from the newest on, and applies the differences.
-   * @param {number} [limit] The number of newest messages to list.
+   * Holds new messages back, or shows those that arrived in the meantime.
+   * @param {boolean} isPaused
    */
-  async list(limit = MAX_MESSAGES) {
-    this.#listing?.abort();
-    clearTimeout(this.#retry);
-    if (this.#stopped.signal.aborted) return;
-    const { signal } = this.#listing = new AbortController();
-    this.#storedDuringListing.clear();
-    this.#deletedDuringListing.clear();
-    try {
-      await this.#listPages(limit, signal);
-    } catch (error) {
-      if (!signal.aborted) this.#failed(error);
-    }
-    if (!signal.aborted) this.#listing = null;
-  }
-
-  /** @param {boolean} isLong True if the page was hidden for a long time. */
-  #refresh(isLong) {
-    if (isLong) this.list();
-    else if (!this.#listing && this.state === 'complete') this.list(FIRST_PAGE_SIZE);
+  pause(isPaused) {
+    this.isPaused = isPaused;
+    this.#newestBeforePause = isPaused && this.state === 'listed' ? this.#entries.newest ?? OLDEST_ID : null;
+    this.#heldBack.clear();
+    if (!isPaused && this.state === 'listed') this.list();
+    this.#changed();
   }
 
   /**
-   * @param {number} total
-   * @param {AbortSignal} signal
+   * Lists the messages from the newest on, and applies the differences. If a listing is running, another one follows it.
+   * @param {number} [size] The number of messages to list; by default as many as the list has, within a limit.
    */
-  async #listPages(total, signal) {
-    let limit = Math.min(FIRST_PAGE_SIZE, total);
-    let left = total;
-    /** @type {string | undefined} */
-    let before;
-    for (;;) {
-      const page = await api.list(this.mailbox, { limit, before, signal });
-      if (signal.aborted) return;
-      const isLast = page.length < limit;
-      left -= page.length;
+  async list(size = MAX_RELOADED) {
+    if (this.#stopped.signal.aborted) return;
+    if (this.#isListing) {
+      this.#listAgain = Math.max(this.#listAgain, size);
+      return;
+    }
+    clearTimeout(this.#timers.list);
+    this.#timers.list = undefined;
+    this.#isListing = true;
+    if (!this.#isLoadingMore) this.#forgetEvents();
+    try {
+      await this.#listPages(Math.min(Math.max(this.#entries.size, FIRST_PAGE_SIZE), size));
+    } catch (error) {
+      if (!this.#stopped.signal.aborted) this.#failed(error);
+    }
+    this.#isListing = false;
+    if (this.#stopped.signal.aborted) return;
+    // From here on, more messages can be loaded.
+    this.#changed();
+    const again = this.#listAgain;
+    this.#listAgain = 0;
+    if (again > 0) this.list(again);
+  }
+
+  /** Loads the next page, if there is one and no request is running. */
+  async loadMore() {
+    const before = this.next;
+    if (before === null || this.#isListing || this.#isLoadingMore || this.isTruncated) return;
+    this.#isLoadingMore = true;
+    this.#forgetEvents();
+    try {
+      const page = await api.list(this.scope, { limit: NEXT_PAGE_SIZE, before, signal: this.#stopped.signal });
+      this.#isLoadingMore = false;
+      // A listing in the meantime may have shortened the list.
+      if (this.next !== before) return;
       this.error = null;
-      if (isLast || total === MAX_MESSAGES) this.isTruncated = !isLast && left <= 0;
-      this.#merge(page, before, isLast);
-      if (isLast || left <= 0) return;
-      before = page[0].id;
-      limit = Math.min(NEXT_PAGE_SIZE, left);
+      this.next = page.next;
+      this.#merge(page, before);
+    } catch (error) {
+      this.#isLoadingMore = false;
+      if (!this.#stopped.signal.aborted) this.#failed(error);
+    }
+  }
+
+  /** Forgets the events of earlier requests. */
+  #forgetEvents() {
+    this.#storedDuringRequest.clear();
+    this.#deletedDuringRequest.clear();
+  }
+
+  get #isRequesting() {
+    return this.#isListing || this.#isLoadingMore;
+  }
+
+  /**
+   * Lists the first pages. Some pages of a search can be empty although others follow.
+   * @param {number} wanted
+   */
+  async #listPages(wanted) {
+    const { signal } = this.#stopped;
+    const newestBefore = this.#entries.newest;
+    /** @type {string | null} */
+    let before = null;
+    for (let listed = 0, pages = 0; listed < wanted && pages < MAX_PAGES; pages += 1) {
+      /** @type {SummaryPage} */
+      const page = await api.list(this.scope, { limit: Math.min(wanted - listed, NEXT_PAGE_SIZE), before, signal });
+      listed += page.messages.length;
+      const isLastPage = page.next === null || listed >= wanted || pages === MAX_PAGES - 1;
+      // Without an overlap, messages between this page and the older ones may be missing.
+      const hasGap = !this.isPaused && isLastPage && page.next !== null && newestBefore !== undefined && compare(page.next, newestBefore) > 0;
+      if (hasGap) this.#entries.remove(this.#entries.between(undefined, page.next ?? undefined).map(({ id }) => id));
+      // During a pause the page can consist of messages that are held back.
+      const isCovered = this.#entries.size <= listed && (!this.isPaused || newestBefore === undefined);
+      if (page.next === null || hasGap || isCovered) this.next = page.next;
+      this.error = null;
+      this.#nameMailbox(page.mailbox);
+      this.isIndexIncomplete = page.complete === false;
+      this.#merge(page, before);
+      if (this.isIndexIncomplete) this.#listIn(INCOMPLETE_AGAIN_MS);
+      before = page.next;
+      if (before === null) return;
     }
   }
 
@@ -161,72 +236,140 @@ export class Messages extends EventTarget {
       this.state = 'refused';
       this.stop();
     } else {
-      clearTimeout(this.#retry);
-      this.#retry = window.setTimeout(() => this.list(), RETRY_MS);
+      this.#listIn(RETRY_MS);
     }
     this.#changed();
   }
 
   /**
-   * Applies a page of the listing, which contains all messages between its oldest message and `before`.
-   * @param {Summary[]} page Oldest first.
-   * @param {string | undefined} before
-   * @param {boolean} isLast
+   * Lists again later, unless that is scheduled already.
+   * @param {number} millis
+   * @param {number} [size]
    */
-  #merge(page, before, isLast) {
+  #listIn(millis, size) {
+    this.#timers.list ??= window.setTimeout(() => {
+      this.#timers.list = undefined;
+      this.list(size);
+    }, millis);
+  }
+
+  /**
+   * Applies a page of the listing, which contains all messages between its cursor `next` and `before`.
+   * @param {SummaryPage} page
+   * @param {string | null} before
+   */
+  #merge({ messages, next }, before) {
     const wasListed = this.state !== 'waiting';
     const { newest } = this.#entries;
     const collected = this.#applyEvents();
-    const listed = new Map(page.map((summary) => [summary.id, summary]));
-    const covered = this.#entries.between(isLast ? undefined : page[0].id, before);
-    this.#entries.remove(covered.filter(({ id }) => !listed.has(id) && !this.#storedDuringListing.has(id)).map(({ id }) => id));
-    for (const entry of covered) this.#readState.update(entry, listed.get(entry.id)?.seen ?? entry.seen);
-    const added = page.filter(({ id }) => !this.#entries.has(id) && !this.#deletedDuringListing.has(id)).reverse().map((summary) => new Entry(summary));
+    const listed = new Map(messages.map((summary) => [summary.id, summary]));
+    const covered = this.#entries.between(next ?? undefined, before ?? undefined);
+    this.#entries.remove(covered.filter(({ id }) => !listed.has(id) && !this.#storedDuringRequest.has(id) && !this.#isKept(id)).map(({ id }) => id));
+    for (const entry of covered) this.#update(entry, listed.get(entry.id));
+    const unknown = messages.filter(({ id }) => !this.#entries.has(id) && !this.#deletedDuringRequest.has(id));
+    this.#updateHeldBack(unknown, next, before);
+    const added = unknown.filter(({ id }) => !this.#isHeldBack(id)).map((summary) => new Entry(summary));
     this.#entries.add(added);
-    if (this.state !== 'complete') this.state = isLast || this.isTruncated ? 'complete' : 'partial';
-    this.#setName(page.at(-1));
+    if (messages.length > 0 || next === null) this.state = 'listed';
+    if (this.isPaused && this.state === 'listed') this.#newestBeforePause ??= this.#entries.newest ?? OLDEST_ID;
     this.#changed();
     const isNew = (/** @type {Entry} */ { id }) => newest === undefined || compare(id, newest) > 0;
     if (wasListed) this.#dispatchArrived(collected.concat(added.filter(isNew)));
   }
 
-  /** @param {Summary} summary */
-  #stored(summary) {
-    if (this.#entries.has(summary.id) || this.#deletedDuringListing.has(summary.id)) return;
-    if (this.#listing) this.#storedDuringListing.add(summary.id);
-    this.#newMessages.set(summary.id, summary);
-    this.#scheduleEvents();
+  /** @param {string} id */
+  #isKept(id) {
+    return this.scope.query !== '' && id === this.shown;
   }
 
   /** @param {string} id */
-  #deleted(id) {
-    if (this.#listing) this.#deletedDuringListing.add(id);
-    this.#newMessages.delete(id);
-    this.#deletedIds.add(id);
+  #isHeldBack(id) {
+    return this.#newestBeforePause !== null && compare(id, this.#newestBeforePause) > 0;
+  }
+
+  /**
+   * Updates the messages that are held back with a page of the listing.
+   * @param {Summary[]} unknown The messages of the page that are not in the list.
+   * @param {string | null} next
+   * @param {string | null} before
+   */
+  #updateHeldBack(unknown, next, before) {
+    const isCovered = (/** @type {string} */ id) => (next === null || compare(id, next) >= 0) && (before === null || compare(id, before) < 0);
+    for (const id of this.#heldBack) if (isCovered(id) && !this.#storedDuringRequest.has(id)) this.#heldBack.delete(id);
+    for (const { id } of unknown) if (this.#isHeldBack(id)) this.#heldBack.add(id);
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {Summary | undefined} summary
+   */
+  #update(entry, summary) {
+    if (!summary) return;
+    entry.summary = summary;
+    this.#readState.update(entry, summary.seen);
+  }
+
+  /** @param {Summary} summary */
+  #stored(summary) {
+    const { id } = summary;
+    if (this.#entries.has(id) || this.#deletedDuringRequest.has(id) || this.#newMessages.has(id) || this.#heldBack.has(id)) return;
+    if (this.scope.query !== '') {
+      // Only the server knows whether the message matches. A hidden tab lists again when it is shown.
+      if (!document.hidden) this.#listIn(SEARCH_AGAIN_MS, FIRST_PAGE_SIZE);
+      return;
+    }
+    if (this.#isRequesting) this.#storedDuringRequest.add(id);
+    if (this.#isHeldBack(id)) this.#heldBack.add(id);
+    else this.#newMessages.set(id, summary);
+    this.#scheduleEvents();
+  }
+
+  /**
+   * @param {string} mailbox
+   * @param {string} copy
+   * @param {string} message
+   */
+  #deleted(mailbox, copy, message) {
+    const id = this.scope.mailbox === null ? message : copy;
+    const known = this.#entries.get(id);
+    const summary = known?.summary ?? this.#newMessages.get(id);
+    const remaining = this.scope.mailbox === null ? summary?.mailboxes.filter((name) => name !== mailbox) ?? [] : [];
+    if (summary && remaining.length > 0) {
+      const rest = { ...summary, mailboxes: remaining };
+      if (known) known.summary = rest;
+      else this.#newMessages.set(id, rest);
+    } else {
+      if (this.#isRequesting) this.#deletedDuringRequest.add(id);
+      this.#newMessages.delete(id);
+      this.#heldBack.delete(id);
+      this.#deletedIds.add(id);
+    }
     this.#scheduleEvents();
   }
 
   #scheduleEvents() {
-    this.#timer ??= window.setTimeout(() => {
-      const wasListed = this.state !== 'waiting';
+    // The first listing applies earlier events: the server sends the last messages on every connection.
+    if (this.state === 'waiting') return;
+    this.#timers.events ??= window.setTimeout(() => {
       const arrived = this.#applyEvents();
       this.#changed();
-      // Messages before the first listing are not new: the server sends the last messages on every connection.
-      if (wasListed) this.#dispatchArrived(arrived);
+      this.#dispatchArrived(arrived);
     }, COLLECT_MS + this.#entries.size * COLLECT_MS_PER_MESSAGE);
   }
 
   /** Applies the collected events. Returns the new entries. */
   #applyEvents() {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    const arrived = [...this.#newMessages.values()].filter(({ id }) => !this.#entries.has(id)).map((summary) => new Entry(summary)).sort((a, b) => compare(b.id, a.id));
+    clearTimeout(this.#timers.events);
+    this.#timers.events = undefined;
+    const oldest = this.next === null ? undefined : this.#entries.oldest;
+    // The server also sends old messages again. Those that are older than the listed ones would leave a gap.
+    const isInList = (/** @type {Summary} */ { id }) => !this.#entries.has(id) && (oldest === undefined || compare(id, oldest) > 0);
+    const arrived = [...this.#newMessages.values()].filter(isInList).map((summary) => new Entry(summary)).sort((a, b) => compare(b.id, a.id));
     this.#entries.remove(this.#deletedIds);
     this.#entries.add(arrived);
-    this.isTruncated = this.#entries.trim(MAX_MESSAGES) || this.isTruncated;
+    if (this.#entries.trim(MAX_MESSAGES)) this.next = this.#entries.oldest ?? null;
     this.#newMessages.clear();
     this.#deletedIds.clear();
-    this.#setName(arrived.at(0)?.summary);
     return arrived;
   }
 
@@ -236,7 +379,36 @@ export class Messages extends EventTarget {
    * @param {boolean} seen
    */
   mark(entries, seen) {
-    return this.#readState.mark(this.mailbox, entries, seen);
+    return this.#readState.mark(this.scope.mailbox, entries, seen);
+  }
+
+  /**
+   * Shows the tags of a message after they were changed on the server.
+   * @param {string} id
+   * @param {string[]} tags
+   */
+  showTags(id, tags) {
+    const entry = this.#entries.get(id);
+    if (entry) entry.summary = { ...entry.summary, tags };
+    this.#changed();
+  }
+
+  /**
+   * Marks all messages of the scope, including those that are not loaded.
+   * @param {boolean} seen
+   */
+  async markEverything(seen) {
+    await api.markScope(this.scope, seen);
+    this.#readState.markedEverything(seen);
+    this.list();
+  }
+
+  /** Deletes all messages of the scope, including those that are not loaded. */
+  async removeEverything() {
+    const ids = this.#entries.shown.map(({ id }) => id);
+    await api.removeScope(this.scope);
+    this.drop(ids);
+    this.list();
   }
 
   /**
@@ -259,17 +431,19 @@ export class Messages extends EventTarget {
    * @param {string[]} ids
    */
   drop(ids) {
-    if (this.#listing) ids.forEach((id) => this.#deletedDuringListing.add(id));
+    if (this.#isRequesting) ids.forEach((id) => this.#deletedDuringRequest.add(id));
     this.#entries.hide(ids, false);
     this.#entries.remove(ids);
     this.#changed();
   }
 
-  /** @param {Summary | undefined} summary */
-  #setName(summary) {
-    if (!summary || this.isNamed) return;
-    this.isNamed = true;
-    this.mailbox = summary.mailbox;
+  /**
+   * Replaces the name that the user has entered by the server's name of the mailbox.
+   * @param {string | undefined} name
+   */
+  #nameMailbox(name) {
+    if (name === undefined || name === this.scope.mailbox) return;
+    this.scope = { ...this.scope, mailbox: name };
     this.dispatchEvent(new Event('named'));
   }
 

@@ -2,7 +2,6 @@
 
 /** @import { Summary } from '../types.js' */
 
-import * as paths from './paths.js';
 import * as prefs from './prefs.js';
 import { address } from './format.js';
 import { go } from './router.js';
@@ -35,16 +34,17 @@ export async function toggle() {
 /**
  * Shows a notification of a message, unless the page is visible and has the focus.
  * @param {Summary} message
+ * @param {string} path The page of the message.
  */
-export function notify(message) {
+export function notify(message, path) {
   if (!areEnabled() || (document.visibilityState === 'visible' && document.hasFocus())) return;
   if (performance.now() - last < MIN_INTERVAL_MS) return;
   last = performance.now();
   try {
-    const notification = new Notification(visible(address(message.from).name), { body: visible(message.subject), tag: `${message.mailbox}/${message.id}` });
+    const notification = new Notification(visible(address(message.from).name), { body: visible(message.subject), tag: message.id });
     notification.onclick = () => {
       window.focus();
-      go(paths.mailbox(message.mailbox, message.id));
+      go(path);
       notification.close();
     };
   } catch {

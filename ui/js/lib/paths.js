@@ -1,10 +1,11 @@
-// The URLs of pages and API endpoints. The root of the server is derived from the URL of this module, so a base path needs no
-// configuration.
+// The URLs of pages and API endpoints. The root of the server is derived from the URL of the bundle, or of this module if it is
+// loaded without the bundle, so a base path needs no configuration.
 
 /** @import { Route } from '../types.js' */
+/** @import { Scope } from './scope.js' */
 
 /** The root of the server, with a trailing slash. */
-const ROOT = new URL('../../../../', import.meta.url);
+const ROOT = new URL(import.meta.url.slice(0, import.meta.url.lastIndexOf('/assets/') + 1));
 
 /**
  * Returns the path of a URL below the root of the server. Segments are encoded.
@@ -23,17 +24,37 @@ function segment(name) {
   return encodeURIComponent(isDotSegment(name) ? '...' : name.toWellFormed());
 }
 
-export const home = () => ROOT.pathname;
-export const monitor = () => serverPath('monitor');
+/** The inbox: all messages. */
+export const inbox = () => ROOT.pathname;
 export const status = () => serverPath('status');
+export const settings = () => serverPath('settings');
+/** The page that shows how to send messages to this server. */
+export const send = () => serverPath('send');
 /** The API documentation, which is not part of this web interface. */
 export const api = () => serverPath('api', 'docs');
 
 /**
- * The search page, for all mailboxes or for one.
- * @param {{ query?: string, mailbox?: string | null }} [filter]
+ * The search results in all mailboxes or in one, with the message that is shown.
+ * @param {{ query?: string, mailbox?: string | null, id?: string | null }} [filter]
  */
-export const search = ({ query = '', mailbox = null } = {}) => serverPath('search') + parameters({ q: query, mailbox });
+export const search = ({ query = '', mailbox = null, id = null } = {}) => serverPath('search') + parameters({ q: query, mailbox, id });
+
+/**
+ * The page of a list, with the message that is shown.
+ * @param {Scope} scope
+ * @param {string | null} [id]
+ */
+export function list({ mailbox: name, query }, id = null) {
+  if (query !== '') return search({ query, mailbox: name, id });
+  if (name !== null) return mailbox(name, id);
+  return id === null ? inbox() : message(id);
+}
+
+/**
+ * A message of the inbox.
+ * @param {string} id
+ */
+export const message = (id) => serverPath('messages', id);
 
 /**
  * The page of sessions: all, those with a refusal, or one.
@@ -60,39 +81,54 @@ export function mailbox(mailbox, id = null) {
 }
 
 /**
+ * A resource of a message.
+ * @param {string} id The id of the message or of one of its copies.
+ * @param {...string} segments
+ */
+const content = (id, ...segments) => serverPath('api', 'v2', 'messages', id, ...segments);
+
+/**
  * The document with the HTML of a message, for a frame.
- * @param {string} mailbox
  * @param {string} id
  * @param {{ remote?: boolean, scheme?: 'light' | 'dark' | null }} [options]
  */
-export function preview(mailbox, id, { remote = false, scheme = null } = {}) {
-  return serverPath('serve', 'mailbox', mailbox, id, 'html') + parameters({ remote: remote && '1', scheme });
-}
+export const preview = (id, { remote = false, scheme = null } = {}) => content(id, 'html') + parameters({ remote: remote && '1', scheme });
+
+/** @typedef {{ download?: boolean }} Purpose Whether the browser saves the response as a file. */
 
 /**
- * @param {string} mailbox
  * @param {string} id
+ * @param {Purpose} [purpose]
  */
-export const source = (mailbox, id) => serverPath('serve', 'mailbox', mailbox, id, 'source');
+export const source = (id, { download = false } = {}) => content(id, 'source') + parameters({ download: download && 'true' });
 
 /**
- * The URL of an attachment, to view it or to download it.
- * @param {'vattach' | 'dattach'} purpose
- * @param {string} mailbox
+ * The decoded body of a message, as plain text.
  * @param {string} id
- * @param {{ index: number, filename: string }} attachment
+ * @param {'html' | 'text'} format
+ * @param {Purpose} [purpose]
  */
-export function attachment(purpose, mailbox, id, { index, filename }) {
-  return serverPath('mailbox', purpose, mailbox, id, String(index), filename && !isDotSegment(filename) ? filename : 'attachment');
-}
+export const body = (id, format, { download = false } = {}) => content(id, 'body') + parameters({ format, download: download && 'true' });
+
+/**
+ * @param {string} id
+ * @param {number} index
+ * @param {Purpose} [purpose]
+ */
+export const attachment = (id, index, { download = false } = {}) => content(id, 'attachments', String(index)) + parameters({ download: download && 'true' });
+
+/**
+ * All attachments in one file.
+ * @param {string} id
+ */
+export const attachmentsZip = (id) => content(id, 'attachments.zip');
 
 /**
  * The decoded content of a part.
- * @param {string} mailbox
  * @param {string} id
  * @param {number} index Its index among all parts.
  */
-export const part = (mailbox, id, index) => serverPath('api', 'v2', 'mailbox', mailbox, id, 'parts', String(index));
+export const part = (id, index) => content(id, 'parts', String(index));
 
 /**
  * Returns the page of a URL.
@@ -109,16 +145,24 @@ export function route(url) {
   } catch {
     return { page: 'missing' };
   }
-  const [first, mailbox, id = null] = segments;
-  if (path === '') return { page: 'home' };
-  if (first === 'm' && mailbox && segments.length <= 3) return { page: 'mailbox', mailbox, id: id || null };
-  if (first === 'monitor' && segments.length === 1) return { page: 'monitor' };
-  if (first === 'status' && segments.length === 1) return { page: 'status' };
+  const [first, second, third = null] = segments;
   const query = new URLSearchParams(url.search);
-  if (first === 'search' && segments.length === 1) return { page: 'search', query: query.get('q') ?? '', mailbox: query.get('mailbox') || null };
-  if (first === 'sessions' && segments.length === 1) return { page: 'sessions', refused: query.get('refused') === 'true', id: query.get('id') || null };
+  const isSingle = segments.length === 1;
+  if (path === '' || (first === 'monitor' && isSingle)) return mail({}, null);
+  if (first === 'messages' && second && segments.length === 2) return mail({}, second);
+  if (first === 'm' && second && segments.length <= 3) return mail({ mailbox: second }, third || null);
+  if (first === 'search' && isSingle) return mail({ query: query.get('q')?.trim() ?? '', mailbox: query.get('mailbox') || null }, query.get('id') || null);
+  if (isSingle && (first === 'status' || first === 'settings' || first === 'send')) return { page: first };
+  if (first === 'sessions' && isSingle) return { page: 'sessions', refused: query.get('refused') === 'true', id: query.get('id') || null };
   return { page: 'missing' };
 }
+
+/**
+ * @param {Partial<Scope>} scope
+ * @param {string | null} id
+ * @returns {Route}
+ */
+const mail = ({ mailbox = null, query = '' }, id) => ({ page: 'mail', scope: { mailbox, query }, id });
 
 /**
  * Returns whether a URL is a page of this web interface.

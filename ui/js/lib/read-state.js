@@ -29,12 +29,16 @@ export class ReadState {
 
   /**
    * Receives changes from other tabs.
-   * @param {() => string} mailbox
+   * @param {() => string | null} mailbox The mailbox of the list; null for all mailboxes.
+   * @param {() => void} changedElsewhere Called if a change may concern other copies of the messages in the list.
    * @param {AbortSignal} signal
    */
-  listen(mailbox, signal) {
+  listen(mailbox, changedElsewhere, signal) {
     const channel = this.#channel = new BroadcastChannel(CHANNEL);
-    channel.onmessage = ({ data }) => data.mailbox === mailbox() && this.#apply(data);
+    channel.onmessage = ({ data }) => {
+      if (data.ids !== null && data.mailbox === mailbox()) this.#apply(data);
+      else if (data.mailbox === null || mailbox() === null) changedElsewhere();
+    };
     signal.addEventListener('abort', () => {
       this.#channel = null;
       channel.close();
@@ -52,7 +56,7 @@ export class ReadState {
 
   /**
    * Marks messages. On an error, reverts the change and throws.
-   * @param {string} mailbox
+   * @param {string | null} mailbox
    * @param {Entry[]} entries
    * @param {boolean} seen
    */
@@ -75,6 +79,16 @@ export class ReadState {
   }
 
   /**
+   * Applies that the server has marked all messages of the list.
+   * @param {boolean} seen
+   */
+  markedEverything(seen) {
+    for (const entry of this.#entries.shown) this.update(entry, seen);
+    this.#channel?.postMessage({ mailbox: null, ids: null, seen });
+    this.#onChange();
+  }
+
+  /**
    * Ends a change. If a later change of the message is pending, that one determines what is shown.
    * @param {Entry} entry
    * @param {symbol} change
@@ -90,7 +104,7 @@ export class ReadState {
   }
 
   /**
-   * @param {string} mailbox
+   * @param {string | null} mailbox
    * @param {string[]} ids
    * @param {boolean} seen
    */

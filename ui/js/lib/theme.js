@@ -11,9 +11,17 @@ export function chosen() {
   return ORDER.find((theme) => theme === prefs.read('theme', 'system')) ?? 'system';
 }
 
-/** Selects the next theme and dispatches `restante:theme`. */
+/**
+ * Selects a theme and dispatches `restante:theme`.
+ * @param {Theme} theme
+ */
+export function choose(theme) {
+  prefs.write('theme', theme);
+}
+
+/** Selects the next theme. */
 export function next() {
-  prefs.write('theme', ORDER[(ORDER.indexOf(chosen()) + 1) % ORDER.length]);
+  choose(ORDER[(ORDER.indexOf(chosen()) + 1) % ORDER.length]);
 }
 
 /** Applies the selected theme to the page. */
