@@ -15,11 +15,12 @@ export class ListNotes extends HTMLElement {
   #timer;
   #loading = h('p', { class: 'list-none soft', role: 'status', hidden: true }, 'Loading…');
   #truncated = h('p', { class: 'note list-note', hidden: true });
+  #incomplete = h('p', { class: 'note warn list-note', role: 'status', hidden: true }, 'The search index is not complete yet, so messages may be missing. The results are updated automatically.');
   #problem = h('p', { class: 'note bad list-note', role: 'alert', hidden: true });
   #problemText = '';
 
   connectedCallback() {
-    fill(this, this.#loading, this.#truncated, this.#problem);
+    fill(this, this.#loading, this.#truncated, this.#incomplete, this.#problem);
   }
 
   disconnectedCallback() {
@@ -37,12 +38,13 @@ export class ListNotes extends HTMLElement {
   }
 
   /** @param {Messages} messages */
-  show({ state, error, isTruncated, entries }) {
+  show({ state, error, isTruncated, isIndexIncomplete, entries }) {
     this.#loading.hidden ||= state !== 'waiting' || error !== null;
     this.#truncated.hidden = !isTruncated;
     this.#truncated.textContent = isTruncated ? `This list shows only the newest ${count(entries.length)} messages.` : '';
-    // If there are no messages, <empty-mailbox> shows the error.
-    const text = error && entries.length > 0 ? `${state === 'complete' ? 'The list may be out of date.' : 'The rest of the list could not be loaded.'} ${api.sentence(error)}` : '';
+    this.#incomplete.hidden = !isIndexIncomplete;
+    // If there are no messages, <empty-list> shows the error.
+    const text = error && entries.length > 0 ? `The list may be out of date. ${api.sentence(error)}` : '';
     if (this.#problemText === text) return;
     this.#problemText = text;
     this.#problem.hidden = text === '';

@@ -1,58 +1,59 @@
-// <message-list>: the messages of a mailbox with filter and selection. The page handles its bubbling events:
+// <message-list>: a list of messages with filters and selection, for the inbox, a mailbox and search results. The page handles
+// its bubbling events:
 //   `pick` { id, how: 'move' | 'open' }    a message was chosen: by moving the cursor, or by a click or Enter
-//   `act` { action: 'delete' | 'read' | 'unread', ids }
+//   `act` { action: 'delete' | 'read' | 'unread', ids }    `ids` is null for all messages of the scope, even those not loaded
+//   `filter` { query }    another query was chosen
 
 /** @import { Entry } from '../lib/entries.js' */
 /** @import { Messages } from '../lib/messages.js' */
+/** @import { Scope } from '../lib/scope.js' */
 
 import * as paths from '../lib/paths.js';
-import { AttachmentCounts } from '../lib/attachment-counts.js';
 import { fill, h } from '../lib/dom.js';
 import { count } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
-import { matcher } from '../lib/filter.js';
-import { indexOfEntry } from '../lib/entries.js';
+import { compare, indexOfEntry } from '../lib/entries.js';
+import { scopeKey } from '../lib/scope.js';
 import { Selection } from '../lib/selection.js';
+import { ListFilters } from './list-filters.js';
 import { drawMessage } from './message-row.js';
 import { VirtualList } from './virtual-list.js';
 
 /** The minimum time between two updates of the history entry: browsers limit their number. */
 const SAVE_POSITION_MS = 400;
+/** The next page is loaded if fewer rows than this follow the visible ones. */
+const ROWS_AHEAD = 60;
+/** The maximum number of rows that are loaded to show the row of a message, which may not exist. */
+const MAX_ROWS_TO_PENDING = 10_000;
+/** The number of messages whose tags are offered as filters. */
+const MAX_FOR_TAGS = 1_000;
 
 export class MessageList extends HTMLElement {
   /** @type {Messages | null} */
   #messages = null;
   #selection = new Selection();
-  /** @type {((folded: string) => boolean) | null} */
-  #matches = null;
-  #attachments = new AttachmentCounts(() => this.#messages && { mailbox: this.#messages.mailbox, entries: this.#list.visibleItems }, () => this.#list.refresh());
+  /** True if all messages of the scope are selected, even those not loaded. */
+  #isEverything = false;
   /** @type {number | undefined} */
   #positionTimer;
 
-  #filter = h('input', { class: 'field', type: 'search', placeholder: 'Filter', 'aria-label': 'Filter by sender, recipient or subject', title: 'Filter by sender, recipient or subject (/)', autocomplete: 'off', spellcheck: 'false' });
   #all = h('input', { type: 'checkbox', 'aria-label': 'Select all', title: 'Select all' });
-  #matchCount = h('span', { class: 'soft number', role: 'status' });
-  #selectedCount = h('span', { class: 'number' });
-  #filterBar = h('div', { class: 'list-bar' }, this.#filter, this.#matchCount);
+  #selectedCount = h('span', { class: 'number', role: 'status' });
+  #everything = h('button', { class: 'button small select-everything', type: 'button', onclick: () => this.#selectEverything() }, 'Select all in this list');
+  #filters = new ListFilters();
   #selectionBar = h('div', { class: 'list-bar', role: 'toolbar', 'aria-label': 'Selected messages', hidden: true });
-  #searchLink = h('a', { class: 'button small' }, icon('search'), 'Search message texts');
-  #none = h('div', { class: 'list-none soft', hidden: true },
-    h('p', {}, 'No message has these words in its sender, recipients or subject.'),
-    h('div', { class: 'row' }, h('button', { class: 'button small', type: 'button', onclick: () => this.clearFilter() }, 'Clear filter'), this.#searchLink));
   #list = /** @type {VirtualList<Entry>} */ (new VirtualList());
 
   constructor() {
     super();
-    this.#filter.addEventListener('input', () => this.#filtered());
-    this.#filter.addEventListener('keydown', (event) => this.#pressedInFilter(event));
     this.#all.addEventListener('change', () => this.selectAll(this.#all.checked));
     const list = this.#list;
     list.label = 'Messages';
     list.isMultiple = true;
     list.key = ({ id }) => id;
     list.indexOf = (id) => indexOfEntry(list.items, id);
-    list.link = ({ id, summary }) => paths.mailbox(summary.mailbox, id);
-    list.draw = (row, entry) => drawMessage(row, entry, this.#selection.has(entry.id));
+    list.link = ({ id }) => (this.#messages ? paths.list(this.#messages.scope, id) : '');
+    list.draw = (row, entry) => drawMessage(row, entry, { isSelected: this.#isSelected(entry.id), hasRecipients: this.#messages?.scope.mailbox === null });
     list.addEventListener('click', (event) => this.#clicked(event), { capture: true });
     list.addEventListener('keydown', (event) => this.#pressed(event), { capture: true });
     list.addEventListener('list-move', (event) => this.#pick(event, 'move'));
@@ -63,32 +64,47 @@ export class MessageList extends HTMLElement {
     fill(
       this.#selectionBar,
       this.#selectedCount,
+      this.#everything,
       h('span', { class: 'spread' }),
-      h('button', { class: 'button plain small', type: 'button', onclick: () => this.#act('read') }, 'Mark read'),
-      h('button', { class: 'button plain small', type: 'button', onclick: () => this.#act('unread') }, 'Mark unread'),
-      h('button', { class: 'button plain small danger', type: 'button', onclick: () => this.#act('delete') }, icon('trash'), 'Delete'),
+      this.#action('read', 'Mark read', 'checks'),
+      this.#action('unread', 'Mark unread', 'envelope'),
+      this.#action('delete', 'Delete', 'trash'),
       h('button', { class: 'button plain small', type: 'button', 'aria-label': 'Select none', title: 'Select none (Esc)', onclick: () => this.selectAll(false) }, icon('close')),
     );
   }
 
   connectedCallback() {
-    fill(this, h('div', { class: 'list-tools' }, h('label', { class: 'list-all' }, this.#all), this.#filterBar, this.#selectionBar), this.#none, this.#list);
+    fill(this, h('div', { class: 'list-tools' }, h('label', { class: 'list-all' }, this.#all), this.#filters, this.#selectionBar), this.#list);
   }
 
   disconnectedCallback() {
-    this.#attachments.stop();
     clearTimeout(this.#positionTimer);
     this.#positionTimer = undefined;
   }
 
+  /**
+   * Shows the filters of another scope before its messages are loaded.
+   * @param {Scope} scope
+   */
+  showFilters(scope) {
+    this.#filters.show(scope, new Set());
+  }
+
+  /** Disables the rows, because another list will replace them. */
+  deactivate() {
+    this.selectAll(false);
+    this.#list.inert = true;
+  }
+
   /** @param {Messages} messages */
   set messages(messages) {
+    this.#list.inert = false;
     this.#messages = messages;
     this.#selection = new Selection();
-    this.#filter.value = '';
-    this.#filtered();
+    this.#isEverything = false;
+    this.#list.reset(messages.entries);
     const { position } = history.state ?? {};
-    this.#list.position = position?.mailbox === messages.mailbox ? position : null;
+    this.#list.position = position?.scope === scopeKey(messages.scope) ? position : null;
   }
 
   /** The id of the message at the cursor. */
@@ -105,8 +121,9 @@ export class MessageList extends HTMLElement {
     this.#list.reveal();
   }
 
-  /** The ids that an action applies to: the selected messages, or the one at the cursor. */
+  /** The ids that an action applies to: the selected messages, or the one at the cursor. Null for all messages of the scope. */
   get targets() {
+    if (this.#isEverything) return null;
     if (this.#selection.size > 0) return this.#selection.among(this.#ids());
     return this.current !== null && this.#messages?.find(this.current) ? [this.current] : [];
   }
@@ -123,17 +140,19 @@ export class MessageList extends HTMLElement {
     return all.slice(index + 1).find(stays) ?? all.slice(0, Math.max(index, 0)).findLast(stays) ?? null;
   }
 
-  /** Updates the list after a change of the mailbox. */
+  /** Updates the list after a change of the messages. */
   update() {
-    this.#list.items = this.#filterEntries(this.#messages?.entries ?? []);
+    this.#list.items = this.#messages?.entries ?? [];
     this.#selection.prune((id) => this.#messages?.find(id) !== undefined);
+    if (this.#selection.size === 0) this.#isEverything = false;
     this.#list.refresh();
     this.#draw();
+    this.#loadAhead();
   }
 
   /** @param {Entry[]} entries */
   arrived(entries) {
-    this.#list.arrived(this.#filterEntries(entries).length);
+    this.#list.arrived(entries.length);
   }
 
   /**
@@ -146,31 +165,23 @@ export class MessageList extends HTMLElement {
 
   /** @param {string} id */
   toggle(id) {
+    // Deselecting one message leaves the other loaded ones selected.
+    if (this.#isEverything) this.selectAll();
     this.#selection.toggle(id);
     this.#selected();
   }
 
   selectAll(isSelected = true) {
+    this.#isEverything = false;
     this.#selection.set(isSelected ? this.#ids() : []);
     this.#selected();
   }
 
-  /** Clears the selection, or else the filter. */
-  stepBack() {
-    if (this.#selection.size > 0) this.selectAll(false);
-    else if (this.#filter.value !== '') this.clearFilter();
-  }
-
-  clearFilter() {
-    this.#filter.value = '';
-    this.#filtered();
-  }
-
-  focusFilter() {
-    // The actions replace the field while messages are selected.
-    this.selectAll(false);
-    this.#filter.focus();
-    this.#filter.select();
+  /** Clears the selection. Returns whether there was one. */
+  clearSelection() {
+    const hadSelection = this.#isEverything || this.#selection.size > 0;
+    if (hadSelection) this.selectAll(false);
+    return hadSelection;
   }
 
   /** @override */
@@ -182,18 +193,16 @@ export class MessageList extends HTMLElement {
     return this.#list.items.map(({ id }) => id);
   }
 
-  /** @param {Entry[]} entries */
-  #filterEntries(entries) {
-    const matches = this.#matches;
-    return matches ? entries.filter((entry) => entry.matches(matches)) : entries;
+  /** @param {string} id */
+  #isSelected(id) {
+    return this.#isEverything || this.#selection.has(id);
   }
 
-  #filtered() {
-    this.#matches = matcher(this.#filter.value);
-    this.#list.reset(this.#filterEntries(this.#messages?.entries ?? []));
-    this.#selection.set([]);
-    this.#list.refresh();
-    this.#draw();
+  #selectEverything() {
+    this.selectAll();
+    this.#isEverything = true;
+    this.#selected();
+    this.focus();
   }
 
   #selected() {
@@ -202,34 +211,19 @@ export class MessageList extends HTMLElement {
   }
 
   #draw() {
+    const messages = this.#messages;
     const [shown, selected] = [this.#list.items.length, this.#selection.size];
     const hadFocus = this.#selectionBar.contains(document.activeElement);
     this.#selectionBar.hidden = selected === 0;
-    this.#filterBar.hidden = selected > 0;
+    this.#filters.hidden = selected > 0;
     if (hadFocus && selected === 0) this.focus();
     this.classList.toggle('has-selection', selected > 0);
-    this.#selectedCount.textContent = `${count(selected)} selected`;
+    this.#selectedCount.textContent = this.#isEverything ? 'All selected' : `${count(selected)} selected`;
+    this.#everything.hidden = this.#isEverything || selected < shown || !messages || messages.isComplete;
     this.#all.checked = selected > 0 && selected === shown;
     this.#all.indeterminate = selected > 0 && selected < shown;
     this.#all.disabled = shown === 0;
-    this.#matchCount.textContent = this.#matches ? `${count(shown)} of ${count(this.#messages?.entries.length ?? 0)}` : '';
-    this.#none.hidden = this.#matches === null || shown > 0;
-    this.#searchLink.href = paths.search({ query: this.#filter.value.trim(), mailbox: this.#messages?.mailbox });
-  }
-
-  /** @param {KeyboardEvent} event */
-  #pressedInFilter(event) {
-    if (event.isComposing) return;
-    if (event.key === 'Escape') {
-      event.preventDefault();
-      if (this.#filter.value === '') this.focus();
-      else this.clearFilter();
-    }
-    if (event.key === 'ArrowDown' || event.key === 'Enter') {
-      event.preventDefault();
-      this.focus();
-      if (this.#list.indexOf(this.current ?? '') < 0) this.move(0);
-    }
+    if (messages) this.#filters.show(messages.scope, new Set(messages.entries.slice(0, MAX_FOR_TAGS).flatMap(({ summary }) => summary.tags)));
   }
 
   /** @param {KeyboardEvent} event */
@@ -256,6 +250,7 @@ export class MessageList extends HTMLElement {
    * @param {{ from: string | null, to: string }} range
    */
   #extend({ from, to }) {
+    this.#isEverything = false;
     this.#selection.extend(to, this.#ids(), from);
     this.#selected();
   }
@@ -269,16 +264,34 @@ export class MessageList extends HTMLElement {
     this.dispatchEvent(new CustomEvent('pick', { bubbles: true, detail: { id, how } }));
   }
 
-  /** @param {'delete' | 'read' | 'unread'} action */
-  #act(action) {
-    this.dispatchEvent(new CustomEvent('act', { bubbles: true, detail: { action, ids: this.targets } }));
-    if (action !== 'delete') this.selectAll(false);
+  /**
+   * @param {'delete' | 'read' | 'unread'} action
+   * @param {string} label
+   * @param {'checks' | 'envelope' | 'trash'} name
+   */
+  #action(action, label, name) {
+    const act = () => {
+      this.dispatchEvent(new CustomEvent('act', { bubbles: true, detail: { action, ids: this.targets } }));
+      if (action !== 'delete') this.selectAll(false);
+    };
+    return h('button', { class: `button plain small${action === 'delete' ? ' danger' : ''}`, type: 'button', title: label, onclick: act }, icon(name), h('span', { class: 'action-label' }, label));
   }
 
   /** Called when other rows are visible. */
   #visibleChanged() {
-    this.#attachments.schedule();
+    this.#loadAhead();
     this.#positionTimer ??= window.setTimeout(() => this.#savePosition(), SAVE_POSITION_MS);
+  }
+
+  /** Loads the next page if the end of the list is near, or if the row to show is not loaded yet. */
+  #loadAhead() {
+    const messages = this.#messages;
+    if (!messages || messages.error) return;
+    const { items, pendingKey, visibleItems } = this.#list;
+    const [last, lastVisible] = [items.at(-1), visibleItems.at(-1)];
+    const isNearEnd = !last || (lastVisible && items.length - this.#list.indexOf(lastVisible.id) < ROWS_AHEAD);
+    const isPending = last && pendingKey !== null && items.length < MAX_ROWS_TO_PENDING && compare(pendingKey, last.id) < 0;
+    if (isNearEnd || isPending) messages.loadMore();
   }
 
   /** Saves the scroll position in the history entry. */
@@ -286,7 +299,7 @@ export class MessageList extends HTMLElement {
     this.#positionTimer = undefined;
     const { position } = this.#list;
     // In the one-column layout the list may be hidden and has no position.
-    if (this.#list.offsetHeight > 0) history.replaceState({ ...history.state, position: position && { ...position, mailbox: this.#messages?.mailbox } }, '');
+    if (this.#list.offsetHeight > 0 && this.#messages) history.replaceState({ ...history.state, position: position && { ...position, scope: scopeKey(this.#messages.scope) } }, '');
   }
 }
 

@@ -1,13 +1,18 @@
-// A row of the list of messages: sender, time, subject, state. Rows are reused for other messages, so their elements are created
-// once.
+// A row of the list of messages: sender, recipients, time, subject, first words, tags. Rows are reused for other messages, so their
+// elements are created once. The style sheet arranges them in one line or in several, depending on the width of the list.
 
 /** @import { Entry } from '../lib/entries.js' */
+/** @import { Summary } from '../types.js' */
 
-import { address, exact, plural, size } from '../lib/format.js';
+import { address, count, exact, plural, size } from '../lib/format.js';
 import { fill, h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
 import { visible } from '../lib/visible.js';
 import { TimeAgo } from './time-ago.js';
+
+const MAX_TAGS = 3;
+/** The maximum number of recipients in the tooltip. */
+const MAX_RECIPIENTS = 20;
 
 /** @type {WeakMap<HTMLElement, ReturnType<typeof parts>>} */
 const rowParts = new WeakMap();
@@ -17,29 +22,64 @@ const drawn = new WeakMap();
 /**
  * @param {HTMLElement} row
  * @param {Entry} entry
- * @param {boolean} isSelected
+ * @param {{ isSelected: boolean, hasRecipients: boolean }} options `hasRecipients` is true if the row shows the recipients.
  */
-export function drawMessage(row, entry, isSelected) {
-  const now = [entry, entry.seen, entry.attachments, isSelected];
+export function drawMessage(row, { summary, seen, millis }, { isSelected, hasRecipients }) {
+  const now = [summary, seen, isSelected, hasRecipients];
   if (drawn.get(row)?.every((value, index) => value === now[index])) return;
   drawn.set(row, now);
-  const { from, size: bytes, 'posix-millis': millis } = entry.summary;
-  const { sender, subjectCell, time, sizeCell, clip } = rowParts.get(row) ?? build(row);
-  const parsed = address(from);
-  const [name, subject] = [visible(parsed.name), visible(entry.summary.subject).trim()];
-  row.classList.toggle('unread', !entry.seen);
+  const { unread, sender, to, time, subject, snippet, tags, clip, clipText } = rowParts.get(row) ?? build(row);
+  row.classList.toggle('unread', !seen);
   row.ariaSelected = String(isSelected);
-  fill(sender, h('bdi', {}, name || '(no sender)'));
-  sender.title = visible(parsed.address) || 'The sender is empty';
-  fill(subjectCell, h('bdi', {}, subject || '(no subject)'));
-  subjectCell.classList.toggle('soft', !subject);
+  unread.textContent = seen ? '' : 'Unread. ';
+  const from = address(summary.from);
+  fill(sender, h('bdi', {}, visible(from.name) || '(no sender)'));
+  sender.title = visible(from.address) || 'The sender is empty';
+  to.hidden = !hasRecipients;
+  if (hasRecipients) drawRecipients(to, summary);
+  const subjectText = visible(summary.subject).trim();
+  fill(subject, h('bdi', {}, subjectText || '(no subject)'));
+  subject.classList.toggle('soft', !subjectText);
+  drawWords(snippet, summary);
   time.millis = millis;
-  sizeCell.textContent = size(bytes);
-  clip.setAttribute('class', entry.attachments ? 'row-clip' : 'row-clip none');
-  clip.title = entry.attachments ? `${plural(entry.attachments, 'attachment')}` : '';
-  row.ariaLabel = [
-    !entry.seen && 'Unread', name || 'no sender', subject || 'no subject', exact(millis), size(bytes), entry.attachments && `${plural(entry.attachments, 'attachment')}`,
-  ].filter(Boolean).join(', ');
+  time.title = `${exact(millis)}, ${size(summary.size)}`;
+  drawTags(tags, summary.tags);
+  clip.setAttribute('class', summary.attachments ? 'row-clip' : 'row-clip none');
+  clipText.textContent = summary.attachments ? ` ${plural(summary.attachments, 'attachment')}` : '';
+  clip.title = clipText.textContent.trim();
+}
+
+/**
+ * @param {HTMLElement} element
+ * @param {Summary} summary
+ */
+function drawRecipients(element, { recipients, to }) {
+  const all = recipients.length > 0 ? recipients : to.map((one) => address(one).address);
+  const [first = ''] = all;
+  fill(element, h('span', { class: 'hidden' }, ' to '), h('span', { class: 'truncate' }, h('bdi', {}, visible(first))), all.length > 1 && h('span', { class: 'row-more' }, ` +${count(all.length - 1)}`));
+  const listed = all.slice(0, MAX_RECIPIENTS).map(visible).join('\n');
+  element.title = all.length > MAX_RECIPIENTS ? `${listed}\nand ${count(all.length - MAX_RECIPIENTS)} more` : listed;
+}
+
+/**
+ * Shows the words around the matches of a query, or the first words of the text.
+ * @param {HTMLElement} element
+ * @param {Summary} summary
+ */
+function drawWords(element, { excerpt, snippet }) {
+  if (excerpt && excerpt.length > 0) fill(element, h('bdi', {}, excerpt.map(({ text, hit }) => (hit ? h('mark', {}, visible(text)) : visible(text)))));
+  else fill(element, h('bdi', {}, visible(snippet)));
+}
+
+/**
+ * @param {HTMLElement} element
+ * @param {string[]} tags
+ */
+function drawTags(element, tags) {
+  const rest = tags.length - MAX_TAGS;
+  fill(element, tags.slice(0, MAX_TAGS).map((tag) => h('span', { class: 'tag truncate' }, h('bdi', {}, visible(tag)))), rest > 0 && h('span', { class: 'tag' }, `+${count(rest)}`));
+  element.title = tags.map(visible).join(', ');
+  element.hidden = tags.length === 0;
 }
 
 /** @param {HTMLElement} row */
@@ -47,8 +87,11 @@ function build(row) {
   const all = parts();
   row.classList.add('message-row');
   row.replaceChildren(
-    h('span', { class: 'row-check', title: 'Select (x)' }, h('span', { class: 'row-dot' }), h('span', { class: 'row-box' }, icon('check'))),
-    all.sender, all.time, all.subjectCell, h('span', { class: 'row-facts' }, all.clip, all.sizeCell),
+    h('span', { class: 'row-check', title: 'Select (x)' }, all.unread, h('span', { class: 'row-dot' }), h('span', { class: 'row-box' }, icon('check'))),
+    h('span', { class: 'row-people' }, all.sender, all.to),
+    all.time,
+    h('span', { class: 'row-words' }, all.subject, all.snippet),
+    h('span', { class: 'row-facts' }, all.tags, all.clip),
   );
   rowParts.set(row, all);
   return all;
@@ -57,11 +100,16 @@ function build(row) {
 function parts() {
   const time = TimeAgo.create(0);
   time.className = 'row-time number';
+  const clipText = h('span', { class: 'hidden' });
   return {
+    unread: h('span', { class: 'hidden' }),
     sender: h('span', { class: 'row-sender truncate' }),
-    subjectCell: h('span', { class: 'row-subject truncate' }),
+    to: h('span', { class: 'row-to' }),
     time,
-    sizeCell: h('span', { class: 'row-size number' }),
-    clip: h('span', { class: 'row-clip none' }, icon('attachment')),
+    subject: h('span', { class: 'row-subject truncate' }),
+    snippet: h('span', { class: 'row-snippet truncate' }),
+    tags: h('span', { class: 'row-tags' }),
+    clip: h('span', { class: 'row-clip none' }, icon('attachment'), clipText),
+    clipText,
   };
 }

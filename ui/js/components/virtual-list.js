@@ -12,18 +12,13 @@
 //   list.arrived(3);                              three items were added at the top: shown by a pill if the top is not visible
 //   list.position = list.position;                the scroll position, to restore it later
 //
-// There are two kinds of lists. Choose one before the first items are set:
-//
-//   A listbox, the default: the focus stays on the list, and the row at the cursor is its active descendant. With
-//   `list.link = (item) => '/target'` rows are links, which can be opened in another tab. With `list.isMultiple = true` several
-//   rows can be selected; `draw` sets `aria-selected`.
-//
-//   A list of rows that contain links: `list.inner = '.subject'` selects the link that gets the focus when the cursor moves. The
-//   cursor also follows the focus, and clicks are handled by the links. `list.open()` follows the link at the cursor.
+// It is a listbox: the focus stays on the list, and the row at the cursor is its active descendant. With
+// `list.link = (item) => '/target'` rows are links, which can be opened in another tab. With `list.isMultiple = true` several rows
+// can be selected; `draw` sets `aria-selected`.
 //
 // Bubbling events: `list-move` (the cursor moved by key), `list-open` (click or Enter), `list-toggle` (Space), each with the item as
 // detail; `list-extend` (the cursor moved and selects) with the keys `{ from, to }` as detail; and `list-visible`: other rows are
-// visible, see `visibleItems`. A list of links dispatches `list-move` and `list-visible` only.
+// visible, see `visibleItems`.
 //
 // All rows have the height that CSS sets for `.virtual-row`. The row at the cursor stays in the document even if it is not visible.
 
@@ -45,8 +40,6 @@ export class VirtualList extends HTMLElement {
   /** The visible items, and a few more. @type {T[]} */
   visibleItems = [];
 
-  /** @type {string | null} */
-  #inner = null;
   /** @type {readonly T[]} */
   #items = [];
   /** @type {Map<string, number> | null} */
@@ -67,9 +60,8 @@ export class VirtualList extends HTMLElement {
     super();
     const port = this.#port;
     port.addEventListener('scroll', () => this.#scrolled(), { passive: true });
-    port.addEventListener('keydown', (event) => this.#inner === null && this.#pressed(event));
-    port.addEventListener('click', (event) => this.#inner === null && this.#clicked(event));
-    port.addEventListener('focusin', ({ target }) => this.#focused(target));
+    port.addEventListener('keydown', (event) => this.#pressed(event));
+    port.addEventListener('click', (event) => this.#clicked(event));
     this.#pill.element.addEventListener('click', () => {
       this.toTop();
       this.focus();
@@ -94,16 +86,6 @@ export class VirtualList extends HTMLElement {
   /** @param {boolean} isMultiple */
   set isMultiple(isMultiple) {
     this.#port.ariaMultiSelectable = String(isMultiple);
-  }
-
-  get inner() {
-    return this.#inner;
-  }
-
-  set inner(selector) {
-    this.#inner = selector;
-    // Tab reaches the links; the list gets the focus only if a focused row is removed.
-    set(this.#port, selector === null ? { role: 'listbox', tabindex: 0 } : { role: 'list', tabindex: -1 });
   }
 
   /** @returns {readonly T[]} */
@@ -135,6 +117,11 @@ export class VirtualList extends HTMLElement {
     this.#cursor = key;
     this.#lastCursorIndex = -1;
     this.#render();
+  }
+
+  /** The key of the row to scroll to, if it does not exist yet. */
+  get pendingKey() {
+    return this.#scroll.pendingKey;
   }
 
   get position() {
@@ -174,14 +161,8 @@ export class VirtualList extends HTMLElement {
     this.#scroll.cancelPending();
     this.cursor = this.key(item);
     this.reveal();
-    this.#link()?.focus({ preventScroll: true });
     if (isExtending) this.#dispatch('list-extend', { from, to: this.#cursor });
     else this.#dispatch('list-move', item);
-  }
-
-  /** Follows the link of the row at the cursor. */
-  open() {
-    this.#link()?.click();
   }
 
   /** Redraws the visible rows, because the state of their items has changed. */
@@ -230,12 +211,6 @@ export class VirtualList extends HTMLElement {
     return this.#cursor === null ? -1 : this.indexOf(this.#cursor);
   }
 
-  #link() {
-    const row = this.#inner === null || this.#cursor === null ? undefined : this.#rows.at(this.#cursor);
-    const link = row?.querySelector(this.#inner ?? '');
-    return link instanceof HTMLElement ? link : null;
-  }
-
   #measure() {
     if (!this.isConnected) return;
     const height = this.#rows.height();
@@ -263,10 +238,8 @@ export class VirtualList extends HTMLElement {
     if (cursor >= 0 && cursor < first) wanted.unshift(cursorRow);
     if (cursor >= end) wanted.push(cursorRow);
 
-    const hadFocus = this.#scroll.space.contains(document.activeElement);
     this.#rows.show(wanted, { height: this.#scroll.height, all: this.#items.length, cursor });
-    if (hadFocus && !this.#scroll.space.contains(document.activeElement)) this.focus();
-    const active = cursor < 0 || this.#inner !== null ? undefined : this.#rows.at(cursorRow.key);
+    const active = cursor < 0 ? undefined : this.#rows.at(cursorRow.key);
     set(this.#port, { 'aria-activedescendant': active?.id });
     this.#updateVisibleItems(first, end);
   }
@@ -280,12 +253,6 @@ export class VirtualList extends HTMLElement {
     if (now.length === before.length && now.every((item, index) => item === before[index])) return;
     this.visibleItems = now;
     this.dispatchEvent(new Event('list-visible', { bubbles: true }));
-  }
-
-  /** @param {EventTarget | null} target */
-  #focused(target) {
-    const item = this.#inner === null ? undefined : this.itemAt(target);
-    if (item !== undefined) this.cursor = this.key(item);
   }
 
   /** @param {KeyboardEvent} event */

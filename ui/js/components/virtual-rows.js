@@ -13,7 +13,6 @@ import { h, set } from '../lib/dom.js';
  * @template T
  * @typedef {object} Kind
  * @property {((item: T) => string) | null} link
- * @property {string | null} inner
  * @property {(row: HTMLElement, item: T) => void} draw
  */
 
@@ -44,13 +43,13 @@ export class VirtualRows {
     return this.#rows.get(key)?.row;
   }
 
-  /** Returns the height of a row that CSS sets. */
+  /** Returns the height of a row that CSS sets, in whole pixels: scroll positions are rounded. */
   height() {
     const probe = h('div', { class: 'virtual-row' });
     this.#space.append(probe);
     const { height } = probe.getBoundingClientRect();
     probe.remove();
-    return height;
+    return Math.floor(height);
   }
 
   /** Redraws all rows. */
@@ -92,8 +91,8 @@ export class VirtualRows {
   }
 
   #make() {
-    const { link, inner } = this.#kind;
-    const row = h(link ? 'a' : 'div', { class: 'virtual-row', role: inner === null ? 'option' : 'listitem', id: `${this.#name}-${++this.#made}` });
+    const { link } = this.#kind;
+    const row = h(link ? 'a' : 'div', { class: 'virtual-row', role: 'option', id: `${this.#name}-${++this.#made}` });
     if (link) set(row, { tabindex: -1, draggable: 'false' });
     return row;
   }

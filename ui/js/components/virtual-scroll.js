@@ -53,6 +53,12 @@ export class VirtualScroll {
     return [Math.max(0, Math.floor(scrollTop / this.height) - EXTRA_ROWS), Math.min(this.#list.items.length, Math.ceil((scrollTop + clientHeight) / this.height) + EXTRA_ROWS)];
   }
 
+  /** The key of the row of the pending target, or null. */
+  get pendingKey() {
+    const { position, cursor } = this.#pending;
+    return position?.key ?? (cursor ? this.#list.cursor : null);
+  }
+
   /** @returns {Position | null} */
   get position() {
     const { scrollTop } = this.port;

@@ -1,4 +1,4 @@
-// The keyboard shortcuts of the mailbox page. The actions are in the list and in the page.
+// The keyboard shortcuts of a list of messages. The actions are in the list and in the page.
 
 /** @import { Shortcut } from '../lib/keys.js' */
 /** @import { MessageList } from './message-list.js' */
@@ -12,6 +12,8 @@
  * @property {() => void} unread
  * @property {() => void} remove
  * @property {() => void} undo
+ * @property {() => void} pause
+ * @property {() => boolean} isActive False while the list is replaced or covered.
  */
 
 /**
@@ -19,8 +21,8 @@
  * @param {Actions} actions
  * @returns {Shortcut[]}
  */
-export function mailboxKeys(list, { step, enter, back, unread, remove, undo }) {
-  const group = 'Mailbox';
+export function mailKeys(list, { step, enter, back, unread, remove, undo, pause, isActive }) {
+  const group = 'Messages';
   const toggle = () => list.current !== null && list.toggle(list.current);
   /** @type {Shortcut[]} */
   const keys = [
@@ -28,22 +30,22 @@ export function mailboxKeys(list, { step, enter, back, unread, remove, undo }) {
     { keys: ['k', 'ArrowUp'], group, label: 'Previous message', when: moves, run: ({ shiftKey }) => step(-1, shiftKey) },
     { keys: ['J', 'K'], group, label: 'Next or previous message, and select', run: ({ key }) => step(key === 'J' ? 1 : -1, true) },
     { keys: ['Enter'], group, label: 'Go to the message', when: inList, run: enter },
-    { keys: ['Escape'], group, label: 'Back to the list, clear the selection, clear the filter', run: back },
-    { keys: ['/'], group, label: 'Filter', run: () => list.focusFilter() },
+    { keys: ['Escape'], group, label: 'Back to the list, clear the selection, close the message', run: back },
     { keys: ['u'], group, label: 'Mark as unread', once: true, run: unread },
     { keys: ['x'], group, label: 'Select or deselect the message', once: true, run: toggle },
     { keys: ['* a'], group, label: 'Select all', run: () => list.selectAll() },
     { keys: ['Delete', '#'], group, label: 'Delete the message or the selected messages', run: remove },
     { keys: ['z'], group, label: 'Undo the last deletion', once: true, run: undo },
+    { keys: ['p'], group, label: 'Pause or resume the list', once: true, run: pause },
   ];
-  return keys;
+  return keys.map((shortcut) => ({ ...shortcut, when: (event) => isActive() && (shortcut.when?.(event) ?? true) }));
 }
 
 /**
- * In the message and on the divider, some keys have another meaning.
+ * In the message, in the sidebar and on the divider, some keys have another meaning.
  * @param {KeyboardEvent} event
  */
-const inList = ({ target }) => !(target instanceof Element && target.closest('message-pane, pane-divider'));
+const inList = ({ target }) => !(target instanceof Element && target.closest('message-pane, pane-divider, mailbox-sidebar'));
 
 /** @param {KeyboardEvent} event */
 const moves = (event) => !event.key.startsWith('Arrow') || inList(event);

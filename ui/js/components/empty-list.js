@@ -1,16 +1,21 @@
-// <empty-mailbox>: the text in place of an empty list: how to send a message to the mailbox, or why it cannot be listed. The
-// event `retry` requests another attempt.
+// <empty-list>: the content in place of an empty list: how to send a message, that nothing was found, or why the list cannot be
+// loaded. The event `retry` requests another attempt.
 
 /** @import { Messages } from '../lib/messages.js' */
+/** @import { Scope } from '../lib/scope.js' */
 /** @import { Server } from '../types.js' */
 
 import * as api from '../lib/api.js';
 import { copy } from '../lib/clipboard.js';
 import { fill, h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
+import * as paths from '../lib/paths.js';
+import { scopeKey } from '../lib/scope.js';
 import { SNIPPETS, target } from '../lib/snippets.js';
 import { visible } from '../lib/visible.js';
+import { searchHelp } from './search-help.js';
 import { testMail } from './test-mail.js';
+import './get-started.js';
 
 /** The snippets that are shown. */
 const SHOWN = ['swaks', 'curl'];
@@ -24,21 +29,33 @@ const NAMES = {
   domain: ['A mailbox name is the part after the @ of an address on this server, such as ', 'example.org', '. A whole address works too.'],
 };
 
-export class EmptyMailbox extends HTMLElement {
+export class EmptyList extends HTMLElement {
   #shownKey = '';
 
   /**
    * Shows why there is no list, or hides itself. Returns whether it is shown.
    * @param {Messages} messages
    */
-  show({ state, error, entries, mailbox }) {
-    const isNeeded = entries.length === 0 && (state !== 'waiting' || error !== null);
+  show({ state, error, entries, scope, isComplete }) {
+    const isNeeded = entries.length === 0 && (isComplete || state === 'refused' || error !== null);
     this.hidden = !isNeeded;
     if (!isNeeded) return false;
-    if (state === 'refused') this.#showRefused(api.sentence(error));
-    else if (state !== 'waiting') this.#showEmpty(mailbox);
-    else this.#showError(api.sentence(error));
+    if (state === 'refused') this.#showRefused(error, scope);
+    else if (error !== null) this.#showError(api.sentence(error));
+    else if (scope.query !== '') this.#showOnce(scopeKey(scope), () => [nothingFound(scope)]);
+    else if (scope.mailbox !== null) this.#showEmpty(scope.mailbox);
+    else this.#showOnce('inbox', () => [document.createElement('get-started')]);
     return true;
+  }
+
+  /**
+   * @param {string} key
+   * @param {() => Element[]} content
+   */
+  #showOnce(key, content) {
+    if (this.#shownKey === key) return;
+    this.#shownKey = key;
+    fill(this, ...content());
   }
 
   /**
@@ -63,10 +80,14 @@ export class EmptyMailbox extends HTMLElement {
   }
 
   /**
-   * Shows why the server refuses the mailbox name.
-   * @param {string} sentence
+   * Shows why the server refuses the query or the name of the mailbox.
+   * @param {unknown} error
+   * @param {Scope} scope
    */
-  #showRefused(sentence) {
+  #showRefused(error, { query }) {
+    const sentence = api.sentence(error);
+    const position = error instanceof api.ApiError ? error.position : null;
+    if (position !== null) return this.#showOnce(`query ${query} ${sentence}`, () => [queryError(query, sentence, position)]);
     return this.#showWithServer(`refuse ${sentence}`, (server) => [
       icon('warning'),
       h('h2', {}, 'This mailbox name is not valid'),
@@ -107,6 +128,26 @@ export class EmptyMailbox extends HTMLElement {
   }
 }
 
+/** @param {Scope} scope */
+function nothingFound({ mailbox, query }) {
+  return h('div', { class: 'empty' }, icon('search'), h('h2', {}, 'No messages found'),
+    h('p', {}, mailbox === null ? 'No message matches all terms. Use fewer words, or only the start of a word, such as log.' : 'No message in this mailbox matches all terms.'),
+    mailbox !== null && h('a', { href: paths.search({ query }) }, 'Search all mailboxes'),
+    searchHelp(true));
+}
+
+/**
+ * @param {string} query
+ * @param {string} sentence
+ * @param {number} position The number of characters before the error.
+ */
+function queryError(query, sentence, position) {
+  const characters = [...query];
+  const text = (/** @type {number} */ from, /** @type {number | undefined} */ to = undefined) => visible(characters.slice(from, to).join(''));
+  return h('div', { class: 'empty' }, icon('warning'), h('h2', {}, 'This query is not valid'), h('p', { role: 'alert' }, sentence),
+    h('p', { class: 'search-error-position mono' }, text(0, position), h('mark', {}, text(position, position + 1) || '\u00a0'), text(position + 1)), searchHelp(true));
+}
+
 /** @param {Server['mailbox-naming']} naming */
 function hint(naming) {
   const [before, example, after] = NAMES[naming];
@@ -123,4 +164,4 @@ function command(name, line) {
     h('button', { class: 'button plain small', type: 'button', 'aria-label': `Copy the command for ${name}`, title: 'Copy', onclick: () => copy(line) }, icon('copy')));
 }
 
-customElements.define('empty-mailbox', EmptyMailbox);
+customElements.define('empty-list', EmptyList);
