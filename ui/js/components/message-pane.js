@@ -1,14 +1,18 @@
 // <message-pane>: the message that is shown, and the toolbar above it. Bubbling events: `act`
-// { action: 'delete' | 'unread', ids }; `back` to return to the list; and `read`, once, with the entry as detail, when a message of
-// the list is displayed.
+// { action: 'delete' | 'unread', ids }; `step` { by: 1 | -1 } to the next or previous message; `back` to return to the list; and
+// `read`, once, with the entry as detail, when a message of the list is displayed.
 
 /** @import { Messages } from '../lib/messages.js' */
-/** @import { Message } from '../types.js' */
+/** @import { ShownMessage } from '../types.js' */
+/** @import { IconName } from '../lib/icons.js' */
 
 import { fill, h } from '../lib/dom.js';
 import { count } from '../lib/format.js';
-import { indexOfEntry } from '../lib/entries.js';
+import { compare, indexOfEntry } from '../lib/entries.js';
 import { icon } from '../lib/icons.js';
+import { menuButton } from './menu-button.js';
+import { downloads } from './message/downloads.js';
+import { testMenu } from './message/test-code.js';
 import { MessageView } from './message-view.js';
 
 export class MessagePane extends HTMLElement {
@@ -17,30 +21,37 @@ export class MessagePane extends HTMLElement {
 
   /** @type {Messages | null} */
   #messages = null;
+  /** The message that is displayed. @type {ShownMessage | null} */
+  #message = null;
+  /** True if the message could not be loaded. */
+  #hasFailed = false;
   /** Whether the message was in the list at the last update. */
   #wasListed = false;
-  /** `read` is dispatched when the message is loaded and listed, in either order. */
-  #isLoaded = false;
   #isRead = false;
   #view = new MessageView();
-  #position = h('span', { class: 'soft number truncate' });
+  #position = h('span', { class: 'message-position soft number truncate' });
+  #previous = tool('previous', 'Previous message (k)', 'Previous message', () => this.#dispatch('step', { by: -1 }));
+  #next = tool('next', 'Next message (j)', 'Next message', () => this.#dispatch('step', { by: 1 }));
+  #test = menuButton({ class: 'button plain', title: 'Copy as test' }, label('code', 'Copy as test'), () => (this.#message ? testMenu(this.#message) : []));
+  #download = menuButton({ class: 'button plain', title: 'Download' }, label('download', 'Download'), () => (this.#message ? downloads(this.#message) : []));
+  #unread = tool('envelope', 'Mark as unread (u)', 'Mark unread', () => this.#act('unread'), true);
+  #delete = tool('trash', 'Delete (Del)', 'Delete', () => this.#act('delete'), true);
   #tools = h('div', { class: 'message-tools', role: 'toolbar', 'aria-label': 'Message' });
 
   constructor() {
     super();
     this.#view.tabIndex = -1;
     this.#view.addEventListener('message-loaded', (event) => {
-      this.#isLoaded ||= /** @type {CustomEvent<Message>} */ (event).detail.id === this.shown;
+      const message = /** @type {CustomEvent<ShownMessage | null>} */ (event).detail;
+      if (message !== null && message.id !== this.shown) return;
+      this.#message = message;
+      this.#hasFailed = message === null;
+      this.#drawActions();
       this.#dispatchRead();
     });
-    fill(
-      this.#tools,
-      h('button', { class: 'button plain back', type: 'button', onclick: () => this.dispatchEvent(new Event('back', { bubbles: true })) }, icon('back'), 'Back'),
-      this.#position,
-      h('span', { class: 'spread' }),
-      h('button', { class: 'button plain', type: 'button', title: 'Mark as unread (u)', onclick: () => this.#act('unread') }, icon('envelope'), 'Mark unread'),
-      h('button', { class: 'button plain danger', type: 'button', title: 'Delete (Del)', onclick: () => this.#act('delete') }, icon('trash'), 'Delete'),
-    );
+    this.#delete.classList.add('danger');
+    const back = h('button', { class: 'button plain back', type: 'button', onclick: () => this.#dispatch('back') }, icon('back'), 'Back');
+    fill(this.#tools, back, this.#previous, this.#next, this.#position, h('span', { class: 'spread' }), this.#test.root, this.#download.root, this.#unread, this.#delete);
   }
 
   connectedCallback() {
@@ -49,32 +60,37 @@ export class MessagePane extends HTMLElement {
 
   /**
    * Shows a message, or none if `id` is null.
-   * @param {Messages} messages The messages of its mailbox.
-   * @param {string | null} id
+   * @param {Messages} messages The list that contains it.
+   * @param {string | null} id The id of the message, or of a copy.
    */
   show(messages, id) {
     this.shown = id;
-    this.#wasListed = this.#isLoaded = this.#isRead = false;
+    this.#message = null;
+    this.#hasFailed = this.#wasListed = this.#isRead = false;
     this.#tools.hidden = id === null;
+    this.#drawActions();
     if (id === null) this.#view.clear();
-    else this.#view.show(messages.mailbox, id);
+    else this.#view.show(id);
     this.update(messages);
   }
 
   /**
-   * Updates the position of the message in the list. The actions are disabled if it is not in the list.
+   * Updates the position of the message in the list. It may have left the list, for example that of unread messages; the next
+   * and the previous message are then those next to its place.
    * @param {Messages} messages
    */
   update(messages) {
     this.#messages = messages;
-    const index = this.shown === null ? -1 : indexOfEntry(messages.entries, this.shown);
+    const { entries } = messages;
+    const index = this.shown === null ? -1 : indexOfEntry(entries, this.shown);
     const isListed = index >= 0;
     // It left the list: loading it again shows whether it was deleted.
-    if (this.#wasListed && !isListed && this.shown !== null) this.#view.show(messages.mailbox, this.shown);
+    if (this.#wasListed && !isListed && this.shown !== null) this.#view.show(this.shown);
     this.#wasListed = isListed;
-    this.#tools.classList.toggle('idle', !isListed);
-    this.#position.textContent = isListed ? `${count(index + 1)} of ${count(messages.entries.length)}` : '';
-    for (const button of this.#tools.querySelectorAll('button:not(.back)')) button.toggleAttribute('disabled', !isListed);
+    this.#position.textContent = isListed ? `${count(index + 1)} of ${count(entries.length)}${messages.isComplete ? '' : '+'}` : '';
+    const [newest, oldest] = [entries.at(0), entries.at(-1)];
+    disable(this.#previous, this.shown === null || !newest || compare(newest.id, this.shown) <= 0);
+    disable(this.#next, this.shown === null || !oldest || (compare(oldest.id, this.shown) >= 0 && messages.isComplete));
     this.#dispatchRead();
   }
 
@@ -83,17 +99,64 @@ export class MessagePane extends HTMLElement {
     this.#view.focus({ preventScroll: true });
   }
 
+  /** A message that could not be loaded has no actions. */
+  #drawActions() {
+    for (const { button } of [this.#test, this.#download]) button.disabled = this.#message === null;
+    for (const button of [this.#unread, this.#delete]) button.disabled = this.#hasFailed;
+  }
+
+  /** `read` is dispatched when the message is loaded and listed, in either order. */
   #dispatchRead() {
-    const entry = this.#isLoaded && !this.#isRead && this.shown !== null ? this.#messages?.find(this.shown) : undefined;
+    const entry = this.#message && !this.#isRead && this.shown !== null ? this.#messages?.find(this.shown) : undefined;
     if (!entry) return;
     this.#isRead = true;
-    this.dispatchEvent(new CustomEvent('read', { bubbles: true, detail: entry }));
+    this.#dispatch('read', entry);
   }
 
   /** @param {'delete' | 'unread'} action */
   #act(action) {
-    if (this.shown !== null) this.dispatchEvent(new CustomEvent('act', { bubbles: true, detail: { action, ids: [this.shown] } }));
+    if (this.shown !== null) this.#dispatch('act', { action, ids: [this.shown] });
   }
+
+  /**
+   * @param {string} name
+   * @param {unknown} [detail]
+   */
+  #dispatch(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
+  }
+}
+
+/**
+ * A button of the toolbar. Its words are hidden if there is no room.
+ * @param {IconName} name
+ * @param {string} title
+ * @param {string} words
+ * @param {() => void} run
+ * @param {boolean} [hasWords] False if only the icon is shown.
+ */
+function tool(name, title, words, run, hasWords = false) {
+  const button = h('button', { class: 'button plain', type: 'button', title, onclick: () => button.getAttribute('aria-disabled') !== 'true' && run() });
+  if (hasWords) fill(button, ...label(name, words));
+  else fill(button, icon(name), h('span', { class: 'hidden' }, words));
+  return button;
+}
+
+/**
+ * @param {IconName} name
+ * @param {string} words
+ */
+function label(name, words) {
+  return [icon(name), h('span', { class: 'tool-words' }, words)];
+}
+
+/**
+ * Not `disabled`, so that a button at the end of the list keeps the focus.
+ * @param {HTMLElement} button
+ * @param {boolean} isDisabled
+ */
+function disable(button, isDisabled) {
+  button.setAttribute('aria-disabled', String(isDisabled));
 }
 
 customElements.define('message-pane', MessagePane);

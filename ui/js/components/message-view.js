@@ -1,8 +1,8 @@
-// <message-view>: one message: headline, code, problems and tabs. It loads the message, caches the last ones, and dispatches
-// `message-loaded`, which bubbles, for each message that it shows. The list and the toolbar (back, unread, delete) are not
-// part of it.
+// <message-view>: one message: headline, code, link, problems, invitations and tabs, which scroll together. It loads the message,
+// caches the last ones, and dispatches `message-loaded`, which bubbles, for each message that it shows; its detail is null if a hint
+// is shown instead. The list and the toolbar (back, unread, delete) are not part of it.
 
-/** @import { Message } from '../types.js' */
+/** @import { ShownMessage } from '../types.js' */
 /** @import { IconName } from '../lib/icons.js' */
 
 import * as api from '../lib/api.js';
@@ -11,9 +11,14 @@ import { fill, h, set } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
 import { code, mostLikely } from './message/code.js';
 import { defects } from './message/defects.js';
+import { checked } from './message/envelope.js';
+import { NARROW, headingLevel } from './message/heading.js';
 import { headline } from './message/headline.js';
+import { MessageInvitations, calendarParts } from './message/invitation.js';
+import { mainLink } from './message/main-link.js';
 import { MessageCache } from './message/message-cache.js';
 import { MessageTabs } from './message/tabs.js';
+import { UnsubscribeCheck, hasUnsubscribe } from './message/unsubscribe.js';
 
 /** The delay before a loading message is indicated, in milliseconds. */
 const LOADING_DELAY_MS = 200;
@@ -21,9 +26,9 @@ const LOADING_DELAY_MS = 200;
 const cache = new MessageCache();
 
 export class MessageView extends HTMLElement {
-  /** @type {{ mailbox: string, id: string } | null} */
+  /** The id of the message, or of a copy. @type {string | null} */
   #wanted = null;
-  /** The message that is shown; null if a hint is shown. @type {Message | null} */
+  /** The message that is shown; null if a hint is shown. @type {ShownMessage | null} */
   #message = null;
   #request = new AbortController();
   #disconnected = new AbortController();
@@ -33,9 +38,16 @@ export class MessageView extends HTMLElement {
   #head = h('div', { class: 'message-head' });
   #sheet = h('article', { class: 'message', 'aria-label': 'Message' }, this.#head, this.#tabs);
 
+  constructor() {
+    super();
+    // Another tab starts at its top; the headline stays in or out of view.
+    this.#tabs.addEventListener('tab-change', () => this.scrollTo({ top: Math.min(this.scrollTop, this.#tabs.offsetTop), left: 0, behavior: 'instant' }));
+  }
+
   connectedCallback() {
     this.#disconnected = new AbortController();
     connection.changes.addEventListener('change', () => this.#hasFailed && !connection.isLost() && this.#load(), { signal: this.#disconnected.signal });
+    NARROW.addEventListener('change', () => this.#message && this.#drawHead(this.#message), { signal: this.#disconnected.signal });
     if (this.#wanted) this.#load();
     else this.clear();
   }
@@ -49,11 +61,10 @@ export class MessageView extends HTMLElement {
   /**
    * Shows a message; the previous one stays until it is loaded. A message that is already shown is loaded again, because it may
    * have been deleted.
-   * @param {string} mailbox
-   * @param {string} id
+   * @param {string} id The id of the message, or of a copy.
    */
-  show(mailbox, id) {
-    this.#wanted = { mailbox, id };
+  show(id) {
+    this.#wanted = id;
     if (this.isConnected) this.#load();
   }
 
@@ -68,22 +79,22 @@ export class MessageView extends HTMLElement {
   /** Loads the wanted message and cancels the previous request. */
   async #load() {
     const wanted = this.#wanted;
-    if (!wanted) return;
+    if (wanted === null) return;
     this.#request.abort();
     this.#request = new AbortController();
     const { signal } = this.#request;
 
-    // A cached message is shown at once and still loaded: it does not change, but it may have been deleted.
-    const cached = cache.get(wanted.mailbox, wanted.id);
+    // A cached message is shown at once and still loaded: its content does not change, but it may have been deleted or tagged.
+    const cached = cache.get(wanted);
     if (cached && !this.#isShown(wanted)) this.#draw(cached);
     const slow = setTimeout(() => !this.#isShown(wanted) && !signal.aborted && this.#setBusy(true), LOADING_DELAY_MS);
     try {
-      // The code is loaded together with the message, so that the layout does not move. Its errors are ignored.
-      const code = cached ? cached.code : api.codes(wanted.mailbox, wanted.id, signal).then(mostLikely, () => null);
-      const message = { ...(await api.message(wanted.mailbox, wanted.id, signal)), code: await code };
+      const message = await load(wanted, cached, signal);
       if (signal.aborted) return;
       cache.put(message);
-      if (!this.#isShown(wanted)) this.#draw(message);
+      if (!this.#isShown(wanted)) return this.#draw(message);
+      if (this.#message && shownEnvelope(this.#message) !== shownEnvelope(message)) this.#drawHead(message);
+      this.#dispatchLoaded();
     } catch (error) {
       if (!signal.aborted) this.#failed(wanted, error);
     } finally {
@@ -91,31 +102,42 @@ export class MessageView extends HTMLElement {
     }
   }
 
-  /** @param {{ mailbox: string, id: string }} wanted */
-  #isShown({ mailbox, id }) {
-    return this.#message?.mailbox === mailbox && this.#message.id === id;
+  /** @param {string} id */
+  #isShown(id) {
+    return this.#message?.id === id;
   }
 
-  /** @param {Message} message */
+  /** @param {ShownMessage} message */
   #draw(message) {
     this.#setBusy(false);
     this.#hasFailed = false;
-    this.#message = message;
-    fill(this.#head, headline(message), message.code && code(message.code), defects(message.defects));
-    this.#head.scrollTop = 0;
+    this.#drawHead(message);
     if (this.#sheet.parentNode !== this) fill(this, this.#sheet);
     this.#tabs.show(message);
-    this.dispatchEvent(new CustomEvent('message-loaded', { bubbles: true, detail: message }));
+    this.scrollTo({ top: 0, left: 0, behavior: 'instant' });
+    this.#dispatchLoaded();
+  }
+
+  /** @param {ShownMessage} message */
+  #drawHead(message) {
+    this.#message = message;
+    const helpers = [message.code && code(message.code), message.mainLink && mainLink(message.mainLink)].filter((one) => one !== null);
+    fill(this.#head,
+      headline(message, () => this.#tabs.showAttachments()),
+      helpers.length > 0 && h('div', { class: 'message-helpers' }, helpers),
+      defects(message.defects),
+      hasUnsubscribe(message) && new UnsubscribeCheck(message),
+      calendarParts(message).length > 0 && new MessageInvitations(message));
   }
 
   /**
-   * @param {{ mailbox: string, id: string }} wanted
+   * @param {string} wanted
    * @param {unknown} error
    */
   #failed(wanted, error) {
     this.#setBusy(false);
     if (error instanceof api.ApiError && error.status === 404) {
-      cache.delete(wanted.mailbox, wanted.id);
+      cache.delete(wanted);
       this.#hint('trash', 'This message does not exist', h('p', {}, 'It was deleted, or removed because a storage limit was reached.'));
       return;
     }
@@ -136,9 +158,14 @@ export class MessageView extends HTMLElement {
     this.#message = null;
     this.#hasFailed = false;
     this.#tabs.clear();
-    fill(this, h('div', { class: 'empty' }, icon(iconName), h('h2', {}, title), ...more));
+    fill(this, h('div', { class: 'empty' }, icon(iconName), h(this.#wanted === null ? 'h2' : headingLevel(), {}, title), ...more));
     // The focused element was removed; the focus moves here, so that screen readers announce the hint.
     if (hadFocus) this.focus({ preventScroll: true });
+    this.#dispatchLoaded();
+  }
+
+  #dispatchLoaded() {
+    this.dispatchEvent(new CustomEvent('message-loaded', { bubbles: true, detail: this.#message }));
   }
 
   /**
@@ -148,6 +175,30 @@ export class MessageView extends HTMLElement {
   #setBusy(busy) {
     set(this, { 'data-waiting': busy, 'aria-busy': busy && 'true' });
   }
+}
+
+/**
+ * Returns what the headline shows of the envelope and can change later.
+ * @param {ShownMessage} message
+ */
+const shownEnvelope = ({ whole }) => JSON.stringify([whole?.tags, whole?.copies.map(({ id }) => id)]);
+
+/**
+ * Loads a message with everything that its headline needs, so that the layout does not move later. Only an error of the message
+ * itself is thrown.
+ * @param {string} id
+ * @param {ShownMessage | undefined} cached
+ * @param {AbortSignal} signal
+ * @returns {Promise<ShownMessage>}
+ */
+async function load(id, cached, signal) {
+  const [message, whole, code, mainLink] = await Promise.all([
+    api.message(id, signal),
+    api.whole(id, signal).then(checked, () => null),
+    cached ? cached.code : api.codes(id, signal).then(mostLikely, () => null),
+    cached ? cached.mainLink : api.links(id, signal).then((links) => links.find(({ main }) => main) ?? null, () => null),
+  ]);
+  return { ...message, id, copy: message.id, whole, code, mainLink };
 }
 
 customElements.define('message-view', MessageView);

@@ -16,10 +16,10 @@ export const SAVE_ONLY = 'Download only: a document that is opened in a browser 
  * @param {Message} message
  * @param {Attachment} attachment
  */
-export function attachmentLinks({ mailbox, id }, attachment) {
+export function attachmentLinks({ id }, attachment) {
   return {
-    view: paths.attachment('vattach', mailbox, id, attachment),
-    download: paths.attachment('dattach', mailbox, id, attachment),
+    view: paths.attachment(id, attachment.index),
+    download: paths.attachment(id, attachment.index, { download: true }),
     mayOpen: mayOpen(attachment),
   };
 }
@@ -35,3 +35,9 @@ export const mayOpen = (typed) => !DOCUMENT.test(mediaType(typed));
  * @param {{ 'content-type': string }} typed
  */
 export const mediaType = (typed) => typed['content-type'].split(';')[0].trim().toLowerCase();
+
+/**
+ * Returns whether an attachment is listed as a file: the HTML does not show it.
+ * @param {Attachment} attachment
+ */
+export const isListed = ({ inline }) => inline !== true;

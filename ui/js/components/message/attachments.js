@@ -1,68 +1,67 @@
-// <message-attachments>: the attachments of a message as cards, with a thumbnail if it is an image.
+// <message-attachments>: the attachments of a message as a strip with thumbnails. Images, PDF and texts open in a viewer; other
+// files are downloaded. Inline images are not listed.
 
 /** @import { Attachment, Message } from '../../types.js' */
 
-import { copy } from '../../lib/clipboard.js';
 import { fill, h } from '../../lib/dom.js';
-import { size } from '../../lib/format.js';
+import { count, size } from '../../lib/format.js';
 import { icon } from '../../lib/icons.js';
 import { visible } from '../../lib/visible.js';
-import { SAVE_ONLY, attachmentLinks, mediaType } from './attachment-links.js';
-import { scroller } from './controls.js';
+import { attachmentKind } from './attachment-kind.js';
+import { attachmentLinks, isListed, mediaType } from './attachment-links.js';
 import { withShowMore } from './show-more.js';
+import { openViewer } from './viewer.js';
 
-const FIRST_CARDS = 100;
-
-/** Image types that all browsers support, and that run no script in an `img` element. */
-const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif', 'image/bmp', 'image/svg+xml'];
+const FIRST_CARDS = 24;
 
 export class MessageAttachments extends HTMLElement {
-  #message;
-
-  /** @param {Message} message */
-  constructor(message) {
-    super();
-    this.#message = message;
-  }
+  /** The message that is drawn. @type {Message | null} */
+  #message = null;
+  #title = h('h2', { class: 'attachments-title', id: 'attachments-title' });
+  #list = h('ul', { class: 'cards', 'aria-labelledby': 'attachments-title' });
 
   connectedCallback() {
-    if (this.firstChild) return;
+    if (!this.firstChild) fill(this, h('section', { class: 'attachments', 'aria-labelledby': 'attachments-title' }, this.#title, this.#list));
+  }
+
+  /** @param {Message} message */
+  show(message) {
+    this.#message = message;
+    const files = message.attachments.filter(isListed);
+    this.classList.toggle('none', files.length === 0);
+    fill(this.#title, 'Attachments ', h('span', { class: 'badge' }, count(files.length)));
     const wrap = (/** @type {HTMLButtonElement} */ button) => h('li', { class: 'panel-end' }, button);
-    const body = scroller('Attachments', 'message-attachments');
-    fill(body, h('ul', { class: 'cards' }, withShowMore(this.#message.attachments, (attachment) => this.#card(attachment), { first: FIRST_CARDS, wrap })));
-    fill(this, body);
+    fill(this.#list, withShowMore(files, (file) => this.#card(file), { first: FIRST_CARDS, step: 200, wrap }));
+  }
+
+  /** Scrolls to the attachments. */
+  reveal() {
+    this.scrollIntoView({ block: 'nearest' });
+    const first = this.#list.querySelector('.card-main');
+    if (first instanceof HTMLElement) first.focus({ preventScroll: true });
   }
 
   /** @param {Attachment} attachment */
   #card(attachment) {
-    const { view, download, mayOpen } = attachmentLinks(this.#message, attachment);
+    const message = /** @type {Message} */ (this.#message);
+    const { view, download } = attachmentLinks(message, attachment);
+    const kind = attachmentKind(attachment);
     const name = visible(attachment.filename);
-    const opening = { href: view, target: '_blank', rel: 'noopener noreferrer' };
-    const saving = { href: download, download: true, title: mayOpen ? null : SAVE_ONLY };
-    return h('li', { class: 'card sheet' },
-      h('a', { class: 'card-picture', ...(mayOpen ? opening : saving), tabindex: -1, 'aria-hidden': 'true' }, thumbnail(attachment, view)),
-      h('div', { class: 'card-words' },
+    const content = [
+      h('span', { class: 'card-picture' }, kind === 'image' ? thumbnail(view) : icon(mediaType(attachment) === 'text/calendar' ? 'calendar' : 'file')),
+      h('span', { class: 'card-words' },
         h('bdi', { class: 'card-name', title: name }, name),
-        h('p', { class: 'soft' }, h('bdi', {}, visible(attachment['content-type'])), ' · ', h('span', { class: 'number' }, size(attachment.size))),
-        checksum(attachment.md5)),
-      h('div', { class: 'card-actions' },
-        mayOpen && h('a', { class: 'button small', ...opening, 'aria-label': `Open ${name}` }, icon('open'), 'Open'),
-        h('a', { class: 'button small', ...saving, 'aria-label': `Download ${name}` }, icon('download'), 'Download')));
+        h('span', { class: 'card-type soft' }, h('bdi', {}, visible(attachment['content-type'])), ' · ', h('span', { class: 'number' }, size(attachment.size)))),
+    ];
+    const open = () => openViewer(message, message.attachments.filter((one) => isListed(one) && attachmentKind(one) !== null), attachment);
+    return h('li', { class: 'card' },
+      kind ? h('button', { class: 'card-main', type: 'button', title: `Show ${name}`, onclick: open }, ...content) : h('a', { class: 'card-main', href: download, download: true, title: `Download ${name}` }, ...content),
+      h('a', { class: 'card-download button plain', href: download, download: true, 'aria-label': `Download ${name}`, title: 'Download' }, icon('download')));
   }
 }
 
-/** @param {string} md5 */
-function checksum(md5) {
-  return h('button', { class: 'card-md5 mono', type: 'button', title: 'Copy the MD5 checksum', 'aria-label': `Copy the MD5 checksum ${md5}`, onclick: () => copy(md5, 'MD5 checksum copied') },
-    h('span', { class: 'truncate' }, md5), icon('copy'));
-}
-
-/**
- * @param {Attachment} attachment
- * @param {string} view
- */
-function thumbnail(attachment, view) {
-  if (!IMAGE_TYPES.includes(mediaType(attachment))) return icon('file');
+/** @param {string} view */
+function thumbnail(view) {
   const image = h('img', { src: view, alt: '', loading: 'lazy', decoding: 'async' });
   image.addEventListener('error', () => image.replaceWith(icon('file')));
   return image;

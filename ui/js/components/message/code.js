@@ -23,7 +23,7 @@ export function mostLikely(codes) {
 /** @param {Code} code */
 export function code({ code, before, after }) {
   const shown = visible(code);
-  return h('p', { class: 'message-code' },
+  return h('p', { class: 'message-helper message-code' },
     h('span', { class: 'soft' }, 'Code'),
     h('bdi', { class: 'message-code-value mono' }, shown),
     h('button', { class: 'button small', type: 'button', 'aria-label': `Copy the code ${shown}`, onclick: () => copy(code, 'Code copied') }, icon('copy'), 'Copy'),

@@ -48,7 +48,7 @@ export function choice(label, options, { pref, apply }) {
 }
 
 /**
- * The part of a panel that scrolls. It can have the focus, so that keys scroll it.
+ * The content of a panel. It can have the focus, so that keys scroll the message.
  * @param {string} label
  * @param {string} kind A class.
  */

@@ -1,80 +1,57 @@
-// The headline of a message: subject, sender, recipients, time and size.
+// The headline of a message: subject, sender, recipients, time, size, tags, and why it is in the mailbox.
 
-/** @import { Message } from '../../types.js' */
+/** @import { ShownMessage } from '../../types.js' */
 
 import { h } from '../../lib/dom.js';
-import { address, count, exact, size } from '../../lib/format.js';
+import { exact, plural, size, timeOptions } from '../../lib/format.js';
+import { icon } from '../../lib/icons.js';
 import { visible } from '../../lib/visible.js';
-import { withShowMore } from './show-more.js';
+import { isListed } from './attachment-links.js';
+import { clamped } from './clamp.js';
+import { recipients, replyTo } from './envelope.js';
+import { headingLevel } from './heading.js';
+import { initial, people, person } from './people.js';
+import { TagEditor } from './tag-editor.js';
+import { why } from './why.js';
 
-/** Exact, but short enough for a phone; the tooltip has the long form. */
-const MOMENT = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit' });
+/** Exact, but short enough for a phone; the tooltip has the long form. @type {Intl.DateTimeFormatOptions} */
+const MOMENT = { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit' };
 
-/** Longer texts are truncated, in characters. */
-const MAX_LENGTH = 200;
-
-const FIRST_RECIPIENTS = 3;
-const MORE_RECIPIENTS = 500;
-
-/** @param {Message} message */
-export function headline(message) {
-  const received = h('time', { datetime: message.date, title: `Received on ${exact(message['posix-millis'])}` }, MOMENT.format(message['posix-millis']));
+/**
+ * @param {ShownMessage} message
+ * @param {() => void} showAttachments
+ */
+export function headline(message, showAttachments) {
+  const { to, cc, bcc } = recipients(message);
   return h('header', { class: 'message-headline' },
     subject(message.subject),
     h('span', { class: 'message-initial', 'aria-hidden': 'true' }, initial(message.from)),
     h('div', { class: 'message-from' }, h('span', { class: 'hidden' }, 'From '), person(message.from, '(no sender)')),
-    recipients(message.to),
-    h('p', { class: 'message-facts' }, received, h('span', { class: 'number' }, size(message.size))));
+    facts(message, showAttachments),
+    h('div', { class: 'message-people' },
+      people('To', 'message-to', to),
+      people('Cc', 'message-cc', cc),
+      people('Bcc', 'message-bcc', bcc),
+      people('Reply-To', 'message-reply-to', replyTo(message))),
+    h('div', { class: 'message-marks' }, why(message), message.whole && new TagEditor(message)));
 }
 
 /** @param {string} text */
 function subject(text) {
   const shown = visible(text).trim();
-  const title = h('h2', { class: 'message-subject', dir: 'auto', tabindex: -1 }, shown || h('em', { class: 'soft' }, '(no subject)'));
-  return clamped(title, shown, 'subject');
-}
-
-/** @param {string[]} to */
-function recipients(to) {
-  const list = h('ul', { class: 'message-to', 'aria-label': 'To' });
-  const draw = (/** @type {string} */ one) => h('li', {}, person(one, '(no recipient)'));
-  const wrap = (/** @type {HTMLButtonElement} */ button) => h('li', {}, button);
-  const label = (/** @type {number} */ rest) => `and ${count(rest)} more`;
-  list.append(...withShowMore(to.length > 0 ? to : [''], draw, { first: FIRST_RECIPIENTS, step: MORE_RECIPIENTS, wrap, label, kind: 'more' }));
-  return list;
+  return clamped(h(headingLevel(), { class: 'message-subject', dir: 'auto', tabindex: -1 }, shown || h('em', { class: 'soft' }, '(no subject)')), 'subject');
 }
 
 /**
- * Formats a name and an address. Each is isolated, so that text direction controls in one do not affect the other.
- * @param {string} text
- * @param {string} placeholder
+ * @param {ShownMessage} message
+ * @param {() => void} showAttachments
  */
-function person(text, placeholder) {
-  const known = address(text);
-  const [name, at] = [visible(known.name).trim(), visible(known.address).trim()];
-  if (!name) return h('em', { class: 'soft' }, placeholder);
-  const whole = h('span', { class: 'person' }, h('bdi', { class: 'person-name' }, name), name !== at && h('span', { class: 'person-address' }, ' <', h('bdi', {}, at), '>'));
-  return clamped(whole, text, 'address');
-}
-
-/**
- * Truncates a long element to two lines, with a button that shows the rest.
- * @param {HTMLElement} whole
- * @param {string} text The text of the element.
- * @param {string} name
- */
-function clamped(whole, text, name) {
-  if (text.length <= MAX_LENGTH) return whole;
-  whole.classList.add('clamped');
-  const label = () => (whole.classList.contains('clamped') ? `Show the whole ${name}` : 'Show less');
-  const button = h('button', { class: 'more', type: 'button', 'aria-expanded': 'false', onclick: () => {
-    button.setAttribute('aria-expanded', String(!whole.classList.toggle('clamped')));
-    button.textContent = label();
-  } }, label());
-  return h('div', { class: 'message-long' }, whole, button);
-}
-
-/** @param {string} from */
-function initial(from) {
-  return /[\p{L}\p{N}]/u.exec(address(from).name)?.[0].toUpperCase() ?? '?';
+function facts({ date, 'posix-millis': millis, size: bytes, attachments }, showAttachments) {
+  const files = attachments.filter(isListed).length;
+  const options = timeOptions();
+  const format = new Intl.DateTimeFormat(undefined, { ...MOMENT, ...options, ...(options.timeZone && { timeZoneName: 'short' }) });
+  return h('p', { class: 'message-facts' },
+    h('time', { datetime: date, title: `Received on ${exact(millis)}` }, format.format(millis)),
+    h('span', { class: 'number' }, size(bytes)),
+    files > 0 && h('button', { class: 'more', type: 'button', onclick: showAttachments }, icon('attachment'), plural(files, 'attachment')));
 }

@@ -5,13 +5,12 @@
 
 import * as connection from '../../lib/connection.js';
 import * as paths from '../../lib/paths.js';
-import { fill, h, set } from '../../lib/dom.js';
-import { count } from '../../lib/format.js';
-import { icon } from '../../lib/icons.js';
+import { fill, h } from '../../lib/dom.js';
 import { visible } from '../../lib/visible.js';
-import { choice } from './controls.js';
-
-const FIRST_HOSTS = 3;
+import { choice, toggle } from './controls.js';
+import { FrameFit } from './frame-fit.js';
+import { scrollViewFirst } from './frame-scroll.js';
+import { isAlwaysLoaded, remoteNote } from './remote-note.js';
 
 /** @typedef {'light' | 'dark'} Scheme */
 /** @typedef {'full' | 'tablet' | 'phone'} Width */
@@ -20,32 +19,41 @@ export class MessageHtml extends HTMLElement {
   #message;
   /** Most messages are designed for a white background. @type {Scheme} */
   #scheme = 'light';
-  #remote = false;
+  #isRemoteLoaded = isAlwaysLoaded();
   /** True if the frame was loaded while the connection was lost. */
   #mayHaveFailed = false;
   #disconnected = new AbortController();
   #device = h('div', { class: 'device' });
-  #stage = h('div', { class: 'stage' }, this.#device);
+  #stage = h('div', { class: 'stage' }, h('div', { class: 'stage-inner' }, this.#device));
   /** The frame receives all keys while it has the focus. A click anywhere outside of it returns the focus. */
   #keys = h('span', { class: 'frame-keys truncate', title: 'The message has the keyboard focus. Click here or press Tab to use the shortcuts of this page.' }, 'The message has the keyboard focus. Click here to leave it.');
-  #remoteText = h('span', { role: 'status' });
-  #loadButton = h('button', { class: 'button small', type: 'button', onclick: () => this.#loadRemote() }, 'Load once');
+  /** @type {FrameFit} */
+  #fit;
+  #fitToggle;
+  #updateScrolling = () => {};
 
   /** @param {Message} message */
   constructor(message) {
     super();
     this.#message = message;
+    this.#fit = new FrameFit(message, this.#device, (isWider) => (this.#fitToggle.hidden = !isWider));
+    this.#fitToggle = toggle('Fit to width', { pref: 'preview.fit', fallback: true, apply: (on) => (this.#fit.isOn = on) });
+    this.#fitToggle.hidden = true;
   }
 
   connectedCallback() {
-    if (!this.firstChild) this.#build();
     this.#disconnected = new AbortController();
     const { signal } = this.#disconnected;
+    if (!this.firstChild) this.#build();
     // The window loses the focus while a frame has it.
     const updateKeys = (/** @type {Event} */ { type }) => this.#keys.classList.toggle('shown', type === 'blur' && this.#device.contains(document.activeElement));
     window.addEventListener('blur', updateKeys, { signal });
     window.addEventListener('focus', updateKeys, { signal });
     connection.changes.addEventListener('change', () => this.#mayHaveFailed && !connection.isLost() && this.#load(), { signal });
+    this.#fit.follow(signal);
+    const view = this.closest('message-view');
+    const tabs = this.closest('message-tabs');
+    if (view instanceof HTMLElement && tabs instanceof HTMLElement) this.#updateScrolling = scrollViewFirst(() => this.#device.querySelector('iframe'), view, tabs, signal);
   }
 
   disconnectedCallback() {
@@ -66,14 +74,16 @@ export class MessageHtml extends HTMLElement {
       this.#scheme = scheme;
       this.#load();
     } });
-    this.#updateRemoteText();
-    const note = h('p', { class: 'note remote-note' }, icon('shield'), this.#remoteText, h('span', { class: 'spread' }), this.#loadButton);
-    fill(this, h('div', { class: 'panel-bar' }, widths, h('span', { class: 'spread' }, this.#keys), schemes), this.#message.remote.length > 0 && note, this.#stage);
+    const note = remoteNote(this.#message.remote, (isLoaded) => {
+      this.#isRemoteLoaded = isLoaded;
+      this.#load();
+    });
+    fill(this, h('div', { class: 'panel-bar' }, widths, this.#fitToggle, h('span', { class: 'spread' }, this.#keys), schemes), note, this.#stage);
   }
 
   /** Always creates a new frame: changing its URL would add an entry to the history. */
   #load() {
-    const { mailbox, id, subject } = this.#message;
+    const { id, subject } = this.#message;
     this.#device.dataset.scheme = this.#scheme;
     this.#mayHaveFailed = connection.isLost();
     fill(this.#device, h('iframe', {
@@ -81,25 +91,10 @@ export class MessageHtml extends HTMLElement {
       title: `HTML of the message ${visible(subject)}`,
       sandbox: 'allow-popups allow-popups-to-escape-sandbox',
       referrerpolicy: 'no-referrer',
-      src: paths.preview(mailbox, id, { remote: this.#remote, scheme: this.#scheme }),
+      src: paths.preview(id, { remote: this.#isRemoteLoaded, scheme: this.#scheme }),
     }));
-  }
-
-  #loadRemote() {
-    if (this.#remote) return;
-    this.#remote = true;
-    this.#load();
-    this.#updateRemoteText();
-  }
-
-  #updateRemoteText() {
-    const { remote } = this.#message;
-    const first = remote.slice(0, FIRST_HOSTS).map(visible).join(', ');
-    const hosts = remote.length > FIRST_HOSTS ? `${first} and ${count(remote.length - FIRST_HOSTS)} more` : first;
-    this.#remoteText.textContent = `Remote content from ${hosts} is ${this.#remote ? 'loaded for this view' : 'not loaded'}.`;
-    this.#remoteText.title = remote.map(visible).join('\n');
-    // Not `disabled`, because the button has the focus.
-    set(this.#loadButton, { 'aria-disabled': this.#remote && 'true' });
+    this.#fit.update();
+    this.#updateScrolling();
   }
 }
 

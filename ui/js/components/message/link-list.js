@@ -23,8 +23,8 @@ const SOURCES = { html: 'HTML', text: 'Text', header: 'Header' };
 /** @extends {LazyPanel<Link[]>} */
 export class MessageLinks extends LazyPanel {
   /** @param {Message} message */
-  constructor({ mailbox, id }) {
-    super((signal) => api.links(mailbox, id, signal), draw);
+  constructor({ id }) {
+    super((signal) => api.links(id, signal), draw);
   }
 }
 

@@ -1,6 +1,6 @@
 // A cache of the messages that were shown last.
 
-/** @import { Message } from '../../types.js' */
+/** @import { ShownMessage } from '../../types.js' */
 
 const MAX_MESSAGES = 20;
 
@@ -8,40 +8,27 @@ const MAX_MESSAGES = 20;
 const MAX_TEXT_LENGTH = 500_000;
 
 export class MessageCache {
-  /** The most recently used message is last. @type {Map<string, Message>} */
+  /** The most recently used message is last. @type {Map<string, ShownMessage>} */
   #messages = new Map();
 
-  /**
-   * @param {string} mailbox
-   * @param {string} id
-   */
-  get(mailbox, id) {
-    const message = this.#messages.get(key(mailbox, id));
+  /** @param {string} id */
+  get(id) {
+    const message = this.#messages.get(id);
     if (message) this.put(message);
     return message;
   }
 
-  /** @param {Message} message */
+  /** @param {ShownMessage} message */
   put(message) {
     if (message.text.length > MAX_TEXT_LENGTH) return;
-    const name = key(message.mailbox, message.id);
-    this.#messages.delete(name);
-    this.#messages.set(name, message);
+    this.#messages.delete(message.id);
+    this.#messages.set(message.id, message);
     const [oldest] = this.#messages.keys();
     if (this.#messages.size > MAX_MESSAGES) this.#messages.delete(oldest);
   }
 
-  /**
-   * @param {string} mailbox
-   * @param {string} id
-   */
-  delete(mailbox, id) {
-    this.#messages.delete(key(mailbox, id));
+  /** @param {string} id */
+  delete(id) {
+    this.#messages.delete(id);
   }
 }
-
-/**
- * @param {string} mailbox
- * @param {string} id
- */
-const key = (mailbox, id) => JSON.stringify([mailbox, id]);

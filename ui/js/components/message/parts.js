@@ -3,6 +3,7 @@
 /** @import { Message, Part } from '../../types.js' */
 
 import * as paths from '../../lib/paths.js';
+import { copy } from '../../lib/clipboard.js';
 import { fill, h } from '../../lib/dom.js';
 import { plural, size } from '../../lib/format.js';
 import { visible } from '../../lib/visible.js';
@@ -36,7 +37,7 @@ export class MessageParts extends HTMLElement {
     const body = scroller('Parts', 'message-parts');
     fill(body,
       h('table', {}, h('caption', { class: 'hidden' }, 'Parts of the message'), h('thead', {}, h('tr', {}, titles)), rows),
-      h('section', { class: 'part-defects' }, h('h3', {}, defects.length > 0 ? plural(defects.length, 'problem') : 'No problems'), defects.length > 0 ? defectList(defects) : h('p', { class: 'soft' }, 'This message is well-formed.')));
+      h('section', { class: 'part-defects' }, h('h2', {}, defects.length > 0 ? plural(defects.length, 'problem') : 'No problems'), defects.length > 0 ? defectList(defects) : h('p', { class: 'soft' }, 'This message is well-formed.')));
     fill(this, body);
   }
 
@@ -63,16 +64,17 @@ export class MessageParts extends HTMLElement {
    * @param {number} index
    */
   #links(part, index) {
-    const { mailbox, id, attachments } = this.#message;
+    const { id, attachments } = this.#message;
     const attachment = attachments.find((one) => one.index === part.attachment);
-    const path = paths.part(mailbox, id, index);
+    const path = paths.part(id, index);
     const { view, download, mayOpen: isOpenable } = attachment ? attachmentLinks(this.#message, attachment) : { view: path, download: path, mayOpen: mayOpen(part) };
     // Browsers cannot display a container.
     const isShown = isOpenable && part.role !== 'multipart';
     const name = visible(part.filename ?? `part ${index}`);
     return h('span', { class: 'part-links' },
       isShown && h('a', { href: view, target: '_blank', rel: 'noopener noreferrer', 'aria-label': `Open ${name}` }, 'Open'),
-      h('a', { href: download, download: attachment ? true : `part-${index}`, title: isOpenable ? null : SAVE_ONLY, 'aria-label': `Download ${name}` }, 'Download'));
+      h('a', { href: download, download: attachment ? true : `part-${index}`, title: isOpenable ? null : SAVE_ONLY, 'aria-label': `Download ${name}` }, 'Download'),
+      attachment && h('button', { class: 'more', type: 'button', title: attachment.md5, 'aria-label': `Copy MD5 checksum of ${name}`, onclick: () => copy(attachment.md5, 'MD5 checksum copied') }, 'Copy MD5'));
   }
 }
 

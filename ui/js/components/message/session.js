@@ -12,8 +12,8 @@ import { scroller } from './controls.js';
 /** @extends {LazyPanel<Transcript>} */
 export class MessageSession extends LazyPanel {
   /** @param {Message} message */
-  constructor({ mailbox, id }) {
-    super((signal) => api.transcript(mailbox, id, signal), draw);
+  constructor({ id }) {
+    super((signal) => api.transcript(id, signal), draw);
   }
 }
 

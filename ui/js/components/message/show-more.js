@@ -44,17 +44,17 @@ export const tableRow = (columns) => (/** @type {HTMLButtonElement} */ button) =
 /**
  * Decorates blocks of a long text when they are scrolled into view; the first one at once. All blocks are in the document as
  * plain text from the start, so they can be found, selected and printed; decorating all of them would be slow.
- * @param {HTMLElement} scroller
+ * @param {Element} panel A panel of the message view, which scrolls.
  * @param {Element[]} blocks
  * @param {(block: Element, at: number) => void} decorate
  */
-export function decorateWhenNear(scroller, blocks, decorate) {
+export function decorateWhenNear(panel, blocks, decorate) {
   const observer = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       if (!isIntersecting) continue;
       observer.unobserve(target);
       decorate(target, blocks.indexOf(target));
     }
-  }, { root: scroller, rootMargin: '100% 0px' });
+  }, { root: panel.closest('message-view'), rootMargin: '100% 0px' });
   blocks.forEach((block, at) => (at === 0 ? decorate(block, at) : observer.observe(block)));
 }

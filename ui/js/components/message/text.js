@@ -43,8 +43,8 @@ export class MessageText extends HTMLElement {
       toggle('Monospace', { pref: 'text.mono', fallback: false, apply: (on) => this.#body.classList.toggle('monospace', on) }),
       h('span', { class: 'spread' }),
       h('button', { class: 'button small', type: 'button', onclick: () => copy(this.#text, 'Text copied') }, icon('copy'), 'Copy'));
-    this.#draw(this.#text.length > FIRST_CHARACTERS ? this.#text.slice(0, FIRST_CHARACTERS) : this.#text);
     fill(this, bar, this.#body);
+    this.#draw(this.#text.length > FIRST_CHARACTERS ? this.#text.slice(0, FIRST_CHARACTERS) : this.#text);
   }
 
   /** @param {string} text */
@@ -58,7 +58,7 @@ export class MessageText extends HTMLElement {
     } }, 'Show all');
     const note = h('p', { class: 'panel-end' }, `The text is long: ${size(rest)} are hidden.`, all);
     fill(this.#body, blocks, rest > 0 && note);
-    decorateWhenNear(this.#body, blocks, (block, at) => fill(block, highlight(chunks[at], at === chunks.length - 1)));
+    decorateWhenNear(this, blocks, (block, at) => fill(block, highlight(chunks[at], at === chunks.length - 1)));
   }
 }
 

@@ -1,0 +1,102 @@
+// <tab-bar>: the tabs of a message. Tabs that do not fit are in a menu. The selected tab is always visible.
+
+import { fill, h, set } from '../../lib/dom.js';
+import { icon } from '../../lib/icons.js';
+import { menuButton } from '../menu-button.js';
+
+export class TabBar extends HTMLElement {
+  #kinds;
+  #choose;
+  #tabs;
+  #list = h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Views of the message', onkeydown: (event) => event instanceof KeyboardEvent && this.#move(event) });
+  #more = menuButton({ class: 'tab more-tabs', title: 'More views of the message' }, ['More', icon('down')], () => this.#overflow());
+  #selected = 0;
+  /** @type {boolean[]} */
+  #enabled = [];
+  /** The width of the bar at the last layout. */
+  #width = 0;
+  #observer = new ResizeObserver(() => this.clientWidth !== this.#width && this.#fit());
+
+  /**
+   * @param {{ name: string, label: string }[]} kinds
+   * @param {(at: number) => void} choose Called with the index of a tab.
+   */
+  constructor(kinds, choose) {
+    super();
+    this.#kinds = kinds;
+    this.#choose = choose;
+    this.#tabs = kinds.map(({ name, label }, at) => h('button', { class: 'tab', type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, title: `${label} (${at + 1})`, onclick: () => this.#choose(at) },
+      h('span', { class: 'tab-label', 'data-label': label }, label)));
+    fill(this.#list, this.#tabs);
+  }
+
+  connectedCallback() {
+    if (!this.firstChild) fill(this, this.#list, this.#more.root);
+    this.#observer.observe(this);
+  }
+
+  disconnectedCallback() {
+    this.#observer.disconnect();
+  }
+
+  /**
+   * Selects a tab.
+   * @param {number} selected
+   * @param {boolean[]} enabled Tabs that do not apply are disabled, not hidden, so that the others do not move.
+   */
+  show(selected, enabled) {
+    this.#selected = selected;
+    this.#enabled = enabled;
+    this.#tabs.forEach((tab, at) => {
+      set(tab, { 'aria-selected': String(at === selected), 'aria-disabled': !enabled[at] && 'true' });
+      tab.tabIndex = at === selected ? 0 : -1;
+    });
+    this.#fit();
+  }
+
+  focusSelected() {
+    this.#tabs[this.#selected].focus({ preventScroll: true });
+  }
+
+  /** Hides the tabs that do not fit: first those that do not apply, then the last ones, but never the selected one. */
+  #fit() {
+    this.#width = this.clientWidth;
+    if (this.#width === 0) return;
+    for (const tab of this.#tabs) tab.hidden = false;
+    this.#more.root.hidden = true;
+    if (this.#list.scrollWidth <= this.#list.clientWidth) return;
+    this.#more.root.hidden = false;
+    const others = [...this.#tabs.keys()].filter((at) => at !== this.#selected);
+    const order = [this.#selected, ...others.filter((at) => this.#enabled[at]), ...others.filter((at) => !this.#enabled[at])];
+    const widths = this.#tabs.map((tab) => tab.getBoundingClientRect().width);
+    const { columnGap, paddingLeft, paddingRight } = getComputedStyle(this.#list);
+    let room = this.#list.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+    let isFull = false;
+    for (const at of order) {
+      room -= widths[at] + (parseFloat(columnGap) || 0);
+      isFull ||= room < 0;
+      if (isFull && at !== this.#selected) this.#tabs[at].hidden = true;
+    }
+  }
+
+  /** Returns the menu of the hidden tabs. */
+  #overflow() {
+    return this.#kinds.flatMap(({ label }, at) => (this.#tabs[at].hidden ? [{ label, detail: String(at + 1), disabled: !this.#enabled[at], run: () => {
+      this.#choose(at);
+      this.focusSelected();
+    } }] : []));
+  }
+
+  /** @param {KeyboardEvent} event */
+  #move(event) {
+    const enabled = this.#tabs.flatMap((_, at) => (this.#enabled[at] ? [at] : []));
+    const current = enabled.findIndex((at) => this.#tabs[at] === document.activeElement);
+    /** @type {Record<string, number>} */
+    const steps = { ArrowRight: current + 1, ArrowLeft: current - 1, Home: 0, End: enabled.length - 1 };
+    if (!(event.key in steps) || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    this.#choose(enabled[(steps[event.key] + enabled.length) % enabled.length]);
+  }
+}
+
+customElements.define('tab-bar', TabBar);
