@@ -6,23 +6,23 @@ import * as api from './lib/api.js';
 import * as connection from './lib/connection.js';
 import * as keys from './lib/keys.js';
 import * as paths from './lib/paths.js';
-import * as prefs from './lib/prefs.js';
 import * as login from './lib/login.js';
 import * as theme from './lib/theme.js';
 import { fill, find, h, set } from './lib/dom.js';
+import { openMailboxDialog } from './components/open-mailbox-dialog.js';
 import { setUpMailboxField } from './lib/mailbox-field.js';
+import { setUpMenu } from './lib/menu.js';
 import { icon } from './lib/icons.js';
 import { go, moves } from './lib/router.js';
 import { setUpSearchField } from './lib/search-field.js';
 import { closeDialogs, openDialog } from './lib/feedback.js';
-import { title } from './lib/title.js';
 import { visible } from './lib/visible.js';
 import './components/time-ago.js';
-import './pages/home.js';
-import './pages/mailbox.js';
-import './pages/monitor.js';
-import './pages/search.js';
+import './pages/mail.js';
+import './pages/missing.js';
+import './pages/send.js';
 import './pages/sessions.js';
+import './pages/settings.js';
 import './pages/status.js';
 
 /**
@@ -31,7 +31,6 @@ import './pages/status.js';
  */
 
 const main = find(document, '#page', HTMLElement);
-const NARROW = matchMedia('(max-width: 46rem)');
 const updateSearchField = setUpSearchField();
 
 /** Makes the links of the frame absolute. They are relative to the first page, and navigation changes the address. */
@@ -41,11 +40,19 @@ function makeLinksAbsolute() {
   for (const link of links) link.setAttribute('href', link.href);
 }
 
+/**
+ * Returns the entry of the navigation for a page.
+ * @param {Route} route
+ */
+function navigationEntry(route) {
+  return route.page === 'mail' && route.scope.mailbox === null && route.scope.query === '' ? 'inbox' : route.page;
+}
+
 /** Shows the page of the current address. */
 function showPage() {
   const route = paths.route(location);
   for (const link of document.querySelectorAll('[data-page]')) {
-    set(link, { 'aria-current': link.getAttribute('data-page') === route.page && 'page' });
+    set(link, { 'aria-current': link.getAttribute('data-page') === navigationEntry(route) && 'page' });
   }
   updateSearchField(route);
   const name = `${route.page}-page`;
@@ -75,35 +82,24 @@ function navigate() {
   if (document.activeElement !== heading) main.focus({ preventScroll: true });
 }
 
-/** The page for unknown addresses. */
-class MissingPage extends HTMLElement {
-  connectedCallback() {
-    title('Page not found');
-    fill(this, h('div', { class: 'empty' }, icon('envelope'), h('h1', {}, 'Page not found'), h('a', { href: paths.home() }, 'Go to the home page')));
-  }
-}
-customElements.define('missing-page', MissingPage);
-
 function setUpMailboxForm() {
   const form = find(document, '.goto', HTMLFormElement);
   const input = find(form, 'input', HTMLInputElement);
-  const suggestions = find(form, 'datalist', HTMLDataListElement);
   const beforeOpen = () => {
     input.value = '';
     input.blur();
   };
-  setUpMailboxField(form, input, { beforeOpen });
-  const updatePlaceholder = () => (input.placeholder = NARROW.matches ? 'Mailbox…' : 'Open a mailbox…');
-  NARROW.addEventListener('change', updatePlaceholder);
-  updatePlaceholder();
-  const updateSuggestions = () => fill(suggestions, prefs.recent().map((name) => h('option', { value: name })));
-  window.addEventListener('restante:recent', updateSuggestions);
-  updateSuggestions();
-  const focus = () => {
-    const homeField = document.querySelector('#open-mailbox');
-    (homeField instanceof HTMLInputElement ? homeField : input).focus();
+  setUpMailboxField(form, input, { beforeOpen, opensOnFocus: true });
+  // The field of the page, or that of the bar, or on narrow screens a dialog.
+  const open = () => {
+    const field = [document.querySelector('#open-mailbox'), input].find((each) => each?.checkVisibility({ visibilityProperty: true }));
+    if (field instanceof HTMLInputElement) field.focus();
+    else openMailboxDialog();
   };
-  keys.add([{ keys: ['o'], group: 'Everywhere', label: 'Open a mailbox', run: focus }]);
+  const button = find(document, '[data-tool=mailbox]', HTMLButtonElement);
+  fill(button, icon('mailbox'));
+  button.addEventListener('click', openMailboxDialog);
+  keys.add([{ keys: ['o'], group: 'Everywhere', label: 'Open a mailbox', run: open }]);
 }
 
 function setUpThemeButton() {
@@ -152,12 +148,8 @@ const KEY_NAMES = { ArrowDown: '↓', ArrowUp: '↑', Delete: 'Del', Escape: 'Es
 /** Updates the parts of the bar that depend on the server. */
 async function updateServerParts() {
   const server = await api.about().catch(() => null);
-  const link = find(document, '[data-page=monitor]', HTMLElement);
-  // The link stays if the request fails: the monitor may be available.
-  const isHidden = server?.['monitor-visible'] === false;
-  link.hidden = isHidden;
-  // If the monitor is disabled, a search over all mailboxes is hidden too: it would show the same data.
-  document.documentElement.toggleAttribute('data-monitor-hidden', isHidden);
+  // If the monitor is disabled, the inbox, the sessions and the search in all mailboxes are hidden. They stay if the request fails.
+  document.documentElement.toggleAttribute('data-monitor-hidden', server?.['monitor-visible'] === false);
   for (const part of document.querySelectorAll('.pending')) part.classList.remove('pending');
   if (!server) return;
   const account = find(document, '.account', HTMLElement);
@@ -171,12 +163,13 @@ helpButton.addEventListener('click', showHelp);
 helpButton.classList.remove('pending');
 keys.add([
   { keys: ['?'], group: 'Everywhere', label: 'Show this help', run: showHelp },
-  { keys: ['g h'], group: 'Everywhere', label: 'Go to the home page', run: () => go(paths.home()) },
-  { keys: ['g m'], group: 'Everywhere', label: 'Go to the monitor page', run: () => go(paths.monitor()) },
+  { keys: ['g i'], group: 'Everywhere', label: 'Go to the inbox', run: () => go(paths.inbox()) },
   { keys: ['g s'], group: 'Everywhere', label: 'Go to the status page', run: () => go(paths.status()) },
   { keys: ['g t'], group: 'Everywhere', label: 'Go to the SMTP sessions', run: () => go(paths.sessions()) },
+  { keys: ['g ,'], group: 'Everywhere', label: 'Go to the settings', run: () => go(paths.settings()) },
 ]);
 setUpMailboxForm();
+setUpMenu();
 setUpThemeButton();
 setUpConnectionStatus();
 find(document, '.account button', HTMLButtonElement).addEventListener('click', login.logOut);

@@ -1,4 +1,4 @@
-// <open-mailbox>: the large field of the home page, and below it the recently opened mailboxes.
+// <open-mailbox>: a large field that opens a mailbox, and below it the recently opened mailboxes.
 
 import * as paths from '../lib/paths.js';
 import * as prefs from '../lib/prefs.js';
@@ -15,8 +15,10 @@ export class OpenMailbox extends HTMLElement {
   connectedCallback() {
     this.#disconnected = new AbortController();
     const input = h('input', { class: 'field', id: 'open-mailbox', type: 'text', placeholder: 'name or name@example.org', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', enterkeyhint: 'go' });
-    const form = h('form', { class: 'open-form', role: 'search', 'aria-label': 'Open a mailbox' },
-      h('h1', {}, h('label', { for: 'open-mailbox' }, 'Open a mailbox')),
+    // On a page without a heading of its own, this is the first one.
+    const heading = this.closest('main')?.querySelector('h1') ? 'h2' : 'h1';
+    const form = h('form', { class: 'open-form' },
+      h(heading, {}, h('label', { for: 'open-mailbox' }, 'Open a mailbox')),
       h('div', { class: 'open-line' }, input, h('button', { class: 'button main', type: 'submit' }, 'Open')));
     setUpMailboxField(form, input);
     fill(this, form, this.#recent);

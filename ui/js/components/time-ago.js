@@ -1,4 +1,4 @@
-// <time-ago>: a relative time that is updated while it is shown. The exact time is its tooltip.
+// <time-ago>: a time that is updated while it is shown: relative, or in another format. The exact time is its tooltip.
 
 import { ago, exact } from '../lib/format.js';
 
@@ -7,14 +7,22 @@ const UPDATE_MS = 20_000;
 
 /** @type {Set<TimeAgo>} */
 const shown = new Set();
-setInterval(() => shown.forEach((one) => one.refresh()), UPDATE_MS);
+const refreshAll = () => shown.forEach((one) => one.refresh());
+setInterval(refreshAll, UPDATE_MS);
+// The clock or the time zone can be another one.
+window.addEventListener('restante:setting', refreshAll);
 
 export class TimeAgo extends HTMLElement {
   #millis = 0;
+  #format = (/** @type {number} */ millis) => ago(millis);
 
-  /** @param {number} millis */
-  static create(millis) {
+  /**
+   * @param {number} millis
+   * @param {(millis: number) => string} [format] A function of `format.js`; `ago` by default.
+   */
+  static create(millis, format) {
     const element = /** @type {TimeAgo} */ (document.createElement('time-ago'));
+    if (format) element.#format = format;
     element.millis = millis;
     return element;
   }
@@ -22,7 +30,6 @@ export class TimeAgo extends HTMLElement {
   /** @param {number} millis */
   set millis(millis) {
     this.#millis = millis;
-    this.title = exact(millis);
     this.refresh();
   }
 
@@ -36,8 +43,9 @@ export class TimeAgo extends HTMLElement {
   }
 
   refresh() {
-    const text = ago(this.#millis);
+    const [text, title] = [this.#format(this.#millis), exact(this.#millis)];
     if (this.textContent !== text) this.textContent = text;
+    if (this.title !== title) this.title = title;
   }
 }
 

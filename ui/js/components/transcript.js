@@ -7,6 +7,7 @@ import { h } from '../lib/dom.js';
 import { exact } from '../lib/format.js';
 import { visible } from '../lib/visible.js';
 import { withShowMore } from './message/show-more.js';
+import { TimeAgo } from './time-ago.js';
 
 const FIRST_LINES = 300;
 const FIRST_MAILS = 20;
@@ -51,7 +52,7 @@ function facts(session) {
   /** @type {[string, (Node | string | false)[]][]} */
   const known = [
     ['Client', client(session)],
-    ['Started', [exact(started)]],
+    ['Started', [TimeAgo.create(started, exact)]],
     ['Ended', [ending === null ? lasted : `${lasted}: ${ENDINGS[ending] ?? visible(ending)}`]],
     ['Encryption', [tls ? `${visible(tls.version)}, ${visible(tls.cipher)}` : 'none']],
     ['Login', user === null ? ['none'] : [h('bdi', {}, visible(user))]],

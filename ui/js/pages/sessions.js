@@ -6,11 +6,12 @@
 import * as api from '../lib/api.js';
 import * as paths from '../lib/paths.js';
 import { fill, h } from '../lib/dom.js';
-import { clock, exact, plural } from '../lib/format.js';
+import { clock, plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { go } from '../lib/router.js';
 import { title } from '../lib/title.js';
 import { visible } from '../lib/visible.js';
+import { TimeAgo } from '../components/time-ago.js';
 import { client, transcript } from '../components/transcript.js';
 
 export class SessionsPage extends HTMLElement {
@@ -112,7 +113,7 @@ function row(session, isOpen) {
   const content = h('div', { class: 'session-transcript' });
   const details = h('details', { class: 'session', open: isOpen },
     h('summary', {},
-      h('time', { class: 'soft number', title: exact(started) }, clock(started)),
+      h('span', { class: 'session-time soft number' }, TimeAgo.create(started, clock)),
       h('span', { class: 'session-client truncate' }, ...client(session)),
       h('span', { class: 'session-about truncate' }, about(session)),
       h('span', { class: 'session-marks' },

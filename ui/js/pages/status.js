@@ -6,16 +6,15 @@ import * as api from '../lib/api.js';
 import * as connection from '../lib/connection.js';
 import * as paths from '../lib/paths.js';
 import { fill, h } from '../lib/dom.js';
-import { count, duration, plural, size } from '../lib/format.js';
+import { clock, count, date, duration, plural, size } from '../lib/format.js';
 import { growth, level } from '../lib/last-hour.js';
 import { icon } from '../lib/icons.js';
 import { title } from '../lib/title.js';
 import { describeConfig } from '../lib/config-text.js';
 import { HourChart } from '../components/chart.js';
+import { TimeAgo } from '../components/time-ago.js';
 
 const REFRESH_MS = 5_000;
-const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
-const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 
 /**
  * The counters: label, meaning and value of each.
@@ -62,7 +61,8 @@ export class StatusPage extends HTMLElement {
     title('Status');
     fill(this, h('div', { class: 'page status' },
       h('div', {}, h('div', { class: 'status-head' }, h('h1', {}, 'Status'), h('a', { class: 'button to-sessions', href: paths.sessions() }, 'SMTP sessions')), h('div', { class: 'status-line' }, this.#about, this.#note)),
-      h('section', { class: 'live-figures', 'aria-label': 'Figures' },
+      h('section', { class: 'live-figures', 'aria-labelledby': 'status-figures' },
+        h('h2', { class: 'hidden', id: 'status-figures' }, 'Figures'),
         h('dl', { class: 'figures sheet' }, FIGURES.map(({ label, meaning }, index) => h('div', { class: 'figure', title: meaning }, h('dt', {}, label), this.#values[index]))),
         h('div', { class: 'charts' }, [this.#received, this.#stored, this.#size].map((chart) => h('div', { class: 'sheet' }, chart)))),
       h('section', { class: 'configuration' }, h('h2', {}, 'Configuration'), this.#config),
@@ -116,8 +116,8 @@ export class StatusPage extends HTMLElement {
    * @param {Server | null} server
    */
   #describe(status, server) {
-    const built = new Date(status['build-date']);
-    fill(this.#about, `Restante ${status.version}`, Number.isNaN(built.getTime()) ? '' : `, built ${DATE.format(built)}`, ', up ', this.#uptime);
+    const built = Date.parse(status['build-date']);
+    fill(this.#about, `Restante ${status.version}`, Number.isNaN(built) ? '' : [', built ', TimeAgo.create(built, date)], ', up ', this.#uptime);
     fill(this.#config, describeConfig(status, server).map((section) => h('section', { class: 'sheet' }, h('h3', {}, section.title), h('ul', {}, section.sentences.map((sentence) => h('li', {}, sentence))))));
   }
 
@@ -133,7 +133,7 @@ export class StatusPage extends HTMLElement {
       return;
     }
     if (error instanceof api.ApiError && error.status === 0) this.#tracker.down();
-    const since = this.#loadedAt ? ` The values are from ${TIME.format(this.#loadedAt)}.` : '';
+    const since = this.#loadedAt ? ` The values are from ${clock(this.#loadedAt)}.` : '';
     fill(this.#note, icon('warning'), h('span', {}, `${api.sentence(error)}${since} The page tries again automatically.`));
   }
 
