@@ -37,7 +37,8 @@ fn links_are_listed_and_only_safe_ones_are_clickable() {
     let mail = Mail { subject: "Links", text: "See https://shop.test/text.", html, ..Mail::default() };
     server.deliver("james@x.org", &mail.bytes());
     page.open("/m/james/latest");
-    page.click("#tab-links");
+    page.find(".message-subject");
+    page.keys("4");
     page.find(".link");
     let rows = page.texts(".link").join("\n");
     for words in ["Confirm now", "https://shop.test/a", "https://shop.test/text", "mailto:ann@x.org", "Write to us"] {
@@ -63,7 +64,8 @@ fn every_part_can_be_opened_or_downloaded() {
     let mail = Mail { subject: "Two forms", text: "The text", html: "<p>The HTML</p>", ..Mail::default() };
     server.deliver("james@x.org", &mail.bytes());
     page.open("/m/james/latest");
-    page.click("#tab-parts");
+    page.find(".message-subject");
+    page.keys("6");
     page.find(".part-links");
     let ways =
         "return [...document.querySelectorAll('.part-links')].map(links => [...links.children].map(a => a.innerText))";
@@ -97,20 +99,21 @@ fn test_message_form_adds_a_message() {
 }
 
 #[test]
-fn delete_everything_needs_a_confirmation() {
+fn deleting_all_messages_needs_a_confirmation() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     for mailbox in ["james", "bob"] {
         server.deliver(&format!("{mailbox}@x.org"), &mails::text("Hello", "Hello"));
     }
     page.open("/");
-    page.until("the mailboxes", || page.count(".mailbox-row") == 2);
-    page.click("[aria-label='Delete everything']");
+    page.until("the messages", || page.count(".message-row") == 2);
+    page.click("[aria-label='Delete all messages']");
+    assert!(page.text("dialog").contains("Delete 2 messages?"), "{}", page.text("dialog"));
     page.click("dialog [value=no]");
     assert_eq!((server.count("james"), server.count("bob")), (1, 1));
-    page.click("[aria-label='Delete everything']");
+    page.click("[aria-label='Delete all messages']");
     page.click("dialog [value=yes]");
-    page.until("the empty list", || page.text("mailbox-list").contains("No messages yet"));
+    page.find("empty-list send-here");
     assert!(page.text(".toasts").contains("Deleted 2 messages."));
     assert_eq!(server.json("/api/v2/mailboxes")["mailboxes"], Value::Array(Vec::new()));
     page.assert_quiet();

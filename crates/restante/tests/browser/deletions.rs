@@ -34,7 +34,7 @@ fn deletion_can_be_undone() {
     page.click("message-pane .danger");
     until_rows(&page, &["Three"]);
     page.click(".brand");
-    page.find("home-page h1");
+    page.until("the inbox", || page.text("list-head h1") == "Inbox");
     page.until("the deletion", || server.count("james") == 1);
     page.assert_quiet();
 }
@@ -66,7 +66,7 @@ fn selected_messages_are_deleted_and_a_mailbox_is_emptied() {
     assert_eq!(server.count("james"), 2);
     page.click("[aria-label='Delete all messages']");
     page.click("dialog [value=yes]");
-    page.until("the empty mailbox", || page.text("mailbox-page").contains("This mailbox is empty"));
+    page.until("the empty mailbox", || page.text("mail-page").contains("This mailbox is empty"));
     assert_eq!(server.count("james"), 0);
     page.assert_quiet();
 }
@@ -133,7 +133,7 @@ fn pending_deletion_completes_when_the_page_is_left() {
     let Some(page) = Page::of(&server) else { return };
     deliver_many(&server, 50);
     page.open("/m/james");
-    page.until("all of them", || page.text(".mailbox-counts").starts_with("50 messages"));
+    page.until("all of them", || page.text(".list-counts").starts_with("50 messages"));
     page.pause_timers();
     page.click("[aria-label='Select all']");
     page.click("[aria-label='Selected messages'] .danger");

@@ -11,14 +11,14 @@ fn live_events_work_over_https() {
     let mut server = Server::start(&["--web-tlsaddr=127.0.0.1:0", "--web-tlscert=self-signed"]);
     let address = server.address_of("HTTPS listening on tcp4 ");
     let Some(page) = Page::secure_at(address) else { return };
-    page.open("/monitor");
-    page.until("the connection", || page.text(".monitor-state") == "Live");
+    page.open("/m/james");
+    page.find("empty-list h2");
     let secure = "return [isSecureContext, performance.getEntriesByType('navigation')[0].nextHopProtocol]";
     assert_eq!(page.eval(secure, &json!([])), json!([true, "h2"]));
     let mail = Mail { to: "james@x.org", subject: "Safe and sound", ..Mail::default() };
     server.deliver("james@x.org", &mail.bytes());
-    page.until("the arrival", || page.texts(".arrival-link") == ["Safe and sound"]);
-    page.click(".arrival-link");
+    page.until("the arrival", || page.texts(".row-subject") == ["Safe and sound"]);
+    page.click(".row-subject");
     page.until("the message", || page.text(".message-subject") == "Safe and sound");
     page.assert_quiet();
 }

@@ -63,28 +63,30 @@ fn large_mailbox_is_shown_with_few_rows() {
     let Some(page) = Page::of(&server) else { return };
     deliver_many(&server, MANY);
     page.open("/m/james");
-    page.until("all of them", || page.text(".mailbox-counts") == "10,000 messages, 10,000 unread");
+    page.until("the counts", || page.text(".list-counts") == "10,000 messages, 10,000 unread");
     assert_eq!(page.texts(ROWS)[0], format!("Message {}", MANY - 1));
     let few = || assert!(page.count(".message-row") < 60, "{} rows are in the document", page.count(".message-row"));
     few();
-    // To the end, and to the middle.
-    scroll(&page, 1.0);
-    page.until("the end", || page.texts(ROWS).last().is_some_and(|subject| subject == "Message 0"));
+    // To the end, which is loaded page by page, and to the middle.
+    page.until("the end", || {
+        scroll(&page, 1.0);
+        page.texts(ROWS).last().is_some_and(|subject| subject == "Message 0")
+    });
     few();
     scroll(&page, 0.5);
     page.until("the middle", || page.texts(ROWS).contains(&"Message 4990".to_owned()));
     // The visible rows do not move when messages arrive.
     let before = top(&page);
     deliver(&server, &["A needle", "Hay"]);
-    page.until("the arrivals", || page.text(".mailbox-counts").starts_with("10,002"));
+    page.until("the arrivals", || page.text(".list-counts").starts_with("10,002"));
     assert_eq!(top(&page), before, "the visible rows moved");
     page.until("the number of arrivals", || page.text(".virtual-pill") == "2 new");
     page.click(".virtual-pill");
     page.until("the top", || page.texts(ROWS).first().is_some_and(|subject| subject == "Hay"));
-    // The filter finds one of them.
-    page.fill("message-list [type=search]", "NEEDLE ann");
+    // The search finds one of them.
+    page.fill("#search-field", "NEEDLE ann");
     until_rows(&page, &["A needle"]);
-    page.fill("message-list [type=search]", "4711");
+    page.fill("#search-field", "4711");
     until_rows(&page, &["Message 4711"]);
     page.click(".message-row");
     page.until("the message", || page.text(".message-subject") == "Message 4711");
@@ -103,9 +105,11 @@ fn scroll_position_is_restored() {
     assert_eq!(page.text("[aria-current=true] .row-subject"), "Message 100");
     // By navigating back, even without an open message.
     page.open("/m/james");
-    page.until("all of them", || page.text(".mailbox-counts").starts_with("3,000"));
-    scroll(&page, 0.5);
-    page.until("the middle", || page.texts(ROWS).contains(&"Message 1490".to_owned()));
+    page.until("the counts", || page.text(".list-counts").starts_with("3,000"));
+    page.until("the middle", || {
+        scroll(&page, 1.0);
+        page.texts(ROWS).iter().any(|subject| subject.starts_with("Message 14"))
+    });
     let before = top(&page);
     page.until("the saved position", || page.eval("return Boolean(history.state?.position)", &json!([])) == true);
     page.click("[data-page=status]");
@@ -121,7 +125,12 @@ fn large_deletion_needs_a_confirmation() {
     let Some(page) = Page::of(&server) else { return };
     deliver_many(&server, ABOVE_UNDO_LIMIT);
     page.open("/m/james");
-    page.until("all of them", || page.text(".mailbox-counts").starts_with("3,000"));
+    page.until("the end", || {
+        scroll(&page, 1.0);
+        page.texts(ROWS).last().is_some_and(|subject| subject == "Message 0")
+    });
+    scroll(&page, 0.0);
+    page.until("the top", || page.texts(ROWS)[0] == "Message 2999");
     // All except for the newest.
     page.click("[aria-label='Select all']");
     page.click(".message-row .row-check");
@@ -132,5 +141,38 @@ fn large_deletion_needs_a_confirmation() {
     page.click("dialog [value=yes]");
     until_rows(&page, &["Message 2999"]);
     assert_eq!(server.count("james"), 1, "messages were not deleted");
+    page.assert_quiet();
+}
+
+#[test]
+fn messages_that_are_not_loaded_can_be_marked_and_deleted() {
+    let server = Server::start(&["--storage-mailboxmsgcap=0"]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver_many(&server, 1_000);
+    deliver(&server, &["Hay"]);
+    page.open("/search?q=message");
+    page.until("the rows", || page.texts(ROWS).first().is_some_and(|subject| subject == "Message 999"));
+    let select_everything = || {
+        page.click("[aria-label='Select all']");
+        page.click(".select-everything");
+        page.until("the selection", || page.text("[aria-label='Selected messages']").contains("All selected"));
+    };
+    let unread = || {
+        let all = server.json("/api/v1/mailbox/james");
+        all.as_array().unwrap().iter().filter(|message| message["seen"] == false).count()
+    };
+    // The selection ends with its rows.
+    select_everything();
+    page.keys(super::page::key::ESCAPE);
+    page.until("the end of the selection", || page.count(".message-row[aria-selected=true]") == 0);
+    select_everything();
+    page.click("[aria-label='Selected messages'] [title='Mark read']");
+    page.until("the read state", || unread() == 1);
+    select_everything();
+    page.click("[aria-label='Selected messages'] .danger");
+    assert!(page.text("dialog").contains("all matching messages"), "{}", page.text("dialog"));
+    page.click("dialog [value=yes]");
+    page.until("the deletion", || page.text("empty-list").contains("No messages found"));
+    assert_eq!(server.count("james"), 1, "another message was deleted");
     page.assert_quiet();
 }

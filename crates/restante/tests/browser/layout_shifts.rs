@@ -7,15 +7,16 @@ use super::sample_mail;
 use crate::support::Server;
 
 /// The pages, and the selectors that exist when they are complete.
-const PAGES: [(&str, &[&str]); 9] = [
-    ("/", &[".mailbox-row", "send-here .snippet-code"]),
+const PAGES: [(&str, &[&str]); 10] = [
+    ("/", &[".message-row", ".sidebar-mailboxes .sidebar-link"]),
+    ("/send", &["send-here .snippet-code"]),
     ("/m/anna.keller", &[".row-clip:not(.none)"]),
     ("/m/anna.keller/latest", &[".row-clip:not(.none)", ".preview"]),
     ("/m/newsletter/latest", &[".remote-note", ".preview"]),
-    ("/m/nobody", &["empty-mailbox h2"]),
-    ("/monitor", &[".arrival"]),
+    ("/m/nobody", &["empty-list h2"]),
+    ("/settings", &["settings-page h1"]),
     ("/status", &[".status-words li"]),
-    ("/search?q=order", &[".hit"]),
+    ("/search?q=order", &[".message-row"]),
     ("/sessions", &[".session"]),
 ];
 

@@ -9,7 +9,7 @@ use super::page::Page;
 use crate::support::Server;
 
 /// The user `ann`, whose password is `secret`.
-const USERS: &str =
+pub(crate) const USERS: &str =
     "ann:$argon2id$v=19$m=19456,t=2,p=1$PHD+WTFRHvTJ2ySmkmuXWw$6CeFKOFBwuxZmMbEypQUWBTx3U3aI1a3q520QOzHbkI\n";
 
 #[test]
@@ -27,7 +27,7 @@ fn user_logs_in_and_out() {
     page.until("the error", || page.text(".note.bad") == "The user name or the password is wrong.");
     page.fill("#password", "secret\n");
     // Redirects to the requested page.
-    page.until("the results", || page.texts(".hit-link") == ["Hello"]);
+    page.until("the results", || page.texts(".row-subject") == ["Hello"]);
     assert_eq!(page.path(), "/search?q=needle");
     page.until("the user name", || page.text(".account-name") == "ann");
     page.click(".account button");

@@ -1,31 +1,41 @@
-//! Tests of the web interface in a real browser: a headless Chromium controlled by WebDriver. If it is not installed, the tests are
-//! skipped, or fail if `REQUIRE_BROWSER` is set, as in CI. Every test has its own server and browser.
+//! Tests of the web interface in a real browser: a headless Chromium, and for the main pages a Firefox, controlled by WebDriver. If it
+//! is not installed, the tests are skipped, or fail if `REQUIRE_BROWSER` or `REQUIRE_FIREFOX` is set, as in CI. Every test has its own
+//! server and browser.
 
+mod accessibility;
 mod active_html;
 mod appearance;
+mod attachments;
 mod attacks;
 mod codes;
 mod deletions;
 mod driver;
+mod firefox;
 mod harness;
 mod hostile;
 mod https;
+mod inbox;
 mod keyboard;
 mod large_mailboxes;
 mod layout_shifts;
+mod loading;
 mod login;
 mod mailbox;
 mod mails;
 mod message;
-mod monitor;
+mod message_header;
+mod navigation;
 mod other_hosts;
 mod page;
 mod pages;
+mod pictures;
 mod proxy;
+mod reading;
 mod reconnect;
 mod sample_mail;
 mod search;
 mod sessions;
+mod settings;
 mod status;
 #[path = "../support/mod.rs"]
 mod support;

@@ -42,6 +42,11 @@ impl ExternalHosts {
         format!("--host-resolver-rules=MAP *.test {here}, MAP 192.0.2.* {here}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
     }
 
+    /// Returns the address of this server. It also responds to requests to a proxy.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Returns the origin of this server by its address: the same host as the server under test, on another port.
     pub(crate) fn origin(&self) -> String {
         format!("http://{}", self.address)
@@ -75,6 +80,10 @@ fn serve(mut stream: &TcpStream, requests: &Mutex<Vec<String>>) {
 fn url(request: &str) -> Option<String> {
     let (first, fields) = request.split_once("\r\n")?;
     let target = first.strip_suffix(" HTTP/1.1")?.split(' ').nth(1)?;
+    // A request to a proxy contains the whole URL, or the host of an encrypted connection.
+    if !target.starts_with('/') {
+        return Some(target.to_owned());
+    }
     let host = fields.lines().find_map(|line| line.strip_prefix("Host: "))?;
     Some(format!("http://{host}{target}"))
 }

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use super::driver::{Driver, DriverError, DriverResult};
+use super::driver::{Browser, Driver, DriverError, DriverResult, Settings};
 use super::other_hosts::{ExternalHosts, PAGE};
 use crate::support::{Server, TEST_TIMEOUT};
 
@@ -30,7 +30,7 @@ pub(crate) mod key {
 const FORBIDDEN: [&str; 2] = ["csp", "origin"];
 
 /// Pauses all timers of more than five seconds: those wait for the user.
-const PAUSE_TIMERS: &str = "
+pub(crate) const PAUSE_TIMERS: &str = "
     const [set, clear] = [window.setTimeout, window.clearTimeout];
     window.held = new Map();
     window.setTimeout = (run, millis, ...more) => {
@@ -40,6 +40,13 @@ const PAUSE_TIMERS: &str = "
         return number;
     };
     window.clearTimeout = number => window.held.delete(number) || clear(number)";
+
+/// The size of a window on a desktop.
+pub(crate) const DESKTOP: (u32, u32) = (1280, 800);
+/// The size of a window on a small laptop or a tablet.
+pub(crate) const TABLET: (u32, u32) = (1024, 768);
+/// The size of the window on a phone, which has a touch screen.
+pub(crate) const PHONE: (u32, u32) = (390, 844);
 
 /// A display mode of the browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,19 +81,38 @@ impl Page {
         Self::at(server.http)
     }
 
+    /// Opens an empty page whose paths are those of a server, in Firefox. Returns `None` if that is not installed.
+    pub(crate) fn in_firefox(server: &Server) -> Option<Self> {
+        Self::start(format!("http://{}", server.http), |settings| settings.browser = Browser::Firefox)
+    }
+
     /// Opens an empty page whose paths are at this address, for a proxy in front of the server.
     pub(crate) fn at(address: SocketAddr) -> Option<Self> {
-        Self::start(format!("http://{address}"), &[])
+        Self::start(format!("http://{address}"), |_| {})
+    }
+
+    /// Opens an empty page whose paths are at this address. Opening a path does not wait until it is loaded.
+    pub(crate) fn without_waiting_at(address: SocketAddr) -> Option<Self> {
+        Self::start(format!("http://{address}"), |settings| settings.waits_for_load = false)
     }
 
     /// Opens an empty page whose paths are at this address with HTTPS and any certificate.
     pub(crate) fn secure_at(address: SocketAddr) -> Option<Self> {
-        Self::start(format!("https://{address}"), &["--ignore-certificate-errors".to_owned()])
+        Self::start(format!("https://{address}"), |settings| {
+            settings.flags.push("--ignore-certificate-errors".to_owned());
+        })
     }
 
-    fn start(root: String, flags: &[String]) -> Option<Self> {
+    fn start(root: String, change: impl FnOnce(&mut Settings)) -> Option<Self> {
         let external = ExternalHosts::start();
-        let driver = Driver::start(&[flags, &[external.flag()]].concat())?;
+        let mut settings = Settings {
+            browser: Browser::Chromium,
+            flags: vec![external.flag()],
+            proxy: external.address(),
+            waits_for_load: true,
+        };
+        change(&mut settings);
+        let driver = Driver::start(&settings)?;
         Some(Self { driver, external, root, seen: RefCell::default() })
     }
 
@@ -242,17 +268,23 @@ impl Page {
     /// Sets the display mode.
     #[track_caller]
     pub(crate) fn set_display_mode(&self, mode: DisplayMode) {
-        let scheme = if mode == DisplayMode::Dark { "dark" } else { "light" };
-        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-        self.command("Emulation.setEmulatedMedia", &json!({ "features": features }));
-        let phone = mode == DisplayMode::Phone;
-        let (width, height) = if phone { (390, 844) } else { (1280, 800) };
-        let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone });
-        self.command("Emulation.setDeviceMetricsOverride", &metrics);
-        self.command("Emulation.setTouchEmulationEnabled", &json!({ "enabled": phone }));
+        let size = if mode == DisplayMode::Phone { PHONE } else { DESKTOP };
+        self.set_display(size, mode == DisplayMode::Dark);
     }
 
-    /// Sends a command of the Chrome DevTools protocol.
+    /// Sets the size of the window and the color scheme of the system.
+    #[track_caller]
+    pub(crate) fn set_display(&self, size: (u32, u32), is_dark: bool) {
+        let scheme = if is_dark { "dark" } else { "light" };
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        self.command("Emulation.setEmulatedMedia", &json!({ "features": features }));
+        let is_phone = size == PHONE;
+        let metrics = json!({ "width": size.0, "height": size.1, "deviceScaleFactor": 1, "mobile": is_phone });
+        self.command("Emulation.setDeviceMetricsOverride", &metrics);
+        self.command("Emulation.setTouchEmulationEnabled", &json!({ "enabled": is_phone }));
+    }
+
+    /// Sends a command of the Chrome DevTools protocol. Firefox has none.
     #[track_caller]
     pub(crate) fn command(&self, name: &str, parameters: &Value) -> Value {
         unwrap(self.driver.command(name, parameters))
@@ -277,7 +309,7 @@ impl Page {
         path
     }
 
-    /// Returns the console messages of the page and of the browser, such as failed requests.
+    /// Returns the console messages of the page and of the browser, such as failed requests. In Firefox: uncaught errors.
     pub(crate) fn console(&self) -> Vec<String> {
         self.read_logs();
         self.seen.borrow().console.clone()
@@ -317,11 +349,14 @@ impl Page {
         [format!("http://evil.test{PAGE}"), format!("{}{PAGE}", self.external.origin())]
     }
 
-    /// Returns the URLs of requests to other hosts.
+    /// Returns the URLs of requests to other hosts. In Firefox: to hosts below `.test`, because it connects to its vendor.
     pub(crate) fn external_requests(&self) -> Vec<String> {
         let host = self.root.trim_start_matches("http");
         let foreign = |url: &String| !url.trim_start_matches("http").trim_start_matches("ws").starts_with(host);
         let mut urls = self.external.requests();
+        if self.driver.browser() == Browser::Firefox {
+            urls.retain(|url| url.contains(".test"));
+        }
         urls.extend(self.requests().into_iter().filter(foreign));
         urls.sort();
         urls.dedup();
@@ -378,6 +413,10 @@ impl Page {
 
     fn read_logs(&self) {
         let mut seen = self.seen.borrow_mut();
+        if self.driver.browser() == Browser::Firefox {
+            seen.console = self.driver.printed_errors();
+            return;
+        }
         for entry in self.driver.log("browser") {
             let word = |name: &str| entry[name].as_str().unwrap_or_default();
             seen.console.push(format!("{} {}: {}", word("level"), word("source"), word("message")));

@@ -1,27 +1,54 @@
-//! A reverse proxy that strips a path prefix and does not tell the server about it.
+//! A reverse proxy that strips a path prefix and does not tell the server about it. It can withhold the script of the page.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 
 use crate::support::{TEST_TIMEOUT, connect};
 
+/// The path of the script ends with this.
+const SCRIPT: &str = "/dist/app.js ";
+
+/// What a proxy does with a request for the script of the page.
+#[derive(Clone, Copy)]
+pub(crate) enum ScriptRequest {
+    Forward,
+    /// Responds with status 404.
+    Refuse,
+    /// Does not respond.
+    Ignore,
+}
+
 /// Starts a proxy. It runs until the test program exits.
 pub(crate) fn start(prefix: &'static str, server: SocketAddr) -> SocketAddr {
+    start_with(prefix, server, ScriptRequest::Forward)
+}
+
+/// Starts a proxy that treats requests for the script in this way. It runs until the test program exits.
+pub(crate) fn start_with(prefix: &'static str, server: SocketAddr, script: ScriptRequest) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             // The browser closes connections at any time.
-            std::thread::spawn(move || forward(&stream, prefix, server));
+            std::thread::spawn(move || forward(&stream, prefix, server, script));
         }
     });
     address
 }
 
 /// Forwards one request, and then all data in both directions.
-fn forward(client: &TcpStream, prefix: &str, server: SocketAddr) -> std::io::Result<()> {
+fn forward(client: &TcpStream, prefix: &str, server: SocketAddr, script: ScriptRequest) -> std::io::Result<()> {
     client.set_read_timeout(Some(TEST_TIMEOUT))?;
-    let Some(request) = read_head(client)?.and_then(|head| stripped(&head, prefix)) else {
+    let head = read_head(client)?;
+    let is_script = head.as_ref().is_some_and(|head| head.contains(SCRIPT));
+    let request = head.and_then(|head| stripped(&head, prefix));
+    let request = match script {
+        ScriptRequest::Refuse if is_script => None,
+        // Until the browser closes the connection.
+        ScriptRequest::Ignore if is_script => return std::io::copy(&mut &*client, &mut std::io::sink()).map(drop),
+        _ => request,
+    };
+    let Some(request) = request else {
         return (&*client).write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     };
     let upstream = connect(server);

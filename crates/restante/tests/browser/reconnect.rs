@@ -71,7 +71,7 @@ fn mailbox_updates_after_a_restart() {
     assert_eq!(page.text(".message-subject"), "Before", "the open message changed");
     deliver(&server, "After");
     page.until("the new message", || page.texts(".row-subject") == ["After", "Meanwhile", "Before"]);
-    assert_eq!(page.text(".mailbox-counts"), "3 messages, 2 unread");
+    assert_eq!(page.text(".list-counts"), "3 messages, 2 unread");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn missed_messages_are_indicated_below_the_top() {
     let Some(page) = Page::of(&server) else { return };
     deliver_many(&server, 60);
     page.open("/m/james");
-    page.until("all of them", || page.text(".mailbox-counts").starts_with("60 messages"));
+    page.until("all of them", || page.text(".list-counts").starts_with("60 messages"));
     page.eval("document.querySelector('.virtual-port').scrollTop = 600", &json!([]));
     server.kill();
     page.until("the connection message", || page.count(".connection:not([hidden])") == 1);
@@ -113,7 +113,7 @@ fn failed_message_is_loaded_after_a_reconnect() {
 }
 
 #[test]
-fn home_page_shows_the_current_smtp_port() {
+fn empty_inbox_shows_the_current_smtp_port() {
     let data = Data::new();
     let mut server = data.server();
     let Some(page) = Page::of(&server) else { return };
@@ -131,30 +131,30 @@ fn home_page_shows_the_current_smtp_port() {
 }
 
 #[test]
-fn monitor_updates_after_a_restart() {
+fn inbox_updates_after_a_restart() {
     let data = Data::new();
     let server = data.server();
     let Some(page) = Page::of(&server) else { return };
-    page.open("/monitor");
-    page.until("the connection", || page.text(".monitor-state") == "Live");
+    page.open("/");
+    page.find("send-here");
     deliver(&server, "Before");
-    page.until("the arrival", || page.texts(".arrival-link") == ["Before"]);
+    page.until("the arrival", || page.texts(".row-subject") == ["Before"]);
     let server = restart(&data, server, &page);
-    page.until("the missed message", || page.texts(".arrival-link").first().is_some_and(|row| row == "Meanwhile"));
+    page.until("the missed message", || page.texts(".row-subject").first().is_some_and(|row| row == "Meanwhile"));
     deliver(&server, "After");
-    page.until("the new message", || page.texts(".arrival-link") == ["After", "Meanwhile", "Before"]);
+    page.until("the new message", || page.texts(".row-subject") == ["After", "Meanwhile", "Before"]);
 }
 
 #[test]
-fn home_and_status_update_after_a_restart() {
+fn sidebar_and_status_update_after_a_restart() {
     let data = Data::new();
     let server = data.server();
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "Before");
     page.open("/");
-    page.until("the mailbox", || page.text(".mailboxes").contains("1 message"));
+    page.until("the mailbox", || page.text(".sidebar-mailboxes .badge") == "1");
     let server = restart(&data, server, &page);
-    page.until("the counts", || page.text(".mailboxes").contains("2 messages"));
+    page.until("the counts", || page.text(".sidebar-mailboxes .badge") == "2");
     page.click("[data-page=status]");
     page.until("the counters", || page.text(".figures").contains("Stored messages\n2"));
     let mut server = server;
@@ -169,15 +169,16 @@ fn page_reconnects_when_the_user_navigates_back() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     let subscribers = || server.json("/debug/vars")["http"]["WebSocketConnectsCurrent"].clone();
+    // One for the mailbox, and one for the sidebar.
     page.open("/m/james");
-    page.until("a subscriber", || subscribers() == 1);
+    page.until("the subscribers", || subscribers() == 2);
     page.open("/status");
     page.find("status-page h1");
     page.until("no subscriber", || subscribers() == 0);
     deliver(&server, "Meanwhile");
     page.back();
     page.until("the missed message", || page.texts(".row-subject") == ["Meanwhile"]);
-    page.until("one subscriber", || subscribers() == 1);
+    page.until("the subscribers", || subscribers() == 2);
     deliver(&server, "After");
     page.until("the new message", || page.texts(".row-subject") == ["After", "Meanwhile"]);
     assert_eq!(page.count(".connection:not([hidden])"), 0);

@@ -36,6 +36,11 @@ const NEWS: &str = "<body style='margin: 0; font: 16px/1.5 Georgia, serif; backg
     <div style='max-width: 600px; margin: 0 auto; padding: 24px'><img src='http://images.shop.test/header.png' width=600 height=120 alt='Autumn'>
     <h1 style='font-weight: normal'>New glazes for the autumn</h1><p>Moss, slate and a warm red: three glazes that we have tried all summer.</p></div></body>";
 
+const INVITATION: &[u8] = b"BEGIN:VCALENDAR\r\nVERSION:2.0\r\nMETHOD:REQUEST\r\nBEGIN:VEVENT\r\nUID:1@corp.example\r\n\
+    DTSTAMP:20261116T090000Z\r\nDTSTART:20261120T140000Z\r\nDTEND:20261120T150000Z\r\nSUMMARY:Sprint review\r\n\
+    LOCATION:Room 2\r\nORGANIZER;CN=Ann Lee:mailto:ann@corp.example\r\nATTENDEE;CN=James:mailto:james@kunde.example\r\n\
+    END:VEVENT\r\nEND:VCALENDAR\r\n";
+
 /// Returns all messages with their recipients, oldest first.
 fn mails(shop: &str) -> Vec<(&'static str, Mail<'_>)> {
     let ci = "Build Server <ci@build.example>";
@@ -97,5 +102,107 @@ pub(crate) fn set_up(server: &Server) {
         let address = format!("{mailbox}@kunde.example");
         let to = if mail.to.is_empty() { &address } else { mail.to };
         server.deliver(&address, &Mail { to, ..mail }.bytes());
+    }
+}
+
+/// Delivers more messages: with tags, to several recipients, with pictures and with an invitation.
+pub(crate) fn set_up_more(server: &Server) {
+    let plain = Mail::default();
+    let mails: [(&[&str], Mail<'_>); 8] = [
+        (
+            &["team", "qa", "audit"],
+            Mail {
+                from: "Build Server <ci@build.example>",
+                subject: "Nightly build 812 passed",
+                header: "X-Tags: ci, nightly\r\n",
+                text: "All 214 tests passed in 3 min 12 s.",
+                ..plain
+            },
+        ),
+        (
+            &["mary"],
+            Mail {
+                from: "Acme Accounts <accounts@acme.example>",
+                subject: "Your verification code",
+                header: "X-Tags: signup\r\n",
+                text: "Hello Mary,\n\nyour verification code is 394021. It expires in 10 minutes.\n",
+                ..plain
+            },
+        ),
+        (
+            &["mary"],
+            Mail {
+                from: "Support <help@acme.example>",
+                subject: "Re: [#2231] Cannot export my data",
+                header: "Reply-To: ticket+2231@acme.example\r\n",
+                text: "Hello,\n\nwe fixed the export.\n\n> It stops at 80 %.\n\n-- \nSupport team\n",
+                ..plain
+            },
+        ),
+        (
+            &["anna.keller", "mary"],
+            Mail {
+                from: "Photo Club <club@photo.example>",
+                subject: "Pictures of the trip",
+                text: "Two pictures are attached.",
+                files: &[
+                    File { kind: "image/svg+xml", name: "mug.svg", content: MUG },
+                    File { kind: "image/svg+xml", name: "mug again.svg", content: MUG },
+                ],
+                ..plain
+            },
+        ),
+        (
+            &["james"],
+            Mail {
+                from: "Ann Lee <ann@corp.example>",
+                subject: "Invitation: Sprint review",
+                text: "Please join.",
+                files: &[File { kind: "text/calendar; method=REQUEST", name: "invite.ics", content: INVITATION }],
+                ..plain
+            },
+        ),
+        (
+            &["james"],
+            Mail {
+                from: "Österreichische Bahn <info@bahn.example>",
+                subject: "Ihre Fahrkarte nach Zürich – Gleis 7",
+                text: "Guten Tag,\n\nIhre Fahrkarte finden Sie im Anhang.\n",
+                files: &[File { kind: "text/plain", name: "Fahrkarte.txt", content: b"Gleis 7" }],
+                ..plain
+            },
+        ),
+        (
+            &["james"],
+            Mail {
+                from: "Acme Accounts <accounts@acme.example>",
+                subject: "Your verification code",
+                header: "X-Tags: signup\r\n",
+                text: "Hello James,\n\nyour verification code is 401940. It expires in 10 minutes.\n",
+                ..plain
+            },
+        ),
+        (
+            &["team", "qa"],
+            Mail {
+                from: "Build Server <ci@build.example>",
+                subject: "Nightly build 813 failed",
+                header: "X-Tags: ci, nightly\r\n",
+                text: "2 of 214 tests failed.",
+                ..plain
+            },
+        ),
+    ];
+    for (recipients, mail) in mails {
+        let addresses: Vec<String> = recipients.iter().map(|name| format!("{name}@kunde.example")).collect();
+        let from = mail.from.replace("Österreichische Bahn", &word("Österreichische Bahn"));
+        let content = Mail { from: &from, to: &addresses[0], ..mail }.bytes();
+        let mut connection = server.connect_smtp();
+        connection.start_message(&addresses[0]);
+        for address in &addresses[1..] {
+            connection.command(&format!("RCPT TO:<{address}>"), "250");
+        }
+        connection.send([format!("BDAT {} LAST\r\n", content.len()).as_bytes(), &content].concat());
+        connection.expect("250");
     }
 }

@@ -1,49 +1,52 @@
-//! The search page: the field in the bar, the results, and navigation. The query language is tested in `restante-search`.
+//! Search results: the field in the bar, filters, live results, and navigation. The query language is tested in
+//! `restante-search`.
 
 use serde_json::json;
 
 use super::active_html;
+use super::mailbox::{ROWS, until_rows};
 use super::mails::{self, Mail};
 use super::page::{Page, key};
 use crate::support::Server;
-
-/// The subjects of the results.
-const RESULTS: &str = ".hit-link";
 
 fn deliver(server: &Server, to: &str, subject: &str, text: &str) {
     server.deliver(to, &mails::text(subject, text));
 }
 
 #[test]
-fn results_are_shown_with_matches_marked() {
+fn results_appear_while_typing_with_matches_marked() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "james@x.org", "Welcome", "Hello James, your login code is 4711.");
     deliver(&server, "bob@x.org", "Log in", "Hello Bob, your login code is 4712.");
     deliver(&server, "james@x.org", "News", "Nothing of that kind.");
     page.open("/");
-    page.find("home-page h1");
-    // From any page, by keyboard.
-    page.keys(&format!("s\"login code\"{}", key::ENTER));
-    page.until("the results", || page.texts(RESULTS) == ["Log in", "Welcome"]);
+    until_rows(&page, &["News", "Log in", "Welcome"]);
+    page.keys("s\"login code\"");
+    until_rows(&page, &["Log in", "Welcome"]);
     assert_eq!(page.path(), "/search?q=%22login+code%22");
-    assert_eq!(page.texts(".hit-mailbox"), ["bob", "james"]);
-    assert_eq!(page.text(".search-count"), "2 messages");
-    assert_eq!(page.title(), "\"login code\" · Search · Restante");
-    let marked = page.texts(".hit-snippet mark").join(" ");
+    page.until("the counts", || page.text(".list-counts") == "2 messages, 2 unread");
+    page.until("the title", || page.title() == "\"login code\" · Restante");
+    let marked = page.texts(".row-snippet mark").join(" ");
     assert!(marked.contains("login") && marked.contains("code") && !marked.contains("Hello"), "{marked}");
-    // Open a message, and return to the same state.
-    page.keys("jj");
+    // Messages are opened in the list of results.
     page.keys(key::ENTER);
+    page.keys("jj");
     page.until("the message", || page.text(".message-subject") == "Welcome");
+    page.until("its address", || page.path().starts_with("/search?q=%22login+code%22&id="));
+    page.keys("k");
+    page.until("the message", || page.text(".message-subject") == "Log in");
     page.back();
-    page.until("the results", || page.texts(RESULTS) == ["Log in", "Welcome"]);
-    page.until("the row", || page.eval("return document.activeElement.innerText", &json!([])) == "Welcome");
-    // Another query, without a page load.
-    page.fill("#search", "subject:news\n");
-    page.until("another message", || page.texts(RESULTS) == ["News"]);
-    page.back();
-    page.until("the first query", || page.texts(RESULTS) == ["Log in", "Welcome"]);
+    page.until("the results", || page.path() == "/search?q=%22login+code%22");
+    // New messages are found too.
+    deliver(&server, "mary@x.org", "Again", "Hello Mary, your login code is 4713.");
+    deliver(&server, "mary@x.org", "Other", "Nothing of that kind.");
+    until_rows(&page, &["Again", "Log in", "Welcome"]);
+    // Without a query all messages are shown.
+    page.click("#search-field");
+    page.keys(key::ESCAPE);
+    page.until("the inbox", || page.path() == "/");
+    page.until("all messages", || page.count(".message-row") == 5);
     page.assert_quiet();
 }
 
@@ -54,25 +57,82 @@ fn field_searches_the_current_mailbox() {
     deliver(&server, "james@x.org", "Mine", "The secret word");
     deliver(&server, "bob@x.org", "His", "The secret word");
     page.open("/m/james");
-    page.find(".message-row");
-    // A search finds what the filter does not.
-    page.fill("message-list input[type=search]", "secret");
-    page.until("the empty result", || page.text("message-list .list-none").contains("No message has these words"));
-    page.click("message-list .list-none a");
-    page.until("the message", || page.texts(RESULTS) == ["Mine"]);
-    assert_eq!(page.text("search-page h1"), "Search in james");
-    page.click(".search-wider");
-    page.until("both", || page.texts(RESULTS) == ["His", "Mine"]);
-    assert_eq!(page.text("search-page h1"), "Search all messages");
-    // The field in the bar searches the current mailbox.
-    page.click(".hit-mailbox");
-    page.until("the mailbox", || page.path() == "/m/bob");
-    assert_eq!(page.attribute("#search-field", "placeholder").as_deref(), Some("Search in bob…"));
+    until_rows(&page, &["Mine"]);
+    page.fill("#search-field", "secret");
+    page.until("the results", || page.path() == "/search?q=secret&mailbox=james");
+    until_rows(&page, &["Mine"]);
+    assert_eq!(page.text("list-head h1"), "Search in james");
+    page.fill("#search-field", "nowhere");
+    page.until("the empty result", || page.text("empty-list").contains("No messages found"));
+    page.click("empty-list a");
+    page.until("the wider search", || page.path() == "/search?q=nowhere");
     page.fill("#search-field", "secret\n");
-    page.until("the message", || page.texts(RESULTS) == ["His"]);
-    assert_eq!(page.path(), "/search?q=secret&mailbox=bob");
-    page.fill("#search", "nowhere\n");
-    page.until("the empty result", || page.text(".search-notes").contains("No messages found"));
+    until_rows(&page, &["His", "Mine"]);
+    page.assert_quiet();
+}
+
+#[test]
+fn filters_are_terms_of_the_query() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server, "james@x.org", "Plain", "Hello");
+    let file = super::mails::File { kind: "text/plain", name: "a.txt", content: b"Hello" };
+    server.deliver("mary@x.org", &Mail { subject: "With a file", files: &[file], ..Mail::default() }.bytes());
+    server.deliver("bob@x.org", &Mail { subject: "Tagged", header: "X-Tags: run7\r\n", ..Mail::default() }.bytes());
+    page.open("/");
+    until_rows(&page, &["Tagged", "With a file", "Plain"]);
+    let filter = |label: &str| {
+        let script = "[...document.querySelectorAll('list-filters button')].find(one => one.textContent === arguments[0]).click()";
+        page.eval(script, &json!([label]));
+    };
+    filter("Attachments");
+    until_rows(&page, &["With a file"]);
+    assert_eq!(page.path(), "/search?q=has%3Aattachment");
+    filter("Unread");
+    page.until("both terms", || page.path() == "/search?q=has%3Aattachment+is%3Aunseen");
+    until_rows(&page, &["With a file"]);
+    filter("Attachments");
+    until_rows(&page, &["Tagged", "With a file", "Plain"]);
+    filter("Unread");
+    page.until("the inbox", || page.path() == "/");
+    filter("Today");
+    until_rows(&page, &["Tagged", "With a file", "Plain"]);
+    filter("Today");
+    page.until("the inbox", || page.path() == "/");
+    page.eval(
+        "const tags = document.querySelector('list-filters select'); tags.value = 'run7'; tags.dispatchEvent(new Event('change'))",
+        &json!([]),
+    );
+    until_rows(&page, &["Tagged"]);
+    assert_eq!(page.path(), "/search?q=tag%3Arun7");
+    // A filter applies to all alternatives of a query.
+    page.open("/search?q=plain+or+file");
+    until_rows(&page, &["With a file", "Plain"]);
+    filter("Attachments");
+    until_rows(&page, &["With a file"]);
+    assert_eq!(page.path(), "/search?q=%28plain+or+file%29+has%3Aattachment");
+    filter("Attachments");
+    until_rows(&page, &["With a file", "Plain"]);
+    page.assert_quiet();
+}
+
+#[test]
+fn results_can_be_marked_and_deleted() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    for (to, subject) in [("james@x.org", "Code 1"), ("mary@x.org", "Code 2"), ("mary@x.org", "Keep")] {
+        deliver(&server, to, subject, "Hello");
+    }
+    page.open("/search?q=code");
+    until_rows(&page, &["Code 2", "Code 1"]);
+    page.click("[aria-label='Mark all as read']");
+    page.until("the read state", || page.count(".message-row.unread") == 0);
+    assert_eq!(server.json("/api/v1/mailbox/mary")[1]["seen"], false, "another message was marked");
+    page.click("[aria-label='Delete all messages']");
+    assert!(page.text("dialog").contains("Delete 2 messages?"), "{}", page.text("dialog"));
+    page.click("dialog [value=yes]");
+    page.until("the empty result", || page.text("empty-list").contains("No messages found"));
+    assert_eq!((server.count("james"), server.count("mary")), (0, 1));
     page.assert_quiet();
 }
 
@@ -81,20 +141,18 @@ fn invalid_query_is_explained() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "james@x.org", "Hello", "Hello");
-    page.open("/search");
-    assert!(page.text(".search-help").contains("has:attachment"), "the search syntax is not shown");
-    page.fill("#search", "hello before:soon\n");
-    page.until("the error", || page.text(".search-problem").contains("a date such as"));
+    page.open("/search?q=hello+before:soon");
+    page.until("the error", || page.text("empty-list").contains("a date such as"));
     assert!(
         page.text(".search-error-position").contains("hello before:soon"),
         "{}",
         page.text(".search-error-position")
     );
     assert_eq!(page.text(".search-error-position mark"), "s");
-    assert_eq!(page.count(RESULTS), 0);
-    page.fill("#search", "hello before:2100-01-01\n");
-    page.until("the message", || page.texts(RESULTS) == ["Hello"]);
-    assert_eq!(page.count(".search-problem"), 0);
+    assert!(page.text(".search-help").contains("has:attachment"), "the search syntax is not shown");
+    assert_eq!(page.count(ROWS), 0);
+    page.fill("#search-field", "hello before:2100-01-01\n");
+    until_rows(&page, &["Hello"]);
 }
 
 #[test]
@@ -105,18 +163,15 @@ fn results_are_loaded_page_by_page() {
         deliver(&server, "james@x.org", &format!("Number {number}"), "One of many");
     }
     page.open("/search?q=many");
-    page.until("the first page", || page.count(RESULTS) == 50);
-    assert_eq!(page.text(".search-count"), "50 messages, and more");
-    page.click(".search-more button");
-    page.until("the second page", || page.count(RESULTS) == 100);
-    page.click(".search-more button");
-    page.until("all", || page.count(RESULTS) == 120);
-    assert_eq!(page.text(".search-count"), "120 messages");
-    assert_eq!(page.eval("return document.querySelector('.search-more button').hidden", &json!([])), true);
-    // Invisible rows are not rendered, but exist.
-    let ends =
-        "const all = [...document.querySelectorAll(arguments[0])]; return [all[0].textContent, all.at(-1).textContent]";
-    assert_eq!(page.eval(ends, &json!([RESULTS])), json!(["Number 119", "Number 0"]));
+    page.until("the newest", || page.texts(ROWS).first().is_some_and(|subject| subject == "Number 119"));
+    page.until("the oldest", || {
+        page.eval(
+            "const port = document.querySelector('.virtual-port'); port.scrollTop = port.scrollHeight",
+            &json!([]),
+        );
+        page.texts(ROWS).last().is_some_and(|subject| subject == "Number 0")
+    });
+    page.until("the counts", || page.text(".list-counts").starts_with("120 messages"));
     page.assert_quiet();
 }
 
@@ -128,17 +183,19 @@ fn results_are_not_interpreted_as_html() {
     let from = format!("{} <ann@x.org>", mails::word(&words));
     server.deliver("james@x.org", &Mail { from: &from, subject: &words, text: &words, ..Mail::default() }.bytes());
     page.open("/search?q=needle");
-    page.until("the message", || page.count(".hit") == 1);
+    page.until("the message", || page.count(".message-row") == 1);
     let shown = words.replace('\u{202e}', "[U+202E]");
-    assert_eq!(page.text(RESULTS), shown);
-    assert_eq!(page.text(".hit-from bdi"), shown);
-    assert!(page.text(".hit-snippet").contains("<b>needle</b>"), "{}", page.text(".hit-snippet"));
-    assert_eq!(page.texts(".hit-snippet mark"), ["needle"]);
-    assert_eq!(page.count(".hit b, .hit img"), 0);
+    assert_eq!(page.text(ROWS), shown);
+    assert_eq!(page.text(".row-sender bdi"), shown);
+    // The rest of the line is cut off, so it is not part of the visible text.
+    let excerpt = page.eval("return document.querySelector('.row-snippet').textContent", &json!([]));
+    assert!(excerpt.as_str().unwrap().contains("<b>needle</b>"), "{excerpt}");
+    assert_eq!(page.eval("return document.querySelector('.row-snippet mark').textContent", &json!([])), "needle");
+    assert_eq!(page.count(".message-row b, .message-row img"), 0);
     // Neither is the query.
-    page.fill("#search", "\"<img src=x onerror=alert(1)>\n");
-    page.until("the response", || page.count(".search-problem, .search-notes .empty") > 0);
-    assert_eq!(page.count("search-page img"), 0);
+    page.fill("#search-field", "\"<img src=x onerror=alert(1)>\n");
+    page.until("the response", || page.count("empty-list .empty") > 0);
+    assert_eq!(page.count("mail-page img"), 0);
     assert_eq!(page.dialogs(), [""; 0]);
     assert_eq!(page.external_requests(), [""; 0]);
 }
@@ -149,10 +206,11 @@ fn search_is_limited_to_mailboxes_if_the_monitor_is_hidden() {
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "james@x.org", "Hello", "Hello");
     page.open("/search?q=hello");
-    page.until("the explanation", || page.text(".search-notes").contains("does not allow searching all mailboxes"));
-    assert_eq!(page.count(RESULTS), 0);
+    page.until("the explanation", || page.text("mail-page").contains("Searching all mailboxes is disabled"));
+    assert_eq!(page.count(ROWS), 0);
     page.open("/m/james");
     page.fill("#search-field", "hello\n");
-    page.until("the message", || page.texts(RESULTS) == ["Hello"]);
+    page.until("the search", || page.path() == "/search?q=hello&mailbox=james");
+    until_rows(&page, &["Hello"]);
     page.assert_quiet();
 }

@@ -1,4 +1,4 @@
-//! The home page, the status page, and desktop notifications.
+//! The page that shows how to send mail, the status page, and desktop notifications.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use super::page::Page;
 use crate::support::Server;
 
 #[test]
-fn home_page_shows_greeting_recent_mailboxes_and_snippets() {
+fn send_page_shows_greeting_snippets_and_recent_mailboxes() {
     let dir = TestDir::new();
     let file = dir.path().join("greeting.html");
     let hostile = "<script>window.acted = 1</script><img src=data:, onerror='window.acted = 1'>";
@@ -19,7 +19,7 @@ fn home_page_shows_greeting_recent_mailboxes_and_snippets() {
     let Some(page) = Page::of(&server) else { return };
     server.deliver("james@x.org", &mails::text("Hello", "Hello"));
 
-    page.open("/");
+    page.open("/send");
     page.until("the greeting", || page.text(".greeting") == "Hello team");
     assert!(page.eval("return window.acted ?? null", &json!([])).is_null(), "a script of the greeting ran");
 
@@ -35,13 +35,20 @@ fn home_page_shows_greeting_recent_mailboxes_and_snippets() {
 
     page.fill("#open-mailbox", "James+shop@x.org\n");
     page.until("the name of the mailbox", || page.path() == "/m/james");
-    page.click(".brand");
-    page.until("the recent mailbox", || page.texts(".chip a") == ["james"]);
-    page.click(".chip a");
+    page.click("[data-page=send]");
+    page.until("the recent mailbox", || page.texts("open-mailbox .chip a") == ["james"]);
+    page.click("open-mailbox .chip a");
     page.until("the mailbox", || page.texts(".message-row").len() == 1);
-    page.click(".brand");
+    page.click("[data-page=send]");
     page.click(".chip-forget");
-    page.until("its removal", || page.count(".chip") == 0);
+    page.until("its removal", || page.count("open-mailbox .chip") == 0);
+
+    // The toast of a test message leads to it.
+    page.click("get-started .test-mail > summary");
+    page.click("get-started .test-mail [type=submit]");
+    page.until("the toast", || page.text(".toast").contains("stored in the mailbox test"));
+    page.click(".toast .button");
+    page.until("the message", || page.text(".message-subject") == "Test message");
 }
 
 #[test]
@@ -86,16 +93,16 @@ fn desktop_notifications_must_be_enabled() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     page.open("/m/james");
-    page.find("mailbox-page h1");
+    page.find("list-head h1");
     page.eval(DESKTOP, &json!([]));
     let notifications = || page.eval("return notifications", &json!([]));
     server.deliver("james@x.org", &mails::text("Before", "Hello"));
     page.until("the arrival", || page.texts(".message-row").len() == 1);
     assert_eq!(notifications(), json!([]), "a notification without permission");
 
-    page.click("mailbox-head [aria-label^='Desktop notifications']");
+    page.click("list-head [aria-label^='Desktop notifications']");
     page.until("the enabled button", || {
-        page.attribute("mailbox-head [aria-label^='Desktop notifications']", "aria-pressed").as_deref() == Some("true")
+        page.attribute("list-head [aria-label^='Desktop notifications']", "aria-pressed").as_deref() == Some("true")
     });
     server.deliver("james@x.org", &mails::text("After", "Hello"));
     page.until("the notification", || notifications()[0][1] == "After");

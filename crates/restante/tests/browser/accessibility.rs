@@ -1,0 +1,317 @@
+//! Accessibility of every page, in both themes and three sizes: the rules of axe-core, and the size of targets on a phone. axe-core is
+//! where `npm ci --prefix ui` installs it, or at the path in `AXE_CORE`. Without it the tests are skipped, or fail if `REQUIRE_AXE` is
+//! set. Other checks are in `appearance.rs`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use restante_testdir::TestDir;
+use serde_json::{Value, json};
+
+use super::appearance::open;
+use super::login::USERS;
+use super::page::{DESKTOP, PHONE, Page, TABLET, key};
+use super::{mails, sample_mail};
+use crate::support::Server;
+use crate::support::installed::skip;
+
+/// The variable that makes a missing axe-core an error.
+const REQUIRED: &str = "REQUIRE_AXE";
+
+/// The address of each page, a selector that exists when it is complete, and its name.
+const PAGES: [(&str, &str, &str); 13] = [
+    ("/", ".message-row .row-clip:not(.none)", "inbox"),
+    ("/m/anna.keller", ".message-row .row-clip:not(.none)", "mailbox"),
+    ("/m/nobody", "empty-list :is(h1, h2)", "empty mailbox"),
+    ("/m/anna.keller/1", "message-view .empty :is(h1, h2)", "deleted message"),
+    ("/m/newsletter/latest", ".remote-note ~ .stage .preview", "message with remote content"),
+    ("/search?q=order+or+invoice", ".message-row", "search"),
+    ("/search?q=zebra", "empty-list :is(h1, h2)", "search without results"),
+    ("/status", ".status-words li", "status"),
+    ("/sessions", ".session", "sessions"),
+    ("/settings", "settings-page h1", "settings"),
+    ("/send", ".snippet-code", "send"),
+    ("/no/such/page", "h1", "missing page"),
+    ("/api/docs#readMessage", "main details[open] pre", "API docs"),
+];
+
+/// Pages with a selector that exists when they are complete, buttons on them that some sizes have, and what those open.
+const OPENERS: [(&str, &str, &str, &str); 6] = [
+    ("/m/anna.keller", ".message-row", "[data-tool=menu]", "#main-nav"),
+    ("/m/anna.keller", ".message-row", "[data-tool=mailbox]", "dialog[open]"),
+    ("/m/anna.keller", ".message-row", "[data-tool=search]", "#search-form"),
+    ("/m/anna.keller", ".message-row", "[aria-label='Delete all messages']", "dialog[open]"),
+    ("/m/anna.keller/latest", ".preview", ".more-tabs", ":popover-open"),
+    ("/m/anna.keller/latest", ".preview", "message-pane [aria-haspopup=menu]", ":popover-open"),
+];
+
+/// Runs the rules for the levels A and AA of WCAG 2.2 and the best practices, and two rules that are off by default. The contents of
+/// frames are those of messages.
+const RUN_AXE: &str = "
+    const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+    const options = {
+        iframes: false,
+        resultTypes: ['violations'],
+        runOnly: { type: 'tag', values: tags },
+        rules: { 'target-size': { enabled: true }, 'label-content-name-mismatch': { enabled: true } },
+    };
+    return axe.run(document, options).then(({ violations }) => violations.flatMap(({ id, nodes }) =>
+        nodes.map(({ target, html }) => `${id}: ${target.join(' ')} ${html.slice(0, 160)}`)))";
+
+/// The size of a target on a touch screen, in CSS pixels (WCAG 2.2, success criterion 2.5.5).
+const MIN_TARGET: u32 = 44;
+
+/// Targets that may be smaller: the link that is shown while it has the keyboard focus.
+const SMALL_TARGETS: [&str; 1] = [".skip"];
+
+/// Returns the targets in the element `arguments[2]` that are smaller than `arguments[0]`, except for those that match `arguments[1]`
+/// and links in a text. Measures where a click reaches the target, so a pseudo-element or a label may enlarge it.
+const FIND_SMALL_TARGETS: &str = "
+    const [min, exempt, within] = arguments;
+    const targets = document.querySelector(within).querySelectorAll('a[href], button, input, select, textarea, summary, [role=tab], [role=button]');
+    const isVisible = element => element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && element.getClientRects().length > 0 && !element.closest('.hidden');
+    const hasText = node => node.nodeType === Node.TEXT_NODE && node.data.trim() !== '';
+    const isInText = element => getComputedStyle(element).display === 'inline' && [...element.parentElement.childNodes].some(hasText);
+    const reaches = (element, x, y) => {
+        const hit = document.elementFromPoint(x, y);
+        return hit && (element.contains(hit) || hit.closest('label')?.control === element);
+    };
+    const extent = (element, x, y, dx, dy) => {
+        let steps = 0;
+        while (steps < min && reaches(element, x + dx * (steps + 1), y + dy * (steps + 1))) steps += 1;
+        return steps;
+    };
+    const small = [];
+    for (const element of targets) {
+        if (!isVisible(element) || isInText(element) || element.disabled || exempt && element.matches(exempt)) continue;
+        element.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
+        const { left, top, width, height } = element.getClientRects()[0];
+        const [x, y] = [left + width / 2, top + height / 2];
+        const name = `${element.outerHTML.slice(0, 120)} at ${Math.round(x)}, ${Math.round(y)}`;
+        if (!reaches(element, x, y)) {
+            if (x > 0 && y > 0 && x < innerWidth && y < innerHeight) small.push(`covered: ${name} by ${document.elementFromPoint(x, y)?.outerHTML.slice(0, 80)}`);
+            continue;
+        }
+        const across = extent(element, x, y, -1, 0) + extent(element, x, y, 1, 0) + 1;
+        const down = extent(element, x, y, 0, -1) + extent(element, x, y, 0, 1) + 1;
+        // Edges between two pixels make it one pixel smaller.
+        if (across < min - 1 || down < min - 1) small.push(`${across} x ${down}: ${name}`);
+    }
+    return small";
+
+/// Returns the script of axe-core. Skips the test if it is not there.
+fn axe() -> Option<String> {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui/node_modules/axe-core/axe.min.js");
+    let path = std::env::var_os("AXE_CORE").map_or_else(default, PathBuf::from);
+    let script = std::fs::read_to_string(&path).ok();
+    if script.is_none() {
+        skip(&format!("axe-core is not at {}: run `npm ci --prefix ui`", path.display()), REQUIRED);
+    }
+    script
+}
+
+/// Finds violations on one page after another.
+struct Audit<'a> {
+    page: &'a Page,
+    axe: &'a str,
+    display: String,
+    is_phone: bool,
+    found: BTreeSet<String>,
+}
+
+impl<'a> Audit<'a> {
+    fn new(page: &'a Page, axe: &'a str) -> Self {
+        Self { page, axe, display: String::new(), is_phone: false, found: BTreeSet::new() }
+    }
+
+    /// Sets the size of the window and the theme of the following pages.
+    fn set_display(&mut self, size: (u32, u32), is_dark: bool) {
+        self.page.set_display(size, is_dark);
+        self.display = format!("{}x{} {}", size.0, size.1, if is_dark { "dark" } else { "light" });
+        self.is_phone = size == PHONE;
+    }
+
+    /// Checks the page as it is shown.
+    fn check(&mut self, name: &str) {
+        self.check_layer(name, "body");
+    }
+
+    /// Checks the page as it is shown. Only the targets in an element are checked, because it covers others.
+    fn check_layer(&mut self, name: &str, layer: &str) {
+        let mut found = self.violations();
+        if self.is_phone {
+            let arguments = json!([MIN_TARGET, SMALL_TARGETS.join(", "), layer]);
+            found.extend(
+                texts(self.page.eval(FIND_SMALL_TARGETS, &arguments)).into_iter().map(|it| format!("size {it}")),
+            );
+        }
+        self.found.extend(found.into_iter().map(|violation| format!("{name}, {}: {violation}", self.display)));
+    }
+
+    /// Opens a page and checks it.
+    fn check_page(&mut self, path: &str, landmark: &str, name: &str) {
+        open(self.page, path, landmark);
+        self.check(name);
+    }
+
+    fn violations(&self) -> Vec<String> {
+        let load = format!("if (!window.axe) {{ {} }} {RUN_AXE}", self.axe);
+        texts(self.page.eval(&load, &json!([])))
+    }
+
+    #[track_caller]
+    fn finish(self) {
+        assert!(self.found.is_empty(), "{} violations: {:#?}", self.found.len(), self.found);
+    }
+}
+
+fn texts(value: Value) -> Vec<String> {
+    serde_json::from_value(value).unwrap()
+}
+
+/// Checks every page of a server with sample messages in windows of this size, in both themes.
+#[track_caller]
+fn check_all_pages(size: (u32, u32)) {
+    let Some(axe) = axe() else { return };
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let mut audit = Audit::new(&page, &axe);
+    for is_dark in [false, true] {
+        audit.set_display(size, is_dark);
+        audit.check_page("/", "empty-list send-here .snippet-code", "empty inbox");
+    }
+    sample_mail::set_up(&server);
+    for is_dark in [false, true] {
+        audit.set_display(size, is_dark);
+        for (path, landmark, name) in PAGES {
+            audit.check_page(path, landmark, name);
+        }
+        check_message(&mut audit, &server);
+        check_dialogs(&mut audit);
+        check_openers(&mut audit);
+    }
+    audit.finish();
+}
+
+/// Checks every tab of a message with HTML, and of one with attachments.
+#[track_caller]
+fn check_message(audit: &mut Audit<'_>, server: &Server) {
+    let page = audit.page;
+    for id in &server.ids("anna.keller")[3..] {
+        open(page, &format!("/m/anna.keller/{id}"), ".message-subject");
+        let tabs =
+            texts(page.eval("return [...document.querySelectorAll('[role=tab]')].map(tab => tab.id)", &json!([])));
+        assert!(tabs.len() > 4, "{tabs:?}");
+        for tab in tabs {
+            // Without room for it, a tab is hidden and in a menu. Tabs that do not apply ignore the click.
+            let choose = "const tab = document.getElementById(arguments[0]);
+                tab.click();
+                return tab.getAttribute('aria-selected') === 'true'";
+            if page.eval(choose, &json!([tab])) == true {
+                let panel = tab.replace("tab-", "panel-");
+                page.find(&format!("#{panel} :is(.panel-body, .stage, .empty) > *"));
+                audit.check(&tab);
+            }
+        }
+    }
+    // The selected tab would be shown the next time.
+    page.eval("localStorage.clear()", &json!([]));
+    open(page, &format!("/m/anna.keller/{}", server.ids("anna.keller")[3]), ".message-subject");
+    page.click("message-attachments .card:last-child button");
+    page.find("dialog[open]");
+    audit.check_layer("attachment", "dialog[open]");
+}
+
+/// Checks what buttons open.
+#[track_caller]
+fn check_openers(audit: &mut Audit<'_>) {
+    let page = audit.page;
+    for (path, landmark, opener, opened) in OPENERS {
+        open(page, path, landmark);
+        let is_visible = "return document.querySelector(arguments[0])?.checkVisibility() ?? false";
+        if page.eval(is_visible, &json!([opener])) == true {
+            page.click(opener);
+            page.find(opened);
+            audit.check_layer(opener, opened);
+        }
+    }
+}
+
+/// Checks what is shown above a page: dialogs, a selection and a notice.
+#[track_caller]
+fn check_dialogs(audit: &mut Audit<'_>) {
+    let page = audit.page;
+    open(page, "/m/anna.keller", ".message-row .row-clip:not(.none)");
+    page.keys("?");
+    page.find("dialog[open]");
+    audit.check_layer("help", "dialog[open]");
+    page.keys(key::ESCAPE);
+    page.until("the end of the dialog", || page.count("dialog[open]") == 0);
+    page.eval("document.querySelector('.message-row .row-check').click()", &json!([]));
+    page.find("[aria-label='Selected messages'] .danger");
+    audit.check("selection");
+    page.pause_timers();
+    page.click("[aria-label='Selected messages'] .danger");
+    page.find(".toast");
+    audit.check("notice");
+    page.keys("z");
+    page.until("the end of the notice", || page.count(".toast") == 0);
+}
+
+#[test]
+fn pages_are_accessible_on_a_desktop() {
+    check_all_pages(DESKTOP);
+}
+
+#[test]
+fn pages_are_accessible_on_a_tablet() {
+    check_all_pages(TABLET);
+}
+
+#[test]
+fn pages_are_accessible_on_a_phone() {
+    check_all_pages(PHONE);
+}
+
+#[test]
+fn login_page_is_accessible() {
+    let Some(axe) = axe() else { return };
+    let dir = TestDir::new();
+    let file = dir.path().join("users");
+    std::fs::write(&file, USERS).unwrap();
+    let server = Server::start(&[&format!("--auth-users={}", file.display())]);
+    let Some(page) = Page::of(&server) else { return };
+    let mut audit = Audit::new(&page, &axe);
+    for size in [DESKTOP, TABLET, PHONE] {
+        for is_dark in [false, true] {
+            audit.set_display(size, is_dark);
+            audit.check_page("/login", "#user", "login");
+            page.fill("#user", "ann");
+            page.fill("#password", "wrong\n");
+            page.find(".note.bad");
+            audit.check("failed login");
+        }
+    }
+    audit.finish();
+}
+
+#[test]
+fn violations_are_detected() {
+    let Some(axe) = axe() else { return };
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    server.deliver("james@x.org", &mails::text("Hello", "Hello"));
+    let mut audit = Audit::new(&page, &axe);
+    audit.set_display(PHONE, false);
+    let html = "<!doctype html><html lang=en><title>Title</title><meta name=viewport content='width=device-width'><main><h1>Title</h1>
+        <h3>A level is missing</h3><a href=/x style='position:absolute;top:200px'>Short</a>
+        <button style='position:absolute;top:300px;width:20px;height:20px'>x</button>
+        <label style='position:absolute;top:400px;padding:20px'>Word <input></label>
+        <button style='position:absolute;top:500px;padding:20px' aria-label=Other>Words</button>
+        <p>A text with <a href=/x>a link</a> in it.</p></main>";
+    page.open(&format!("data:text/html,{html}"));
+    audit.check("flaws");
+    let found: Vec<&str> =
+        audit.found.iter().map(|violation| violation.split(' ').nth(3).unwrap_or_default()).collect();
+    assert_eq!(found, ["heading-order:", "label-content-name-mismatch:", "size", "size"], "{:#?}", audit.found);
+}

@@ -1,0 +1,183 @@
+//! The attachments of a message: the strip below the body, the viewer, and invitations.
+
+use base64::Engine as _;
+use serde_json::json;
+
+use super::mails::{self, File, Mail, Picture};
+use super::page::{Page, key};
+use crate::support::Server;
+
+/// One red pixel.
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+
+const PDF: &[u8] =
+    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj \
+    3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n";
+
+const INVITATION: &[u8] = b"BEGIN:VCALENDAR\r\nVERSION:2.0\r\nMETHOD:REQUEST\r\nBEGIN:VEVENT\r\nUID:1@x\r\n\
+    DTSTART;TZID=Europe/Berlin:20261120T150000\r\nDURATION:PT1H\r\nSUMMARY:Sprint re\r\n view\r\n\
+    LOCATION:Room 2\\, second floor\r\nORGANIZER;CN=\"Ann; Lee\":mailto:ann@x.org\r\nATTENDEE:mailto:james@x.org\r\n\
+    RRULE:FREQ=WEEKLY\r\nBEGIN:VALARM\r\nSUMMARY:Not this one\r\nEND:VALARM\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
+
+fn pixel() -> Vec<u8> {
+    base64::prelude::BASE64_STANDARD.decode(PIXEL).unwrap()
+}
+
+/// Delivers a message with an inline image and three files, and opens it.
+fn open(server: &Server, page: &Page) -> String {
+    let pixel = pixel();
+    let mail = Mail {
+        subject: "Files",
+        text: "See the files.",
+        html: "<p>See the files.</p><img src=cid:logo@x width=10 height=10>",
+        pictures: &[Picture { id: "logo@x", kind: "image/png", content: &pixel }],
+        files: &[
+            File { kind: "text/csv", name: "Übersicht.csv", content: b"a;b\r\n1;2\r\n" },
+            File { kind: "image/png", name: "pixel.png", content: &pixel },
+            File { kind: "application/zip", name: "all.zip", content: b"PK" },
+        ],
+        ..Mail::default()
+    };
+    server.deliver("james@x.org", &mail.bytes());
+    let id = server.ids("james").pop().unwrap();
+    page.open(&format!("/m/james/{id}"));
+    page.until("the message", || page.text(".message-subject") == "Files");
+    id
+}
+
+#[test]
+fn attachments_are_a_strip_without_inline_images() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let id = open(&server, &page);
+    assert_eq!(page.texts(".card-name"), ["Übersicht.csv", "pixel.png", "all.zip"]);
+    assert_eq!(page.text(".message-facts .more").trim(), "3 attachments");
+    let picture = "return document.querySelector('.card img')?.naturalWidth";
+    page.until("the thumbnail", || page.eval(picture, &json!([])) == 1);
+    let paths = "return [...document.querySelectorAll('.card-download')].map(link => link.pathname + link.search)";
+    let paths: Vec<String> = serde_json::from_value(page.eval(paths, &json!([]))).unwrap();
+    assert_eq!(server.bytes(&paths[0]), b"a;b\r\n1;2\r\n");
+    // It is below the text too, but not below the other tabs.
+    page.keys("2");
+    page.until("the text", || page.text(".message-text").starts_with("See the files."));
+    assert_eq!(page.texts(".card-name").len(), 3);
+    page.keys("6");
+    page.until("the parts", || page.text(".message-parts").contains("cid:logo@x"));
+    let is_shown = "return document.querySelector('message-attachments').checkVisibility()";
+    assert_eq!(page.eval(is_shown, &json!([])), false);
+    // The link in the headline returns to them.
+    page.click(".message-facts .more");
+    page.until("the attachments", || page.eval(is_shown, &json!([])) == true);
+    page.until("the focus", || page.is_focused(".card-main"));
+    // A message with an inline image only has no attachments.
+    let pixel = pixel();
+    let pictures = &[Picture { id: "logo@x", kind: "image/png", content: &pixel }];
+    let html = "<p>News</p><img src=cid:logo@x>";
+    server.deliver("james@x.org", &Mail { subject: "News", text: "News", html, pictures, ..Mail::default() }.bytes());
+    let newest = server.ids("james").pop().unwrap();
+    assert_ne!(newest, id);
+    page.open(&format!("/m/james/{newest}"));
+    page.until("the message", || page.text(".message-subject") == "News");
+    assert_eq!(page.count(".message-facts .more"), 0);
+    assert_eq!(page.eval(is_shown, &json!([])), false);
+    page.assert_quiet();
+}
+
+#[test]
+fn images_and_texts_open_in_the_page() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let id = open(&server, &page);
+    page.click(".card-main");
+    page.until("the text", || page.text(".viewer-text") == "a;b\n1;2");
+    assert_eq!(page.text(".viewer-title"), "Übersicht.csv");
+    // The file that cannot be shown is skipped.
+    assert_eq!(page.text(".viewer-foot [role=status]"), "1 of 2");
+    // In the text, the arrow keys scroll.
+    page.click(".viewer-text");
+    page.keys(key::RIGHT);
+    assert_eq!(page.text(".viewer-foot [role=status]"), "1 of 2");
+    page.click(".viewer-title");
+    page.keys(key::RIGHT);
+    page.until("the image", || {
+        page.eval("return document.querySelector('.viewer-image img')?.naturalWidth", &json!([])) == 1
+    });
+    assert_eq!(page.text(".viewer-foot [role=status]"), "2 of 2");
+    page.click(".viewer-image");
+    page.until("the zoom", || page.attribute(".viewer-image", "aria-pressed").as_deref() == Some("true"));
+    let attachments = server.json(&format!("/api/v2/messages/{id}/details"))["attachments"].clone();
+    let attachments = attachments.as_array().unwrap();
+    let md5 = attachments.iter().find(|one| one["filename"] == "pixel.png").unwrap()["md5"].as_str().unwrap();
+    page.eval("navigator.clipboard.writeText = async text => { window.copied = text }", &json!([]));
+    page.click(".viewer-tools button");
+    page.until("the checksum", || page.eval("return window.copied ?? null", &json!([])) == md5);
+    page.keys(key::ESCAPE);
+    page.until("the end of the viewer", || page.count("dialog") == 0);
+    assert!(page.is_focused(".card-main"));
+    page.assert_quiet();
+}
+
+#[test]
+fn pdf_files_open_in_a_frame() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let files = &[File { kind: "application/pdf", name: "invoice.pdf", content: PDF }];
+    server.deliver("james@x.org", &Mail { subject: "Invoice", text: "Attached.", files, ..Mail::default() }.bytes());
+    let id = server.ids("james").pop().unwrap();
+    page.open(&format!("/m/james/{id}"));
+    page.click(".card-main");
+    page.find(".viewer h2");
+    if page.eval("return navigator.pdfViewerEnabled", &json!([])) == true {
+        let path = format!("/api/v2/messages/{id}/attachments/0");
+        assert_eq!(page.attribute(".viewer-pdf", "src"), Some(path.clone()));
+        assert_eq!(server.bytes(&path), PDF);
+        // A frame with the focus gets the keys.
+        assert_eq!(page.count(".viewer-keys:not([hidden])"), 0);
+        page.eval("document.querySelector('.viewer-pdf').focus()", &json!([]));
+        page.until("the hint", || page.count(".viewer-keys:not([hidden])") == 1);
+        page.click(".viewer-title");
+        page.until("the end of the hint", || page.count(".viewer-keys:not([hidden])") == 0);
+        page.keys(key::ESCAPE);
+        page.until("the end of the viewer", || page.count("dialog") == 0);
+    } else {
+        assert!(page.text(".viewer-failed").contains("Download the file instead"));
+    }
+}
+
+#[test]
+fn invitations_are_shown_as_cards() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let files = &[File { kind: "text/calendar; method=REQUEST", name: "invite.ics", content: INVITATION }];
+    server.deliver("james@x.org", &Mail { subject: "Sprint", text: "Please join.", files, ..Mail::default() }.bytes());
+    page.open("/m/james/latest");
+    page.until("the card", || page.text(".invitation h2").starts_with("Sprint review"));
+    let card = page.text(".invitation");
+    for words in ["Invitation", "Room 2, second floor", "Ann; Lee", "1 person", "repeats"] {
+        assert!(card.contains(words), "{words}: {card}");
+    }
+    assert_eq!(page.count(".invitation"), 1);
+    assert_eq!(page.attribute(".invitation time", "datetime").as_deref(), Some("2026-11-20T14:00:00.000Z"));
+    // A day that does not exist is not shown.
+    let days = b"BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART:20260230\r\nSUMMARY:Never\r\nEND:VEVENT\r\n\
+        BEGIN:VEVENT\r\nUID:2\r\nDTSTART:20280229\r\nSUMMARY:Leap day\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
+    let files = &[File { kind: "text/calendar", name: "days.ics", content: days }];
+    server.deliver("james@x.org", &Mail { subject: "Days", text: "Hello", files, ..Mail::default() }.bytes());
+    page.open("/m/james/latest");
+    page.until("the cards", || page.count(".invitation h2") == 2);
+    let times = "return [...document.querySelectorAll('.invitation time')].map(time => time.dateTime)";
+    assert_eq!(page.eval(times, &json!([])), json!(["2028-02-29"]));
+    // Broken files have no card.
+    let broken = b"BEGIN:VEVENT\r\nEND:VCALENDAR\r\nDTSTART:99999999T999999Z\r\n:::;;;\"\r\nBEGIN:VEVENT";
+    let files = &[File { kind: "text/calendar", name: "broken.ics", content: broken }];
+    server.deliver("james@x.org", &Mail { subject: "Broken", text: "Hello", files, ..Mail::default() }.bytes());
+    page.open("/m/james/latest");
+    page.until("the message", || page.text(".message-subject") == "Broken");
+    page.until("no card", || page.count(".invitation") == 0);
+    // A message without a calendar has none either.
+    server.deliver("james@x.org", &mails::text("Plain", "Hello"));
+    page.open("/m/james/latest");
+    page.until("the message", || page.text(".message-subject") == "Plain");
+    assert_eq!(page.count(".invitation, message-invitations"), 0);
+    page.assert_quiet();
+}

@@ -1,0 +1,109 @@
+//! How a page is loaded: the number of requests, and the error if its script is missing, fails or takes too long.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::page::{PAUSE_TIMERS, Page};
+use super::proxy::{self, ScriptRequest};
+use super::sample_mail;
+use crate::support::Server;
+
+/// The limit for the requests of the first view of the inbox, with those to the API and for the icon.
+const MAX_REQUESTS: usize = 10;
+
+/// Waits for the error, and checks that it replaces the text about loading.
+#[track_caller]
+fn expect_error(page: &Page) {
+    page.until("the error", || page.texts(".load-error:not([hidden]) h1") == ["The page could not be loaded."]);
+    assert_eq!(page.texts(".load-error button"), ["Reload"]);
+    assert_eq!(page.count(".loading:not([hidden])"), 0, "both texts are shown");
+}
+
+/// Runs a script in every document before its own scripts.
+fn run_first(page: &Page, script: &str) {
+    page.command("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": script }));
+}
+
+#[test]
+fn first_view_needs_few_requests() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    sample_mail::set_up(&server);
+    page.open("/");
+    page.find(".message-row");
+    let count = || page.requests().len();
+    page.until("the end of the requests", || {
+        let before = count();
+        std::thread::sleep(Duration::from_millis(500));
+        count() == before
+    });
+    let requests = page.requests();
+    assert!(requests.iter().any(|url| url.ends_with("/dist/app.js")), "{requests:#?}");
+    assert!(requests.len() <= MAX_REQUESTS, "{} requests: {requests:#?}", requests.len());
+    page.assert_quiet();
+}
+
+#[test]
+fn blocked_script_shows_an_error_until_it_can_be_loaded() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    server.deliver("james@x.org", &super::mails::text("Hello", "Hello"));
+    page.command("Network.enable", &json!({}));
+    page.command("Network.setBlockedURLs", &json!({ "urls": ["*/dist/app.js"] }));
+    for path in ["/status", "/m/james"] {
+        page.open(path);
+        expect_error(&page);
+    }
+    page.command("Network.setBlockedURLs", &json!({ "urls": [] }));
+    page.click(".load-error button");
+    page.find(".message-row");
+    assert_eq!(page.path(), "/m/james");
+    assert_eq!(page.count(".load-error"), 0);
+    let errors: Vec<String> =
+        page.console().into_iter().filter(|line| !line.contains("ERR_BLOCKED_BY_CLIENT")).collect();
+    assert_eq!(errors, [""; 0], "also none about the content security policy");
+}
+
+#[test]
+fn missing_script_shows_an_error() {
+    let server = Server::start(&[]);
+    let proxy = proxy::start_with("", server.http, ScriptRequest::Refuse);
+    let Some(page) = Page::at(proxy) else { return };
+    page.open("/status");
+    expect_error(&page);
+}
+
+#[test]
+fn script_that_throws_shows_an_error() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    run_first(&page, "customElements.define = () => { throw new Error('not supported') }");
+    page.open("/status");
+    expect_error(&page);
+}
+
+#[test]
+fn script_that_takes_too_long_shows_an_error() {
+    let server = Server::start(&[]);
+    let proxy = proxy::start_with("", server.http, ScriptRequest::Ignore);
+    let Some(page) = Page::without_waiting_at(proxy) else { return };
+    run_first(&page, PAUSE_TIMERS);
+    page.open("/status");
+    page.until("the page", || page.texts(".loading") == ["Loading…"]);
+    assert_eq!(page.count(".load-error[hidden]"), 1, "the error is shown too early");
+    page.run_paused_timers();
+    expect_error(&page);
+}
+
+#[test]
+fn errors_of_a_running_page_keep_the_page() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    page.open("/status");
+    page.find("status-page h1");
+    let failing = "return new Promise(done => { addEventListener('error', done, { once: true }); setTimeout(() => { throw new Error('x') }) }).then(() => null)";
+    page.eval(failing, &json!([]));
+    assert_eq!(page.count(".load-error"), 0);
+    assert_eq!(page.count("status-page h1"), 1);
+}
