@@ -383,6 +383,18 @@ export class Messages extends EventTarget {
   }
 
   /**
+   * Marks messages by their ids, including a message that is shown but is not in the list.
+   * @param {string[]} ids
+   * @param {boolean} seen
+   */
+  async markIds(ids, seen) {
+    const others = ids.filter((id) => !this.find(id));
+    if (others.length > 0) await api.markAll(this.scope.mailbox, others, seen);
+    await this.mark(ids.flatMap((id) => this.find(id) ?? []), seen);
+    if (others.length > 0) this.list();
+  }
+
+  /**
    * Shows the tags of a message after they were changed on the server.
    * @param {string} id
    * @param {string[]} tags

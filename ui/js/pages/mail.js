@@ -427,7 +427,7 @@ export class MailPage extends HTMLElement {
     if (action === 'delete') return ids === null ? this.#deleteEverything() : this.#delete(ids);
     this.#openDebounce.cancel();
     if (ids === null) return this.#markEverything(action === 'read');
-    return this.#mark(ids.flatMap((id) => this.#messages.find(id) ?? []), action === 'read');
+    return this.#reportErrors(action === 'read', this.#messages.markIds(ids, action === 'read'));
   }
 
   /**
