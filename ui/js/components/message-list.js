@@ -93,6 +93,7 @@ export class MessageList extends HTMLElement {
   /** Disables the rows, because another list will replace them. */
   deactivate() {
     this.selectAll(false);
+    this.#all.disabled = true;
     this.#list.inert = true;
   }
 

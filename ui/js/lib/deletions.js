@@ -51,9 +51,10 @@ export class Deletions {
    */
   async start(ids, { leaving, undone }) {
     if (ids.length > MAX_UNDOABLE) {
+      const messages = this.#messages;
       const all = plural(ids.length, 'message');
       const isSure = await confirm({ title: `Delete ${all}?`, text: 'This cannot be undone.', action: `Delete ${all}`, danger: true });
-      if (isSure) await this.#deleteNow(ids, leaving);
+      if (isSure) await this.#deleteNow(messages, ids, leaving);
       return;
     }
     if (ids.length + this.#pending.size > MAX_UNDOABLE) this.commit();
@@ -66,17 +67,20 @@ export class Deletions {
 
   /** Deletes all messages of the scope after a confirmation. Returns whether they were deleted. */
   async deleteEverything() {
-    const all = await countText(this.#messages);
-    const isSure = await confirm({ title: `Delete ${all}?`, text: `${await describeScope(this.#messages.scope)} This cannot be undone.`, action: `Delete ${all}`, danger: true });
+    const messages = this.#messages;
+    const [all, place] = await Promise.all([countText(messages), describeScope(messages.scope)]);
+    // The user may have navigated in the meantime.
+    if (messages !== this.#messages) return false;
+    const isSure = await confirm({ title: `Delete ${all}?`, text: `${place} This cannot be undone.`, action: `Delete ${all}`, danger: true });
     if (!isSure) return false;
     const pending = this.#takePending();
     try {
-      await this.#messages.removeEverything();
-      this.#messages.drop(pending);
+      await messages.removeEverything();
+      messages.drop(pending);
       toast(`Deleted ${all}.`);
       return true;
     } catch (error) {
-      this.#messages.restore(pending);
+      messages.restore(pending);
       toast(`The messages could not be deleted. ${api.sentence(error)}`, { bad: true });
       return false;
     }
@@ -105,18 +109,19 @@ export class Deletions {
 
   /**
    * Deletes messages without undo. Each batch leaves the list after it was deleted.
+   * @param {Messages} messages The list in which the deletion started.
    * @param {string[]} ids
    * @param {() => void} leaving
    */
-  async #deleteNow(ids, leaving) {
+  async #deleteNow(messages, ids, leaving) {
     this.commit();
     leaving();
     let done = 0;
     try {
       for (const batch of chunks(ids, BATCH_SIZE)) {
         this.#showToast(`Deleting: ${count(done)} of ${plural(ids.length, 'message')}…`, { millis: PROGRESS_TOAST_MS });
-        await api.removeAll(this.#messages.scope.mailbox, batch);
-        this.#messages.drop(batch);
+        await api.removeAll(messages.scope.mailbox, batch);
+        messages.drop(batch);
         done += batch.length;
       }
       this.#showToast(`Deleted ${plural(ids.length, 'message')}.`);

@@ -27,6 +27,9 @@ export class Mailboxes extends EventTarget {
   /** @type {number | undefined} */
   #timer;
   #loadedAt = -MIN_RELOAD_MS;
+  #isLoading = false;
+  /** True if something has changed during the request. */
+  #mustReload = false;
 
   /**
    * Loads the mailboxes and keeps them up to date.
@@ -46,6 +49,9 @@ export class Mailboxes extends EventTarget {
   /** Schedules a reload. A hidden tab reloads when it is shown again. */
   reload() {
     if (document.hidden) return;
+    // A slow request is not replaced, so that the mailboxes are shown while mail arrives.
+    this.#mustReload = this.#isLoading;
+    if (this.#isLoading) return;
     const due = this.#loadedAt + MIN_RELOAD_MS - performance.now();
     this.#timer ??= window.setTimeout(() => this.load(), Math.max(RELOAD_DELAY_MS, due));
   }
@@ -55,6 +61,7 @@ export class Mailboxes extends EventTarget {
     this.#timer = undefined;
     this.#request?.abort();
     const { signal } = this.#request = new AbortController();
+    this.#isLoading = true;
     this.#loadedAt = performance.now();
     const prefix = this.isComplete ? '' : this.prefix;
     try {
@@ -66,6 +73,8 @@ export class Mailboxes extends EventTarget {
       if (api.wasAborted(error)) return;
       this.error = error;
     }
+    this.#isLoading = false;
     this.dispatchEvent(new Event('change'));
+    if (this.#mustReload) this.reload();
   }
 }

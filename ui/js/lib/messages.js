@@ -49,12 +49,12 @@ export class Messages extends EventTarget {
   #readState = new ReadState(this.#entries, () => this.#changed());
   /** The newest message at the start of the pause; null if the list was not loaded. @type {string | null} */
   #newestBeforePause = null;
-  /** The messages that arrived during the pause. @type {Set<string>} */
-  #heldBack = new Set();
-  /** Messages stored and deleted since the current requests started, which they may not reflect. @type {Set<string>} */
+  /** The messages that arrived during the pause, with the mailboxes that contain a copy. @type {Map<string, string[]>} */
+  #heldBack = new Map();
+  /** Messages stored since the current requests started, which they may not reflect. @type {Set<string>} */
   #storedDuringRequest = new Set();
-  /** @type {Set<string>} */
-  #deletedDuringRequest = new Set();
+  /** Messages deleted since then: the mailboxes of the deleted copies, or null for all. @type {Map<string, Set<string> | null>} */
+  #deletedDuringRequest = new Map();
   /** @type {Map<string, Summary>} */
   #newMessages = new Map();
   /** @type {Set<string>} */
@@ -178,8 +178,8 @@ export class Messages extends EventTarget {
     try {
       const page = await api.list(this.scope, { limit: NEXT_PAGE_SIZE, before, signal: this.#stopped.signal });
       this.#isLoadingMore = false;
-      // A listing in the meantime may have shortened the list.
-      if (this.next !== before) return;
+      // A listing in the meantime may have shortened the list. After the change, the list requests another page.
+      if (this.next !== before) return this.#changed();
       this.error = null;
       this.next = page.next;
       this.#merge(page, before);
@@ -216,9 +216,10 @@ export class Messages extends EventTarget {
       // Without an overlap, messages between this page and the older ones may be missing.
       const hasGap = !this.isPaused && isLastPage && page.next !== null && newestBefore !== undefined && compare(page.next, newestBefore) > 0;
       if (hasGap) this.#entries.remove(this.#entries.between(undefined, page.next ?? undefined).map(({ id }) => id));
-      // During a pause the page can consist of messages that are held back.
-      const isCovered = this.#entries.size <= listed && (!this.isPaused || newestBefore === undefined);
-      if (page.next === null || hasGap || isCovered) this.next = page.next;
+      // The cursor stays if older messages are loaded.
+      const { oldest } = this.#entries;
+      const hasOlder = page.next !== null && oldest !== undefined && compare(oldest, page.next) < 0;
+      if (!hasOlder) this.next = page.next;
       this.error = null;
       this.#nameMailbox(page.mailbox);
       this.isIndexIncomplete = page.complete === false;
@@ -266,7 +267,7 @@ export class Messages extends EventTarget {
     const covered = this.#entries.between(next ?? undefined, before ?? undefined);
     this.#entries.remove(covered.filter(({ id }) => !listed.has(id) && !this.#storedDuringRequest.has(id) && !this.#isKept(id)).map(({ id }) => id));
     for (const entry of covered) this.#update(entry, listed.get(entry.id));
-    const unknown = messages.filter(({ id }) => !this.#entries.has(id) && !this.#deletedDuringRequest.has(id));
+    const unknown = messages.filter(({ id }) => !this.#entries.has(id)).flatMap((summary) => this.#withoutDeleted(summary) ?? []);
     this.#updateHeldBack(unknown, next, before);
     const added = unknown.filter(({ id }) => !this.#isHeldBack(id)).map((summary) => new Entry(summary));
     this.#entries.add(added);
@@ -275,6 +276,17 @@ export class Messages extends EventTarget {
     this.#changed();
     const isNew = (/** @type {Entry} */ { id }) => newest === undefined || compare(id, newest) > 0;
     if (wasListed) this.#dispatchArrived(collected.concat(added.filter(isNew)));
+  }
+
+  /**
+   * Returns a message without the copies that were deleted during the request, or null if none is left.
+   * @param {Summary} summary
+   */
+  #withoutDeleted(summary) {
+    const deleted = this.#deletedDuringRequest.get(summary.id);
+    if (deleted === undefined) return summary;
+    const mailboxes = deleted === null ? [] : summary.mailboxes.filter((name) => !deleted.has(name));
+    return mailboxes.length > 0 ? { ...summary, mailboxes } : null;
   }
 
   /** @param {string} id */
@@ -295,8 +307,8 @@ export class Messages extends EventTarget {
    */
   #updateHeldBack(unknown, next, before) {
     const isCovered = (/** @type {string} */ id) => (next === null || compare(id, next) >= 0) && (before === null || compare(id, before) < 0);
-    for (const id of this.#heldBack) if (isCovered(id) && !this.#storedDuringRequest.has(id)) this.#heldBack.delete(id);
-    for (const { id } of unknown) if (this.#isHeldBack(id)) this.#heldBack.add(id);
+    for (const id of this.#heldBack.keys()) if (isCovered(id) && !this.#storedDuringRequest.has(id)) this.#heldBack.delete(id);
+    for (const { id, mailboxes } of unknown) if (this.#isHeldBack(id)) this.#heldBack.set(id, mailboxes);
   }
 
   /**
@@ -311,15 +323,15 @@ export class Messages extends EventTarget {
 
   /** @param {Summary} summary */
   #stored(summary) {
-    const { id } = summary;
-    if (this.#entries.has(id) || this.#deletedDuringRequest.has(id) || this.#newMessages.has(id) || this.#heldBack.has(id)) return;
+    const { id, mailboxes } = summary;
+    if (this.#entries.has(id) || this.#newMessages.has(id) || this.#heldBack.has(id) || !this.#withoutDeleted(summary)) return;
     if (this.scope.query !== '') {
       // Only the server knows whether the message matches. A hidden tab lists again when it is shown.
       if (!document.hidden) this.#listIn(SEARCH_AGAIN_MS, FIRST_PAGE_SIZE);
       return;
     }
     if (this.#isRequesting) this.#storedDuringRequest.add(id);
-    if (this.#isHeldBack(id)) this.#heldBack.add(id);
+    if (this.#isHeldBack(id)) this.#heldBack.set(id, mailboxes);
     else this.#newMessages.set(id, summary);
     this.#scheduleEvents();
   }
@@ -331,20 +343,36 @@ export class Messages extends EventTarget {
    */
   #deleted(mailbox, copy, message) {
     const id = this.scope.mailbox === null ? message : copy;
+    if (this.#isRequesting) this.#recordDeletion(id, mailbox);
     const known = this.#entries.get(id);
     const summary = known?.summary ?? this.#newMessages.get(id);
-    const remaining = this.scope.mailbox === null ? summary?.mailboxes.filter((name) => name !== mailbox) ?? [] : [];
-    if (summary && remaining.length > 0) {
-      const rest = { ...summary, mailboxes: remaining };
-      if (known) known.summary = rest;
-      else this.#newMessages.set(id, rest);
-    } else {
-      if (this.#isRequesting) this.#deletedDuringRequest.add(id);
+    const mailboxes = summary?.mailboxes ?? this.#heldBack.get(id) ?? [];
+    // In a mailbox, the list contains the copy.
+    const remaining = this.scope.mailbox === null ? mailboxes.filter((name) => name !== mailbox) : [];
+    if (remaining.length === 0) {
       this.#newMessages.delete(id);
       this.#heldBack.delete(id);
       this.#deletedIds.add(id);
+    } else if (known) {
+      known.summary = { ...known.summary, mailboxes: remaining };
+    } else if (summary) {
+      this.#newMessages.set(id, { ...summary, mailboxes: remaining });
+    } else {
+      this.#heldBack.set(id, remaining);
     }
     this.#scheduleEvents();
+  }
+
+  /**
+   * Records a deletion that the current requests may not reflect.
+   * @param {string} id
+   * @param {string} mailbox
+   */
+  #recordDeletion(id, mailbox) {
+    const deleted = this.#deletedDuringRequest.get(id);
+    if (this.scope.mailbox !== null) this.#deletedDuringRequest.set(id, null);
+    else if (deleted === undefined) this.#deletedDuringRequest.set(id, new Set([mailbox]));
+    else deleted?.add(mailbox);
   }
 
   #scheduleEvents() {
@@ -443,7 +471,7 @@ export class Messages extends EventTarget {
    * @param {string[]} ids
    */
   drop(ids) {
-    if (this.#isRequesting) ids.forEach((id) => this.#deletedDuringRequest.add(id));
+    if (this.#isRequesting) ids.forEach((id) => this.#deletedDuringRequest.set(id, null));
     this.#entries.hide(ids, false);
     this.#entries.remove(ids);
     this.#changed();

@@ -271,3 +271,22 @@ fn open_message_stays_in_the_list_of_unread_messages() {
     page.until("the next message", || page.text(".message-subject") == "One");
     page.assert_quiet();
 }
+
+#[test]
+fn message_without_one_of_its_copies_stays_in_the_inbox() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver_to_all(&server, &["james@x.org", "mary@x.org"], "To both");
+    page.open("/m/james");
+    until_rows(&page, &["To both"]);
+    page.pause_timers();
+    page.keys(&["j", key::DELETE].concat());
+    page.until("the empty mailbox", || page.text("mail-page").contains("This mailbox is empty"));
+    // The deletion is sent while the inbox is loading.
+    page.click(".brand");
+    page.until("the deletion", || server.count("james") == 0);
+    page.until("the inbox", || page.text("list-head h1") == "Inbox");
+    until_rows(&page, &["To both"]);
+    assert_eq!(server.count("mary"), 1);
+    page.assert_quiet();
+}
