@@ -41,7 +41,8 @@ export class MailboxSidebar extends HTMLElement {
     fill(this, h('nav', { 'aria-label': 'Mailboxes' }, this.#inbox, this.#heading, this.#filter, this.#list, this.#note));
     // The order of rows is updated when the pointer or the focus leaves the list.
     this.#list.addEventListener('pointerleave', () => this.draw());
-    this.#list.addEventListener('focusout', ({ relatedTarget }) => this.#list.contains(/** @type {Node | null} */ (relatedTarget)) || this.draw());
+    // Drawn later, because removing a focused row also ends its focus.
+    this.#list.addEventListener('focusout', ({ relatedTarget }) => this.#list.contains(/** @type {Node | null} */ (relatedTarget)) || requestAnimationFrame(() => this.draw()));
   }
 
   disconnectedCallback() {

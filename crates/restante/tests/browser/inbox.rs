@@ -170,6 +170,11 @@ fn sidebar_filters_mailboxes() {
     assert_eq!(page.count("mailbox-sidebar [aria-current=page]"), 1);
     page.fill("mailbox-sidebar [type=search]", "nosuch");
     page.until("the note", || page.text(".sidebar-note") == "No matching mailboxes");
+    // A mailbox whose link has the focus is removed with its last message.
+    page.fill("mailbox-sidebar [type=search]", "user7");
+    page.click(".sidebar-mailboxes a");
+    ureq::delete(server.url("/api/v1/mailbox/user7")).call().unwrap();
+    page.until("the note", || page.text(".sidebar-note") == "No matching mailboxes");
     page.assert_quiet();
 }
 
