@@ -64,7 +64,7 @@ pub struct ServerInfo {
     pub about: About,
     /// The description for Inbucket's status page.
     pub status: Status,
-    /// An HTML file to show on the home page instead of the built-in text.
+    /// An HTML file to show as the greeting instead of the built-in text.
     pub greeting_file: Option<PathBuf>,
 }
 

@@ -382,13 +382,13 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "web.greetingfile", "", FILE,
-        "An HTML file that the home page shows instead of the built-in greeting. It is read for every request, up to 1 MiB. \
-         While it cannot be read, the built-in greeting is shown.",
+        "An HTML file that the empty inbox and the page /send show instead of the built-in greeting. It is read for every \
+         request, up to 1 MiB. While it cannot be read, the built-in greeting is shown.",
         |c, v| set(&mut c.web.greeting_file, Ok(optional_path(v))),
     ),
     Setting::new(
         "web.monitorvisible", "true", Value::Bool,
-        "Shows the live monitor and the list of mailboxes in the web interface. If false, they are hidden there, but not \
+        "Shows the inbox and the list of mailboxes in the web interface. If false, they are hidden there, but not \
          protected: the live feeds and the REST API are not affected.",
         |c, v| set(&mut c.web.monitor_visible, parse_boolean(v)),
     ),

@@ -219,7 +219,7 @@ pub struct Web {
     pub proxies: Vec<Network>,
     /// The maximum size of the cache of rendered responses in bytes.
     pub cache_bytes: usize,
-    /// The HTML file for the home page.
+    /// The HTML file of the greeting.
     pub greeting_file: Option<PathBuf>,
     /// True if the web interface shows the live monitor.
     pub monitor_visible: bool,

@@ -16,7 +16,7 @@ export function describeConfig(status, server) {
   return [
     { title: 'Receiving', sentences: [acceptedDomains(smtp), ...refusedSenders(smtp), ...discardedDomains(smtp), ...limits(server)] },
     { title: 'Storage', sentences: storage(status['storage-config']) },
-    { title: 'Mailboxes', sentences: server ? [NAMING[server['mailbox-naming']] ?? '', server['monitor-visible'] ? 'All mailboxes and the monitor are visible to everyone who can open this page.' : 'The list of mailboxes and the monitor are disabled. A mailbox can be opened by its name.'].filter(Boolean) : [] },
+    { title: 'Mailboxes', sentences: server ? [NAMING[server['mailbox-naming']] ?? '', server['monitor-visible'] ? 'The inbox and all mailboxes are visible to everyone who can open this page.' : 'The inbox and the list of mailboxes are disabled. A mailbox can be opened by its name.'].filter(Boolean) : [] },
     { title: 'Listeners', sentences: listeners(status, server) },
     { title: 'Script and webhooks', sentences: server ? extensions(server) : [] },
   ].filter(({ sentences }) => sentences.length > 0);

@@ -4,7 +4,7 @@ import { count } from './format.js';
 import { visible } from './visible.js';
 
 /**
- * @param {string} page The title of the page; empty for the home page.
+ * @param {string} page The title of the page; empty for the name of the program alone.
  * @param {number} [unread]
  */
 export function title(page, unread = 0) {

@@ -1,5 +1,5 @@
-//! The greeting on the home page: built-in HTML, or a file of the operator. The page waits for it, so reading the file
-//! has a timeout.
+//! The greeting on the empty inbox and on `/send`: built-in HTML, or a file of the operator. The page waits for it, so
+//! reading the file has a timeout.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -29,7 +29,7 @@ const MAX_BYTES: u64 = 1 << 20;
 const READ_TIMEOUT: Duration = Duration::from_secs(3);
 const BUILT_IN: &str = include_str!("greeting.html");
 
-/// The home page shows the greeting under its own policy. A browser that opens it directly shows it without scripts and
+/// The web interface shows the greeting under its own policy. A browser that opens it directly shows it without scripts and
 /// forms, and with an opaque origin.
 const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(
     "sandbox; default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; frame-ancestors 'none'",

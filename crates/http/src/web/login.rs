@@ -90,7 +90,7 @@ fn field<'p>(pairs: &'p Pairs, name: &str) -> &'p str {
     pairs.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
 }
 
-/// Returns the location after the login: the requested page if it belongs to this server, otherwise the home page. The
+/// Returns the location after the login: the requested page if it belongs to this server, otherwise the inbox. The
 /// location is relative and begins with a dot, so that it cannot name another host.
 fn redirect_target(next: &str) -> String {
     let path = next.split(['?', '#']).next().unwrap_or_default();

@@ -41,18 +41,18 @@ pub(crate) async fn page_two_below(accept_encoding: AcceptEncoding, if_none_matc
     page(&embedded_assets::PAGES[2], &accept_encoding, &if_none_match)
 }
 
-/// Redirects from the base path without a slash to the home page, because its relative links need a base
+/// Redirects from the base path without a slash to the inbox, because its relative links need a base
 /// path that ends in a slash.
 pub(crate) async fn redirect_to_home(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     permanent_redirect(format!("{}/", server.settings.base_path))
 }
 
-/// Redirects from `/m` and `/messages`, which name nothing, to the home page.
+/// Redirects from `/m` and `/messages`, which name nothing, to the inbox.
 pub(crate) async fn redirect_to_sibling_home() -> Result<Response, Problem> {
     permanent_redirect("./".to_owned())
 }
 
-/// Redirects from `/m/` and `/messages/`, which name nothing, to the home page.
+/// Redirects from `/m/` and `/messages/`, which name nothing, to the inbox.
 pub(crate) async fn redirect_to_parent() -> Result<Response, Problem> {
     permanent_redirect("../".to_owned())
 }
