@@ -8,13 +8,14 @@
 //! - `state`: the state that all requests share: settings, mailroom, caches
 //! - `extractors`: path, query and body of a request as typed values, with the check of the grant
 //! - `middleware`: host and origin checks, forwarded headers, CORS, authentication, request metrics
-//! - `api::v1`, `api::v2`, `live`, `web`, `operations`: the handlers, next to the types of their responses. They do not
-//!   import each other
+//! - `api::v1`, `api::v2`, `dialects::mailpit`, `live`, `web`, `operations`: the handlers, next to the types of their
+//!   responses. They do not import each other
 //! - `openapi`, `router`: the description of the API, and the table of routes
 //!
 //! HTTP/1.1 and HTTP/2 connections are in `restante_http_connection`, listening and TLS in `restante_net`.
 
 mod api;
+mod dialects;
 mod extractors;
 mod live;
 mod middleware;

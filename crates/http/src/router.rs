@@ -14,6 +14,7 @@ use crate::api::v2::{
     attachment_counts, batch, body, extract, inject, mailboxes, message, message_changes, messages, search, sessions,
     usage, wait,
 };
+use crate::dialects::mailpit;
 use crate::live;
 use crate::middleware::{cors, request_checks};
 use crate::openapi;
@@ -105,7 +106,13 @@ impl Routes {
 }
 
 /// Adds all routes below the root, or below a base path.
-pub(crate) fn add_routes(base: &str, routes: Routes, state: &HandlerState) -> Routes {
+fn add_routes(base: &str, routes: Routes, state: &HandlerState) -> Routes {
+    let add = |routes: Routes, (path, handler): mailpit::Route| routes.route(&format!("{base}{path}"), handler);
+    mailpit::routes().into_iter().fold(add_own_routes(base, routes, state), add)
+}
+
+/// Adds the routes of the web interface and the API, without those of dialects.
+pub(crate) fn add_own_routes(base: &str, routes: Routes, state: &HandlerState) -> Routes {
     let path = |path: &str| format!("{base}{path}");
     routes
         .route(&path("/"), get(pages::root_page))

@@ -256,7 +256,8 @@ impl Problem {
         }
     }
 
-    fn detail(&self) -> Cow<'_, str> {
+    /// Returns a sentence for people.
+    pub(crate) fn detail(&self) -> Cow<'_, str> {
         Cow::Borrowed(match self {
             Self::Malformed(sentence) => return Cow::Borrowed(sentence),
             Self::InvalidQuery(error) => return Cow::Owned(error.to_string()),

@@ -11,7 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["state"],
     &["extractors"],
     &["middleware"],
-    &["api::v1", "api::v2", "live", "web", "operations"],
+    &["api::v1", "api::v2", "dialects::mailpit", "live", "web", "operations"],
     &["openapi"],
     &["router"],
 ];

@@ -1,0 +1,76 @@
+//! Errors as Mailpit reports them: a status and a text.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::response::problem::Problem;
+use crate::response::{json, success};
+
+/// The text of the status 404, whatever is missing.
+const NOT_FOUND: &str = "404 page not found";
+
+/// The reason why a request fails.
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// The request cannot be carried out; the client gets this text.
+    Text(String),
+    /// The same, as the member `Error` of a JSON object.
+    Json(String),
+    /// A problem that is not specific to this API.
+    Problem(Problem),
+}
+
+/// The body of [`Error::Json`].
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct ErrorDocument<'a> {
+    error: &'a str,
+}
+
+impl Error {
+    /// The message or part does not exist.
+    pub(crate) const NOT_FOUND: Self = Self::Problem(Problem::NoSuchWholeMessage);
+
+    /// Returns an error with the status 400 and this text.
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl<T: Into<Problem>> From<T> for Error {
+    fn from(problem: T) -> Self {
+        Self::Problem(problem.into())
+    }
+}
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Text(text) => bad_request(success::PLAIN, text.into()),
+            Self::Json(text) => match json::body(&ErrorDocument { error: &text }) {
+                Ok(body) => bad_request(success::JSON, body.into()),
+                Err(problem) => problem.into_response(),
+            },
+            Self::Problem(problem) => {
+                let text = match problem.status() {
+                    StatusCode::NOT_FOUND => NOT_FOUND.to_owned(),
+                    _ => problem.detail().into_owned(),
+                };
+                let mut response = problem.into_response();
+                response.headers_mut().insert(header::CONTENT_TYPE, success::PLAIN);
+                *response.body_mut() = text.into();
+                response
+            }
+        }
+    }
+}
+
+fn bad_request(content_type: HeaderValue, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response.headers_mut().insert(header::CACHE_CONTROL, success::NO_STORE);
+    response
+}
