@@ -3,6 +3,7 @@
 //! - `message`: rendered responses about one message, and their cache
 //! - `mailboxes`: the mailboxes that a grant allows
 //! - `messages`: messages of all mailboxes, with the copies that a grant allows
+//! - `message_changes`: changes of many messages
 //! - `attachment`: attachments and parts as files
 //! - `attachment_archive`: all attachments of a message as one file
 //! - `attachment_counts`: the number of attachments of messages, cached
@@ -13,6 +14,7 @@ mod attachment_archive;
 pub(crate) mod attachment_counts;
 mod mailboxes;
 pub(crate) mod message;
+pub(crate) mod message_changes;
 pub(crate) mod messages;
 pub(crate) mod parsed_mail_cache;
 

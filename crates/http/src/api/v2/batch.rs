@@ -15,9 +15,7 @@ use crate::extractors::parameters::PathMailbox;
 use crate::response::problem::Problem;
 use crate::response::success;
 use crate::state::Server;
-
-/// The maximum size of a request body: the ids of about fifty thousand messages.
-pub(super) const MAX_BODY_BYTES: usize = 1024 * 1024;
+use crate::state::message_changes::MAX_IDS_BODY_BYTES;
 
 const IDS_SHAPE: &str = "{\"ids\": [\"…\"]}, with ids as strings";
 const MARK_SHAPE: &str = "{\"ids\": [\"…\"], \"seen\": true} or false, with ids as strings";
@@ -42,7 +40,7 @@ pub(crate) async fn delete(
     PathMailbox(mailbox): PathMailbox,
     request: Request,
 ) -> Result<Response, Problem> {
-    let value = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
+    let value = body::read_json::<Value>(request, MAX_IDS_BODY_BYTES).await?;
     let ids = parse_ids(value.as_ref()).ok_or(Problem::WrongShape(IDS_SHAPE))?;
     let deleted = server.mailroom.remove_all(&mailbox, ids, DeletionCause::Request).await?;
     success::no_store_json(&Deleted { deleted })
@@ -54,7 +52,7 @@ pub(crate) async fn mark(
     PathMailbox(mailbox): PathMailbox,
     request: Request,
 ) -> Result<Response, Problem> {
-    let value = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
+    let value = body::read_json::<Value>(request, MAX_IDS_BODY_BYTES).await?;
     let (ids, seen) = parse_mark(value.as_ref()).ok_or(Problem::WrongShape(MARK_SHAPE))?;
     let copies = ids.into_iter().map(|id| CopyKey { mailbox: mailbox.clone(), id });
     let marked = server.mailroom.mark_copies(copies.collect(), seen).await?;

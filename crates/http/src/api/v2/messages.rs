@@ -11,10 +11,9 @@ use restante_api_types::{ExcerptPart, MessageEntry};
 use restante_auth::Scope;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_http_connection::work::WorkPermit;
-use restante_mail::message::Message;
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
-use restante_store::{CopyKey, MessageSelector, Version};
+use restante_store::{MessageSelector, Version};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -32,6 +31,7 @@ use crate::response::{entry_json, success};
 use crate::state::Server;
 use crate::state::attachment::source_with_purpose;
 use crate::state::message::CacheKey;
+use crate::state::message_changes::copy_keys;
 use crate::state::messages::{MessagePage, MessageRange};
 
 /// The maximum size of a request body.
@@ -173,10 +173,6 @@ fn parse_change(body: Option<&Value>) -> Result<Change, Problem> {
         }
     }
     Ok(change)
-}
-
-pub(super) fn copy_keys(message: &Message) -> impl Iterator<Item = CopyKey> {
-    message.copies().iter().map(Into::into)
 }
 
 impl Server {
