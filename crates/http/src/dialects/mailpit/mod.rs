@@ -2,9 +2,11 @@
 //!
 //! Each message is one entry with all of its recipients. The id of a message is the same as in our API.
 //!
+//! - `body`: request bodies, read like the JSON decoder of Go
 //! - `error`: errors as Mailpit reports them
 //! - `success`: the common successful responses
 
+mod body;
 mod error;
 mod success;
 
