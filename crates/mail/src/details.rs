@@ -8,13 +8,17 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use crate::date::MailDate;
+use crate::mime::{HeaderSummary, Preview};
 use crate::naming::MailboxName;
 
 /// The maximum length of the login that is kept, in bytes.
 const MAX_LOGIN_BYTES: usize = 256;
 
-/// The maximum length of the addresses of Cc that are kept, in bytes. Every copy has its own details.
-const MAX_CC_BYTES: usize = 1024;
+/// The maximum length of the addresses of a header field that are kept, in bytes. Every copy has its own details.
+const MAX_LIST_BYTES: usize = 1024;
+
+/// The maximum length of the Message-ID that is kept, in bytes.
+const MAX_MESSAGE_ID_BYTES: usize = 998;
 
 /// The envelope, the origin and a preview of a copy. Cheap to clone.
 ///
@@ -39,17 +43,51 @@ pub struct DetailFields<'a> {
     pub login: Option<&'a str>,
     /// The host name of the server that received the message.
     pub host: &'a str,
-    /// The number of attachments.
+    /// The number of attachments that are not inline.
     pub attachments: u32,
+    /// The number of parts that are marked as attachments. See [`Preview::attached_parts`].
+    pub attached_parts: u32,
+    /// The number of parts that are marked as inline.
+    pub inline_parts: u32,
     /// The first words of the text.
     pub snippet: &'a str,
     /// The addresses of the header field Cc.
     pub cc: &'a [String],
+    /// The addresses of the header field Bcc.
+    pub bcc: &'a [String],
+    /// The addresses of the header field Reply-To.
+    pub reply_to: &'a [String],
+    /// The Message-ID, without angle brackets.
+    pub message_id: &'a str,
+    /// Whether the header has no sender. Then the sender of the headline is that of the envelope.
+    pub lacks_from: bool,
+    /// Whether the header has no list of recipients. Then the recipients of the headline are those of the envelope.
+    pub lacks_to: bool,
     /// The recipients of the envelope whose mailbox holds this copy.
     pub recipients: &'a [String],
 }
 
-/// The lines of the encoded form. The lines after [`Line::CcCount`] are the addresses of Cc and then the recipients.
+impl<'a> DetailFields<'a> {
+    /// Returns the values that come from the source of a message. The others are empty.
+    pub fn of_source(header: &'a HeaderSummary, preview: &'a Preview) -> Self {
+        Self {
+            attachments: preview.attachments,
+            attached_parts: preview.attached_parts,
+            inline_parts: preview.inline_parts,
+            snippet: &preview.snippet,
+            cc: &header.cc,
+            bcc: &header.bcc,
+            reply_to: &header.reply_to,
+            message_id: &header.message_id,
+            lacks_from: header.from.is_none(),
+            lacks_to: header.to.is_none(),
+            ..Self::default()
+        }
+    }
+}
+
+/// The lines of the encoded form. The lines after [`Line::Counts`] are the addresses of Cc, Bcc and Reply-To, the
+/// Message-ID if there is one, and then the recipients.
 #[derive(Clone, Copy)]
 enum Line {
     Sender,
@@ -59,16 +97,45 @@ enum Line {
     Host,
     Attachments,
     Snippet,
-    CcCount,
+    /// The numbers that [`Count`] describes, separated by spaces.
+    Counts,
 }
 
+/// The numbers of the line [`Line::Counts`]. Earlier versions wrote only the first; the others are zero then.
+#[derive(Clone, Copy)]
+enum Count {
+    Cc,
+    Bcc,
+    ReplyTo,
+    MessageId,
+    InlineParts,
+    AttachedParts,
+    /// The sum of the flags below.
+    Flags,
+}
+
+/// The counts of the lists of lines, in their order.
+const LISTS: [Count; 4] = [Count::Cc, Count::Bcc, Count::ReplyTo, Count::MessageId];
+
+/// The header has no sender.
+const LACKS_FROM: u32 = 1;
+/// The header has no list of recipients.
+const LACKS_TO: u32 = 2;
+/// Not all addresses of Cc and Bcc are kept.
+const IS_TRUNCATED: u32 = 4;
+
 impl Details {
-    /// Creates details. Line feeds in the values are replaced by spaces. Very long logins and lists of Cc are truncated.
+    /// Creates details. Line feeds in the values are replaced by spaces. Very long logins, Message-IDs and lists of
+    /// addresses are truncated.
     pub fn new(fields: &DetailFields<'_>) -> Self {
-        let DetailFields { sender, helo, ip, login, host, attachments, snippet, cc, recipients } = *fields;
-        let cc = truncate_list(cc, MAX_CC_BYTES);
-        let lists = cc.iter().chain(recipients).map(|address| address.len() + 1).sum::<usize>();
-        let capacity = sender.len() + helo.len() + host.len() + snippet.len() + lists + 64;
+        let DetailFields { sender, helo, ip, login, host, attachments, snippet, recipients, .. } = *fields;
+        let [cc, bcc, reply_to] =
+            [fields.cc, fields.bcc, fields.reply_to].map(|list| truncate_list(list, MAX_LIST_BYTES));
+        let message_id = &fields.message_id[..fields.message_id.floor_char_boundary(MAX_MESSAGE_ID_BYTES)];
+        let is_truncated = cc.len() < fields.cc.len() || bcc.len() < fields.bcc.len();
+        let header_lists = || cc.iter().chain(bcc).chain(reply_to);
+        let lists = header_lists().chain(recipients).map(|address| address.len() + 1).sum::<usize>();
+        let capacity = sender.len() + helo.len() + host.len() + snippet.len() + message_id.len() + lists + 80;
         let mut text = String::with_capacity(capacity);
         push_line(&mut text, sender);
         push_line(&mut text, helo);
@@ -79,9 +146,32 @@ impl Details {
         push_number(&mut text, attachments);
         text.push('\n');
         push_line(&mut text, snippet);
-        push_number(&mut text, u32::try_from(cc.len()).unwrap_or(u32::MAX));
+        let count = |list: &[String]| u32::try_from(list.len()).unwrap_or(u32::MAX);
+        let flags = u32::from(fields.lacks_from) * LACKS_FROM
+            + u32::from(fields.lacks_to) * LACKS_TO
+            + u32::from(is_truncated) * IS_TRUNCATED;
+        // In the order of `Count`.
+        let counts = [
+            count(cc),
+            count(bcc),
+            count(reply_to),
+            u32::from(!message_id.is_empty()),
+            fields.inline_parts,
+            fields.attached_parts,
+            flags,
+        ];
+        for (index, number) in counts.into_iter().enumerate() {
+            if index > 0 {
+                text.push(' ');
+            }
+            push_number(&mut text, number);
+        }
         text.push('\n');
-        cc.iter().chain(recipients).for_each(|address| push_line(&mut text, address));
+        header_lists().for_each(|address| push_line(&mut text, address));
+        if !message_id.is_empty() {
+            push_line(&mut text, message_id);
+        }
+        recipients.iter().for_each(|address| push_line(&mut text, address));
         Self { text: Some(text.into()) }
     }
 
@@ -120,9 +210,19 @@ impl Details {
         Some(self.line(Line::Login)).filter(|login| !login.is_empty())
     }
 
-    /// Returns the number of attachments.
+    /// Returns the number of attachments that are not inline.
     pub fn attachments(&self) -> u32 {
         self.line(Line::Attachments).parse().unwrap_or(0)
+    }
+
+    /// Returns the number of parts that are marked as attachments. If it is not known, that of the attachments.
+    pub fn attached_parts(&self) -> u32 {
+        self.count(Count::AttachedParts).unwrap_or_else(|| self.attachments())
+    }
+
+    /// Returns the number of parts that are marked as inline. Zero if it is not known.
+    pub fn inline_parts(&self) -> u32 {
+        self.count(Count::InlineParts).unwrap_or(0)
     }
 
     /// Returns the first words of the text.
@@ -132,12 +232,42 @@ impl Details {
 
     /// Returns the addresses of the header field Cc.
     pub fn cc(&self) -> impl Iterator<Item = &str> {
-        self.lines_after(Line::CcCount).take(self.cc_count())
+        self.list(Count::Cc)
+    }
+
+    /// Returns the addresses of the header field Bcc.
+    pub fn bcc(&self) -> impl Iterator<Item = &str> {
+        self.list(Count::Bcc)
+    }
+
+    /// Returns the addresses of the header field Reply-To.
+    pub fn reply_to(&self) -> impl Iterator<Item = &str> {
+        self.list(Count::ReplyTo)
+    }
+
+    /// Returns the Message-ID, without angle brackets. Empty if there is none.
+    pub fn message_id(&self) -> &str {
+        self.list(Count::MessageId).next().unwrap_or_default()
+    }
+
+    /// Returns whether the header has no sender, so that the sender of the headline is that of the envelope.
+    pub fn lacks_from(&self) -> bool {
+        self.has_flag(LACKS_FROM)
+    }
+
+    /// Returns whether the header has no list of recipients, so that those of the headline are those of the envelope.
+    pub fn lacks_to(&self) -> bool {
+        self.has_flag(LACKS_TO)
+    }
+
+    /// Returns whether [`Details::cc`] and [`Details::bcc`] lack addresses of very long lists.
+    pub fn is_truncated(&self) -> bool {
+        self.has_flag(IS_TRUNCATED)
     }
 
     /// Returns the recipients of the envelope whose mailbox holds this copy.
     pub fn recipients(&self) -> impl Iterator<Item = &str> {
-        self.lines_after(Line::CcCount).skip(self.cc_count())
+        self.lines_from(LISTS.len())
     }
 
     /// Returns the header lines that the server adds before a message that it receives: Return-Path and Received.
@@ -155,12 +285,27 @@ impl Details {
         self.encoded().split('\n').nth(line as usize).unwrap_or_default()
     }
 
-    fn lines_after(&self, line: Line) -> impl Iterator<Item = &str> {
-        self.encoded().split_terminator('\n').skip(line as usize + 1)
+    /// Returns the lines after the counts, without the first `lists` lists.
+    fn lines_from(&self, lists: usize) -> impl Iterator<Item = &str> {
+        let preceding: usize = LISTS.iter().take(lists).map(|&list| self.length(list)).sum();
+        self.encoded().split_terminator('\n').skip(Line::Counts as usize + 1 + preceding)
     }
 
-    fn cc_count(&self) -> usize {
-        self.line(Line::CcCount).parse().unwrap_or(0)
+    /// Returns the lines of the list with this count.
+    fn list(&self, count: Count) -> impl Iterator<Item = &str> {
+        self.lines_from(count as usize).take(self.length(count))
+    }
+
+    fn length(&self, count: Count) -> usize {
+        self.count(count).unwrap_or(0) as usize
+    }
+
+    fn has_flag(&self, flag: u32) -> bool {
+        self.count(Count::Flags).unwrap_or(0) & flag != 0
+    }
+
+    fn count(&self, count: Count) -> Option<u32> {
+        self.line(Line::Counts).split(' ').nth(count as usize)?.parse().ok()
     }
 }
 
@@ -225,6 +370,10 @@ fn push_line(text: &mut String, value: &str) {
 mod tests {
     use super::*;
 
+    fn strings<const N: usize>(values: [&str; N]) -> [String; N] {
+        values.map(str::to_owned)
+    }
+
     fn fields<'a>(cc: &'a [String], recipients: &'a [String]) -> DetailFields<'a> {
         DetailFields {
             sender: "ann@x.org",
@@ -233,21 +382,49 @@ mod tests {
             login: Some("ci"),
             host: "restante",
             attachments: 3,
+            attached_parts: 2,
+            inline_parts: 12,
             snippet: "Your code\nis 1",
             cc,
+            message_id: "1@x.org",
             recipients,
+            ..DetailFields::default()
         }
     }
 
     #[test]
     fn details_return_their_values() {
-        let [cc, to] = [["<c@x>", "D <d@x>"], ["bob@x", "bob+1@x"]].map(|list| list.map(str::to_owned));
-        let details = Details::new(&fields(&cc, &to));
+        let [cc, to] = [["<c@x>", "D <d@x>"], ["bob@x", "bob+1@x"]].map(strings);
+        let (bcc, reply_to) = (strings(["<e@x>"]), strings(["F <f@x>", "<g@x>", "<h@x>"]));
+        let details = Details::new(&DetailFields { bcc: &bcc, reply_to: &reply_to, ..fields(&cc, &to) });
         assert_eq!((details.sender(), details.helo(), details.ip()), ("ann@x.org", "laptop", "127.0.0.1"));
         assert_eq!((details.login(), details.attachments(), details.snippet()), (Some("ci"), 3, "Your code is 1"));
+        assert_eq!((details.attached_parts(), details.inline_parts(), details.message_id()), (2, 12, "1@x.org"));
         assert_eq!(details.cc().collect::<Vec<_>>(), cc);
+        assert_eq!(details.bcc().collect::<Vec<_>>(), bcc);
+        assert_eq!(details.reply_to().collect::<Vec<_>>(), reply_to);
         assert_eq!(details.recipients().collect::<Vec<_>>(), to);
         assert_eq!(Details::from_encoded(details.encoded()), details);
+    }
+
+    #[test]
+    fn flags_are_independent() {
+        for (lacks_from, lacks_to) in [(false, false), (false, true), (true, false), (true, true)] {
+            let details = Details::new(&DetailFields { lacks_from, lacks_to, ..DetailFields::default() });
+            assert_eq!((details.lacks_from(), details.lacks_to()), (lacks_from, lacks_to));
+            assert!(!details.is_truncated());
+        }
+    }
+
+    #[test]
+    fn details_of_earlier_versions_are_read() {
+        let encoded = "ann@x.org\nlaptop\n127.0.0.1\nci\nmx\n3\nHello\n1\n<c@x>\nbob@x\nbob+1@x\n";
+        let details = Details::from_encoded(encoded);
+        assert_eq!(details.cc().collect::<Vec<_>>(), ["<c@x>"]);
+        assert_eq!(details.recipients().collect::<Vec<_>>(), ["bob@x", "bob+1@x"]);
+        assert_eq!((details.attachments(), details.attached_parts(), details.inline_parts()), (3, 3, 0));
+        assert_eq!((details.message_id(), details.bcc().count(), details.reply_to().count()), ("", 0, 0));
+        assert!(!details.lacks_from() && !details.lacks_to() && !details.is_truncated());
     }
 
     #[test]
@@ -268,11 +445,20 @@ mod tests {
     fn long_values_are_truncated() {
         let cc: Vec<String> = (0..1000).map(|number| format!("<address{number}@example.org>")).collect();
         let login = "é".repeat(MAX_LOGIN_BYTES);
-        let details = Details::new(&DetailFields { login: Some(&login), ..fields(&cc, &[]) });
+        let details = Details::new(&DetailFields {
+            login: Some(&login),
+            message_id: &"é".repeat(MAX_MESSAGE_ID_BYTES),
+            bcc: &cc,
+            reply_to: &cc,
+            ..fields(&cc, &[])
+        });
         assert_eq!(details.login().map(str::len), Some(MAX_LOGIN_BYTES));
-        let kept: Vec<_> = details.cc().collect();
-        assert_eq!(kept, cc[..kept.len()]);
-        assert!(kept.iter().map(|address| address.len()).sum::<usize>() <= MAX_CC_BYTES && kept.len() > 30);
+        assert_eq!(details.message_id().len(), MAX_MESSAGE_ID_BYTES);
+        for kept in [details.cc().collect(), details.bcc().collect(), details.reply_to().collect::<Vec<_>>()] {
+            assert_eq!(kept, cc[..kept.len()]);
+            assert!(kept.iter().map(|address| address.len()).sum::<usize>() <= MAX_LIST_BYTES && kept.len() > 30);
+        }
+        assert!(details.is_truncated());
     }
 
     #[test]

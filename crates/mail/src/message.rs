@@ -1,6 +1,7 @@
 //! A stored message as its readers see it: its id, its summary and its source bytes.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -161,6 +162,19 @@ impl Message {
         self.copies.iter().flat_map(|copy| copy.details.recipients())
     }
 
+    /// Returns the recipients of the envelope that no header field (To, Cc, Bcc) names, in any case of letters: the hidden
+    /// recipients. Empty if the header names more addresses than are kept.
+    pub fn unnamed_recipients(&self) -> Vec<&str> {
+        let Summary { headline, details, .. } = self.first();
+        if details.is_truncated() {
+            return Vec::new();
+        }
+        let to = headline.to().filter(|_| !details.lacks_to());
+        let named: HashSet<String> =
+            to.chain(details.cc()).chain(details.bcc()).map(|named| address_of(named).to_lowercase()).collect();
+        self.recipients().filter(|recipient| !named.contains(&recipient.to_lowercase())).collect()
+    }
+
     /// Returns the message with only the copies in these mailboxes. `None` if there are none.
     #[must_use]
     pub fn restricted_to(mut self, is_permitted: impl Fn(&MailboxName) -> bool) -> Option<Self> {
@@ -226,6 +240,12 @@ impl Headline {
     }
 }
 
+/// Returns the address of the form `Display Name <address>`.
+fn address_of(named: &str) -> &str {
+    let without_end = named.strip_suffix('>').unwrap_or(named);
+    without_end.rsplit_once('<').map_or(named, |(_, address)| address)
+}
+
 fn one_line(text: &str) -> Cow<'_, str> {
     if text.contains('\n') { text.replace('\n', " ").into() } else { text.into() }
 }
@@ -275,6 +295,7 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::details::DetailFields;
 
     fn copy(message: u64, id: u64, mailbox: &str, tags: &[&str]) -> Summary {
         Summary {
@@ -304,6 +325,24 @@ mod tests {
         assert_eq!(restricted.copies(), &copies[..1]);
         assert!(restricted.is_seen());
         assert_eq!(first.clone().restricted_to(|_| false), None);
+    }
+
+    #[test]
+    fn recipients_that_no_header_names_are_found() {
+        let strings = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>();
+        let unnamed = |fields: DetailFields<'_>| {
+            let headline = Headline::new("", ["Bob <Bob@x>", "<d@x>"], "");
+            let summary = Summary { headline, details: Details::new(&fields), ..copy(1, 1, "bob", &[]) };
+            strings(&Message::group([summary])[0].unnamed_recipients())
+        };
+        let (cc, bcc) = (strings(&["C <c@x>"]), strings(&["<e@x>"]));
+        let recipients = strings(&["bob@x", "C@X", "d@x", "e@x", "f@x", "f+1@x"]);
+        let fields = DetailFields { cc: &cc, bcc: &bcc, recipients: &recipients, ..DetailFields::default() };
+        assert_eq!(unnamed(fields), ["f@x", "f+1@x"]);
+        assert_eq!(unnamed(DetailFields { lacks_to: true, ..fields }), ["bob@x", "d@x", "f@x", "f+1@x"]);
+        assert_eq!(unnamed(DetailFields { recipients: &[], ..fields }), [""; 0]);
+        let many = vec!["<a@x>".to_owned(); 1000];
+        assert_eq!(unnamed(DetailFields { cc: &many, ..fields }), [""; 0], "not all addresses of Cc are kept");
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Delivery of a message: checks the sender and the recipients, determines the mailboxes, details and tags, stores and
 //! publishes.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::address::Address;
 use restante_mail::details::{DetailFields, Details};
 use restante_mail::envelope::{Envelope, Recipient, RecipientRefusal, ReversePath, SenderRefusal, reverse_path_text};
 use restante_mail::message::{Headline, Summary};
-use restante_mail::mime::{Preview, summarize};
+use restante_mail::mime::{HeaderSummary, Preview, summarize};
 use restante_mail::naming::MailboxName;
 use restante_store::{NewCopy, NewMessage, StoreError};
 
@@ -76,7 +78,8 @@ impl Mailroom {
         if let Some(hooks) = self.inner.hooks(HookPoint::MessageStored)
             && let Some(changed) = hooks.before_message_stored(&message).await
         {
-            arrival.has_to |= changed.headline.recipient_lines() != message.headline.recipient_lines();
+            arrival.lacks_from &= changed.headline.from() == message.headline.from();
+            arrival.lacks_to &= changed.headline.recipient_lines() == message.headline.recipient_lines();
             message = IncomingMessage { mailboxes: deduplicate(changed.mailboxes), ..changed };
         }
         if message.mailboxes.is_empty() {
@@ -104,16 +107,15 @@ impl Mailroom {
             envelope.recipients.iter().filter(|recipient| self.settings.policy.stores(&recipient.address));
         let mailboxes = stored_recipients.map(|recipient| recipient.mailbox.clone()).collect();
         let (header, preview) = summarize(&body);
-        let has_to = header.to.is_some();
-        let from = header.from.unwrap_or_else(|| in_brackets(&envelope.from));
-        let to =
-            header.to.unwrap_or_else(|| envelope.recipients.iter().map(|to| format!("<{}>", to.address)).collect());
+        let from = header.from.as_ref().map_or_else(|| in_brackets(&envelope.from).into(), |from| Cow::from(from));
+        let recipients = || envelope.recipients.iter().map(|to| format!("<{}>", to.address)).collect();
+        let to = header.to.as_ref().map_or_else(|| Cow::Owned(recipients()), Cow::Borrowed);
         let message = IncomingMessage {
             mailboxes: deduplicate(mailboxes),
             headline: Headline::new(&from, to.iter().map(String::as_str), &header.subject),
             body,
         };
-        (message, Arrival { has_to, cc: header.cc, header_tags: header.tags, preview })
+        (message, Arrival { lacks_from: header.from.is_none(), lacks_to: header.to.is_none(), header, preview })
     }
 
     /// Returns the copies of a message, each with its recipients and its tags.
@@ -123,8 +125,8 @@ impl Mailroom {
         let common_tags = tagging.common_tags(&TaggedMessage {
             from: &envelope.from,
             headline: &message.headline,
-            has_to: arrival.has_to,
-            header_tags: arrival.header_tags.as_deref(),
+            has_to: !arrival.lacks_to,
+            header_tags: arrival.header.tags.as_deref(),
         });
         let copy = |(index, mailbox): (usize, &MailboxName)| {
             let recipients = || self.recipients_of_copy(envelope, mailboxes, index);
@@ -136,10 +138,10 @@ impl Mailroom {
                 ip: envelope.peer.ip,
                 login: envelope.login.as_deref(),
                 host: &self.settings.domain,
-                attachments: arrival.preview.attachments,
-                snippet: &arrival.preview.snippet,
-                cc: &arrival.cc,
+                lacks_from: arrival.lacks_from,
+                lacks_to: arrival.lacks_to,
                 recipients: &addresses,
+                ..DetailFields::of_source(&arrival.header, &arrival.preview)
             });
             NewCopy { mailbox: mailbox.clone(), tags: tagging.tags(&common_tags, tagged), details, trace: None }
         };
@@ -163,13 +165,13 @@ impl Mailroom {
     }
 }
 
-/// What is read from the source of a message when it arrives, beside its headline.
+/// What is read from the source of a message when it arrives.
 struct Arrival {
-    /// Whether the recipients of the headline are not those of the envelope.
-    has_to: bool,
-    cc: Vec<String>,
-    /// The value of the header field X-Tags.
-    header_tags: Option<String>,
+    /// Whether the sender of the headline is that of the envelope.
+    lacks_from: bool,
+    /// Whether the recipients of the headline are those of the envelope.
+    lacks_to: bool,
+    header: HeaderSummary,
     preview: Preview,
 }
 

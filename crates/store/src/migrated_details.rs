@@ -4,13 +4,12 @@ use std::net::IpAddr;
 use std::panic::catch_unwind;
 
 use restante_mail::details::{DetailFields, Details};
-use restante_mail::mime::{self, Preview};
+use restante_mail::mime::{self, HeaderSummary, Preview};
 
 /// What the details of all copies of a message have in common.
 #[derive(Default)]
 pub(crate) struct BodyDetails {
-    /// The addresses of Cc.
-    cc: Vec<String>,
+    header: HeaderSummary,
     preview: Preview,
 }
 
@@ -18,7 +17,7 @@ impl BodyDetails {
     /// Parses a body, or the start of one. Returns `None` if the parser panics: a bug in it must not prevent the migration.
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let (header, preview) = catch_unwind(|| mime::summarize(body)).ok()?;
-        Some(Self { cc: header.cc, preview })
+        Some(Self { header, preview })
     }
 
     /// Returns the details of the copy with these trace lines. The recipients of the envelope are not known.
@@ -28,12 +27,8 @@ impl BodyDetails {
             sender: origin.sender,
             helo: origin.helo,
             ip: origin.ip,
-            login: None,
             host: origin.host,
-            attachments: self.preview.attachments,
-            snippet: &self.preview.snippet,
-            cc: &self.cc,
-            recipients: &[],
+            ..DetailFields::of_source(&self.header, &self.preview)
         })
     }
 }
@@ -71,7 +66,8 @@ mod tests {
     #[test]
     fn details_are_read_from_trace_and_body() {
         let bob = MailboxName::from("bob".to_owned());
-        let body = BodyDetails::parse(b"Cc: Cid <c@x.org>, d@x.org\r\n\r\nYour code is 1234\r\n").unwrap();
+        let body = BodyDetails::parse(b"Message-ID: <1@x>\r\nCc: Cid <c@x.org>, d@x.org\r\n\r\nYour code is 1234\r\n")
+            .unwrap();
         let table = [
             ("ann@x.org", "laptop", Some("192.0.2.1"), "mx.test"),
             ("", "a (b) by c", Some("2001:db8::1"), "mx"),
@@ -88,6 +84,7 @@ mod tests {
             assert_eq!(details.cc().collect::<Vec<_>>(), ["Cid <c@x.org>", "<d@x.org>"]);
             assert_eq!((details.snippet(), details.attachments()), ("Your code is 1234", 0));
             assert_eq!((details.login(), details.recipients().count()), (None, 0));
+            assert_eq!((details.message_id(), details.lacks_from(), details.lacks_to()), ("1@x", true, true));
         }
     }
 

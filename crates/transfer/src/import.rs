@@ -187,18 +187,12 @@ impl ImportOptions {
         let length = trace.as_ref().map_or(0, |trace| trace.len);
         let (header, preview) = summarize(&input.source[length..]);
         let sender = trace.and_then(|trace| trace.return_path).unwrap_or_default();
+        // The recipients of the envelope are not known.
+        let details = Details::new(&DetailFields { sender, ..DetailFields::of_source(&header, &preview) });
         let from = header.from.unwrap_or_else(|| format!("<{sender}>"));
         let to = header.to.unwrap_or_else(|| vec![format!("<{mailbox}>")]);
         let headline = Headline::new(&from, to.iter().map(String::as_str), &header.subject);
         let tags = Tags::from_valid(header.tags.iter().flat_map(|value| value.split(',')));
-        // The recipients of the envelope are not known.
-        let details = Details::new(&DetailFields {
-            sender,
-            attachments: preview.attachments,
-            snippet: &preview.snippet,
-            cc: &header.cc,
-            ..DetailFields::default()
-        });
         let mut body = Bytes::from(input.source);
         let trace = body.split_to(length);
         // A time in the future would prolong the retention of the message and increase all later ids.

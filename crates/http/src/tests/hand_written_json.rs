@@ -53,6 +53,7 @@ fn whole_messages() -> impl Strategy<Value = message::Message> {
             snippet: &snippet,
             cc: &cc,
             recipients: &recipients,
+            ..DetailFields::default()
         };
         attachments.map_or_else(Details::default, |_| Details::new(&fields))
     });

@@ -33,6 +33,7 @@ pub(super) async fn add_copies(server: &TestServer, number: u64, mailboxes: &[&s
             snippet: "Hello \"all\"",
             cc: &cc,
             recipients: &recipients,
+            ..DetailFields::default()
         };
         NewCopy {
             mailbox: (*mailbox).to_owned().into(),

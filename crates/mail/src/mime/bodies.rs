@@ -34,6 +34,21 @@ impl Bodies {
         self.attachments.iter().filter(|&&index| !self.is_inline(parts, index)).count()
     }
 
+    /// Returns the number of parts that are marked as attachments, and of those that are marked as inline. Only the
+    /// Content-Disposition decides, except that a file of the type `application/octet-stream` is an attachment, and so is
+    /// a message that is only a file. The structure of the message is not considered, unlike in [`Self::is_inline`].
+    pub(super) fn disposition_counts(&self, parts: &[Part]) -> (usize, usize) {
+        if let [only] = parts {
+            let is_inline = only.disposition == Some(Disposition::Inline);
+            let is_file = !self.attachments.is_empty();
+            return (usize::from(is_file && !is_inline), usize::from(is_file && is_inline));
+        }
+        let files = || parts.iter().filter(|part| !part.is_multipart() && !part.is_in_text);
+        let attached = files().filter(|part| part.is_attachment()).count();
+        let inline = files().filter(|part| part.disposition == Some(Disposition::Inline)).count();
+        (attached, inline)
+    }
+
     /// Returns whether a part belongs to the HTML and is not a file of its own. It has a Content-ID, by which the HTML can
     /// refer to it (RFC 2392), and it is
     ///
@@ -345,6 +360,25 @@ mod tests {
         let image = format!("image/png{id}\nContent-Disposition: inline");
         assert!(is_second_part_inline("multipart/related", "text/plain", &image));
         assert!(!is_second_part_inline("multipart/mixed", "text/plain", &image), "no HTML refers to it");
+    }
+
+    #[test]
+    fn dispositions_are_counted() {
+        let table = [
+            ("text/plain", (0, 0)),
+            ("text/plain inline", (0, 0)),
+            ("text/plain attachment", (1, 0)),
+            ("application/pdf", (1, 0)),
+            ("application/pdf inline", (0, 1)),
+            ("multipart/mixed\n text/plain inline\n image/png inline\n image/png attachment", (1, 2)),
+            ("multipart/mixed\n text/plain\n image/png\n application/octet-stream", (1, 0)),
+            ("multipart/related\n text/html\n image/png inline\n application/octet-stream inline", (1, 2)),
+        ];
+        for (outline, expected) in table {
+            let source = bytes::Bytes::from(message(outline));
+            let parts = split(&source).parts;
+            assert_eq!(classify(&source, &parts).disposition_counts(&parts), expected, "{outline}");
+        }
     }
 
     /// Returns whether the second part of a message is inline. The first part is a text of type `first`.

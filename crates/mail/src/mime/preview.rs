@@ -46,6 +46,10 @@ pub struct Preview {
     pub snippet: String,
     /// The number of attachments that are not inline.
     pub attachments: u32,
+    /// The number of files that are marked as attachments, or have the type `application/octet-stream`.
+    pub attached_parts: u32,
+    /// The number of parts that are marked as inline.
+    pub inline_parts: u32,
 }
 
 /// Returns the preview of a message.
@@ -80,17 +84,21 @@ fn preview_body(source: &[u8], content: ContentFields<'_>, body: usize) -> Previ
         && !uuencode::has_begin_line(&source[body..])
         && let Some(snippet) = unencoded_snippet(&source[body..])
     {
-        return Preview { snippet, attachments: 0 };
+        return Preview { snippet, ..Preview::default() };
     }
     let mut root = content.into_part("text/plain", &mut Defects::default());
     root.header = 0..body;
     root.body = body..source.len();
     let parts = split::split_parts(source, root);
     let bodies = bodies::classify(source, &parts);
+    // The number of parts is limited.
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let (attached_parts, inline_parts) = bodies.disposition_counts(&parts);
     Preview {
         snippet: snippet(source, &parts, &bodies),
-        // The number of parts is limited.
-        attachments: u32::try_from(bodies.attachment_count(&parts)).unwrap_or(u32::MAX),
+        attachments: count(bodies.attachment_count(&parts)),
+        attached_parts: count(attached_parts),
+        inline_parts: count(inline_parts),
     }
 }
 

@@ -5,17 +5,19 @@ use super::charset::one_line;
 use super::encoded_words;
 use super::header::{Fields, RawField, unfold};
 
-/// The maximum number of addresses of the To fields that are kept, and of the Cc fields.
+/// The maximum number of addresses of the To fields that are kept, and of the Cc, Bcc and Reply-To fields each.
 const MAX_RECIPIENTS: usize = 1000;
 /// The maximum length of these addresses together, in bytes. Every listing of a mailbox contains them.
 const MAX_RECIPIENTS_BYTES: usize = 32 * 1024;
-/// The number of bytes of To fields that are parsed, and of Cc fields. The rest is ignored.
+/// The number of bytes of To fields that are parsed, and of Cc, Bcc and Reply-To fields each. The rest is ignored.
 const MAX_RECIPIENT_FIELD_BYTES: usize = 2 * MAX_FIELD_BYTES;
 /// The maximum length of the tags, in bytes.
 const MAX_TAGS_BYTES: usize = 1000;
 /// The number of bytes of an X-Tags field that are decoded: enough for the maximum length, even with each character in
 /// an encoded word.
 const MAX_TAGS_FIELD_BYTES: usize = 32 * 1024;
+/// The number of bytes of a Message-ID field that are read.
+const MAX_MESSAGE_ID_FIELD_BYTES: usize = 4 * 1024;
 /// The maximum length of the subject, in bytes.
 const MAX_SUBJECT_BYTES: usize = 4 * 1024;
 /// The number of bytes of a Subject field that are decoded: enough for the maximum length, even with each character in
@@ -32,14 +34,19 @@ pub struct HeaderSummary {
     pub to: Option<Vec<String>>,
     /// The addresses of Cc in the same form. Empty if there are none.
     pub cc: Vec<String>,
+    /// The addresses of Bcc in the same form. Empty if there are none.
+    pub bcc: Vec<String>,
+    /// The addresses of Reply-To in the same form. Empty if there are none.
+    pub reply_to: Vec<String>,
+    /// The value of the first Message-ID field, without angle brackets. Empty if there is none.
+    pub message_id: String,
     /// The decoded subject. Empty if there is none.
     pub subject: String,
     /// The decoded value of the first X-Tags field. `None` if there is none, or if it is blank.
     pub tags: Option<String>,
 }
 
-/// Parses the summary fields of a message, at any length of its header. Fields other than From, To, Cc, Subject and
-/// X-Tags are only skipped.
+/// Parses the summary fields of a message, at any length of its header. Other fields are only skipped.
 pub fn header_summary(source: &[u8]) -> HeaderSummary {
     summarize_fields(source, |_| ()).0
 }
@@ -49,6 +56,9 @@ pub(super) fn summarize_fields(source: &[u8], mut record: impl FnMut(&RawField))
     let mut from = None;
     let mut to = Recipients::default();
     let mut cc = Recipients::default();
+    let mut bcc = Recipients::default();
+    let mut reply_to = Recipients::default();
+    let mut message_id = None;
     let mut subject = None;
     let mut tags = None;
     let mut fields = Fields::new(source, 0, |_| false);
@@ -60,6 +70,12 @@ pub(super) fn summarize_fields(source: &[u8], mut record: impl FnMut(&RawField))
             to.add(value);
         } else if name.eq_ignore_ascii_case(b"cc") {
             cc.add(value);
+        } else if name.eq_ignore_ascii_case(b"bcc") {
+            bcc.add(value);
+        } else if name.eq_ignore_ascii_case(b"reply-to") {
+            reply_to.add(value);
+        } else if name.eq_ignore_ascii_case(b"message-id") {
+            message_id.get_or_insert_with(|| decode_message_id(value));
         } else if name.eq_ignore_ascii_case(b"subject") {
             subject.get_or_insert_with(|| decode_subject(value));
         } else if name.eq_ignore_ascii_case(b"x-tags") {
@@ -72,6 +88,9 @@ pub(super) fn summarize_fields(source: &[u8], mut record: impl FnMut(&RawField))
         from,
         to: to.into_list(),
         cc: cc.list,
+        bcc: bcc.list,
+        reply_to: reply_to.list,
+        message_id: message_id.unwrap_or_default(),
         subject: subject.unwrap_or_default(),
         tags: tags.filter(|tags| !tags.is_empty()),
     };
@@ -90,7 +109,7 @@ pub fn summarize_subject(text: &str) -> String {
     truncate_subject(one_line(text))
 }
 
-/// The addresses of the To or Cc fields, within the limits.
+/// The addresses of the fields with one name, such as To, within the limits.
 #[derive(Default)]
 struct Recipients {
     list: Vec<String>,
@@ -126,6 +145,12 @@ impl Recipients {
     fn into_list(self) -> Option<Vec<String>> {
         (self.is_empty_group || !self.list.is_empty()).then_some(self.list)
     }
+}
+
+fn decode_message_id(field: &[u8]) -> String {
+    let value = unfold(&field[..field.len().min(MAX_MESSAGE_ID_FIELD_BYTES)]);
+    let text = encoded_words::decode_line(&value);
+    text.trim_matches(['<', '>', ' ']).to_owned()
 }
 
 fn decode_subject(field: &[u8]) -> String {
@@ -215,6 +240,34 @@ mod tests {
         let summary = header_summary(source.as_bytes());
         assert!((30_000..=MAX_RECIPIENTS_BYTES).contains(&summary.cc.concat().len()));
         assert_eq!(summary.tags, Some("€".repeat(MAX_TAGS_BYTES / 3)));
+    }
+
+    #[test]
+    fn parses_blind_copies_replies_and_ids() {
+        type Row = (&'static str, &'static [&'static str], &'static [&'static str], &'static str);
+        let table: &[Row] = &[
+            (
+                "Bcc: a@x\r\nBCC: B <b@y>\r\nReply-To: c@z, D <d@x>\r\n\r\n",
+                &["<a@x>", "B <b@y>"],
+                &["<c@z>", "D <d@x>"],
+                "",
+            ),
+            ("Message-ID: <1@x>\r\nMessage-ID: <2@x>\r\n\r\n", &[], &[], "1@x"),
+            ("message-id:\r\n <1@x> \r\n\r\n", &[], &[], "1@x"),
+            ("Message-Id: 1@x\r\n\r\n", &[], &[], "1@x"),
+            ("Message-ID: <>\r\n\r\nBcc: a@x\r\nReply-To: a@x\r\nMessage-ID: <1@x>\r\n", &[], &[], ""),
+        ];
+        for (source, bcc, reply_to, message_id) in table {
+            let summary = header_summary(source.as_bytes());
+            assert_eq!(
+                (summary.bcc, summary.reply_to),
+                (bcc.iter().map(ToString::to_string).collect(), reply_to.iter().map(ToString::to_string).collect()),
+                "{source}"
+            );
+            assert_eq!(summary.message_id, *message_id, "{source}");
+        }
+        let long = format!("Message-ID: <{}>\r\n\r\n", "x".repeat(100_000));
+        assert_eq!(header_summary(long.as_bytes()).message_id.len(), MAX_MESSAGE_ID_FIELD_BYTES - 2);
     }
 
     #[test]

@@ -9,12 +9,13 @@ use restante_mail::mime::{
 
 /// Summarizes a message and calls all methods of the view.
 fn read_all(source: Vec<u8>) -> Mime {
-    let (summary, Preview { snippet, attachments }) = summarize(&source);
+    let (summary, Preview { snippet, attachments, .. }) = summarize(&source);
     assert_eq!(summary, header_summary(&source));
     assert!(snippet.chars().count() <= MAX_SNIPPET_CHARS);
     assert!(!snippet.contains("  ") && snippet.trim() == snippet, "{snippet:?}");
-    let addresses = summary.from.into_iter().chain(summary.to.into_iter().flatten()).chain(summary.cc);
-    for line in addresses.chain(summary.tags).chain([summary.subject, snippet]) {
+    let addresses = summary.from.into_iter().chain(summary.to.into_iter().flatten());
+    let addresses = addresses.chain(summary.cc).chain(summary.bcc).chain(summary.reply_to);
+    for line in addresses.chain(summary.tags).chain([summary.subject, summary.message_id, snippet]) {
         assert!(!line.contains(char::is_control), "{line:?}");
     }
     let mime = Mime::parse(Bytes::from(source));

@@ -8,9 +8,14 @@ use restante_mail::mime::{MAX_DEPTH, MAX_PARTS, MAX_SNIPPET_CHARS, Mime, Preview
 use super::corpus::corpus_files;
 
 fn assert_preview(source: &[u8], snippet: &str, attachments: u32) {
-    let expected = Preview { snippet: snippet.to_owned(), attachments };
-    assert_eq!(preview(source), expected, "{}", source[..source.len().min(300)].escape_ascii());
-    assert_eq!(summarize(source).1, expected);
+    let found = preview(source);
+    assert_eq!(
+        (found.snippet.as_str(), found.attachments),
+        (snippet, attachments),
+        "{}",
+        source[..source.len().min(300)].escape_ascii()
+    );
+    assert_eq!(summarize(source).1, found);
 }
 
 /// Puts a text on one line, like a snippet of unlimited length.

@@ -31,6 +31,7 @@ fn received_details(number: u8, recipients: &[String]) -> Details {
         snippet: &format!("Hello {number}"),
         cc: &["Cid <cid@x.org>".to_owned()],
         recipients,
+        ..DetailFields::default()
     })
 }
 
