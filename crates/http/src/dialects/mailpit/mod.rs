@@ -5,10 +5,12 @@
 //! - `body`: request bodies, read like the JSON decoder of Go
 //! - `error`: errors as Mailpit reports them
 //! - `success`: the common successful responses
+//! - `summary`: a message in a list
 
 mod body;
 mod error;
 mod success;
+mod summary;
 
 use std::sync::Arc;
 
