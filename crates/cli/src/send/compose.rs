@@ -75,6 +75,7 @@ impl ComposeFlags {
             from,
             to: display(to),
             cc: display(cc),
+            reply_to: Vec::new(),
             subject: self.subject.clone(),
             text: self.text.as_deref().map(read_content).transpose()?,
             html: self.html.as_deref().map(read_content).transpose()?,

@@ -4,6 +4,7 @@
 //! - `mailboxes`: the mailboxes that a grant allows
 //! - `messages`: messages of all mailboxes, with the copies that a grant allows
 //! - `message_changes`: changes of many messages
+//! - `delivery`: the delivery of uploaded messages
 //! - `attachment`: attachments and parts as files
 //! - `attachment_archive`: all attachments of a message as one file
 //! - `attachment_counts`: the number of attachments of messages, cached
@@ -12,6 +13,7 @@
 pub(crate) mod attachment;
 mod attachment_archive;
 pub(crate) mod attachment_counts;
+pub(crate) mod delivery;
 mod mailboxes;
 pub(crate) mod message;
 pub(crate) mod message_changes;

@@ -44,6 +44,8 @@ pub struct Draft {
     pub to: Vec<String>,
     /// The recipients of copies.
     pub cc: Vec<String>,
+    /// The addresses for replies, if they differ from the author.
+    pub reply_to: Vec<String>,
     /// The subject.
     pub subject: String,
     /// The plain text. Any line ends are accepted.
@@ -104,6 +106,7 @@ impl Draft {
         let counts = [
             ("to", self.to.len(), MAX_RECIPIENTS),
             ("cc", self.cc.len(), MAX_RECIPIENTS),
+            ("reply-to", self.reply_to.len(), MAX_RECIPIENTS),
             ("headers", self.headers.len(), MAX_HEADERS),
             ("attachments", self.attachments.len(), MAX_ATTACHMENTS),
         ];
@@ -123,7 +126,8 @@ impl Draft {
         }
         let from = DraftAddress::parse("from", &self.from)?;
         out.write_field("From", |field| from.write(field, false));
-        for (name, label, list) in [("To", "to", &self.to), ("Cc", "cc", &self.cc)] {
+        let lists = [("Reply-To", "reply-to", &self.reply_to), ("To", "to", &self.to), ("Cc", "cc", &self.cc)];
+        for (name, label, list) in lists {
             let addresses =
                 list.iter().enumerate().map(|(at, address)| DraftAddress::parse(&format!("{label}[{at}]"), address));
             let addresses = addresses.collect::<Result<Vec<_>, _>>()?;

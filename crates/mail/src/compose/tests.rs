@@ -59,6 +59,16 @@ fn composes_plain_text_message() {
 }
 
 #[test]
+fn addresses_for_replies_are_a_list() {
+    let reply_to = ["Support, Europe <support@example.org>", "ann@example.org"].map(str::to_owned).to_vec();
+    let message = String::from_utf8(Draft { reply_to, ..draft() }.compose(&context()).unwrap()).unwrap();
+    let expected = "\r\nReply-To: \"Support, Europe\" <support@example.org>, ann@example.org\r\nTo: ";
+    assert!(message.contains(expected), "{message}");
+    let error = Draft { reply_to: vec!["nobody".to_owned()], ..draft() }.compose(&context()).unwrap_err();
+    assert_eq!(error.field, "reply-to[0]");
+}
+
+#[test]
 fn writes_multiparts_only_if_necessary() {
     type Row = (bool, bool, Vec<Attachment>, &'static [(&'static str, usize)]);
     let file = || Attachment { filename: Some("a.txt".to_owned()), ..Attachment::default() };

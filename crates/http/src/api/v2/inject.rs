@@ -4,9 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::hash::{BuildHasher as _, RandomState};
 use std::marker::PhantomData;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request, State};
@@ -16,17 +14,13 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use jiff::Timestamp;
-use restante_auth::Scope;
 use restante_http_connection::context::Peer;
 use restante_http_connection::memory::SMALL_BYTES;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::compose::{Attachment, ComposeContext, Draft};
-use restante_mail::envelope::{self, Envelope, ReversePath};
+use restante_mail::envelope::ReversePath;
 use restante_mail::message::Summary;
 use restante_mail::mime::{NamedAddress, header_summary};
-use restante_mail::naming::MailboxName;
-use restante_mailroom::DeliveryOutcome;
 use restante_net::Reservation;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
@@ -37,13 +31,10 @@ use crate::extractors::body;
 use crate::extractors::cancellation::Cancellation;
 use crate::extractors::parameters::{PathAddress, RequestGrant, query_pairs, text_parameter};
 use crate::response::links::push_segment;
-use crate::response::problem::{Problem, internal_error};
+use crate::response::problem::Problem;
 use crate::response::success;
 use crate::state::Server;
-
-/// The maximum size of a JSON body, as a multiple of the maximum message size. Base64 adds a third, and escapes add
-/// more.
-const JSON_SIZE_FACTOR: usize = 2;
+use crate::state::delivery::{JSON_SIZE_FACTOR, Upload};
 
 /// Delivers a message to a mailbox.
 pub(crate) async fn inject(
@@ -60,25 +51,8 @@ pub(crate) async fn inject(
     // A large message may take a while to arrive.
     cancellation.check_credentials().await?;
     let from = sender.unwrap_or_else(|| sender_from_header(&message));
-    let mut envelope = Envelope { peer: envelope_peer(ip), login: None, from, recipients: Vec::new() };
-    server.mailroom.check_sender(&envelope).await?;
-    let is_permitted = |mailbox: &MailboxName| grant.allows(Scope::Write, mailbox);
-    let recipient = server.mailroom.check_recipient(&envelope, recipient, is_permitted).await?;
-    envelope.recipients.push(recipient);
-    let mailroom = server.mailroom.clone();
-    // Runs to completion even if the client disconnects. The message counts against the upload budget until it is
-    // stored.
-    let delivery = tokio::spawn(async move {
-        let outcome = mailroom.deliver(&envelope, message).await;
-        drop(reservation);
-        outcome
-    });
-    let mut stored = match delivery.await.map_err(|error| internal_error(&error))?? {
-        DeliveryOutcome::Stored(stored) => stored,
-        DeliveryOutcome::Discarded => Vec::new(),
-    };
-    // A hook may have delivered to mailboxes outside of the grant.
-    stored.retain(|message| grant.covers(&message.mailbox));
+    let upload = Upload { ip, login: None, from, recipients: vec![recipient], message, reservation };
+    let stored = server.deliver_upload(&grant, upload).await?;
     stored_response(server.settings.link_root(), &stored)
 }
 
@@ -125,7 +99,7 @@ impl Server {
                 Ok(body.into())
             };
         }
-        let context = ComposeContext::new(Timestamp::now(), self.mailroom.domain(), RandomState::new().hash_one(()));
+        let context = self.compose_context();
         let to = recipient.to_string();
         let work = self.work_permit(body.len(), SMALL_BYTES).await?;
         let message = work.run(move || compose_message(&body, to, &context)).await??;
@@ -204,6 +178,7 @@ fn compose_message(json: &[u8], recipient: String, context: &ComposeContext) -> 
         from: fields.from,
         to: if fields.to.is_empty() { vec![recipient] } else { fields.to },
         cc: fields.cc,
+        reply_to: Vec::new(),
         subject: fields.subject,
         text: fields.text,
         html: fields.html,
@@ -232,17 +207,6 @@ fn decode_attachment(
 fn sender_from_header(message: &[u8]) -> ReversePath {
     let author = NamedAddress::from_display(&header_summary(message).from?);
     Address::parse(&author.address, Alphabet::Utf8).ok()
-}
-
-/// Returns the peer for the envelope. An HTTP client sends no host name, so it gets an address literal (RFC 5321
-/// section 4.1.3).
-fn envelope_peer(ip: Option<IpAddr>) -> envelope::Peer {
-    let helo = match ip {
-        Some(IpAddr::V4(ip)) => format!("[{ip}]"),
-        Some(IpAddr::V6(ip)) => format!("[IPv6:{ip}]"),
-        None => "localhost".to_owned(),
-    };
-    envelope::Peer { ip, helo }
 }
 
 /// Returns the response with the copies that were stored, if any.
