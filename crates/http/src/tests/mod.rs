@@ -17,6 +17,7 @@ mod inject;
 mod layers;
 mod mailbox_messages;
 mod mailboxes;
+mod mailpit;
 mod memory;
 mod message_changes;
 mod message_views;

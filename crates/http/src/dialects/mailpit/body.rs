@@ -10,7 +10,7 @@ use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, IntoDeserializer as _, MapAccess, SeqAccess,
     Unexpected, Visitor,
 };
-use serde::forward_to_deserialize_any;
+use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::error::Category;
 
 use crate::dialects::mailpit::error::Error;
@@ -32,9 +32,10 @@ pub(crate) async fn read_optional<T: DeserializeOwned>(request: Request, max_byt
 }
 
 /// Parses the first JSON value of a body. Returns the text for the client on failure.
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+pub(crate) fn parse<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, String> {
     let mut json = serde_json::Deserializer::from_slice(body);
     T::deserialize(GoJson(&mut json)).map_err(|error| match error.classify() {
+        Category::Eof if body.trim_ascii().is_empty() => "EOF".to_owned(),
         Category::Eof => "unexpected EOF".to_owned(),
         Category::Data => format!("json: cannot unmarshal: {error}"),
         Category::Syntax | Category::Io => format!("invalid JSON: {error}"),
@@ -265,8 +266,6 @@ impl<'de, E: de::Error> MapAccess<'de> for Empty<E> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use serde::Deserialize;
-
     use super::*;
 
     #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -321,6 +320,7 @@ mod tests {
     #[test]
     fn reports_invalid_bodies() {
         let table = [
+            (" ", "EOF"),
             ("{", "unexpected EOF"),
             (r#"{"IDs":["#, "unexpected EOF"),
             ("x", "invalid JSON: expected value at line 1 column 1"),

@@ -20,6 +20,8 @@ pub(crate) enum Error {
     Json(String),
     /// A problem that is not specific to this API.
     Problem(Problem),
+    /// The same, as the member `Error` of a JSON object.
+    JsonProblem(Problem),
 }
 
 /// The body of [`Error::Json`].
@@ -37,6 +39,15 @@ impl Error {
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
+
+    /// Returns the same error as a JSON object.
+    pub(crate) fn into_json(self) -> Self {
+        match self {
+            Self::Text(text) => Self::Json(text),
+            Self::Problem(problem) => Self::JsonProblem(problem),
+            json => json,
+        }
+    }
 }
 
 impl<T: Into<Problem>> From<T> for Error {
@@ -49,8 +60,8 @@ impl IntoResponse for Error {
     fn into_response(self) -> Response {
         match self {
             Self::Text(text) => bad_request(success::PLAIN, text.into()),
-            Self::Json(text) => match json::body(&ErrorDocument { error: &text }) {
-                Ok(body) => bad_request(success::JSON, body.into()),
+            Self::Json(text) => match error_json(&text) {
+                Ok(body) => bad_request(success::JSON, body),
                 Err(problem) => problem.into_response(),
             },
             Self::Problem(problem) => {
@@ -58,13 +69,26 @@ impl IntoResponse for Error {
                     StatusCode::NOT_FOUND => NOT_FOUND.to_owned(),
                     _ => problem.detail().into_owned(),
                 };
-                let mut response = problem.into_response();
-                response.headers_mut().insert(header::CONTENT_TYPE, success::PLAIN);
-                *response.body_mut() = text.into();
-                response
+                with_body(problem, success::PLAIN, text.into())
             }
+            Self::JsonProblem(problem) => match error_json(&problem.detail()) {
+                Ok(body) => with_body(problem, success::JSON, body),
+                Err(problem) => problem.into_response(),
+            },
         }
     }
+}
+
+fn error_json(text: &str) -> Result<Body, Problem> {
+    Ok(json::body(&ErrorDocument { error: text })?.into())
+}
+
+/// Returns the response to a problem with another body.
+fn with_body(problem: Problem, content_type: HeaderValue, body: Body) -> Response {
+    let mut response = problem.into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    *response.body_mut() = body;
+    response
 }
 
 fn bad_request(content_type: HeaderValue, body: Body) -> Response {

@@ -3,18 +3,22 @@
 //! Each message is one entry with all of its recipients. The id of a message is the same as in our API.
 //!
 //! - `body`: request bodies, read like the JSON decoder of Go
+//! - `content_type`: detection of content types
 //! - `error`: errors as Mailpit reports them
+//! - `send`: sending a message
 //! - `success`: the common successful responses
 //! - `summary`: a message in a list
 
 mod body;
+mod content_type;
 mod error;
+mod send;
 mod success;
 mod summary;
 
 use std::sync::Arc;
 
-use axum::routing::MethodRouter;
+use axum::routing::{MethodRouter, post};
 
 use crate::state::Server;
 
@@ -23,5 +27,5 @@ pub(crate) type Route = (&'static str, MethodRouter<Arc<Server>>);
 
 /// Returns the routes, without the base path.
 pub(crate) fn routes() -> Vec<Route> {
-    vec![]
+    vec![("/api/v1/send", post(send::send))]
 }
