@@ -22,6 +22,8 @@ use normalize::normalize;
 use policy::STRICT_SANITIZER;
 use rewrite_urls::UrlRewriter;
 
+pub use css::tokens::Tokens as CssTokens;
+pub use cssparser::Token as CssToken;
 pub use escape::push_escaped;
 pub use linkify::linkify;
 pub use preview::{remote_hosts, render_preview};

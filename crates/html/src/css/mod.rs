@@ -2,7 +2,7 @@
 //! an allow-list of properties is applied. `tokens` splits CSS into tokens.
 
 mod declarations;
-mod tokens;
+pub(super) mod tokens;
 
 use std::fmt::Write as _;
 

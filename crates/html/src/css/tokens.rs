@@ -9,13 +9,19 @@ use cssparser::{CowRcStr, ParseError, Parser, Token};
 ///
 /// `url("…")` is an `UnquotedUrl` like `url(…)`. Its source text is the whole function.
 #[derive(Clone)]
-pub(super) struct Tokens<'a> {
+pub struct Tokens<'a> {
     rest: &'a str,
 }
 
 impl<'a> Tokens<'a> {
-    pub(super) fn new(css: &'a str) -> Self {
+    /// Starts at the beginning of a style sheet.
+    pub fn new(css: &'a str) -> Self {
         Self { rest: css }
+    }
+
+    /// Returns the text after the last token.
+    pub fn rest(&self) -> &'a str {
+        self.rest
     }
 }
 
