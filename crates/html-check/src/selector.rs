@@ -1,0 +1,474 @@
+//! Selectors of style sheets: parsing, and matching with a limit on the work.
+
+use restante_html::{CssToken, CssTokens};
+use restante_mail::mime::html_tokens::find_attribute;
+
+use crate::document::{Document, Element, ElementId, resolved};
+
+/// The maximum number of compounds in a selector. Longer selectors match nothing.
+const MAX_COMPOUNDS: usize = 16;
+/// The number of bytes of an attribute that are compared in one step of work.
+const BYTES_PER_STEP: usize = 32;
+
+/// The work that is left for matching.
+#[derive(Debug)]
+pub(crate) struct WorkLimit(pub(crate) usize);
+
+impl WorkLimit {
+    /// Uses steps. Returns false if none are left.
+    pub(crate) fn take(&mut self, steps: usize) -> bool {
+        self.0 = self.0.saturating_sub(steps);
+        !self.is_reached()
+    }
+
+    /// Returns whether no work is left.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// A selector without commas.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Selector {
+    /// The compounds from right to left, each with the combinator on its left.
+    compounds: Vec<(Compound, Combinator)>,
+    /// Whether the selector matches in every state: it has no pseudo-classes except those that are checked, no
+    /// pseudo-elements and no `*`.
+    pub(crate) is_unconditional: bool,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Combinator {
+    #[default]
+    Descendant,
+    Child,
+    Adjacent,
+    Sibling,
+}
+
+/// Tests of one element.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Compound {
+    name: Option<String>,
+    id: Option<String>,
+    classes: Vec<String>,
+    attributes: Vec<AttributeTest>,
+    is_first_child: bool,
+    is_last_child: bool,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct AttributeTest {
+    name: String,
+    operator: AttributeOperator,
+    value: String,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum AttributeOperator {
+    #[default]
+    Exists,
+    Equals,
+    Includes,
+    Dash,
+    Prefix,
+    Suffix,
+    Substring,
+}
+
+/// A construct in a selector, with the source text at which it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SelectorPart<'a> {
+    Name,
+    Universal,
+    Id,
+    Class,
+    Attribute,
+    /// A second test of the same element.
+    Chained,
+    Combinator(Combinator),
+    /// A comma.
+    Grouping,
+    /// A pseudo-class or pseudo-element: its colons, its name, and whether it is a function.
+    Pseudo {
+        has_two_colons: bool,
+        name: &'a str,
+        is_function: bool,
+    },
+}
+
+/// Parses the text before the block of a rule. Calls `report` for each construct with the source text where it is.
+pub(crate) fn parse_selectors(text: &str, report: &mut dyn FnMut(SelectorPart<'_>, &str)) -> Vec<Selector> {
+    let mut parser = SelectorParser {
+        selectors: Vec::new(),
+        current: Vec::new(),
+        compound: None,
+        pending: None,
+        is_unconditional: true,
+    };
+    let mut tokens = CssTokens::new(text);
+    while let Some((token, source)) = tokens.next() {
+        parser.token(&token, source, &mut tokens, report);
+    }
+    parser.finish();
+    parser.selectors
+}
+
+struct SelectorParser {
+    selectors: Vec<Selector>,
+    /// The compounds from left to right, each with the combinator on its left.
+    current: Vec<(Compound, Combinator)>,
+    compound: Option<Compound>,
+    /// The combinator before the next compound.
+    pending: Option<Combinator>,
+    is_unconditional: bool,
+}
+
+impl SelectorParser {
+    fn token<'a>(
+        &mut self,
+        token: &CssToken<'a>,
+        source: &'a str,
+        tokens: &mut CssTokens<'a>,
+        report: &mut dyn FnMut(SelectorPart<'_>, &str),
+    ) {
+        match token {
+            CssToken::WhiteSpace(_) => self.end_compound_at_space(),
+            CssToken::Comma => {
+                report(SelectorPart::Grouping, source);
+                self.finish();
+            }
+            CssToken::Delim('>') => self.combinator(Combinator::Child),
+            CssToken::Delim('+') => self.combinator(Combinator::Adjacent),
+            CssToken::Delim('~') => self.combinator(Combinator::Sibling),
+            CssToken::Delim('*') => {
+                self.begin(SelectorPart::Universal, source, report);
+                self.is_unconditional = false;
+            }
+            CssToken::Ident(name) => {
+                self.begin(SelectorPart::Name, source, report).name = Some(name.to_ascii_lowercase());
+            }
+            CssToken::Hash(id) | CssToken::IDHash(id) => {
+                self.begin(SelectorPart::Id, source, report).id = Some(id.to_string());
+            }
+            CssToken::Delim('.') => {
+                if let Some((CssToken::Ident(class), _)) = tokens.next() {
+                    self.begin(SelectorPart::Class, source, report).classes.push(class.to_string());
+                }
+            }
+            CssToken::SquareBracketBlock => {
+                let test = parse_attribute(tokens);
+                self.begin(SelectorPart::Attribute, source, report).attributes.push(test);
+            }
+            CssToken::Colon => self.pseudo(source, tokens, report),
+            _ => {}
+        }
+    }
+
+    /// Returns the compound to which a test is added.
+    fn begin(
+        &mut self,
+        part: SelectorPart<'_>,
+        source: &str,
+        report: &mut dyn FnMut(SelectorPart<'_>, &str),
+    ) -> &mut Compound {
+        report(part, source);
+        if self.compound.is_some() {
+            report(SelectorPart::Chained, source);
+        } else if let Some(combinator) = self.pending
+            && !self.current.is_empty()
+        {
+            report(SelectorPart::Combinator(combinator), source);
+        }
+        self.compound.get_or_insert_default()
+    }
+
+    fn pseudo<'a>(
+        &mut self,
+        source: &'a str,
+        tokens: &mut CssTokens<'a>,
+        report: &mut dyn FnMut(SelectorPart<'_>, &str),
+    ) {
+        let mut next = tokens.next();
+        let has_two_colons = matches!(next, Some((CssToken::Colon, _)));
+        if has_two_colons {
+            next = tokens.next();
+        }
+        let (name, is_function) = match &next {
+            Some((CssToken::Ident(name), _)) => (name.to_ascii_lowercase(), false),
+            Some((CssToken::Function(name), _)) => (name.to_ascii_lowercase(), true),
+            _ => return,
+        };
+        report(SelectorPart::Pseudo { has_two_colons, name: &name, is_function }, source);
+        let compound = self.compound.get_or_insert_default();
+        match (&*name, has_two_colons || is_function) {
+            ("first-child", false) => compound.is_first_child = true,
+            ("last-child", false) => compound.is_last_child = true,
+            ("only-child", false) => (compound.is_first_child, compound.is_last_child) = (true, true),
+            _ => self.is_unconditional = false,
+        }
+        if is_function {
+            skip_function(tokens, report);
+        }
+    }
+
+    fn combinator(&mut self, combinator: Combinator) {
+        self.end_compound();
+        self.pending = Some(combinator);
+    }
+
+    /// Ends the current compound. Returns whether there was one.
+    fn end_compound(&mut self) -> bool {
+        let Some(compound) = self.compound.take() else { return false };
+        self.current.push((compound, self.pending.take().unwrap_or_default()));
+        true
+    }
+
+    /// Ends the current compound. Another combinator than the space may follow.
+    fn end_compound_at_space(&mut self) {
+        if self.end_compound() {
+            self.pending = Some(Combinator::Descendant);
+        }
+    }
+
+    fn finish(&mut self) {
+        self.end_compound();
+        self.pending = None;
+        let mut compounds = std::mem::take(&mut self.current);
+        compounds.reverse();
+        let is_unconditional = std::mem::replace(&mut self.is_unconditional, true);
+        if (1..=MAX_COMPOUNDS).contains(&compounds.len()) {
+            self.selectors.push(Selector { compounds, is_unconditional });
+        }
+    }
+}
+
+/// Skips the arguments of a function. Pseudo-classes in them are reported.
+fn skip_function(tokens: &mut CssTokens<'_>, report: &mut dyn FnMut(SelectorPart<'_>, &str)) {
+    let mut depth = 1;
+    let mut is_after_colon = false;
+    while depth > 0
+        && let Some((token, source)) = tokens.next()
+    {
+        match &token {
+            CssToken::Function(_) | CssToken::ParenthesisBlock => depth += 1,
+            CssToken::CloseParenthesis => depth -= 1,
+            _ => {}
+        }
+        if let (true, CssToken::Ident(name) | CssToken::Function(name)) = (is_after_colon, &token) {
+            let is_function = matches!(token, CssToken::Function(_));
+            report(
+                SelectorPart::Pseudo { has_two_colons: false, name: &name.to_ascii_lowercase(), is_function },
+                source,
+            );
+        }
+        is_after_colon = matches!(token, CssToken::Colon);
+    }
+}
+
+/// Parses a test of an attribute after its opening bracket.
+fn parse_attribute(tokens: &mut CssTokens<'_>) -> AttributeTest {
+    let mut test = AttributeTest::default();
+    for (token, _) in tokens {
+        match token {
+            CssToken::CloseSquareBracket => break,
+            CssToken::Ident(name) if test.name.is_empty() => test.name = name.to_ascii_lowercase(),
+            CssToken::Delim('=') => test.operator = AttributeOperator::Equals,
+            CssToken::IncludeMatch => test.operator = AttributeOperator::Includes,
+            CssToken::DashMatch => test.operator = AttributeOperator::Dash,
+            CssToken::PrefixMatch => test.operator = AttributeOperator::Prefix,
+            CssToken::SuffixMatch => test.operator = AttributeOperator::Suffix,
+            CssToken::SubstringMatch => test.operator = AttributeOperator::Substring,
+            CssToken::Ident(value) | CssToken::QuotedString(value) if test.value.is_empty() => {
+                test.value = value.to_string();
+            }
+            _ => {}
+        }
+    }
+    test
+}
+
+/// A key under which a selector is found by the elements that it may match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum SelectorKey<'a> {
+    Id(&'a str),
+    Class(&'a str),
+    Name(&'a str),
+    Any,
+}
+
+impl Selector {
+    /// Returns the key of the selector.
+    pub(crate) fn key(&self) -> SelectorKey<'_> {
+        let Some((compound, _)) = self.compounds.first() else { return SelectorKey::Any };
+        if let Some(id) = &compound.id {
+            SelectorKey::Id(id)
+        } else if let Some(class) = compound.classes.first() {
+            SelectorKey::Class(class)
+        } else if let Some(name) = &compound.name {
+            SelectorKey::Name(name)
+        } else {
+            SelectorKey::Any
+        }
+    }
+
+    /// Returns whether the selector matches an element. Returns false when the work limit is reached.
+    pub(crate) fn matches(&self, document: &Document<'_>, element: ElementId, work: &mut WorkLimit) -> bool {
+        // The elements to try, each with the compound that must match it.
+        let mut candidates = vec![(element, 0)];
+        while let Some((id, at)) = candidates.pop() {
+            let element = &document.elements[id];
+            let Some((compound, combinator)) = self.compounds.get(at) else { return true };
+            if !compound.matches(element, work) {
+                continue;
+            }
+            if at + 1 == self.compounds.len() {
+                return true;
+            }
+            let step = |id: &ElementId| match combinator {
+                Combinator::Descendant | Combinator::Child => document.elements[*id].parent,
+                Combinator::Adjacent | Combinator::Sibling => document.elements[*id].previous,
+            };
+            let mut next = step(&id);
+            while let Some(id) = next {
+                if !work.take(1) {
+                    return false;
+                }
+                candidates.push((id, at + 1));
+                let is_repeated = matches!(combinator, Combinator::Descendant | Combinator::Sibling);
+                next = if is_repeated { step(&id) } else { None };
+            }
+        }
+        false
+    }
+}
+
+impl Compound {
+    fn matches(&self, element: &Element<'_>, work: &mut WorkLimit) -> bool {
+        let bytes = (self.classes.len() * element.class.len()) + (self.attributes.len() * element.attributes.len());
+        work.take(1 + bytes / BYTES_PER_STEP)
+            && self.name.as_deref().is_none_or(|name| name == element.name)
+            && self.id.as_deref().is_none_or(|id| id == element.id)
+            && (!self.is_first_child || element.previous.is_none())
+            && (!self.is_last_child || !element.has_next)
+            && self.classes.iter().all(|class| element.class.split_ascii_whitespace().any(|found| found == class))
+            && self.attributes.iter().all(|test| test.matches(element))
+    }
+}
+
+impl AttributeTest {
+    fn matches(&self, element: &Element<'_>) -> bool {
+        let Some(found) = find_attribute(element.attributes, &self.name).map(resolved) else { return false };
+        let value = &*self.value;
+        match self.operator {
+            AttributeOperator::Exists => true,
+            AttributeOperator::Equals => found == value,
+            AttributeOperator::Includes => found.split_ascii_whitespace().any(|word| word == value),
+            AttributeOperator::Dash => {
+                found.strip_prefix(value).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+            }
+            AttributeOperator::Prefix => !value.is_empty() && found.starts_with(value),
+            AttributeOperator::Suffix => !value.is_empty() && found.ends_with(value),
+            AttributeOperator::Substring => !value.is_empty() && found.contains(value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HTML: &str = "<div id=a class='x y'><p class=x>1</p><p lang=en-us>2</p><b><i title='a b'>3</i></b></div>";
+
+    /// Returns the names and the positions of the elements that a selector matches.
+    fn matches(selector: &str) -> String {
+        let document = Document::parse(HTML);
+        let selectors = parse_selectors(selector, &mut |_, _| {});
+        let mut work = WorkLimit(usize::MAX);
+        let mut matches = |id: &ElementId| selectors.iter().any(|selector| selector.matches(&document, *id, &mut work));
+        let ids = (0..document.elements.len()).filter(|id| matches(id));
+        ids.map(|id| format!("{}{id}", document.elements[id].name)).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn matches_elements() {
+        let table = [
+            ("p", "p4 p5"),
+            ("P.x", "p4"),
+            (".x", "div3 p4"),
+            (".x.y, #a", "div3"),
+            ("#a p", "p4 p5"),
+            ("body>p", ""),
+            ("body > div>p", "p4 p5"),
+            ("p + p", "p5"),
+            ("p~b i", "i7"),
+            ("div i", "i7"),
+            ("html div b i", "i7"),
+            ("div i p", ""),
+            ("[lang]", "p5"),
+            ("[lang|=en]", "p5"),
+            ("[lang|=e]", ""),
+            ("i[title~=b]", "i7"),
+            ("[title='a b']", "i7"),
+            ("[title^=a][title$=\"b\"][title*=' ']", "i7"),
+            ("[title^='']", ""),
+            ("p:first-child", "p4"),
+            ("b:last-child", "b6"),
+            (":only-child", "html0 div3 i7"),
+            ("p:hover", "p4 p5"),
+            ("*", "html0 head1 body2 div3 p4 p5 b6 i7"),
+            ("", ""),
+            (",,", ""),
+        ];
+        for (selector, elements) in table {
+            assert_eq!(matches(selector), elements, "{selector}");
+        }
+    }
+
+    #[test]
+    fn knows_which_selectors_depend_on_a_state() {
+        let is_unconditional =
+            |text| parse_selectors(text, &mut |_, _| {}).iter().all(|selector| selector.is_unconditional);
+        for selector in ["p", "p:first-child", "a[href]:last-child b"] {
+            assert!(is_unconditional(selector), "{selector}");
+        }
+        for selector in ["p:hover", "p::after", ":not(a)", "*", "div > *", "p:nth-child(2)"] {
+            assert!(!is_unconditional(selector), "{selector}");
+        }
+        let mixed = parse_selectors("a:hover, b", &mut |_, _| {});
+        assert_eq!(mixed.iter().map(|s| s.is_unconditional).collect::<Vec<_>>(), [false, true]);
+    }
+
+    #[test]
+    fn reports_constructs() {
+        let mut parts = Vec::new();
+        parse_selectors("a.b > *,c d:not(e:hover)::after", &mut |part, source| {
+            parts.push(format!("{part:?} {source}"));
+        });
+        let expected = [
+            "Name a",
+            "Class .",
+            "Chained .",
+            "Universal *",
+            "Combinator(Child) *",
+            "Grouping ,",
+            "Name c",
+            "Name d",
+            "Combinator(Descendant) d",
+            "Pseudo { has_two_colons: false, name: \"not\", is_function: true } :",
+            "Pseudo { has_two_colons: false, name: \"hover\", is_function: false } hover",
+            "Pseudo { has_two_colons: true, name: \"after\", is_function: false } :",
+        ];
+        assert_eq!(parts, expected);
+    }
+
+    #[test]
+    fn stops_at_the_work_limit() {
+        let html = "<b>".repeat(200);
+        let document = Document::parse(&html);
+        let selectors = parse_selectors("x b b b b b b b b b b", &mut |_, _| {});
+        let mut work = WorkLimit(100_000);
+        assert!(!selectors[0].matches(&document, document.elements.len() - 1, &mut work));
+        assert_eq!(work.0, 0);
+    }
+}
