@@ -66,6 +66,8 @@ pub(crate) enum Problem {
     Search(SearchError),
     /// The search index does not contain all messages, so those to change cannot be determined.
     IncompleteIndex,
+    /// A query of another API cannot be decided for all messages, so those to change cannot be determined.
+    UndecidedMatches,
     /// The message exists, but there is no transcript of its delivery, or not any more.
     NoTranscript,
     /// There is no such session, or not any more.
@@ -251,6 +253,7 @@ impl Problem {
             | Self::NoWorkPermit
             | Self::Search(_)
             | Self::IncompleteIndex
+            | Self::UndecidedMatches
             | Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -302,6 +305,10 @@ impl Problem {
             Self::Search(_) => "The search index cannot be used at the moment.",
             Self::IncompleteIndex => {
                 "The search index does not contain all messages yet, so those that match are not known. Try again later."
+            }
+            Self::UndecidedMatches => {
+                "There are more messages than are searched for words, so those that match are not known. Select fewer \
+                 messages, for example with from: or after:."
             }
             Self::NoTranscript => "There is no transcript of the delivery of this message.",
             Self::NoSuchSession => "There is no such session, or it is not stored any more.",

@@ -78,7 +78,7 @@ impl Server {
 
     /// Acquires the permit to read further batches, unless the caller has it, and yields to other tasks: a memory store
     /// returns without doing so.
-    pub(super) async fn continue_scan(&self, permit: &mut Option<WorkPermit>) -> Result<(), Problem> {
+    pub(crate) async fn continue_scan(&self, permit: &mut Option<WorkPermit>) -> Result<(), Problem> {
         if permit.is_none() {
             *permit = Some(WorkPermit::acquire(&self.scan_permits).await?);
         }

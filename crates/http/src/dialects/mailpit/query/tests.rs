@@ -1,0 +1,178 @@
+//! Which messages match a query, as tables.
+
+use jiff::Timestamp;
+use restante_mail::details::{DetailFields, Details};
+use restante_mail::message::{Headline, Message, Summary};
+use restante_mail::mime::{Mime, summarize};
+use restante_mail::tags::Tags;
+
+use super::Query;
+use super::evaluate::Decision;
+use super::search_text::search_text;
+
+const MAIL: &str = "From: \"Ann, B\" <Ann@x.org>\r\nFrom: second@x.org\r\nTo: Bob <bob@x.org>, carl@x.org\r\n\
+    Cc: D\u{e9}sir\u{e9}e <d@x.org>\r\nReply-To: Support <re@x.org>\r\nSubject: =?utf-8?q?Your_Code,_Gr=C3=BC=C3=9Fe?=\r\n\
+    Message-ID: <Id-1@x.org>\r\nX-Other: hidden\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
+    --b\r\n\r\nThe  text;\r\nwith (lines) and 100%\r\n\
+    --b\r\nContent-Disposition: attachment; filename=\"In Voice.pdf\"\r\n\r\nx\r\n\
+    --b\r\nContent-Type: image/png; name=logo.png\r\nContent-Disposition: inline\r\n\r\nx\r\n--b--\r\n";
+
+/// Returns a message as it is after its delivery to these recipients.
+fn deliver(source: &str, recipients: &[&str], tags: &[&str]) -> Message {
+    let (header, preview) = summarize(source.as_bytes());
+    let recipients: Vec<String> = recipients.iter().map(|&recipient| recipient.to_owned()).collect();
+    let fields =
+        DetailFields { sender: "bounce@x.org", recipients: &recipients, ..DetailFields::of_source(&header, &preview) };
+    let to = header.to.clone().unwrap_or_default();
+    let copy = Summary {
+        mailbox: "bob".to_owned().into(),
+        id: 17.into(),
+        message: 17.into(),
+        number: 1,
+        headline: Headline::new(
+            header.from.as_deref().unwrap_or_default(),
+            to.iter().map(String::as_str),
+            &header.subject,
+        ),
+        received: "2026-11-16T12:00:00.5Z".parse::<Timestamp>().unwrap(),
+        size: 2048,
+        seen: false,
+        tags: Tags::new(tags.iter().copied()).unwrap(),
+        details: Details::new(&fields),
+    };
+    Message::group([copy]).remove(0)
+}
+
+/// Returns whether a message matches, and whether its summary was enough to know.
+fn matches(query: &str, message: &Message, source: &str) -> (bool, bool) {
+    let query = Query::parse(query, Some("UTC")).unwrap();
+    let by_source = query.matches_source(message, source.to_owned().into());
+    match query.check_summary(message) {
+        Decision::Undecided => (by_source, false),
+        decision => {
+            assert_eq!(decision == Decision::Match, by_source, "{query:?}");
+            (by_source, true)
+        }
+    }
+}
+
+#[test]
+fn search_text_has_fields_body_and_file_names() {
+    let message = deliver(MAIL, &["bob@x.org", "eve@x.org"], &[]);
+    let expected = "ann b ann@x.org your code grüße bob bob@x.org carl@x.org désirée d@x.org eve@x.org support re@x.org \
+        bounce@x.org the text with lines and 100% in voice.pdf";
+    assert_eq!(search_text(&message, &Mime::parse(MAIL.into())), expected);
+}
+
+#[test]
+fn html_is_searched_instead_of_text() {
+    let source = "Content-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\n\r\nplain\r\n\
+        --b\r\nContent-Type: text/html\r\n\r\n<p>rich</p>\r\n--b--\r\n";
+    for (source, expected) in [(source.to_owned(), "rich"), (source.replace("rich", ""), "plain")] {
+        let message = deliver(&source, &[], &[]);
+        let text = search_text(&message, &Mime::parse(source.into()));
+        assert_eq!(text, format!("bounce@x.org {expected}"));
+    }
+}
+
+#[test]
+fn terms_match_the_summary() {
+    let message = deliver(MAIL, &["bob@x.org", "eve@x.org"], &["Release 7"]);
+    let table = [
+        ("", true),
+        ("from:ann@X.org", true),
+        ("from:second", false),
+        ("from:\"ann, b\"", false),
+        ("-from:nobody", true),
+        ("to:bob", true),
+        ("to:CARL@", true),
+        ("to:eve", false),
+        ("to:name", false),
+        ("cc:désirée", true),
+        ("cc:bob", false),
+        ("bcc:eve@x.org", true),
+        ("bcc:bob", false),
+        ("reply-to:support", true),
+        ("reply-to:re@x.org", true),
+        ("addressed:eve", true),
+        ("addressed:support", true),
+        ("addressed:nobody", false),
+        ("-addressed:eve", false),
+        ("subject:code,", true),
+        ("subject:\"your code\"", true),
+        ("subject:GRÜSSE", false),
+        ("subject:GRÜ", true),
+        ("!subject:code", false),
+        ("message-id:<ID-1@x.org>", true),
+        ("message-id:other", false),
+        ("tag:\"release 7\"", true),
+        ("tag:release", false),
+        ("-tag:release", true),
+        ("is:tagged", true),
+        ("-is:tagged", false),
+        ("is:unread -is:read", true),
+        ("is:read", false),
+        ("has:attachment has:inline", true),
+        ("-has:attachments", false),
+        ("larger:2k", false),
+        ("smaller:2k", false),
+        ("-larger:2k", false),
+        ("larger:2047 smaller:2049", true),
+        ("-smaller:2047", true),
+        ("after:2026-11-16 before:2026-11-17", true),
+        ("after:2026-11-16T12:00:00.5Z before:2026-11-16T12:00:00.5Z", true),
+        ("-after:2026-11-16T12:00:00.5Z -before:2026-11-16T12:00:00.5Z", true),
+        ("before:2026-11-16", false),
+        ("-before:2026-11-16", true),
+        ("-after:2026-11-16", false),
+        // Words that the summary contains.
+        ("ann code grüße bounce@x.org", true),
+        ("-bob", false),
+        ("nothing from:nobody", false),
+    ];
+    for (query, expected) in table {
+        assert_eq!(matches(query, &message, MAIL), (expected, true), "{query}");
+    }
+}
+
+#[test]
+fn words_match_the_source() {
+    let message = deliver(MAIL, &["bob@x.org"], &[]);
+    let table = [
+        ("text", true),
+        ("TEX", true),
+        ("ext", true),
+        ("\"the text with lines\"", true),
+        ("\"text; with (lines\"", true),
+        ("\"grüße bob\"", true),
+        ("\"lines the\"", false),
+        ("100%", true),
+        ("1%0", false),
+        ("voice.pdf", true),
+        ("logo.png", false),
+        ("hidden", false),
+        ("-hidden", true),
+        ("-lines", false),
+        ("code lines from:ann", true),
+    ];
+    for (query, expected) in table {
+        assert_eq!(matches(query, &message, MAIL), (expected, false), "{query}");
+    }
+}
+
+#[test]
+fn long_lists_are_read_from_the_source() {
+    let cc: Vec<String> = (0..200).map(|number| format!("person{number:03}@x.org")).collect();
+    let source = format!("From: a@x.org\r\nCc: {}\r\n\r\nHi\r\n", cc.join(", "));
+    let message = deliver(&source, &["person199@x.org"], &[]);
+    for (query, expected) in [
+        ("cc:person000", (true, true)),
+        ("cc:person199", (true, false)),
+        ("-cc:person199", (false, false)),
+        ("cc:person200", (false, false)),
+        ("addressed:person150", (true, false)),
+        ("to:person199", (false, true)),
+    ] {
+        assert_eq!(matches(query, &message, &source), expected, "{query}");
+    }
+}
