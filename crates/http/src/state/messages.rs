@@ -169,6 +169,16 @@ impl Server {
         Ok((version, range.select(Message::group(copies.into_iter().map(separate_copy)))))
     }
 
+    /// Returns a page of the messages that the grant allows. It can have fewer messages than requested even if it is not the
+    /// last one.
+    pub(crate) async fn permitted_messages(&self, grant: &Grant, range: MessageRange) -> Result<MessagePage, Problem> {
+        if grant.covers_all_mailboxes() {
+            Ok(self.list_messages(range).await?.1)
+        } else {
+            self.scan_messages(grant, range).await
+        }
+    }
+
     /// Returns a page of the messages that the grant allows. It reads messages until it has found enough or has read
     /// [`MAX_SCANNED_MESSAGES`]. So a page can have fewer messages than requested even if it is not the last one. Only
     /// one request at a time reads more than one batch.

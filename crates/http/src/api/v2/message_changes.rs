@@ -124,8 +124,8 @@ impl Server {
                 let found = self.search_messages(grant, mailbox.as_ref(), query, range).await?;
                 if found.is_complete { Ok(found.page) } else { Err(Problem::IncompleteIndex) }
             }
-            (None, None) if !grant.covers_all_mailboxes() => self.scan_messages(grant, range).await,
-            (None, mailbox) => Ok(self.read_list(mailbox.as_ref(), range).await?.1),
+            (None, Some(mailbox)) => Ok(self.list_copies(mailbox, range).await?.1),
+            (None, None) => self.permitted_messages(grant, range).await,
         }
     }
 }

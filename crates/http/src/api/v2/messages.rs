@@ -232,7 +232,7 @@ impl Server {
     }
 
     /// Returns a page of all messages, or of the copies in a mailbox, and its version.
-    pub(super) async fn read_list(
+    async fn read_list(
         &self,
         mailbox: Option<&MailboxName>,
         range: MessageRange,

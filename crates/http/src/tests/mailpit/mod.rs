@@ -1,5 +1,6 @@
 //! The API of Mailpit. The expected responses are those of Mailpit 1.30.5, except for ids and times.
 
+mod changes;
 mod send;
 
 use restante_mailroom::tagging::Tagging;

@@ -1,0 +1,138 @@
+//! Changes of many messages: those with the ids in the body, those that match a query, or all. They apply to the copies
+//! that the client may access.
+//!
+//! Differences from Mailpit:
+//!
+//! - A body that is not JSON is an error. Mailpit deletes all messages then.
+//! - A query with an invalid date or time zone is an error. Mailpit ignores the date, and changes more messages.
+//! - If there are too many messages to search for words in all of them, nothing is changed.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use restante_auth::{Grant, Scope};
+use restante_mail::message::MessageId;
+use serde::Deserialize;
+
+use crate::dialects::mailpit::body;
+use crate::dialects::mailpit::error::Error;
+use crate::dialects::mailpit::query::Query;
+use crate::dialects::mailpit::success::{self, HandlerResult};
+use crate::extractors::cancellation::Cancellation;
+use crate::extractors::parameters::{RequestGrant, query_pairs};
+use crate::response::problem::Problem;
+use crate::state::Server;
+use crate::state::message_changes::{CHANGE_BATCH, Change, MAX_IDS, MAX_IDS_BODY_BYTES};
+use crate::state::messages::MessageRange;
+
+/// The body of a request that marks messages.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct MarkRequest {
+    read: bool,
+    #[serde(rename = "IDs")]
+    ids: Vec<String>,
+    search: String,
+}
+
+/// The body of a request that deletes messages.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DeleteRequest {
+    #[serde(rename = "IDs")]
+    ids: Vec<String>,
+}
+
+/// Marks messages as read or unread.
+pub(crate) async fn mark(
+    State(server): State<Arc<Server>>,
+    RequestGrant(grant): RequestGrant,
+    cancellation: Cancellation,
+    request: Request,
+) -> HandlerResult {
+    let (parts, body) = request.into_parts();
+    let parameters = query_pairs(&parts)?;
+    let zone = parameters.iter().find(|(name, _)| name == "tz").map(|(_, zone)| zone.as_str());
+    let MarkRequest { read, ids, search } = body::read(Request::from_parts(parts, body), MAX_IDS_BODY_BYTES).await?;
+    let change = Change::Mark { seen: read };
+    match (ids.is_empty(), search.is_empty()) {
+        (false, false) => return Err(Error::text("You may specify either IDs or a search query, not both")),
+        (true, false) => server.change_matches(grant, &search, zone, change, &cancellation).await?,
+        (false, true) => server.change_by_ids(grant, &ids, change, &cancellation).await?,
+        (true, true) => server.change_all(&grant, change, &cancellation).await?,
+    }
+    Ok(success::ok())
+}
+
+/// Deletes the messages with the ids in the body, or all if there are none.
+pub(crate) async fn delete(
+    State(server): State<Arc<Server>>,
+    RequestGrant(grant): RequestGrant,
+    cancellation: Cancellation,
+    request: Request,
+) -> HandlerResult {
+    let body = body::read_optional::<DeleteRequest>(request, MAX_IDS_BODY_BYTES).await?;
+    let ids = body.unwrap_or_default().ids;
+    if ids.is_empty() {
+        cancellation.check().await?;
+        server.mailroom.purge_everything(move |mailbox| grant.covers(mailbox)).await?;
+    } else {
+        server.change_by_ids(grant, &ids, Change::Delete, &cancellation).await?;
+    }
+    Ok(success::ok())
+}
+
+impl Server {
+    /// Changes the messages that match a query and exist now. Whether the messages match reveals what they contain, so the
+    /// scope `read` is required too.
+    pub(super) async fn change_matches(
+        self: Arc<Self>,
+        grant: Grant,
+        search: &str,
+        zone: Option<&str>,
+        change: Change,
+        cancellation: &Cancellation,
+    ) -> Result<(), Error> {
+        if !grant.allows_somewhere(Scope::Read) {
+            return Err(Problem::MissingScope(Scope::Read).into());
+        }
+        let query = Arc::new(Query::parse(search, zone)?);
+        query.check_for_change()?;
+        let ids = cancellation.run_until_cancelled(self.all_matches(&grant, &query)).await?;
+        self.change_ids(grant, ids, change).await?;
+        Ok(())
+    }
+
+    /// Changes the messages with these ids. Text that is not an id is ignored, like the id of a message that does not
+    /// exist.
+    async fn change_by_ids(
+        self: Arc<Self>,
+        grant: Grant,
+        ids: &[String],
+        change: Change,
+        cancellation: &Cancellation,
+    ) -> Result<(), Error> {
+        if ids.len() > MAX_IDS {
+            return Err(Error::text(format!("Error: a request may have at most {MAX_IDS} IDs")));
+        }
+        let mut ids: Vec<MessageId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        cancellation.check().await?;
+        self.change_ids(grant, ids, change).await?;
+        Ok(())
+    }
+
+    /// Changes all messages that exist now, in batches. Ends after the current batch if the client disconnects.
+    async fn change_all(&self, grant: &Grant, change: Change, cancellation: &Cancellation) -> Result<(), Error> {
+        let last = self.mailroom.last_id().await?;
+        let before = Some(last.number().saturating_add(1).into());
+        let mut range = MessageRange { before, after: None, limit: CHANGE_BATCH };
+        while range.before.is_some() {
+            let page = cancellation.run_until_cancelled(self.permitted_messages(grant, range)).await?;
+            self.change_messages(page.messages, change).await?;
+            range.before = page.next;
+        }
+        Ok(())
+    }
+}
