@@ -40,6 +40,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 pub struct Settings {
     /// The user file; `None` if there are no users.
     pub users: Option<PathBuf>,
+    /// The users of the settings, with their passwords or the hashes of them.
+    pub credentials: Vec<(String, PasswordHash)>,
     /// The token file. It need not exist.
     pub tokens: Option<PathBuf>,
     /// How long a login to the web interface is valid.
@@ -52,6 +54,8 @@ pub struct Settings {
 /// Checks passwords, tokens and session cookies.
 pub struct Authenticator {
     users: Option<Arc<ReloadingFile<Users>>>,
+    /// The users of the settings.
+    configured_users: Arc<Users>,
     tokens: Option<Arc<ReloadingFile<Tokens>>>,
     sessions: Sessions,
     verified: VerifiedCache,
@@ -65,7 +69,9 @@ pub struct ConfiguredLogin<'a> {
     pub setting: &'static str,
     /// The user, if the setting contains a user of that name. It is logged with a denial.
     pub user: Option<&'a str>,
-    /// Returns true if the login matches the setting. It is called on network threads, so it must be quick.
+    /// The hash of the password, if the setting contains one for this login. It is verified on a blocking thread.
+    pub hash: Option<&'a PasswordHash>,
+    /// Returns true if the login matches a password in the setting. It is called on network threads, so it must be quick.
     pub matches: &'a (dyn Fn() -> bool + Send + Sync),
 }
 
@@ -80,10 +86,32 @@ pub struct VerifiedLogin {
     session: Option<Arc<Session>>,
 }
 
+/// The users of the file and of the settings.
+struct AllUsers {
+    file: Arc<Users>,
+    configured: Arc<Users>,
+}
+
+impl AllUsers {
+    /// Returns the name and the password hash of a user. The file takes precedence.
+    fn find(&self, name: &str) -> Option<(&Arc<str>, &PasswordHash)> {
+        self.file.find(name).or_else(|| self.configured.find(name))
+    }
+
+    /// Returns a hash to verify the password of an unknown user against.
+    fn dummy_hash(&self, number: u64) -> Result<PasswordHash, &'static str> {
+        if self.file.is_empty() && !self.configured.is_empty() {
+            self.configured.dummy_hash(number)
+        } else {
+            self.file.dummy_hash(number)
+        }
+    }
+}
+
 impl Authenticator {
     /// Loads the files, if any. The error is a sentence for the operator.
     pub fn open(settings: Settings) -> Result<Self, String> {
-        let Settings { users, tokens, session_time, secret } = settings;
+        let Settings { users, credentials, tokens, session_time, secret } = settings;
         let users = users.map(|path| {
             ReloadingFile::open(Source { path, description: "users", parse: Users::parse, default_if_absent: None })
         });
@@ -106,6 +134,7 @@ impl Authenticator {
         let signing_key = secret.map_or_else(random_key, |secret| Ok(hmac::Key::new(hmac::HMAC_SHA256, &secret)))?;
         Ok(Self {
             users: users.transpose()?,
+            configured_users: Arc::new(Users::from_credentials(credentials)),
             tokens: tokens.transpose()?,
             sessions: Sessions::new(signing_key, session_time),
             verified: VerifiedCache::new(random_key()?),
@@ -114,9 +143,9 @@ impl Authenticator {
         })
     }
 
-    /// Returns true if a user or token file is configured, so that anonymous requests are refused.
+    /// Returns true if users or a token file are configured, so that anonymous requests are refused.
     pub fn has_accounts(&self) -> bool {
-        self.users.is_some() || self.tokens.is_some()
+        self.users.is_some() || !self.configured_users.is_empty() || self.tokens.is_some()
     }
 
     /// Checks a user name and a password. The password may be a token, and then the name is ignored.
@@ -185,6 +214,8 @@ impl Authenticator {
             return Ok(Some(self.user_login(name, hash)));
         }
         let matches_settings = || configured.map(|configured| (configured.matches)());
+        let configured_hash = configured.and_then(|configured| configured.hash).filter(|_| secret.is_some());
+        let cached_hash = configured_hash.map_or("", PasswordHash::as_str);
         // The cache key of a login with credentials from the settings. User names contain no control characters, so it
         // differs from them. For a digest only the user is cached: every digest is different, and it is always compared.
         let key = configured.map(|configured| {
@@ -193,16 +224,16 @@ impl Authenticator {
             (Arc::<str>::from(format!("{setting}\n{kind}\n{user}")), secret.unwrap_or_default())
         });
         if let Some((key, password)) = &key
-            && self.verified.contains(client, key, "", password)
+            && self.verified.contains(client, key, cached_hash, password)
         {
-            if matches_settings() == Some(true) {
+            if configured_hash.is_some() || matches_settings() == Some(true) {
                 return Ok(None);
             }
             self.verified.record_miss(client, key);
         }
         let accept_configured = || {
             if let Some((key, password)) = &key {
-                self.verified.insert(client, key, "", password);
+                self.verified.insert(client, key, cached_hash, password);
             }
             Ok(None)
         };
@@ -213,14 +244,16 @@ impl Authenticator {
             attempt.succeeded();
             return accept_configured();
         }
-        let Some(password) = secret.filter(|_| self.has_accounts()) else {
+        let Some(password) = secret.filter(|_| self.has_accounts() || configured_hash.is_some()) else {
             return Err(denied(DenialReason::WrongPassword));
         };
         let permit = self.check_permits.clone().acquire_owned().await.map_err(|_| denied(DenialReason::TooMany))?;
         // Another request of the same client may have verified the same password in the meantime.
         let is_correct = is_cached() || {
-            let hash = found
-                .map_or_else(|| users.dummy_hash(self.sessions.keyed_number(user)), |(_, hash, _)| Ok(hash.clone()));
+            let hash = match found.map(|(_, hash, _)| hash).or(configured_hash) {
+                Some(hash) => Ok(hash.clone()),
+                None => users.dummy_hash(self.sessions.keyed_number(user)),
+            };
             let password = password.to_owned();
             let checked = spawn_blocking(move || {
                 // The permit is held until the work ends, even if the caller is gone.
@@ -234,6 +267,10 @@ impl Authenticator {
                 attempt.succeeded();
                 self.verified.insert(client, name, hash.as_str(), password);
                 Ok(Some(self.user_login(name, hash)))
+            }
+            None if is_correct && configured_hash.is_some() => {
+                attempt.succeeded();
+                accept_configured()
             }
             _ => Err(denied(DenialReason::WrongPassword)),
         }
@@ -330,11 +367,12 @@ impl Authenticator {
         }
     }
 
-    async fn users(&self) -> Arc<Users> {
-        match &self.users {
+    async fn users(&self) -> AllUsers {
+        let file = match &self.users {
             Some(users) => users.current().await,
             None => Arc::default(),
-        }
+        };
+        AllUsers { file, configured: self.configured_users.clone() }
     }
 
     async fn tokens(&self) -> Arc<Tokens> {
@@ -413,7 +451,13 @@ mod tests {
 
         fn settings(dir: &Path) -> Settings {
             let (users, tokens) = (Some(dir.join("users")), Some(dir.join("tokens.toml")));
-            Settings { users, tokens, session_time: Duration::from_hours(1), secret: Some(vec![7; 32]) }
+            Settings {
+                users,
+                tokens,
+                session_time: Duration::from_hours(1),
+                secret: Some(vec![7; 32]),
+                ..Settings::default()
+            }
         }
 
         async fn try_password(&self, user: &str, password: &str, last: u8) -> Result<(), DenialReason> {
@@ -487,7 +531,8 @@ mod tests {
         last: u8,
     ) -> Result<(), Denied> {
         let is_correct = || user == "app" && secret == "right";
-        let configured = ConfiguredLogin { setting, user: (user == "app").then_some(user), matches: &is_correct };
+        let configured =
+            ConfiguredLogin { setting, user: (user == "app").then_some(user), hash: None, matches: &is_correct };
         authenticator.check_configured(user, Some(secret), client(last), &configured).await.map(drop)
     }
 
@@ -538,7 +583,7 @@ mod tests {
         let guesses = (0..400).map(|_| {
             let authenticator = authenticator.clone();
             tokio::spawn(async move {
-                let configured = ConfiguredLogin { setting: "pop3", user: None, matches: &|| false };
+                let configured = ConfiguredLogin { setting: "pop3", user: None, hash: None, matches: &|| false };
                 authenticator.check_configured("app", None, client(1), &configured).await.unwrap_err().reason
             })
         });
@@ -641,6 +686,32 @@ mod tests {
         );
         // The password itself is still valid.
         assert_eq!(fixture.try_password("ann", "one", 1).await, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn settings_contain_users_and_hashes() {
+        let hash = |text: &str| PasswordHash::parse_or_plain(text).unwrap();
+        let bcrypt = line("x", "two");
+        let bcrypt = hash(bcrypt.trim_end().trim_start_matches("x:"));
+        let credentials = vec![("ann".to_owned(), hash("one")), ("bob".to_owned(), bcrypt.clone())];
+        let users = Authenticator::open(Settings { credentials, ..Settings::default() }).unwrap();
+        assert!(users.has_accounts());
+        for (number, (user, password, is_accepted)) in
+            (1..).zip([("ann", "one", true), ("bob", "two", true), ("ann", "two", false), ("cid", "one", false)])
+        {
+            let checked = users.check_password(user, password, client(number)).await;
+            assert_eq!(checked.is_ok(), is_accepted, "{user} {password}");
+        }
+        // The hash of a mail protocol. The second login is cached.
+        let none = Authenticator::open(Settings::default()).unwrap();
+        let configured =
+            ConfiguredLogin { setting: "smtp.credentials", user: Some("bob"), hash: Some(&bcrypt), matches: &|| false };
+        for (secret, is_accepted) in
+            [(Some("two"), true), (Some("two"), true), (Some("one"), false), (None, false), (Some("two"), true)]
+        {
+            let checked = none.check_configured("bob", secret, client(1), &configured).await;
+            assert_eq!(checked.is_ok(), is_accepted, "{secret:?}");
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Password hashes: parsing, verifying and generating them. Verifying takes a noticeable part of a second and, with
-//! Argon2, much memory.
+//! Argon2, much memory. Settings may contain a password itself in place of its hash.
 
+use std::fmt;
 use std::str::FromStr as _;
 
 use argon2::password_hash::{PasswordHash as Phc, PasswordHasher as _, PasswordVerifier as _, Salt, SaltString};
 use argon2::{ARGON2I_IDENT, ARGON2ID_IDENT, Argon2, Params};
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand;
 
@@ -17,9 +19,12 @@ const MAX_LANES: u32 = 16;
 /// The maximum cost of bcrypt, the binary logarithm of the number of rounds. The maximum takes some seconds.
 const MAX_BCRYPT_COST: u32 = 16;
 
+/// The beginnings of hashes that other programs write and that are not supported: Apache's MD5, SHA-1 and crypt(3).
+const UNSUPPORTED_PREFIXES: &[&str] = &["$apr1$", "{SHA}", "{SSHA}", "$1$", "$5$", "$6$"];
+
 /// A hash that a password can be verified against.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PasswordHash {
+#[derive(Clone, PartialEq, Eq)]
+pub struct PasswordHash {
     text: Box<str>,
     algorithm: Algorithm,
 }
@@ -28,17 +33,43 @@ pub(crate) struct PasswordHash {
 enum Algorithm {
     Argon2,
     Bcrypt,
+    /// The text is the password.
+    Plain,
+}
+
+/// The text may be a password, so it is not shown.
+impl fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PasswordHash").field("algorithm", &self.algorithm).finish_non_exhaustive()
+    }
 }
 
 impl PasswordHash {
     /// Parses a hash. The error says what is wrong with it and does not contain any part of it.
-    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
         let algorithm = match text.split('$').nth(1) {
             Some("argon2id" | "argon2i") => check_argon2(text).map(|()| Algorithm::Argon2)?,
             Some("2y" | "2b" | "2a") => check_bcrypt(text).map(|()| Algorithm::Bcrypt)?,
             _ => return Err("the hash must begin with $argon2id$, $argon2i$, $2y$, $2b$ or $2a$"),
         };
         Ok(Self { text: text.into(), algorithm })
+    }
+
+    /// Parses a hash, or takes any other text as the password itself. The error says what is wrong and does not contain
+    /// any part of the text.
+    pub fn parse_or_plain(text: &str) -> Result<Self, &'static str> {
+        if UNSUPPORTED_PREFIXES.iter().any(|prefix| text.starts_with(prefix)) {
+            return Err("the password has a hash format that is not supported: use bcrypt (htpasswd -B) or Argon2");
+        }
+        if ["$2y$", "$2b$", "$2a$", "$argon2"].iter().any(|prefix| text.starts_with(prefix)) {
+            return Self::parse(text);
+        }
+        Ok(Self { text: text.into(), algorithm: Algorithm::Plain })
+    }
+
+    /// Returns true if this is the password itself.
+    pub fn is_plain(&self) -> bool {
+        self.algorithm == Algorithm::Plain
     }
 
     /// Generates an Argon2id hash of a password, with a random salt.
@@ -57,6 +88,7 @@ impl PasswordHash {
                 .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok()),
             // Like other implementations, bcrypt ignores everything after 72 bytes.
             Algorithm::Bcrypt => bcrypt::verify(password, &self.text).unwrap_or(false),
+            Algorithm::Plain => verify_slices_are_equal(self.text.as_bytes(), password.as_bytes()).is_ok(),
         }
     }
 
@@ -109,6 +141,23 @@ mod tests {
                 assert!(!hash.verify(wrong), "{wrong}");
             }
         }
+    }
+
+    #[test]
+    fn settings_contain_hashes_or_passwords() {
+        for (text, is_plain) in [(FOREIGN, false), ("secret", true)] {
+            let hash = PasswordHash::parse_or_plain(text).unwrap();
+            assert_eq!(
+                (hash.is_plain(), hash.verify("secret"), hash.verify("Secret")),
+                (is_plain, true, false),
+                "{text}"
+            );
+            assert!(!format!("{hash:?}").contains(text));
+        }
+        for text in ["$apr1$salt$hash", "{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=", "$6$salt$hash"] {
+            assert!(PasswordHash::parse_or_plain(text).unwrap_err().contains("not supported"), "{text}");
+        }
+        assert!(PasswordHash::parse_or_plain("$2y$04$").unwrap_err().contains("malformed"));
     }
 
     #[test]

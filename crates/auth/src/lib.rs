@@ -24,3 +24,4 @@ pub use authenticator::{Authenticator, ConfiguredLogin, Settings, VerifiedLogin}
 pub use client::Client;
 pub use denied::{DenialReason, Denied};
 pub use grant::{Grant, Scope, Scopes};
+pub use hash::PasswordHash;

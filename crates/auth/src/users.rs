@@ -1,4 +1,4 @@
-//! Users: a file of `name:hash` lines, as written by Apache's `htpasswd`.
+//! Users: a file of `name:hash` lines, as written by Apache's `htpasswd`, and those of the settings.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,7 +18,7 @@ const MAX_NAME_BYTES: usize = 255;
 const DUMMY_HASH: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$cmVzdGFudGUtbm9ib2R5$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// The users of a file.
+/// The users of a file or of the settings.
 #[derive(Debug, Default)]
 pub(crate) struct Users {
     by_name: HashMap<Arc<str>, PasswordHash>,
@@ -40,6 +40,17 @@ impl Users {
             users.add(line).map_err(|message| format!("line {number}: {message}"))?;
         }
         Ok(users)
+    }
+
+    /// Creates users from the names and passwords of the settings. A name that occurs twice has the last password.
+    pub(crate) fn from_credentials(credentials: Vec<(String, PasswordHash)>) -> Self {
+        let hashes = credentials.iter().map(|(_, hash)| hash.clone()).collect();
+        Self { by_name: credentials.into_iter().map(|(name, hash)| (name.into(), hash)).collect(), hashes }
+    }
+
+    /// Returns true if there are no users.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
     }
 
     /// Returns the name and the password hash of a user.

@@ -93,6 +93,8 @@ pub enum RecipientRefusal {
     Hook(Refusal),
     /// The policy does not accept mail to the recipient's domain.
     Policy,
+    /// The policy does not accept mail to the recipient's address.
+    NotAllowed,
 }
 
 impl RecipientRefusal {
@@ -100,7 +102,7 @@ impl RecipientRefusal {
     pub fn reason(&self) -> RefusalReason {
         match self {
             Self::UnusableName(_) => RefusalReason::Address,
-            Self::NotPermitted | Self::Hook(_) | Self::Policy => RefusalReason::Policy,
+            Self::NotPermitted | Self::Hook(_) | Self::Policy | Self::NotAllowed => RefusalReason::Policy,
         }
     }
 }

@@ -47,7 +47,7 @@ impl Mailroom {
     /// 1. A mailbox can be named after the recipient.
     /// 2. The client may write to that mailbox, as `is_permitted` says.
     /// 3. A hook accepts or refuses the recipient, or leaves the decision to the policy.
-    /// 4. The policy accepts the recipient's domain.
+    /// 4. The policy accepts the recipient's domain and address.
     pub async fn check_recipient(
         &self,
         envelope: &Envelope,
@@ -64,8 +64,7 @@ impl Mailroom {
         };
         match verdict {
             Verdict::Allow => Ok(recipient),
-            Verdict::Defer if self.settings.policy.accepts_recipient(&recipient.address) => Ok(recipient),
-            Verdict::Defer => Err(RecipientRefusal::Policy),
+            Verdict::Defer => self.settings.policy.check_recipient(&recipient.address).map(|()| recipient),
             Verdict::Deny(refusal) => Err(RecipientRefusal::Hook(refusal)),
         }
     }

@@ -1,7 +1,9 @@
-//! The built-in rules about domains: which senders and recipients are accepted, and which messages are stored.
+//! The built-in rules about domains and addresses: which senders and recipients are accepted, and which messages are
+//! stored.
 
+use regex::Regex;
 use restante_mail::address::Address;
-use restante_mail::envelope::ReversePath;
+use restante_mail::envelope::{RecipientRefusal, ReversePath};
 use restante_mail::patterns::Patterns;
 
 /// The rules per domain.
@@ -21,6 +23,10 @@ pub struct Policy {
     pub store_domains: Domains,
     /// Recipient domains whose messages are accepted and discarded if `default_store` is true.
     pub discard_domains: Domains,
+    /// The recipients that are allowed: those whose address matches. `None` allows all.
+    pub allowed_recipients: Option<Regex>,
+    /// Whether mail to recipients that are not allowed is accepted and discarded instead of refused.
+    pub discard_rejected: bool,
 }
 
 /// A list of domains.
@@ -37,6 +43,8 @@ impl Default for Policy {
             default_store: true,
             store_domains: Domains::default(),
             discard_domains: Domains::default(),
+            allowed_recipients: None,
+            discard_rejected: false,
         }
     }
 }
@@ -47,8 +55,18 @@ impl Policy {
         from.as_ref().is_none_or(|sender| !self.reject_origin_domains.matches(sender.domain()))
     }
 
-    /// Returns whether mail to this recipient is accepted.
-    pub fn accepts_recipient(&self, recipient: &Address) -> bool {
+    /// Returns an error if mail to this recipient is refused.
+    pub fn check_recipient(&self, recipient: &Address) -> Result<(), RecipientRefusal> {
+        if !self.accepts_domain(recipient) {
+            return Err(RecipientRefusal::Policy);
+        }
+        if !self.discard_rejected && !self.allows_address(recipient) {
+            return Err(RecipientRefusal::NotAllowed);
+        }
+        Ok(())
+    }
+
+    fn accepts_domain(&self, recipient: &Address) -> bool {
         if self.default_accept {
             !self.reject_domains.matches(recipient.domain())
         } else {
@@ -56,13 +74,18 @@ impl Policy {
         }
     }
 
+    fn allows_address(&self, recipient: &Address) -> bool {
+        self.allowed_recipients.as_ref().is_none_or(|allowed| allowed.is_match(&recipient.to_string()))
+    }
+
     /// Returns whether mail to this recipient is stored.
     pub fn stores(&self, recipient: &Address) -> bool {
-        if self.default_store {
+        let stores_domain = if self.default_store {
             !self.discard_domains.matches(recipient.domain())
         } else {
             self.store_domains.matches(recipient.domain())
-        }
+        };
+        stores_domain && self.allows_address(recipient)
     }
 }
 
@@ -91,9 +114,20 @@ mod tests {
             ("ALLOW.com", true, true),
         ];
         for (domain, by_open, by_closed) in table {
-            assert_eq!(open.accepts_recipient(&at(domain)), by_open, "{domain}");
-            assert_eq!(closed.accepts_recipient(&at(domain)), by_closed, "{domain}");
+            assert_eq!(open.check_recipient(&at(domain)).is_ok(), by_open, "{domain}");
+            assert_eq!(closed.check_recipient(&at(domain)).is_ok(), by_closed, "{domain}");
         }
+    }
+
+    #[test]
+    fn recipients_that_are_not_allowed_are_refused_or_discarded() {
+        let refusing =
+            Policy { allowed_recipients: Some(Regex::new("@(qa|ci)[.]test$").unwrap()), ..Policy::default() };
+        let discarding = Policy { discard_rejected: true, ..refusing.clone() };
+        assert_eq!(refusing.check_recipient(&at("qa.test")), Ok(()));
+        assert_eq!(refusing.check_recipient(&at("x.test")), Err(RecipientRefusal::NotAllowed));
+        assert_eq!(discarding.check_recipient(&at("x.test")), Ok(()));
+        assert!(discarding.stores(&at("ci.test")) && !discarding.stores(&at("x.test")));
     }
 
     #[test]

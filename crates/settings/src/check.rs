@@ -25,6 +25,7 @@ const PID_FILE: &Setting = row("pidfile");
 const SMTP_ADDR: &Setting = row("smtp.addr");
 const SMTP_TLS_ADDR: &Setting = row("smtp.tlsaddr");
 const SMTP_TLS: &Setting = row("smtp.tlsenabled");
+const SMTP_REQUIRE_STARTTLS: &Setting = row("smtp.requirestarttls");
 const SMTP_FORCE_TLS: &Setting = row("smtp.forcetls");
 const SMTP_CERT: &Setting = row("smtp.tlscert");
 const SMTP_KEY: &Setting = row("smtp.tlsprivkey");
@@ -260,6 +261,7 @@ impl Checker<'_> {
         let Config { smtp, pop3, .. } = &*config;
         let requirements = [
             (smtp.tls.force, SMTP_FORCE_TLS, smtp.tls.enabled, SMTP_TLS),
+            (smtp.require_starttls, SMTP_REQUIRE_STARTTLS, smtp.tls.enabled, SMTP_TLS),
             (!smtp.tls_addr.is_empty(), SMTP_TLS_ADDR, smtp.tls.enabled, SMTP_TLS),
             (pop3.tls.force, POP3_FORCE_TLS, pop3.tls.enabled, POP3_TLS),
             (!pop3.tls_addr.is_empty(), POP3_TLS_ADDR, pop3.tls.enabled, POP3_TLS),

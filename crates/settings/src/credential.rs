@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use restante_auth::{PasswordHash, users};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_proto::Secret;
 
@@ -12,25 +13,40 @@ use super::values::collect_all;
 pub struct Credential {
     /// The user name.
     pub user: String,
-    /// The password.
+    /// The password, or a hash of it.
     pub password: Secret,
 }
 
 impl Credential {
     /// Parses a list of `user:password`. Errors give the number of the entry and nothing of its content.
     pub(super) fn parse_list(items: &[String]) -> Result<Vec<Self>, String> {
-        let mut users = HashSet::new();
+        let mut names = HashSet::new();
         collect_all(items.iter().zip(1..).map(|(item, number)| {
             let (user, password) = item
                 .split_once(':')
                 .filter(|(user, password)| !user.is_empty() && !password.is_empty())
                 .ok_or_else(|| format!("entry {number} is not of the form USER:PASSWORD"))?;
-            if !users.insert(user) {
+            // A comma separates the entries.
+            let password = password.replace("%2C", ",");
+            PasswordHash::parse_or_plain(&password).map_err(|error| format!("entry {number}: {error}"))?;
+            if !names.insert(user) {
                 return Err(format!("entry {number} repeats a user name"));
             }
             Ok(Self { user: user.to_owned(), password: Secret::new(password) })
         }))
     }
+}
+
+/// Converts credentials to the users of the authenticator. Errors give the number of the entry and nothing of its
+/// content.
+pub(super) fn parse_users(items: &[String]) -> Result<Vec<(String, PasswordHash)>, String> {
+    let convert = |(credential, number): (Credential, usize)| {
+        let Credential { user, password } = credential;
+        users::check_name(&user).map_err(|error| format!("entry {number}: {error}"))?;
+        let hash = PasswordHash::parse_or_plain(password.expose());
+        Ok((user, hash.map_err(|error| format!("entry {number}: {error}"))?))
+    };
+    collect_all(Credential::parse_list(items)?.into_iter().zip(1..).map(convert))
 }
 
 /// The password of a mailbox over POP3.

@@ -7,13 +7,14 @@ use restante_proto::Secret;
 use restante_store::disk::Durability;
 use restante_store::postgres::Url;
 
-use super::credential::Credential;
+use super::credential::{Credential, parse_users};
 use super::setting::{Setting, Value};
 
 use super::types::{CertSource, Config, Hosts, Origins, StoreKind, Tls};
 use super::values::{
     base_path, collect_all, domain_patterns, duration_between, host_name, kibibytes, number, optional_duration,
-    optional_limit, optional_path, origin, parse_boolean, parsed_list, public_url, split_list, split_params, tag_rules,
+    optional_limit, optional_path, origin, parse_boolean, parsed_list, public_url, regular_expression, split_list,
+    split_params, tag_rules,
 };
 use super::webhook;
 
@@ -146,6 +147,17 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| set(&mut c.smtp.policy.discard_domains, domain_patterns(v)),
     ),
     Setting::new(
+        "smtp.allowedrecipients", "", Value::Text("REGEX"),
+        "A regular expression. Recipients whose address does not match are refused with 550. It need not match the whole \
+         address: use ^ and $ for that.",
+        |c, v| set(&mut c.smtp.policy.allowed_recipients, regular_expression(v)),
+    ),
+    Setting::new(
+        "smtp.discardrejected", "false", Value::Bool,
+        "Accepts and discards messages to the recipients that smtp.allowedrecipients would refuse.",
+        |c, v| set(&mut c.smtp.policy.discard_rejected, parse_boolean(v)),
+    ),
+    Setting::new(
         "smtp.tlsenabled", "false", Value::Bool,
         "Enables TLS for SMTP and LMTP. STARTTLS is then offered.",
         |c, v| set(&mut c.smtp.tls.enabled, parse_boolean(v)),
@@ -168,12 +180,25 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| set(&mut c.smtp.tls.force, parse_boolean(v)),
     ),
     Setting::new(
+        "smtp.requirestarttls", "false", Value::Bool,
+        "Refuses messages and logins on connections without TLS with 530, on listeners that offer STARTTLS. Requires \
+         smtp.tlsenabled.",
+        |c, v| set(&mut c.smtp.require_starttls, parse_boolean(v)),
+    ),
+    Setting::new(
         "smtp.credentials", "", Value::List("USER:PASSWORD"),
         "The users and passwords for AUTH, in addition to auth.users and auth.tokens. If none of these is set, AUTH accepts \
-         every name and password. Prefer the environment variable or the file: command-line flags are visible to all users of \
+         every name and password. A password can be given as an Argon2 or bcrypt hash; CRAM-MD5 is then not offered. A comma \
+         in a password is written as %2C. Prefer the environment variable or the file: command-line flags are visible to all users of \
          the machine.",
         |c, v| set(&mut c.smtp.credentials, Credential::parse_list(&split_list(v))),
     ).secret(),
+    Setting::new(
+        "smtp.acceptanylogin", "false", Value::Bool,
+        "AUTH accepts every name and password, even if auth.users or auth.tokens is set. Cannot be combined with \
+         smtp.credentials.",
+        |c, v| set(&mut c.smtp.accept_any_login, parse_boolean(v)),
+    ),
     Setting::new(
         "smtp.requireauth", "false", Value::Bool,
         "Accepts messages only from clients that have authenticated. Requires smtp.credentials, auth.users or auth.tokens.",
@@ -272,7 +297,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "pop3.credentials", "", Value::List("USER:PASSWORD"),
         "The passwords of mailboxes. The user is the name or an address of the mailbox; the user `*` can open all mailboxes. \
-         If neither this nor auth.users nor auth.tokens is set, every password opens every mailbox. Prefer the environment \
+         If neither this nor auth.users nor auth.tokens is set, every password opens every mailbox. A password can be given \
+         as an Argon2 or bcrypt hash. A comma in a password is written as %2C. Prefer the environment \
          variable or the file: command-line flags are visible to all users of the machine.",
         |c, v| set(&mut c.pop3.credentials, Credential::parse_list(&split_list(v))),
     ).secret(),
@@ -420,6 +446,13 @@ pub const SETTINGS: &[Setting] = &[
          requests are refused.",
         |c, v| set(&mut c.auth.users, Ok(optional_path(v))),
     ),
+    Setting::new(
+        "auth.credentials", "", Value::List("USER:PASSWORD"),
+        "Users and passwords with full access, in addition to auth.users. A password can be given as an Argon2 or bcrypt \
+         hash. A comma in a password is written as %2C. Prefer the environment variable or the file: command-line flags are \
+         visible to all users of the machine.",
+        |c, v| set(&mut c.auth.credentials, parse_users(&split_list(v))),
+    ).secret(),
     Setting::new(
         "auth.tokens", "", FILE,
         "The token file, as written by restante token. It is reloaded when it changes. Without this setting, tokens.toml in \

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use restante_auth::PasswordHash;
 use restante_mail::naming::Naming;
 use restante_mailroom::policy::Policy;
 use restante_mailroom::tagging::Tagging;
@@ -104,6 +105,10 @@ pub struct Smtp {
     pub tls: Tls,
     /// The credentials for AUTH. If there are none, and no users and tokens, AUTH accepts everything.
     pub credentials: Vec<Credential>,
+    /// True if AUTH accepts everything, even if there are users and tokens.
+    pub accept_any_login: bool,
+    /// True if MAIL and AUTH require STARTTLS.
+    pub require_starttls: bool,
     /// True if MAIL requires AUTH.
     pub require_auth: bool,
     /// True if unknown parameters, and arguments of commands that take none, are errors.
@@ -298,6 +303,8 @@ pub(super) const TOKENS_FILE_NAME: &str = "tokens.toml";
 pub struct Auth {
     /// The user file.
     pub users: Option<PathBuf>,
+    /// Further users, with their passwords or the hashes of them.
+    pub credentials: Vec<(String, PasswordHash)>,
     /// The token file. In a loaded configuration this is also the one in the data directory, if it exists.
     pub tokens: Option<PathBuf>,
     /// How long a login to the web interface is valid.
@@ -311,6 +318,7 @@ impl Auth {
     pub fn settings(&self) -> restante_auth::Settings {
         restante_auth::Settings {
             users: self.users.clone(),
+            credentials: self.credentials.clone(),
             tokens: self.tokens.clone(),
             session_time: self.session_time,
             secret: self.secret.as_ref().map(|secret| secret.expose().as_bytes().to_vec()),
@@ -320,7 +328,7 @@ impl Auth {
     /// Returns true if authentication is required. This includes an empty or missing token file: revoking the last
     /// token must not allow anonymous access.
     pub fn is_enabled(&self) -> bool {
-        self.users.is_some() || self.tokens.is_some()
+        self.users.is_some() || !self.credentials.is_empty() || self.tokens.is_some()
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use regex::{Regex, RegexBuilder};
 use restante_mailroom::policy::Domains;
 use restante_mailroom::tagging::{TagRule, TagRuleError};
 
@@ -15,6 +16,8 @@ use super::duration;
 const MAX_DOMAIN_CHARS: usize = 255;
 /// The maximum number of characters in a label of a domain name.
 const MAX_LABEL_CHARS: usize = 63;
+/// The maximum size of a compiled regular expression in bytes.
+const MAX_REGEX_BYTES: usize = 1024 * 1024;
 /// The maximum number of characters in a base path.
 const MAX_BASE_PATH_CHARS: usize = 255;
 
@@ -107,6 +110,19 @@ pub(super) fn split_params(text: &str) -> impl Iterator<Item = Result<(String, S
     split_list(text).into_iter().map(|item| match item.split_once(':') {
         Some((key, value)) => Ok((key.trim().to_ascii_lowercase(), value.trim().to_owned())),
         None => Err(format!("{item:?} is not of the form KEY:VALUE, such as maxkb:10240")),
+    })
+}
+
+/// Parses a regular expression; empty means none.
+pub(super) fn regular_expression(text: &str) -> Result<Option<Regex>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let regex = RegexBuilder::new(text).size_limit(MAX_REGEX_BYTES).build();
+    regex.map(Some).map_err(|error| {
+        let error = error.to_string();
+        let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        format!("must be a regular expression such as @example[.]org$: {reason}")
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use md5::{Digest as _, Md5};
-use restante_auth::{AuthService, ConfiguredLogin, DenialReason, Denied, Grant, Scope};
+use restante_auth::{AuthService, ConfiguredLogin, DenialReason, Denied, Grant, PasswordHash, Scope};
 use restante_mail::naming::MailboxName;
 use restante_proto::pop3::Proof;
 use restante_settings::MailboxPassword;
@@ -15,6 +15,8 @@ use restante_settings::MailboxPassword;
 #[derive(Debug)]
 pub struct Login {
     credentials: Vec<MailboxPassword>,
+    /// The mailboxes whose password is given as a hash; `None` means all mailboxes.
+    hashed: Vec<(Option<MailboxName>, PasswordHash)>,
     auth: Arc<AuthService>,
 }
 
@@ -36,7 +38,14 @@ impl Login {
 
     /// Creates a checker for these credentials and accounts.
     pub fn new(credentials: Vec<MailboxPassword>, auth: Arc<AuthService>) -> Self {
-        Self { credentials, auth }
+        let (mut plain, mut hashed) = (Vec::new(), Vec::new());
+        for credential in credentials {
+            match PasswordHash::parse(credential.password.expose()) {
+                Ok(hash) => hashed.push((credential.mailbox, hash)),
+                Err(_) => plain.push(credential),
+            }
+        }
+        Self { credentials: plain, hashed, auth }
     }
 
     /// Returns the authentication service, which also logs denials.
@@ -46,7 +55,7 @@ impl Login {
 
     /// Returns whether every login opens every mailbox.
     pub(super) fn accepts_any_login(&self) -> bool {
-        self.credentials.is_empty() && !self.auth.is_enabled()
+        self.credentials.is_empty() && self.hashed.is_empty() && !self.auth.is_enabled()
     }
 
     /// Returns the mailbox and the user that a client means. If accounts are configured, `mailbox*user` gives both.
@@ -68,11 +77,19 @@ impl Login {
             return Ok(Grant::EVERYTHING);
         }
         let matches = || self.matches_credentials(mailbox, user_mailbox, proof);
-        let configured_mailbox = user_mailbox
-            .filter(|name| self.credentials.iter().any(|credential| credential.mailbox.as_ref() == Some(name)));
+        let has_password = |name: &&MailboxName| {
+            let plain = self.credentials.iter().map(|credential| credential.mailbox.as_ref());
+            plain.chain(self.hashed.iter().map(|(mailbox, _)| mailbox.as_ref())).any(|mailbox| mailbox == Some(name))
+        };
+        let configured_mailbox = user_mailbox.filter(has_password);
+        let hash_of = |mailbox: Option<&MailboxName>| {
+            self.hashed.iter().find(|(name, _)| name.as_ref() == mailbox).map(|(_, hash)| hash)
+        };
+        let own_hash = user_mailbox.filter(|user| user == mailbox).and_then(|user| hash_of(Some(user)));
         let configured = ConfiguredLogin {
             setting: "pop3.credentials",
             user: configured_mailbox.map(MailboxName::as_str),
+            hash: own_hash.or_else(|| hash_of(None)),
             matches: &matches,
         };
         // A hashed password cannot be compared with a digest.
@@ -195,6 +212,22 @@ mod tests {
             assert!(login.check(&attempt, None).await.is_ok());
         }
         assert_eq!(started.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn passwords_can_be_hashed() {
+        // A hash of "secret".
+        let hash = "$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a";
+        for (user, text, mailbox, opens) in [
+            ("james", "secret", "james", true),
+            ("james", hash, "james", false),
+            ("james", "secret", "ann", false),
+            ("*", "secret", "ann", true),
+        ] {
+            let (login, mailbox, proof) = (login(&[(user, hash)]), mailbox_name(mailbox), password(text));
+            let attempt = LoginAttempt { mailbox: &mailbox, user: mailbox.as_str(), proof: &proof, ip: None };
+            assert_eq!(login.check(&attempt, Some(&mailbox)).await.is_ok(), opens, "{user} {text} {mailbox}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use md5::Md5;
-use restante_auth::{AuthService, ConfiguredLogin, DenialReason, Denied, Grant, Scope};
+use restante_auth::{AuthService, ConfiguredLogin, DenialReason, Denied, Grant, PasswordHash, Scope};
 use restante_proto::smtp::Proof;
 use restante_settings::Credential;
 
@@ -15,13 +15,21 @@ use restante_settings::Credential;
 #[derive(Debug)]
 pub struct Login {
     credentials: Vec<Credential>,
+    /// The users whose password is given as a hash.
+    hashed: Vec<(String, PasswordHash)>,
+    accepts_any: bool,
     auth: Arc<AuthService>,
 }
 
 impl Login {
-    /// Creates a checker for these credentials and accounts.
-    pub fn new(credentials: Vec<Credential>, auth: Arc<AuthService>) -> Self {
-        Self { credentials, auth }
+    /// Creates a checker for these credentials and accounts. Without any of them, or if `accepts_any` is true, every
+    /// login is accepted.
+    pub fn new(credentials: Vec<Credential>, accepts_any: bool, auth: Arc<AuthService>) -> Self {
+        let accepts_any = accepts_any || credentials.is_empty() && !auth.is_enabled();
+        let hash = |credential: &Credential| PasswordHash::parse(credential.password.expose()).ok();
+        let hashed = credentials.iter().filter_map(|credential| Some((credential.user.clone(), hash(credential)?)));
+        let hashed = hashed.collect();
+        Self { hashed, credentials, accepts_any, auth }
     }
 
     /// Returns the authentication service, which also logs denials.
@@ -32,7 +40,7 @@ impl Login {
     /// Returns the grant for this login. A token, used as password, must have the scope `write`. If the client or the
     /// user has failed logins, waits before the password is checked.
     pub async fn check(&self, user: &str, proof: &Proof, ip: Option<IpAddr>) -> Result<Grant, Denied> {
-        if self.credentials.is_empty() && !self.auth.is_enabled() {
+        if self.accepts_any {
             return Ok(Grant::EVERYTHING);
         }
         let matches = || self.matches_credentials(user, proof);
@@ -42,7 +50,9 @@ impl Login {
             Proof::Password(password) => Some(password.expose()),
             Proof::CramMd5 { .. } => None,
         };
-        let configured = ConfiguredLogin { setting: "smtp.credentials", user: configured_user, matches: &matches };
+        let hash = self.hashed.iter().find(|(name, _)| name == user).map(|(_, hash)| hash);
+        let configured =
+            ConfiguredLogin { setting: "smtp.credentials", user: configured_user, hash, matches: &matches };
         let grant = self.auth.authenticator.check_configured(user, secret, ip.into(), &configured).await?;
         if grant.allows_somewhere(Scope::Write) {
             Ok(grant)
@@ -53,15 +63,16 @@ impl Login {
 
     /// Returns whether digests can be verified: the passwords are known in plain text, or any login is accepted.
     pub fn can_verify_digests(&self) -> bool {
-        !self.auth.is_enabled()
+        self.accepts_any || !self.auth.is_enabled() && self.hashed.is_empty()
     }
 
     /// Returns whether `smtp.credentials` has this user and password. Takes the same time whichever character is wrong.
     fn matches_credentials(&self, user: &str, proof: &Proof) -> bool {
+        let is_plain = |credential: &&Credential| self.hashed.iter().all(|(name, _)| *name != credential.user);
         let is_match = |credential: &Credential| {
             verify_slices_are_equal(credential.user.as_bytes(), user.as_bytes()).is_ok() & verify(credential, proof)
         };
-        self.credentials.iter().fold(false, |found, credential| found | is_match(credential))
+        self.credentials.iter().filter(is_plain).fold(false, |found, credential| found | is_match(credential))
     }
 }
 
@@ -88,13 +99,40 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
+    async fn any_login_is_accepted_although_there_are_accounts() {
+        let accounts = || {
+            let tokens = Some("/nonexistent/tokens.toml".into());
+            AuthService::open(restante_auth::Settings { tokens, ..restante_auth::Settings::default() }).unwrap()
+        };
+        let password = Proof::Password(Secret::new("x"));
+        for (accepts_any, is_accepted) in [(true, true), (false, false)] {
+            let login = Login::new(Vec::new(), accepts_any, accounts());
+            assert_eq!(login.check("tim", &password, None).await.is_ok(), is_accepted);
+            assert_eq!(login.can_verify_digests(), is_accepted);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hash_is_not_a_password() {
+        // A hash of "secret".
+        let hash = "$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a";
+        let credentials = vec![Credential { user: "tim".to_owned(), password: Secret::new(hash) }];
+        let login = Login::new(credentials, false, AuthService::open(restante_auth::Settings::default()).unwrap());
+        assert!(!login.can_verify_digests());
+        for (user, password, is_accepted) in [("tim", "secret", true), ("tim", hash, false), ("ann", "secret", false)] {
+            let proof = Proof::Password(Secret::new(password));
+            assert_eq!(login.check(user, &proof, None).await.is_ok(), is_accepted, "{user} {password}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn checks_passwords_and_digests() {
         // The example of RFC 2195 section 2.
         let challenge = "<1896.697170952@postoffice.reston.mci.net>";
         let digest = 0xb913_a602_c7ed_a7a4_95b4_e6e7_334d_3890_u128.to_be_bytes();
         let credential = |user: &str, password| Credential { user: user.to_owned(), password: Secret::new(password) };
         let credentials = vec![credential("tim", "tanstaaftanstaaf"), credential("eve", "x")];
-        let login = Login::new(credentials, AuthService::open(restante_auth::Settings::default()).unwrap());
+        let login = Login::new(credentials, false, AuthService::open(restante_auth::Settings::default()).unwrap());
         assert!(login.can_verify_digests());
         let digest_of = |challenge: &str| Proof::CramMd5 { challenge: challenge.to_owned(), digest };
         let password = Proof::Password(Secret::new("tanstaaftanstaaf"));

@@ -329,6 +329,7 @@ mod tests {
             max_recipients: 10,
             max_bad_commands: 20,
             starttls: false,
+            require_starttls: false,
             require_auth: false,
             cram_md5: true,
             strict: true,

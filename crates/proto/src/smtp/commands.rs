@@ -15,7 +15,7 @@ use super::data::DataReader;
 use super::reply::ErrorReply;
 use super::session::Session;
 use super::state::{Client, Idle, State, Transaction};
-use super::{Action, Dialect, reply};
+use super::{Action, Dialect, Settings, reply};
 
 impl Session {
     /// Executes one command.
@@ -24,6 +24,11 @@ impl Session {
             Ok(command) => command,
             Err(error) => return self.reject_and_stay(idle, &error),
         };
+        if self.requires_starttls()
+            && let Verb::Mail | Verb::Rcpt | Verb::Data | Verb::Auth | Verb::Vrfy = verb
+        {
+            return self.reject_and_stay(idle, &CommandError::Refused(reply::STARTTLS_REQUIRED));
+        }
         match verb {
             Verb::Helo | Verb::Ehlo | Verb::Lhlo => self.hello(idle, verb, arguments),
             Verb::Mail => self.mail(idle, arguments),
@@ -60,6 +65,12 @@ impl Session {
             }
             Err(error) => self.reject_and_stay(Idle::Ready(client), &error),
         }
+    }
+
+    /// Returns true if the client has to start TLS before a transaction or a login (RFC 3207 section 4).
+    fn requires_starttls(&self) -> bool {
+        let Settings { starttls, require_starttls, .. } = *self.settings;
+        starttls && require_starttls && self.transport == Transport::Plain
     }
 
     /// A greeting may come at any time and abandons the current transaction (RFC 5321 section 4.1.4). It does not undo

@@ -72,6 +72,8 @@ pub struct Settings {
     pub max_bad_commands: usize,
     /// Whether STARTTLS is offered while TLS is not active.
     pub starttls: bool,
+    /// Whether MAIL and AUTH are refused while TLS is not active. It has no effect without `starttls`.
+    pub require_starttls: bool,
     /// Whether MAIL is refused before a successful AUTH.
     pub require_auth: bool,
     /// Whether CRAM-MD5 is offered. The driver can verify a digest only if it knows the plain passwords, or accepts any

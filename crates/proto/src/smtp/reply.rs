@@ -59,6 +59,9 @@ pub(crate) const TOO_MANY_LOGINS: ErrorReply =
     ErrorReply::new(RefusalReason::Auth, "454 4.7.0 Too many logins have failed, try again later\r\n");
 pub(crate) const LOGIN_NOT_PERMITTED: ErrorReply =
     ErrorReply::new(RefusalReason::Auth, "535 5.7.8 The token does not allow this\r\n");
+/// The text of RFC 3207 section 4.
+pub(crate) const STARTTLS_REQUIRED: ErrorReply =
+    ErrorReply::new(RefusalReason::Policy, "530 5.7.0 Must issue a STARTTLS command first\r\n");
 pub(crate) const AUTH_REQUIRED: ErrorReply =
     ErrorReply::new(RefusalReason::Auth, "530 5.7.0 Authentication required\r\n");
 
@@ -140,6 +143,10 @@ pub(crate) fn write_extensions(out: &mut Vec<u8>, settings: &Settings, peer: &st
     out.extend_from_slice(b"250-PIPELINING\r\n");
     write_line(out, format_args!("250-SIZE {}", settings.max_message_bytes));
     out.extend_from_slice(b"250-8BITMIME\r\n250-SMTPUTF8\r\n250-CHUNKING\r\n250-ENHANCEDSTATUSCODES\r\n250-DSN\r\n");
+    if starttls && settings.require_starttls {
+        out.extend_from_slice(b"250 STARTTLS\r\n");
+        return;
+    }
     let mechanisms = if settings.cram_md5 { "PLAIN LOGIN CRAM-MD5" } else { "PLAIN LOGIN" };
     if starttls {
         write_line(out, format_args!("250-AUTH {mechanisms}"));
@@ -202,6 +209,7 @@ pub fn recipient_refusal(refusal: RecipientRefusal) -> Refusal {
         }
         RecipientRefusal::NotPermitted => Refusal::new(550, "5.7.1 The credentials are not for this mailbox"),
         RecipientRefusal::Policy => Refusal::new(550, "5.7.1 Mail to this domain is not accepted here"),
+        RecipientRefusal::NotAllowed => Refusal::new(550, "5.7.1 Mail to this address is not accepted here"),
         RecipientRefusal::Hook(refusal) => refusal,
     }
 }

@@ -43,6 +43,7 @@ pub(crate) fn default_settings() -> Settings {
         max_recipients: 200,
         max_bad_commands: 20,
         starttls: false,
+        require_starttls: false,
         require_auth: false,
         cram_md5: true,
         strict: false,
@@ -62,6 +63,7 @@ impl Driver {
                 "smtp.maxbadcommands" => session.max_bad_commands = number(),
                 "smtp.strict" => session.strict = value == "true",
                 "smtp.requireauth" => session.require_auth = value == "true",
+                "smtp.requirestarttls" => session.require_starttls = value == "true",
                 "smtp.tlsenabled" => session.starttls = value == "true",
                 // The certificate has no effect without a socket.
                 "smtp.tlscert" => {}

@@ -66,12 +66,14 @@ fn fragment() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
-    (any::<bool>(), any::<bool>(), any::<bool>(), 0..8_usize).prop_map(|(lmtp, starttls, require_auth, bad)| Settings {
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (flags, 0..8_usize).prop_map(|((lmtp, starttls, require_starttls, require_auth), bad)| Settings {
         dialect: if lmtp { Dialect::Lmtp } else { Dialect::Smtp },
         max_message_bytes: 50,
         max_recipients: 2,
         max_bad_commands: bad,
         starttls,
+        require_starttls,
         require_auth,
         ..default_settings()
     })
@@ -109,6 +111,7 @@ fn expected_reason(reply: &str) -> Option<RefusalReason> {
         "3.4" => RefusalReason::Size,
         "5.3" => RefusalReason::Recipients,
         "1.3" | "1.7" | "6.7" => RefusalReason::Address,
+        "7.0" if text.ends_with("Must issue a STARTTLS command first") => RefusalReason::Policy,
         "7.0" | "7.8" => RefusalReason::Auth,
         "7.1" => RefusalReason::Policy,
         "5.1" | "5.2" | "5.4" | "5.6" => RefusalReason::Syntax,

@@ -177,6 +177,7 @@ fn sender_and_recipient_refusals_have_reasons() {
         ),
         (RecipientRefusal::NotPermitted, "550 5.7.1 The credentials are not for this mailbox\r\n", Policy),
         (RecipientRefusal::Policy, "550 5.7.1 Mail to this domain is not accepted here\r\n", Policy),
+        (RecipientRefusal::NotAllowed, "550 5.7.1 Mail to this address is not accepted here\r\n", Policy),
     ];
     for (refusal, reply, reason) in table {
         let (mut session, _) = session_at(TO_DATA, Dialect::Smtp);

@@ -31,7 +31,7 @@ pub(super) fn bind(
         exempt: Vec::new(),
         readiness: components.readiness.clone(),
     });
-    let login = Arc::new(Login::new(smtp.credentials.clone(), components.auth.clone()));
+    let login = Arc::new(Login::new(smtp.credentials.clone(), smtp.accept_any_login, components.auth.clone()));
     let sessions = Arc::new(AtomicU64::new(0));
     let store_errors = Arc::new(StoreErrorLog::default());
     let budget = Budget::new(smtp.max_inflight_bytes);
@@ -43,6 +43,7 @@ pub(super) fn bind(
             max_recipients: smtp.max_recipients,
             max_bad_commands: smtp.max_bad_commands as usize,
             starttls: tls.is_some() && !implicit_tls,
+            require_starttls: smtp.require_starttls,
             require_auth: smtp.require_auth,
             cram_md5: login.can_verify_digests(),
             strict: smtp.strict,

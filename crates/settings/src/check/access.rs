@@ -17,6 +17,7 @@ const TOKENS: &Setting = row("auth.tokens");
 const SECRET: &Setting = row("auth.secret");
 const DATA: &Setting = row("storage.path");
 const CREDENTIALS: &Setting = row("smtp.credentials");
+const ACCEPT_ANY: &Setting = row("smtp.acceptanylogin");
 const REQUIRE_AUTH: &Setting = row("smtp.requireauth");
 
 impl Checker<'_> {
@@ -35,7 +36,11 @@ impl Checker<'_> {
         {
             self.add(TOKENS, &message);
         }
+        if smtp.accept_any_login && !smtp.credentials.is_empty() {
+            self.add(ACCEPT_ANY, &format!("cannot be combined with {}", CREDENTIALS.key));
+        }
         let has_credentials = !smtp.credentials.is_empty()
+            || smtp.accept_any_login
             || auth.is_enabled()
             || token_file_in_data_dir(storage).is_some_and(|path| path.exists());
         if smtp.require_auth

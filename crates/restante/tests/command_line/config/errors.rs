@@ -123,6 +123,22 @@ fn invalid_values_are_rejected() {
         (&["script", "test", "rules.lua", "--lua-timeout=1"], "lua.timeout = \"1\" (flag --lua-timeout): must be"),
         (&["--smtp-forcetls"], "smtp.forcetls = \"true\" (flag --smtp-forcetls): requires smtp.tlsenabled"),
         (&["--smtp-tlsaddr", ":465"], "requires smtp.tlsenabled"),
+        (&["--smtp-requirestarttls"], "(flag --smtp-requirestarttls): requires smtp.tlsenabled = true"),
+        (
+            &["--smtp-acceptanylogin", "--smtp-credentials=a:b"],
+            "smtp.acceptanylogin = \"true\" (flag --smtp-acceptanylogin): cannot be combined with smtp.credentials",
+        ),
+        (
+            &["--smtp-allowedrecipients=(a"],
+            "smtp.allowedrecipients = \"(a\" (flag --smtp-allowedrecipients): must be a regular expression such as \
+             @example[.]org$: unclosed group",
+        ),
+        (
+            &["--auth-credentials=ann"],
+            "auth.credentials = \"***\" (flag --auth-credentials): entry 1 is not of the form",
+        ),
+        (&["--auth-credentials=ann:x,a*b:y"], "entry 2: a name must not begin with # or contain a colon"),
+        (&["--smtp-credentials=ann:$apr1$x$y"], "entry 1: the password has a hash format that is not supported"),
         (&["--smtp-tlsenabled"], "smtp.tlscert = \"cert.crt\" (default): cannot be read"),
         (&["--pop3-tlsaddr", ":995"], "requires pop3.tlsenabled"),
         (&["--pop3-tlsenabled"], "pop3.tlscert = \"cert.crt\" (default): cannot be read"),
