@@ -96,6 +96,11 @@ pub fn run_as_sendmail(args: &[OsString]) -> Option<ExitCode> {
     (name == Some(OsStr::new("sendmail"))).then(|| send::sendmail(args))
 }
 
+/// Acts as the command `mailpit sendmail`. The arguments begin with `sendmail`.
+pub fn run_as_mailpit_sendmail(args: &[OsString]) -> ExitCode {
+    send::mailpit::run(args)
+}
+
 /// Prints a note for the user to standard error.
 fn print_note(message: &str) {
     // There may be no reader.

@@ -18,7 +18,7 @@ use rustls::{ClientConnection, StreamOwned};
 use serde_json::Value;
 
 /// The time limit of the whole check.
-const TIMEOUT: Duration = Duration::from_secs(3);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(3);
 /// The beginning of the SMTP and LMTP greeting (RFC 5321 section 4.2).
 const SMTP_READY: &str = "220";
 /// The beginning of the POP3 greeting (RFC 1939 section 4).
@@ -38,7 +38,7 @@ pub fn run(loaded: &Loaded) -> ExitCode {
 }
 
 /// Returns how the server responded, or why it is not healthy.
-fn check(config: &Config, timeout: Duration) -> Result<String, String> {
+pub(crate) fn check(config: &Config, timeout: Duration) -> Result<String, String> {
     let probe = Probe::for_config(config)?;
     let name = probe.to_string();
     let (sender, response) = mpsc::channel();

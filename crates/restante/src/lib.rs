@@ -5,6 +5,7 @@ pub mod command_line;
 pub mod completions;
 pub mod extensions;
 pub mod health;
+pub mod mailpit;
 pub mod process;
 pub mod script;
 pub mod serve;

@@ -4,13 +4,19 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use restante::command_line::{self, Command};
-use restante::{completions, health, script, serve, token, transfer, user};
+use restante::command_line::{self, Command, Exit};
+use restante::mailpit::{self, MailpitCommand};
+use restante::serve::{self, Personality};
+use restante::{completions, health, script, token, transfer, user};
+use restante_settings::Loaded;
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     if let Some(code) = restante_cli::run_as_sendmail(&args) {
         return code;
+    }
+    if let Some(args) = mailpit::arguments(&args) {
+        return run_as_mailpit(args);
     }
     match command_line::parse(args, std::env::vars_os(), &|path| std::fs::read(path)) {
         Command::Exit(exit) => exit.print(),
@@ -22,13 +28,28 @@ fn main() -> ExitCode {
         Command::Docs(docs) => completions::run(&docs),
         Command::Token(loaded, task) => token::run(&loaded.config, &task),
         Command::User(loaded, task) => user::run(&loaded.config, &task),
-        Command::Serve(loaded) => match serve::run(&loaded) {
-            Ok(code) => code,
-            Err(error) => {
-                // The exit code reports the error too.
-                let _ = writeln!(std::io::stderr(), "restante: {error}");
-                ExitCode::FAILURE
-            }
-        },
+        Command::Serve(loaded) => run_server(&loaded, Personality::Restante),
     }
+}
+
+/// Runs the program in the place of Mailpit, with these arguments after the program name.
+fn run_as_mailpit(args: Result<Vec<OsString>, Exit>) -> ExitCode {
+    let args = match args {
+        Ok(args) => args,
+        Err(exit) => return exit.print(),
+    };
+    match mailpit::parse(args, std::env::vars_os(), &|path| std::fs::read(path)) {
+        MailpitCommand::Serve(loaded) => run_server(&loaded, Personality::Mailpit),
+        MailpitCommand::Readyz(readyz) => mailpit::run_readyz(&readyz),
+        MailpitCommand::Sendmail(args) => restante_cli::run_as_mailpit_sendmail(&args),
+        MailpitCommand::Exit(exit) => exit.print(),
+    }
+}
+
+fn run_server(loaded: &Loaded, personality: Personality) -> ExitCode {
+    serve::run(loaded, personality).unwrap_or_else(|error| {
+        // The exit code reports the error too.
+        let _ = writeln!(std::io::stderr(), "restante: {error}");
+        ExitCode::FAILURE
+    })
 }

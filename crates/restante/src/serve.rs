@@ -21,6 +21,7 @@ use restante_store::Store;
 use tokio::runtime::Runtime;
 
 use crate::extensions::Extensions;
+use crate::mailpit;
 use crate::process::{self, PidFile, SignalRequest, Signals};
 use crate::storage;
 use crate::storage::{OpenError, OpenedStore};
@@ -35,9 +36,18 @@ const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// The exit code for errors that a restart cannot fix. The systemd unit does not restart the server after it.
 const EXIT_PERMANENT_ERROR: u8 = 2;
 
+/// Which program the server is to its users. It affects log lines; everything else is in the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Personality {
+    /// Restante.
+    Restante,
+    /// A server in the place of Mailpit.
+    Mailpit,
+}
+
 /// Runs the server until it is stopped. Errors are logged, or returned as a sentence for the operator if there is no
 /// log yet.
-pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
+pub fn run(loaded: &Loaded, personality: Personality) -> Result<ExitCode, String> {
     process::tune_allocator();
     let config = &loaded.config;
     let log = restante_logging::start(&config.log).map_err(|error| format!("cannot open the log: {error}"))?;
@@ -50,7 +60,7 @@ pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
-    match run_server(config, runtime, &log) {
+    match run_server(config, personality, runtime, &log) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(ServeError { message, is_permanent }) => {
             tracing::error!("{message}");
@@ -60,7 +70,12 @@ pub fn run(loaded: &Loaded) -> Result<ExitCode, String> {
 }
 
 /// Loads the script, opens the store, serves, and closes the store.
-fn run_server(config: &Config, runtime: Runtime, log: &restante_logging::Handle) -> Result<(), ServeError> {
+fn run_server(
+    config: &Config,
+    personality: Personality,
+    runtime: Runtime,
+    log: &restante_logging::Handle,
+) -> Result<(), ServeError> {
     // The signal handlers come first: a signal may be sent as soon as the first log line appears.
     let mut signals = runtime.block_on(async { Signals::listen() })?;
     // An invalid script is treated like an invalid setting: nothing has been changed yet.
@@ -80,7 +95,7 @@ fn run_server(config: &Config, runtime: Runtime, log: &restante_logging::Handle)
     let journal = storage::open_journal(config, &opened);
     let extensions = Arc::new(extensions);
     let mailroom = build_mailroom(config, opened.store.clone(), journal.clone(), &extensions);
-    let result = runtime.block_on(serve(config, Arc::new(mailroom), extensions, signals, log));
+    let result = runtime.block_on(serve(config, personality, Arc::new(mailroom), extensions, signals, log));
     // The runtime drops all other references to store and journal, so that this thread closes them.
     runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
     drop((opened, journal));
@@ -146,6 +161,7 @@ async fn open_store(config: &Config, signals: &mut Signals) -> Result<Option<Ope
 
 async fn serve(
     config: &Config,
+    personality: Personality,
     mailroom: Arc<Mailroom>,
     extensions: Arc<Extensions>,
     mut signals: Signals,
@@ -175,8 +191,12 @@ async fn serve(
         let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.follow_feed().await })
     };
+    let web_port = web::port(&web);
     let mail_shutdown = start_listeners(mail);
     let web_shutdown = start_listeners(web);
+    if personality == Personality::Mailpit {
+        mailpit::announce(config, web_port);
+    }
     let retention = config.storage.retention_period.map(|period| {
         let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.run_retention(period).await })

@@ -26,7 +26,7 @@ use std::path::Path;
 pub use check::Purpose;
 pub use credential::{Credential, MailboxPassword};
 pub use duration::{format as duration_text, parse as parse_duration};
-pub use load::{EffectiveSetting, Flags, Loaded, load};
+pub use load::{EffectiveSetting, Flags, Loaded, Preset, load};
 pub use problem::{Origin, Problem, report};
 pub use render::{render_docs, render_effective};
 pub use restante_logging::{Level, Output as LogOutput};

@@ -27,6 +27,20 @@ pub struct Flags {
     pub config: Option<PathBuf>,
     /// Settings and their values, in the order of the command line.
     pub given: Vec<(&'static Setting, String)>,
+    /// Values that replace defaults, because the server takes the place of another program. All other sources override
+    /// them.
+    pub presets: Vec<Preset>,
+}
+
+/// A value from the defaults, variables or flags of the program whose place the server takes.
+#[derive(Debug, Clone)]
+pub struct Preset {
+    /// The setting.
+    pub setting: &'static Setting,
+    /// The value as text.
+    pub value: String,
+    /// [`Origin::Personality`] or [`Origin::Foreign`].
+    pub origin: Origin,
 }
 
 /// A valid configuration.
@@ -72,6 +86,9 @@ pub fn load(
             let given = GivenValue { value: host_name.clone(), origin: Origin::HostName };
             sources.add(setting, given);
         }
+    }
+    for Preset { setting, value, origin } in &flags.presets {
+        sources.add(setting, GivenValue { value: value.clone(), origin: origin.clone() });
     }
     if let Some(path) = flags.config.as_deref().or(variables.config.as_deref()) {
         load_file(path, read_file, &mut sources, &mut problems);

@@ -21,6 +21,10 @@ pub enum Origin {
     Default,
     /// The host name of the machine.
     HostName,
+    /// The default of the program whose place the server takes; the name of that program.
+    Personality(&'static str),
+    /// A variable or a flag of the program whose place the server takes, such as `variable MP_WEBROOT`.
+    Foreign(String),
     /// A line of the configuration file.
     File {
         /// The path of the file.
@@ -44,10 +48,12 @@ impl Origin {
         match self {
             Self::Default => 0,
             Self::HostName => 1,
-            Self::File { .. } => 2,
-            Self::Variable(name) if name.starts_with(COMPAT_PREFIX) => 3,
-            Self::Variable(_) => 4,
-            Self::Flag(_) => 5,
+            Self::Personality(_) => 2,
+            Self::Foreign(_) => 3,
+            Self::File { .. } => 4,
+            Self::Variable(name) if name.starts_with(COMPAT_PREFIX) => 5,
+            Self::Variable(_) => 6,
+            Self::Flag(_) => 7,
         }
     }
 }
@@ -57,6 +63,8 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::HostName => f.write_str("host name"),
+            Self::Personality(program) => write!(f, "default as {program}"),
+            Self::Foreign(source) => f.write_str(source),
             Self::File { path, line } => write!(f, "file {}:{line}", path.display()),
             Self::Variable(name) => write!(f, "variable {name}"),
             Self::Flag(name) => write!(f, "flag --{name}"),
@@ -74,7 +82,7 @@ pub struct Problem {
 
 impl Problem {
     /// A problem that belongs to no setting, such as an unreadable file.
-    pub(super) fn new(text: impl Into<String>) -> Self {
+    pub fn new(text: impl Into<String>) -> Self {
         Self { key: None, text: text.into() }
     }
 

@@ -1,8 +1,9 @@
 //! `restante send`: composes a message, or reads a complete one as `sendmail` does, and sends it by SMTP. `compose`
-//! creates messages from flags, `raw_message` completes those from standard input, `smtp_target` finds the server, and
+//! creates messages from flags, `mailpit` is the command of Mailpit, `raw_message` completes those from standard input, `smtp_target` finds the server, and
 //! `smtp` sends them.
 
 mod compose;
+pub(crate) mod mailpit;
 mod raw_message;
 mod smtp;
 mod smtp_target;

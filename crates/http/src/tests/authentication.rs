@@ -45,6 +45,7 @@ impl AuthServer {
         let admin = token("admin", &[Scope::Admin], &[]);
         let limited = token("limited", &[Scope::Read, Scope::Write, Scope::Admin], &["ci-*"]);
         let auth_settings = restante_auth::Settings {
+            credentials: Vec::new(),
             users: Some(users_file),
             tokens: Some(tokens_file),
             session_time: std::time::Duration::from_hours(1),

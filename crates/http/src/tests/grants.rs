@@ -45,8 +45,13 @@ impl Accounts {
         let dir = TestDir::new();
         let (users, tokens) = (dir.path().join("users"), dir.path().join("tokens.toml"));
         users::add(&users, "ann", "secret").unwrap();
-        let auth_settings =
-            restante_auth::Settings { users: Some(users), tokens: Some(tokens), session_time, secret: None };
+        let auth_settings = restante_auth::Settings {
+            users: Some(users),
+            tokens: Some(tokens),
+            session_time,
+            secret: None,
+            credentials: Vec::new(),
+        };
         let auth = AuthService::open(auth_settings).unwrap();
         let journal = Arc::new(MemoryJournal::new(1 << 20));
         let store = Arc::new(MemoryStore::new(Limits::default()));

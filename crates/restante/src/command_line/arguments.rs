@@ -189,6 +189,7 @@ pub(crate) fn command() -> Command {
              override the file.",
         )
         .args_override_self(true)
+        .arg(personality_flag())
         .args(flags())
         .subcommand(health)
         .subcommand(export_command())
@@ -382,6 +383,20 @@ fn selected_flags(keys: &[&str]) -> impl Iterator<Item = Arg> {
         _ => flag(setting),
     });
     std::iter::once(config_flag()).chain(flags)
+}
+
+/// The flag is handled before the command line is parsed, because all further arguments are those of another program.
+fn personality_flag() -> Arg {
+    Arg::new("as")
+        .long("as")
+        .value_name("PROGRAM")
+        .value_parser(|_: &str| Err::<String, _>("must be the first argument"))
+        .help_heading("General")
+        .help("Takes the place of another program: mailpit. Must be the first argument.")
+        .long_help(
+            "Takes the place of another program: mailpit. Must be the first argument. All other arguments are then those \
+             of that program. A program with the name mailpit does the same.",
+        )
 }
 
 fn config_flag() -> Arg {

@@ -45,6 +45,11 @@ pub(super) fn bind(
     listeners
 }
 
+/// Returns the port of the first listener that has one.
+pub(super) fn port(listeners: &[BoundListener]) -> Option<u16> {
+    BoundListener::port(listeners, PLAIN).or_else(|| BoundListener::port(listeners, WITH_TLS))
+}
+
 /// What HTTPS needs in addition to HTTP.
 #[derive(Clone)]
 struct HttpsListener {

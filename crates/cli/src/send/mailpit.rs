@@ -1,0 +1,147 @@
+//! `mailpit sendmail`: sends a message from standard input, with the flags and rules of Mailpit's command. The
+//! recipients are those on the command line, or else all in the header. With `-bs`, standard input and output are
+//! connected to the SMTP server.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use jiff::Timestamp;
+use restante_mail::terminal_text;
+
+use super::raw_message::{DefaultHeaders, RawMessage, parse_all_addresses};
+use super::smtp::{ConnectionSettings, OutgoingMessage, send_message};
+use super::{LocalSender, parse_address, random_number, read_stdin};
+use crate::error::CommandError;
+use crate::options::env_variable;
+use crate::server::Credentials;
+
+const DEFAULT_ADDR: &str = "localhost:1025";
+/// The variable with the address of the SMTP server.
+const ADDR_VARIABLE: &str = "MP_SENDMAIL_SMTP_ADDR";
+/// The variable with the envelope sender.
+const FROM_VARIABLE: &str = "MP_SENDMAIL_FROM";
+/// The time limit of each step of SMTP.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The exit code if the message cannot be used.
+const INVALID_MESSAGE: u8 = 11;
+
+/// Runs the command. The arguments begin with its name.
+pub(crate) fn run(args: &[OsString]) -> ExitCode {
+    let matches = match command().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // The exit code reports the error too.
+            let _ = error.print();
+            return ExitCode::from(u8::from(error.exit_code() != 0));
+        }
+    };
+    let Err(error) = run_parsed(&matches) else { return ExitCode::SUCCESS };
+    let message = terminal_text::escape_line(error.message().unwrap_or_default());
+    let _ = writeln!(io::stderr(), "{message}");
+    ExitCode::from(match error {
+        CommandError::Usage(_) | CommandError::Local(_) => INVALID_MESSAGE,
+        _ => 1,
+    })
+}
+
+fn command() -> Command {
+    let ignored = |short: char| Arg::new(format!("ignored-{short}")).short(short).action(ArgAction::Count);
+    let ignored_value = |short: char| Arg::new(format!("ignored-{short}")).short(short).action(ArgAction::Append);
+    Command::new("mailpit sendmail")
+        .about("Sends a message from standard input by SMTP, in the place of Mailpit's sendmail")
+        .override_usage("mailpit sendmail [flags] [recipients] < message")
+        .disable_version_flag(true)
+        .args_override_self(true)
+        .arg(
+            Arg::new("smtp-addr")
+                .long("smtp-addr")
+                .short('S')
+                .value_name("HOST:PORT")
+                .help("The SMTP server; variable MP_SENDMAIL_SMTP_ADDR [default: localhost:1025]"),
+        )
+        .arg(
+            Arg::new("from")
+                .long("from")
+                .short('f')
+                .value_name("ADDRESS")
+                .help("The envelope sender; variable MP_SENDMAIL_FROM [default: the current user]"),
+        )
+        .arg(Arg::new("b").short('b').action(ArgAction::SetTrue).help("Speaks SMTP on standard input and output (-bs)"))
+        .arg(Arg::new("s").short('s').action(ArgAction::SetTrue).help("See -b"))
+        .args(['i', 'o', 't', 'v'].map(|short| ignored(short).help("Ignored")))
+        .arg(Arg::new("verbose").long("verbose").action(ArgAction::Count).help("Ignored"))
+        .args(['F', 'B', 'e'].map(|short| ignored_value(short).help("Ignored")))
+        .arg(Arg::new("recipients").value_name("RECIPIENT").num_args(0..).help("The recipients"))
+}
+
+fn run_parsed(matches: &ArgMatches) -> Result<(), CommandError> {
+    let text = |name: &str, variable: &str| matches.get_one::<String>(name).cloned().or_else(|| env_variable(variable));
+    let addr = text("smtp-addr", ADDR_VARIABLE).unwrap_or_else(|| DEFAULT_ADDR.to_owned());
+    match (matches.get_flag("b"), matches.get_flag("s")) {
+        (true, true) => return speak_smtp(&addr),
+        (false, false) => {}
+        _ => return Err(CommandError::Usage("Use -b and -s together: -bs.".to_owned())),
+    }
+    let local = LocalSender::detect();
+    let from = text("from", FROM_VARIABLE);
+    let from = from.map_or_else(|| local.address(), |from| local.qualify(from.trim_matches(['<', '>'])));
+    let recipients: Vec<&String> = matches.get_many("recipients").into_iter().flatten().collect();
+
+    let input = read_stdin()?;
+    let raw = RawMessage::parse(&input);
+    let mut to = Vec::new();
+    for list in &recipients {
+        let found = parse_all_addresses(list.as_bytes());
+        to.extend(found.ok_or_else(|| CommandError::Usage(format!("{list:?} is not a recipient address.")))?);
+    }
+    if recipients.is_empty() {
+        to = raw.recipients();
+    }
+    let mut to: Vec<String> = to.iter().map(|address| local.qualify(address)).collect();
+    to.sort_unstable();
+    to.dedup();
+    if to.is_empty() {
+        return Err(CommandError::Usage("The message has no recipients.".to_owned()));
+    }
+    let now = Timestamp::now();
+    let unique_id = format!("{:x}.{:016x}", now.as_microsecond(), random_number());
+    let defaults = DefaultHeaders { now, unique_id: &unique_id, host: &local.host, from: (&from, "") };
+    let message = OutgoingMessage {
+        from: Some(parse_address(&from)?),
+        to: to.iter().map(|to| parse_address(to)).collect::<Result<_, _>>()?,
+        source: raw.with_defaults(&defaults, false),
+    };
+    let settings = ConnectionSettings {
+        addr: &addr,
+        helo_name: &local.host,
+        credentials: &Credentials::None,
+        insecure: true,
+        timeout: TIMEOUT,
+    };
+    send_message(&settings, &message).map(drop)
+}
+
+/// Connects standard input and output to the SMTP server, until the server closes the connection.
+fn speak_smtp(addr: &str) -> Result<(), CommandError> {
+    let unreachable = |error: io::Error| CommandError::Unreachable(format!("{addr} cannot be reached: {error}."));
+    let stream = TcpStream::connect(addr).map_err(unreachable)?;
+    let mut replies = stream.try_clone().map_err(unreachable)?;
+    let (sender, done) = mpsc::channel();
+    thread::spawn(move || {
+        let copied = io::copy(&mut replies, &mut io::stdout()).and_then(|_| io::stdout().flush());
+        // The other side waits no longer than its time limit.
+        let _ = sender.send(copied.is_ok());
+    });
+    let mut commands = &stream;
+    // The server may close the connection before the end of the input.
+    let _ = io::copy(&mut io::stdin().lock(), &mut commands);
+    let _ = stream.shutdown(Shutdown::Write);
+    let _ = done.recv_timeout(TIMEOUT);
+    Ok(())
+}

@@ -1,0 +1,460 @@
+//! Converts the values of Mailpit's flags and variables to settings of ours. Some options depend on each other, as in
+//! Mailpit: logins without TLS must be allowed, POP3 needs credentials, and a certificate needs a key.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use restante_settings::{Origin, Preset, ReadFile, SETTINGS, parse_boolean};
+
+use super::options::{Effect, Kind, MailpitOption, OPTIONS};
+
+/// The name of the program in the origin of defaults.
+const PROGRAM: &str = "mailpit";
+/// The extension of the data directory beside Mailpit's database.
+const DATA_EXTENSION: &str = "restante";
+/// The name of Mailpit's database in a directory.
+const DATABASE_NAME: &str = "mailpit.db";
+/// The first bytes of every SQLite file.
+const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
+/// The address of POP3 in Mailpit, on all interfaces.
+const POP3_ADDR: &str = ":1110";
+/// The largest message that can be configured, in bytes.
+const MAX_MESSAGE_BYTES: u64 = 1 << 31;
+
+/// The settings that have other defaults if the server takes the place of Mailpit.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("logfile", "stdout"),
+    ("smtp.addr", ":1025"),
+    ("smtp.maxrecipients", "100"),
+    ("smtp.maxmessagebytes", "52428800"),
+    // Mailpit starts POP3 only with credentials.
+    ("pop3.addr", ""),
+    ("web.addr", ":8025"),
+    ("storage.retentionperiod", "0"),
+    ("storage.mailboxmsgcap", "500"),
+];
+
+/// A value of an option, and its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Given {
+    /// The value as text.
+    pub(super) value: String,
+    /// The source, such as `variable MP_WEBROOT` or `flag --webroot`.
+    pub(super) source: String,
+}
+
+/// The given values by the name of their option.
+pub(super) type GivenValues = BTreeMap<&'static str, Given>;
+
+/// The settings that follow from Mailpit's options.
+#[derive(Debug, Default)]
+pub(super) struct Mapped {
+    /// The values of settings, in ascending order of precedence.
+    pub(super) presets: Vec<Preset>,
+    /// Warnings for the operator, one sentence each.
+    pub(super) warnings: Vec<String>,
+    /// Problems that prevent the start, one sentence each.
+    pub(super) problems: Vec<String>,
+}
+
+/// Maps all given values.
+pub(super) fn map(given: &GivenValues, read_file: ReadFile<'_>) -> Mapped {
+    let mut mapped = Mapped::default();
+    for (key, value) in DEFAULTS {
+        mapped.add(key, (*value).to_owned(), Origin::Personality(PROGRAM));
+    }
+    let mut ignored: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for option in OPTIONS {
+        let Some(given) = given.get(option.name()) else { continue };
+        if let Err(error) = check_kind(option, &given.value) {
+            mapped.problems.push(problem(given, &error));
+            continue;
+        }
+        match option.effect {
+            Effect::Setting(key) => mapped.add(key, given.value.clone(), origin(given)),
+            Effect::Converted(_, convert) => match convert(&given.value) {
+                Ok(settings) => {
+                    for (key, value) in settings {
+                        mapped.add(key, value, origin(given));
+                    }
+                }
+                Err(error) => mapped.problems.push(problem(given, &error)),
+            },
+            Effect::Ignored(reason) if !is_off(option, &given.value) => {
+                ignored.entry(reason).or_default().push(&given.source);
+            }
+            Effect::Used(_) | Effect::Always(_) | Effect::Ignored(_) => {}
+        }
+    }
+    for (reason, sources) in ignored {
+        mapped.warnings.push(format!("no effect because {reason}: {}", sources.join(", ")));
+    }
+    let mut dependent = Dependent { given, read_file, mapped: &mut mapped };
+    dependent.map_database_file();
+    dependent.map_web_login();
+    dependent.map_smtp_login();
+    dependent.map_pop3();
+    dependent.check_certificates();
+    dependent.check_metrics();
+    mapped
+}
+
+/// Returns the directory in which messages are stored in place of this database. It is beside the database file, so that
+/// the file is never touched and the directory is in the same volume.
+pub(super) fn data_directory(database: &str) -> PathBuf {
+    database_file(database).with_extension(DATA_EXTENSION)
+}
+
+/// Returns the file that Mailpit would use: in a directory it has a fixed name.
+fn database_file(database: &str) -> PathBuf {
+    let path = PathBuf::from(database);
+    if path.is_dir() { path.join(DATABASE_NAME) } else { path }
+}
+
+impl Mapped {
+    fn add(&mut self, key: &str, value: String, origin: Origin) {
+        // A test checks that the table contains every key.
+        if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) {
+            self.presets.push(Preset { setting, value, origin });
+        }
+    }
+}
+
+fn origin(given: &Given) -> Origin {
+    Origin::Foreign(given.source.clone())
+}
+
+fn problem(given: &Given, error: &str) -> String {
+    let Given { value, source } = given;
+    format!("{source} = {value:?}: {error}")
+}
+
+/// Checks booleans and numbers, also of options without effect.
+fn check_kind(option: &MailpitOption, value: &str) -> Result<(), String> {
+    match option.kind {
+        Kind::Bool => parse_boolean(value).map(drop),
+        Kind::Int => value.parse::<u64>().map(drop).map_err(|_| "must be a whole number such as 100".to_owned()),
+        Kind::Text => Ok(()),
+    }
+}
+
+/// Returns true if the value requests nothing.
+fn is_off(option: &MailpitOption, value: &str) -> bool {
+    option.kind == Kind::Bool && parse_boolean(value) == Ok(false)
+}
+
+/// The options that depend on each other, or on files.
+struct Dependent<'a> {
+    given: &'a GivenValues,
+    read_file: ReadFile<'a>,
+    mapped: &'a mut Mapped,
+}
+
+impl Dependent<'_> {
+    fn get(&self, name: &str) -> Option<&Given> {
+        self.given.get(name)
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|given| parse_boolean(&given.value) == Ok(true))
+    }
+
+    /// Warns if there is a database of Mailpit, which is neither read nor changed.
+    fn map_database_file(&mut self) {
+        let Some(given) = self.get("database") else { return };
+        let file = database_file(&given.value);
+        if is_sqlite(&file, self.read_file) {
+            let (file, dir) = (file.display(), data_directory(&given.value));
+            self.mapped.warnings.push(format!(
+                "the Mailpit database {file} is not used: to move its messages, stop the server and run restante import \
+                 --from {file} --data {}",
+                dir.display()
+            ));
+        }
+    }
+
+    fn map_web_login(&mut self) {
+        if let Some((credentials, origin)) = self.credentials("ui-auth-file", "MP_UI_AUTH") {
+            self.mapped.add("auth.credentials", credentials, origin);
+        }
+    }
+
+    fn map_smtp_login(&mut self) {
+        let credentials = self.credentials("smtp-auth-file", "MP_SMTP_AUTH");
+        let allows_insecure = self.is_on("smtp-auth-allow-insecure");
+        let has_certificate = self.get("smtp-tls-cert").is_some();
+        let (starttls, tls) = (self.is_on("smtp-require-starttls"), self.is_on("smtp-require-tls"));
+        let needs_login = credentials.is_some() || self.is_on("smtp-auth-accept-any");
+        if needs_login && !has_certificate && !allows_insecure {
+            self.mapped.problems.push(
+                "logins by SMTP need TLS: set MP_SMTP_TLS_CERT and MP_SMTP_TLS_KEY, or allow logins without TLS with \
+                 MP_SMTP_AUTH_ALLOW_INSECURE=true or --smtp-auth-allow-insecure"
+                    .to_owned(),
+            );
+        }
+        if (starttls || tls) && allows_insecure {
+            self.mapped.problems.push("TLS cannot be required together with --smtp-auth-allow-insecure".to_owned());
+        }
+        if starttls && tls {
+            self.mapped.problems.push("--smtp-require-starttls and --smtp-require-tls exclude each other".to_owned());
+        }
+        if (starttls || tls) && !has_certificate {
+            self.mapped.problems.push(
+                "TLS cannot be required without a certificate: set MP_SMTP_TLS_CERT and MP_SMTP_TLS_KEY".to_owned(),
+            );
+        }
+        let Some((credentials, origin)) = credentials else { return };
+        self.mapped.add("smtp.credentials", credentials, origin.clone());
+        self.mapped.add("smtp.requireauth", "true".to_owned(), origin.clone());
+        // As in Mailpit, only a file of passwords implies it.
+        if self.get("smtp-auth-file").is_some() && !allows_insecure && !tls {
+            self.mapped.add("smtp.requirestarttls", "true".to_owned(), origin);
+        }
+    }
+
+    fn map_pop3(&mut self) {
+        let Some((credentials, origin)) = self.credentials("pop3-auth-file", "MP_POP3_AUTH") else { return };
+        self.mapped.add("pop3.credentials", credentials, origin.clone());
+        match self.get("pop3").map(|given| (listen_addr(&given.value), given.clone())) {
+            Some((Ok(addr), given)) => self.mapped.add("pop3.addr", addr, Origin::Foreign(given.source)),
+            Some((Err(error), given)) => self.mapped.problems.push(problem(&given, &error)),
+            None => self.mapped.add("pop3.addr", POP3_ADDR.to_owned(), origin),
+        }
+    }
+
+    /// Returns the credentials of a password file, or of a variable. They have the form of our settings.
+    fn credentials(&mut self, file: &str, variable: &str) -> Option<(String, Origin)> {
+        let (text, given) = match (self.get(file), self.get(variable)) {
+            (Some(given), _) => {
+                let given = given.clone();
+                let content = (self.read_file)(Path::new(&given.value)).map_err(|error| error.to_string());
+                let text =
+                    content.and_then(|content| String::from_utf8(content).map_err(|_| "it is not UTF-8".to_owned()));
+                match text {
+                    Ok(text) => (text, given),
+                    Err(error) => {
+                        let error = format!("the password file cannot be read: {error}");
+                        self.mapped.problems.push(problem(&given, &error));
+                        return None;
+                    }
+                }
+            }
+            (None, Some(given)) => (given.value.clone(), given.clone()),
+            (None, None) => return None,
+        };
+        let entries: Vec<String> = text.split_whitespace().map(|entry| entry.replace(',', "%2C")).collect();
+        (!entries.is_empty()).then(|| (entries.join(","), origin(&given)))
+    }
+
+    /// Checks that certificates and keys are given together.
+    fn check_certificates(&mut self) {
+        for (cert, key) in
+            [("smtp-tls-cert", "smtp-tls-key"), ("ui-tls-cert", "ui-tls-key"), ("pop3-tls-cert", "pop3-tls-key")]
+        {
+            if self.get(cert).is_some() != self.get(key).is_some() {
+                self.mapped.problems.push(format!("--{cert} and --{key} must be given together"));
+            }
+        }
+    }
+
+    /// Warns about an address for metrics.
+    fn check_metrics(&mut self) {
+        let Some(given) = self.get("enable-prometheus") else { return };
+        if parse_boolean(&given.value).is_err() {
+            self.mapped.warnings.push(format!(
+                "there is no separate address for metrics: they are served at /metrics on the address of the web \
+                 interface ({})",
+                given.source
+            ));
+        }
+    }
+}
+
+/// Returns true if this is an SQLite file. Only its beginning matters.
+fn is_sqlite(path: &Path, read_file: ReadFile<'_>) -> bool {
+    use std::io::Read as _;
+    let mut start = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(SQLITE_MAGIC.len() as u64).read_to_end(&mut start));
+    match read {
+        Ok(_) => start == SQLITE_MAGIC,
+        // In tests the file exists only in a table.
+        Err(_) => read_file(path).is_ok_and(|content| content.starts_with(SQLITE_MAGIC)),
+    }
+}
+
+/// Converts an address to listen on. `[::]` is all interfaces, also if the machine has no IPv6. The mode of a Unix socket
+/// is dropped.
+fn listen_addr(text: &str) -> Result<String, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        let is_mode = |mode: &str| (3..=4).contains(&mode.len()) && mode.bytes().all(|byte| byte.is_ascii_digit());
+        let path = path.rsplit_once(':').filter(|(_, mode)| is_mode(mode)).map_or(path, |(path, _)| path);
+        return Ok(format!("unix:{path}"));
+    }
+    let port = text.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
+    match port {
+        Some(("" | "[::]", port)) => Ok(format!(":{port}")),
+        Some(_) => Ok(text.to_owned()),
+        None => Err("must be an address and a port, such as 0.0.0.0:8025 or [::]:8025".to_owned()),
+    }
+}
+
+type Settings = Result<Vec<(&'static str, String)>, String>;
+
+pub(super) fn database(value: &str) -> Settings {
+    if value.contains("://") {
+        return Err("must be the path of a file or a directory: rqlite is not supported".to_owned());
+    }
+    Ok(vec![("storage.path", data_directory(value).display().to_string())])
+}
+
+pub(super) fn max_age(value: &str) -> Settings {
+    let error = || "must be a number of hours or days, such as 12h or 3d".to_owned();
+    let (number, hours) = match (value.strip_suffix('h'), value.strip_suffix('d')) {
+        (Some(number), _) => (number, 1),
+        (_, Some(number)) => (number, 24),
+        _ => return Err(error()),
+    };
+    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(error());
+    }
+    let number: u64 = number.parse().map_err(|_| error())?;
+    Ok(vec![("storage.retentionperiod", format!("{}h", number.saturating_mul(hours)))])
+}
+
+pub(super) fn max_message_size(value: &str) -> Settings {
+    let mebibytes: u64 = value.parse().map_err(|_| "must be a whole number of MiB such as 50".to_owned())?;
+    let bytes = match mebibytes {
+        0 => MAX_MESSAGE_BYTES,
+        _ => mebibytes.saturating_mul(1024 * 1024).min(MAX_MESSAGE_BYTES),
+    };
+    Ok(vec![("smtp.maxmessagebytes", bytes.to_string())])
+}
+
+pub(super) fn quiet(value: &str) -> Settings {
+    level_if(value, "error")
+}
+
+pub(super) fn verbose(value: &str) -> Settings {
+    level_if(value, "debug")
+}
+
+fn level_if(value: &str, level: &str) -> Settings {
+    Ok(if parse_boolean(value)? { vec![("loglevel", level.to_owned())] } else { Vec::new() })
+}
+
+pub(super) fn smtp_addr(value: &str) -> Settings {
+    Ok(vec![("smtp.addr", listen_addr(value)?)])
+}
+
+pub(super) fn web_addr(value: &str) -> Settings {
+    Ok(vec![("web.addr", listen_addr(value)?)])
+}
+
+/// Mailpit creates a certificate for the names after `sans:`.
+fn certificate_file(value: &str) -> String {
+    if value.starts_with("sans:") { "self-signed".to_owned() } else { value.to_owned() }
+}
+
+fn key_setting(key: &'static str, value: &str) -> Settings {
+    Ok(if value.starts_with("sans:") { Vec::new() } else { vec![(key, value.to_owned())] })
+}
+
+pub(super) fn smtp_certificate(value: &str) -> Settings {
+    Ok(vec![("smtp.tlsenabled", "true".to_owned()), ("smtp.tlscert", certificate_file(value))])
+}
+
+pub(super) fn smtp_key(value: &str) -> Settings {
+    key_setting("smtp.tlsprivkey", value)
+}
+
+pub(super) fn web_certificate(value: &str) -> Settings {
+    Ok(vec![("web.tlsenabled", "true".to_owned()), ("web.tlscert", certificate_file(value))])
+}
+
+pub(super) fn web_key(value: &str) -> Settings {
+    key_setting("web.tlsprivkey", value)
+}
+
+pub(super) fn pop3_certificate(value: &str) -> Settings {
+    let on = || "true".to_owned();
+    Ok(vec![("pop3.tlsenabled", on()), ("pop3.forcetls", on()), ("pop3.tlscert", certificate_file(value))])
+}
+
+pub(super) fn pop3_key(value: &str) -> Settings {
+    key_setting("pop3.tlsprivkey", value)
+}
+
+/// Mailpit's origins are host names, with any scheme.
+pub(super) fn cors_origins(value: &str) -> Settings {
+    let origins = value.split([',', ' ']).filter(|host| !host.is_empty()).map(|host| {
+        if host == "*" || host.contains("://") { host.to_owned() } else { format!("http://{host},https://{host}") }
+    });
+    Ok(vec![("web.corsorigins", origins.collect::<Vec<_>>().join(","))])
+}
+
+pub(super) fn tags_disable(value: &str) -> Settings {
+    let setting = |word: &str| match word.trim().to_ascii_lowercase().as_str() {
+        "x-tags" | "xtags" => Ok(("tags.header", "false".to_owned())),
+        "plus-addresses" | "plus-addressing" => Ok(("tags.plusaddresses", "false".to_owned())),
+        _ => Err("must be plus-addresses, x-tags, or both separated by a comma".to_owned()),
+    };
+    value.split(',').map(setting).collect()
+}
+
+/// The operator has chosen the URL, which is often that of a container in the same network.
+pub(super) fn webhook_url(value: &str) -> Settings {
+    let target = format!("{} events=stored", value.replace(',', "%2C"));
+    Ok(vec![("webhook.urls", target), ("webhook.private", "true".to_owned())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_the_tables_is_a_setting() {
+        let converted = OPTIONS.iter().flat_map(|option| match option.effect {
+            Effect::Setting(key) => vec![key],
+            Effect::Converted(keys, _) => keys.to_vec(),
+            _ => Vec::new(),
+        });
+        for key in DEFAULTS.iter().map(|(key, _)| *key).chain(converted) {
+            assert!(SETTINGS.iter().any(|setting| setting.key == key), "{key}");
+        }
+    }
+
+    #[test]
+    fn converts_values() {
+        let table: &[(Settings, &str)] = &[
+            (max_age("3d"), "storage.retentionperiod=72h"),
+            (max_age("12h"), "storage.retentionperiod=12h"),
+            (max_message_size("1"), "smtp.maxmessagebytes=1048576"),
+            (max_message_size("0"), "smtp.maxmessagebytes=2147483648"),
+            (web_addr("[::]:80"), "web.addr=:80"),
+            (web_addr("0.0.0.0:80"), "web.addr=0.0.0.0:80"),
+            (smtp_addr("unix:/run/smtp.sock:660"), "smtp.addr=unix:/run/smtp.sock"),
+            (smtp_certificate("sans:localhost"), "smtp.tlsenabled=true smtp.tlscert=self-signed"),
+            (smtp_key("sans:localhost"), ""),
+            (cors_origins("a.test, https://b.test"), "web.corsorigins=http://a.test,https://a.test,https://b.test"),
+            (tags_disable("X-Tags,plus-addresses"), "tags.header=false tags.plusaddresses=false"),
+            (webhook_url("http://ci/a,b"), "webhook.urls=http://ci/a%2Cb events=stored webhook.private=true"),
+            (database("/data/mailpit.db"), "storage.path=/data/mailpit.restante"),
+            (quiet("0"), ""),
+        ];
+        for (settings, expected) in table {
+            let settings = settings.as_ref().expect("a valid value");
+            let text: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            assert_eq!(text.join(" "), *expected);
+        }
+        for wrong in [
+            max_age("3w"),
+            max_age("h"),
+            max_age("+1h"),
+            web_addr("8025"),
+            tags_disable("all"),
+            database("http://db:4001"),
+        ] {
+            assert!(wrong.is_err(), "{wrong:?}");
+        }
+    }
+}
