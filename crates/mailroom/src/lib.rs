@@ -29,6 +29,7 @@ use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
 use restante_mail::tags::Tags;
 use restante_store::feed::Feed;
+use restante_store::overview::Overview;
 /// The query types of the store, and its error.
 pub use restante_store::{CopyKey, MailboxPage, MessageSelector, Page, StoreError};
 use restante_store::{Listing, MailboxState, MessageListing, Result, Store, Usage, Version};
@@ -174,6 +175,11 @@ impl Mailroom {
     /// See [`Store::store_version`].
     pub async fn store_version(&self) -> Result<Version> {
         self.inner.store.store_version().await
+    }
+
+    /// See [`Store::overview`].
+    pub async fn overview(&self) -> Result<Overview> {
+        self.inner.store.overview().await
     }
 
     /// See [`Store::mailboxes`].

@@ -10,6 +10,7 @@ pub mod disk;
 pub mod feed;
 pub mod memory;
 mod migrated_details;
+pub mod overview;
 pub mod postgres;
 
 use std::fmt;
@@ -23,6 +24,7 @@ use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
 
 use feed::Feed;
+use overview::Overview;
 
 /// Mailboxes and their messages.
 ///
@@ -97,6 +99,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns the current usage. Cheap enough to be called every few seconds. Fails while messages cannot be stored.
     async fn usage(&self) -> Result<Usage>;
+
+    /// Returns the number of messages, the number of unread ones, and the tags, in one snapshot. The cost can depend on the
+    /// number of mailboxes, of tagged messages and of messages with several copies, so callers cache the result by
+    /// [`Store::store_version`].
+    async fn overview(&self) -> Result<Overview>;
 
     /// Returns the feed of a store that other processes change too. Only the first call returns it. `None` if all
     /// changes are made by this process.

@@ -19,6 +19,7 @@ use restante_mail::message::{Headline, Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
 
+use crate::overview::{Overview, TagCounter};
 use crate::{
     Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewCopy,
     NewMessage, Newest, Page, Result, Store, Usage, Version,
@@ -126,6 +127,9 @@ impl Store for MemoryStore {
         let version = state.next_version();
         let Some(copy) = state.copies.get_mut(&id).filter(|copy| copy.mailbox == *mailbox) else { return Ok(false) };
         let was_seen = std::mem::replace(&mut copy.seen, seen);
+        if was_seen != seen && !state.other_copies(id).any(|other| !other.seen) {
+            state.unread = if seen { state.unread - 1 } else { state.unread + 1 };
+        }
         if let Some(contents) = state.mailboxes.get_mut(mailbox)
             && was_seen != seen
         {
@@ -141,7 +145,8 @@ impl Store for MemoryStore {
         let mut existing = Vec::with_capacity(copies.len());
         for key in copies {
             let Some(copy) = state.copies.get_mut(&key.id).filter(|copy| copy.mailbox == key.mailbox) else { continue };
-            copy.tags = tags.clone();
+            let old_tags = std::mem::replace(&mut copy.tags, tags.clone());
+            state.count_tags(key.id, &old_tags, &tags);
             if let Some(contents) = state.mailboxes.get_mut(&key.mailbox) {
                 contents.version = version;
             }
@@ -195,6 +200,11 @@ impl Store for MemoryStore {
             bytes: state.bytes,
         })
     }
+
+    async fn overview(&self) -> Result<Overview> {
+        let state = self.lock();
+        Ok(Overview { messages: state.messages, unread: state.unread, tags: state.tags.counts() })
+    }
 }
 
 /// The data that the lock protects.
@@ -214,6 +224,10 @@ struct State {
     last_version: u64,
     /// The number of messages.
     messages: u64,
+    /// The number of messages with a copy that is not marked as read.
+    unread: u64,
+    /// The tags of all messages.
+    tags: TagCounter,
     /// The bytes of traces, and of bodies, each counted once.
     bytes: u64,
     /// The highest number of a copy in the mailboxes that are empty now. A mailbox that gets its first message starts
@@ -336,9 +350,36 @@ impl State {
         next.map_or(id, |(next, copy)| copy.message(*next).min(id))
     }
 
+    /// Returns the other copies of the message that has this copy.
+    fn other_copies(&self, id: MessageId) -> impl Iterator<Item = &StoredCopy> {
+        let copy = self.copies.get(&id).filter(|copy| copy.body.references.is_some());
+        let message = copy.map(|copy| copy.message(id));
+        let copies = message.into_iter().flat_map(|message| self.copies_from(message));
+        copies.filter(move |(other, _)| *other != id).map(|(_, copy)| copy)
+    }
+
+    /// Returns the copies of a message.
+    fn copies_from(&self, message: MessageId) -> impl Iterator<Item = (MessageId, &StoredCopy)> {
+        let copies = self.copies.range(message..).map(|(id, copy)| (*id, &**copy));
+        copies.take_while(move |(id, copy)| copy.message(*id) == message)
+    }
+
+    /// Counts a change of the tags of a copy. A tag that another copy of the message has is not counted again.
+    fn count_tags(&mut self, id: MessageId, before: &Tags, after: &Tags) {
+        if before == after {
+            return;
+        }
+        let others: Vec<Tags> = self.other_copies(id).map(|copy| copy.tags.clone()).collect();
+        let is_counted = |tag: &&str| !others.iter().any(|other| other.contains(tag));
+        before.iter().filter(is_counted).for_each(|tag| self.tags.remove(tag));
+        after.iter().filter(is_counted).for_each(|tag| self.tags.add(tag, 1));
+    }
+
     fn add(&mut self, message: NewMessage) -> Vec<Summary> {
         let NewMessage { received, headline, body: bytes, copies } = message;
         self.messages += 1;
+        self.unread += 1;
+        self.tags.add_message(copies.iter().map(|copy| &copy.tags));
         self.bytes += bytes.len() as u64;
         let body = Body { bytes, references: (copies.len() > 1).then(Arc::default) };
         let version = self.next_version();
@@ -424,6 +465,11 @@ impl State {
 
     fn remove_id(&mut self, id: MessageId) -> Option<RemovedCopy> {
         let version = self.next_version();
+        let (seen, tags) = self.copies.get(&id).map(|copy| (copy.seen, copy.tags.clone()))?;
+        if !seen && !self.other_copies(id).any(|other| !other.seen) {
+            self.unread -= 1;
+        }
+        self.count_tags(id, &tags, &Tags::default());
         let mut copy = self.copies.remove(&id)?;
         self.by_age.remove(&Age::new(copy.received, id));
         if let Some(contents) = self.mailboxes.get_mut(&copy.mailbox) {

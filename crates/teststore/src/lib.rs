@@ -10,6 +10,7 @@ use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
 use restante_store::feed::{Change, Event, Feed, FeedItem};
 use restante_store::memory::MemoryStore;
+use restante_store::overview::Overview;
 use restante_store::{
     Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
     Result, Store, Usage, Version,
@@ -225,6 +226,10 @@ impl Store for Node {
 
     async fn last_id(&self) -> Result<MessageId> {
         self.store.memory.last_id().await
+    }
+
+    async fn overview(&self) -> Result<Overview> {
+        self.store.memory.overview().await
     }
 
     async fn usage(&self) -> Result<Usage> {

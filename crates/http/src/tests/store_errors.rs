@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_store::feed::Feed;
+use restante_store::overview::Overview;
 use restante_store::{
     Appended, CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Page, Result, StoreError,
     Usage, Version,
@@ -84,6 +85,9 @@ impl Store for FailingStore {
         self.fail().await
     }
     async fn last_id(&self) -> Result<MessageId> {
+        self.fail().await
+    }
+    async fn overview(&self) -> Result<Overview> {
         self.fail().await
     }
     async fn usage(&self) -> Result<Usage> {

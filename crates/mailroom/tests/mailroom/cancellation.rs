@@ -16,6 +16,7 @@ use restante_mailroom::events::{Event, Subscription};
 use restante_mailroom::hooks::Extensions;
 use restante_mailroom::{DeletionCause, DeliveryOutcome, Mailroom, Settings};
 use restante_store::memory::MemoryStore;
+use restante_store::overview::Overview;
 use restante_store::{
     Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
     Result, Store, StoreError, Usage, Version,
@@ -76,6 +77,10 @@ impl Store for PausingStore {
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
         self.pause().await;
         self.memory.set_seen(mailbox, id, seen).await
+    }
+
+    async fn overview(&self) -> Result<Overview> {
+        self.memory.overview().await
     }
 
     async fn messages(&self, page: Page) -> Result<MessageListing> {

@@ -6,6 +6,7 @@ use restante_mail::message::{Message, MessageId, Summary};
 use restante_mail::tags::Tags;
 
 use super::{add, at, details_of, message, name, new_copy};
+use crate::overview::{Overview, TagCount};
 use crate::{CopyKey, MessageSelector, NewCopy, NewMessage, Page, Store, Usage};
 
 async fn append(store: &impl Store, second: i64, mailboxes: &[&str]) -> Vec<Summary> {
@@ -115,6 +116,36 @@ pub(super) async fn tags_are_set_on_copies(store: &impl Store) {
     store.set_tags(keys, Tags::default()).await.unwrap();
     assert!(find(store, id).await.unwrap().tags().is_empty());
     assert!(store.list(&name("ann"), Page::ALL).await.unwrap().messages[0].tags.is_empty());
+}
+
+pub(super) async fn overview_counts_messages(store: &impl Store) {
+    assert_eq!(store.overview().await.unwrap(), Overview::default());
+    let first = append(store, 1, &["ann", "bob"]).await;
+    let second = append(store, 2, &["bob"]).await;
+    let overview = |messages, unread, tags: &[(&str, u64)]| Overview {
+        messages,
+        unread,
+        tags: tags.iter().map(|&(tag, messages)| TagCount { tag: tag.to_owned(), messages }).collect(),
+    };
+    let all = [("for ann", 1), ("for bob", 2), ("new", 2), ("tag 1", 1), ("tag 2", 1)];
+    assert_eq!(store.overview().await.unwrap(), overview(2, 2, &all));
+    // A message is read when all of its copies are.
+    for (copy, unread) in [(&first[0], 2), (&first[1], 1), (&first[1], 1), (&second[0], 0)] {
+        store.set_seen(&copy.mailbox, copy.id, true).await.unwrap();
+        assert_eq!(store.overview().await.unwrap(), overview(2, unread, &all));
+    }
+    store.set_seen(&first[0].mailbox, first[0].id, false).await.unwrap();
+    store.set_tags(vec![CopyKey::from(&second[0])], Tags::new(["Zoë", "NEW"]).unwrap()).await.unwrap();
+    let found = store.overview().await.unwrap();
+    assert_eq!(found.unread, 1);
+    let names: Vec<_> = found.tags.iter().map(|count| (count.tag.to_lowercase(), count.messages)).collect();
+    let expected = [("for ann", 1), ("for bob", 1), ("new", 2), ("tag 1", 1), ("zoë", 1)];
+    assert_eq!(names, expected.map(|(tag, messages)| (tag.to_owned(), messages)), "tags are equal in any case");
+    store.remove(&first[0].mailbox, first[0].id).await.unwrap();
+    store.remove(&second[0].mailbox, second[0].id).await.unwrap();
+    assert_eq!(store.overview().await.unwrap(), overview(1, 0, &[("for bob", 1), ("new", 1), ("tag 1", 1)]));
+    store.remove(&first[1].mailbox, first[1].id).await.unwrap();
+    assert_eq!(store.overview().await.unwrap(), Overview::default());
 }
 
 pub(super) async fn copies_are_removed_together(store: &impl Store) {

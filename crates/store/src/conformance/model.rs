@@ -2,7 +2,7 @@
 //! operation, the store must return what the model returns. The model is slow and obvious; if both differ, the store is
 //! wrong.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use restante_mail::tags::Tags;
 
 use super::mailboxes::state_of;
 use super::{message, name};
+use crate::overview::{Overview, TagCount};
 use crate::{
     Appended, CopyKey, Limits, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, Store, Usage, Version,
 };
@@ -68,6 +69,7 @@ impl RandomWalk {
             self.step(store).await;
             assert_eq!(store.usage().await.unwrap(), self.usage());
             assert_eq!(store.mailboxes(MailboxPage::ALL).await.unwrap(), self.mailbox_states());
+            assert_eq!(store.overview().await.unwrap(), self.overview());
         }
         self.check(store).await;
     }
@@ -339,6 +341,20 @@ impl RandomWalk {
 
     fn mailbox_states(&self) -> Vec<MailboxState> {
         self.contents.values().filter_map(|messages| state_of(&summaries(messages))).collect()
+    }
+
+    fn overview(&self) -> Overview {
+        let messages = self.messages_by_id();
+        let mut tags: BTreeMap<String, u64> = BTreeMap::new();
+        for message in &messages {
+            let all: BTreeSet<&str> = message.copies().iter().flat_map(|copy| copy.tags.iter()).collect();
+            all.into_iter().for_each(|tag| *tags.entry(tag.to_owned()).or_default() += 1);
+        }
+        Overview {
+            messages: messages.len() as u64,
+            unread: messages.iter().filter(|message| !message.is_seen()).count() as u64,
+            tags: tags.into_iter().map(|(tag, messages)| TagCount { tag, messages }).collect(),
+        }
     }
 
     fn usage(&self) -> Usage {

@@ -51,6 +51,7 @@ use self::segment::Segments;
 use self::statistics::{Counters, LookupEpoch, MailboxCache, StoreVersion};
 use self::watchdog::Watchdog;
 use self::writer::Writer;
+use crate::overview::Overview;
 use crate::{
     Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
     Result, Store, StoreError, Usage, Version,
@@ -325,6 +326,10 @@ impl Store for DiskStore {
             self.submit(Job::Check).await?;
         }
         self.shared.readers.query(|database| Ok(Counters::load(database)?.usage)).await
+    }
+
+    async fn overview(&self) -> Result<Overview> {
+        self.shared.readers.query(reader::overview).await
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use bytes::Bytes;
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use restante_mail::tags::Tags;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tokio::sync::Semaphore;
 
 use super::error::segment_error;
@@ -16,6 +17,7 @@ use super::rows::{self, CopyRow, columns, get_u64};
 use super::schema;
 use super::segment::{Location, Segments};
 use super::statistics::Counters;
+use crate::overview::{Overview, TagCounter};
 use crate::sql_values::{id_to_i64, nanos_to_time, to_i64};
 use crate::{
     Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, Result, StoreError, Version,
@@ -337,6 +339,35 @@ fn parse_source(record: Vec<u8>, mailbox: &MailboxName, id: MessageId, at: Locat
     }
     let record = Bytes::from(record);
     Ok(Source { trace: record.slice(trace), body: record.slice(body..) })
+}
+
+/// The number of copies that are not marked as read, without all but one of each message.
+pub(super) const SELECT_UNREAD: &str = "
+    SELECT (SELECT coalesce(sum(unseen), 0) FROM mailboxes)
+        - (SELECT count(*) - count(DISTINCT message) FROM copies WHERE shared AND NOT seen)";
+/// The tags of messages with one copy.
+pub(super) const SELECT_TAGS: &str = "SELECT tags, count(*) FROM copies WHERE tags <> '' AND NOT shared GROUP BY tags";
+/// The tags of the other messages, per copy.
+pub(super) const SELECT_SHARED_TAGS: &str =
+    "SELECT message, tags FROM copies WHERE tags <> '' AND shared ORDER BY message";
+
+/// See [`Store::overview`](crate::Store::overview).
+pub(super) fn overview(database: &Connection) -> Result<Overview> {
+    let snapshot = database.unchecked_transaction()?;
+    let messages = Counters::load(&snapshot)?.usage.messages;
+    let unread = snapshot.prepare_cached(SELECT_UNREAD)?.query_row([], |row| get_u64(row, 0))?;
+    let mut tags = TagCounter::default();
+    let parse = |row: &Row<'_>, column| Ok::<_, rusqlite::Error>(Tags::from_encoded(row.get_ref(column)?.as_str()?));
+    let mut statement = snapshot.prepare_cached(SELECT_TAGS)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let messages = get_u64(row, 1)?;
+        parse(row, 0)?.iter().for_each(|tag| tags.add(tag, messages));
+    }
+    let mut statement = snapshot.prepare_cached(SELECT_SHARED_TAGS)?;
+    let copies = statement.query_map([], |row| Ok((get_u64(row, 0)?, parse(row, 1)?)))?;
+    tags.add_copies(copies)?;
+    Ok(Overview { messages, unread, tags: tags.counts() })
 }
 
 /// Mailboxes in order, each with its newest message, which is its last row.

@@ -47,6 +47,7 @@ pub use self::schema::OpenError;
 pub use self::tls::ReadFile;
 use self::writer::{Job, MAX_BATCHES_IN_FLIGHT, Reply};
 use crate::feed::Feed;
+use crate::overview::Overview;
 use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
 use crate::{
     Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
@@ -307,6 +308,10 @@ impl Store for PostgresStore {
             self.record_append_result(self.database.execute(PROBE, &[]).await)?;
         }
         self.tracker.usage().await
+    }
+
+    async fn overview(&self) -> Result<Overview> {
+        reader::overview(&self.database).await
     }
 
     fn feed(&self) -> Option<Feed> {

@@ -3,13 +3,16 @@
 use bytes::{Bytes, BytesMut};
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 use tokio_postgres::Row;
 
 use super::database::Database;
 use super::rows::{self, get_column, get_u64};
+use crate::overview::{Overview, TagCounter};
 use crate::sql_values::{id_to_i64, nanos_to_time, to_i64};
 use crate::{
-    CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, Result, Version,
+    CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, Result, StoreError,
+    Version,
 };
 
 /// Longer bodies are read in chunks of this length, so that neither side needs memory for a whole one in transit.
@@ -153,6 +156,18 @@ const SELECT_CHUNK: &str = "SELECT substring(bytes FROM $2 FOR $3) AS bytes FROM
 const SELECT_MAILBOXES: &str = "SELECT name, messages, unseen, bytes, newest.id, newest.received
     FROM mailboxes CROSS JOIN LATERAL (SELECT id, received FROM copies WHERE mailbox = name ORDER BY id DESC LIMIT 1) AS newest
     WHERE name >= $1 AND name > $2 AND ($3::bytea IS NULL OR name < $3) ORDER BY name LIMIT $4";
+
+/// The numbers of messages and of unread ones, and the tags: of messages with one copy with their number, and of the others
+/// per copy, with the body that the copies share.
+const SELECT_OVERVIEW: &str = "
+    SELECT messages - extra_copies AS messages,
+        (SELECT coalesce(sum(unseen), 0)::bigint FROM mailboxes)
+            - (SELECT count(*) - count(DISTINCT body) FROM copies WHERE shared AND NOT seen) AS unread,
+        tagged.*
+    FROM state LEFT JOIN LATERAL (
+        SELECT NULL::bigint AS body, tags, count(*) AS number FROM copies WHERE tags <> '' AND NOT shared GROUP BY tags
+        UNION ALL SELECT body, tags, 1 FROM copies WHERE tags <> '' AND shared
+    ) AS tagged ON true ORDER BY body NULLS FIRST";
 
 const SELECT_LAST_ID: &str = "SELECT last_id FROM state";
 
@@ -329,6 +344,28 @@ fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut end = prefix[..=at].to_vec();
     end[at] += 1;
     Some(end)
+}
+
+pub(super) async fn overview(database: &Database) -> Result<Overview> {
+    let rows = database.query(SELECT_OVERVIEW, &[]).await?;
+    let first = rows.first().ok_or_else(|| rows::missing_error("the state"))?;
+    let (messages, unread) = (get_u64(first, "messages")?, get_u64(first, "unread")?);
+    let mut tags = TagCounter::default();
+    let mut shared = Vec::new();
+    for row in &rows {
+        // If no message has tags, there is one row without them.
+        let Some(encoded) = get_column::<Option<&[u8]>>(row, "tags")? else { continue };
+        let found = Tags::from_encoded(&String::from_utf8_lossy(encoded));
+        match get_column::<Option<i64>>(row, "body")? {
+            Some(body) => shared.push((body, found)),
+            None => {
+                let number = get_u64(row, "number")?;
+                found.iter().for_each(|tag| tags.add(tag, number));
+            }
+        }
+    }
+    tags.add_copies(shared.into_iter().map(Ok::<_, StoreError>))?;
+    Ok(Overview { messages, unread, tags: tags.counts() })
 }
 
 pub(super) async fn last_id(database: &Database) -> Result<MessageId> {

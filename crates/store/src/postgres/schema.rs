@@ -27,6 +27,7 @@ const MIGRATIONS: &[Migration] = &[
         sql: &[include_str!("messages_tables.sql"), include_str!("messages_functions.sql")],
         min_compatible: 1,
     },
+    Migration { sql: &[include_str!("overview.sql")], min_compatible: 1 },
 ];
 
 /// A step from one version to the next.
