@@ -36,6 +36,11 @@ pub(crate) enum CacheKey {
         /// The maximum number of messages.
         limit: usize,
     },
+    /// The newest messages of all mailboxes in the API of Mailpit.
+    MailpitMessages {
+        /// The maximum number of messages.
+        limit: usize,
+    },
     /// A message.
     Message {
         /// The mailbox that contains it.

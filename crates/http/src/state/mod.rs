@@ -4,6 +4,8 @@
 //! - `mailboxes`: the mailboxes that a grant allows
 //! - `messages`: messages of all mailboxes, with the copies that a grant allows
 //! - `message_changes`: changes of many messages
+//! - `offset`: pages of the list of all messages by offset
+//! - `overview`: the number of messages and of unread ones, and the tags, cached
 //! - `delivery`: the delivery of uploaded messages
 //! - `attachment`: attachments and parts as files
 //! - `attachment_archive`: all attachments of a message as one file
@@ -18,6 +20,8 @@ mod mailboxes;
 pub(crate) mod message;
 pub(crate) mod message_changes;
 pub(crate) mod messages;
+mod offset;
+pub(crate) mod overview;
 pub(crate) mod parsed_mail_cache;
 
 use std::fmt;
@@ -46,6 +50,8 @@ use crate::response::etag::EntityTags;
 use crate::response::problem::Problem;
 use attachment_counts::AttachmentCounts;
 use message::CacheKey;
+use offset::KnownOffsets;
+use overview::OverviewCache;
 use parsed_mail_cache::ParsedMailCache;
 
 /// The maximum number of concurrent expensive tasks, on any number of processors: rendering the worst message takes
@@ -156,6 +162,8 @@ pub(crate) struct Server {
     pub(crate) settings: Settings,
     pub(crate) response_cache: Arc<Cache<CacheKey, Bytes>>,
     attachment_counts: AttachmentCounts,
+    overview_cache: OverviewCache,
+    known_offsets: KnownOffsets,
     pub(crate) parsed_mail_cache: ParsedMailCache,
     pub(crate) response_budget: ResponseBudget,
     pub(crate) etags: EntityTags,
@@ -190,6 +198,8 @@ impl Server {
             mailroom,
             response_cache: Arc::new(Cache::new(settings.cache_bytes)),
             attachment_counts: AttachmentCounts::new(),
+            overview_cache: OverviewCache::default(),
+            known_offsets: KnownOffsets::default(),
             parsed_mail_cache: ParsedMailCache::new(),
             response_budget: ResponseBudget::with_cache_bytes(settings.cache_bytes),
             etags: EntityTags::new(),

@@ -6,6 +6,8 @@
 //! - `changes`: changes of many messages
 //! - `content_type`: detection of content types
 //! - `error`: errors as Mailpit reports them
+//! - `list`: the list of all messages
+//! - `paging`: the parameters of lists
 //! - `query`: the query language
 //! - `send`: sending a message
 //! - `success`: the common successful responses
@@ -15,6 +17,8 @@ mod body;
 mod changes;
 mod content_type;
 mod error;
+mod list;
+mod paging;
 mod query;
 mod send;
 mod success;
@@ -22,7 +26,7 @@ mod summary;
 
 use std::sync::Arc;
 
-use axum::routing::{MethodRouter, post, put};
+use axum::routing::{MethodRouter, get, post};
 
 use crate::state::Server;
 
@@ -31,5 +35,8 @@ pub(crate) type Route = (&'static str, MethodRouter<Arc<Server>>);
 
 /// Returns the routes, without the base path.
 pub(crate) fn routes() -> Vec<Route> {
-    vec![("/api/v1/messages", put(changes::mark).delete(changes::delete)), ("/api/v1/send", post(send::send))]
+    vec![
+        ("/api/v1/messages", get(list::list).put(changes::mark).delete(changes::delete)),
+        ("/api/v1/send", post(send::send)),
+    ]
 }

@@ -1,6 +1,7 @@
 //! The API of Mailpit. The expected responses are those of Mailpit 1.30.5, except for ids and times.
 
 mod changes;
+mod list;
 mod send;
 
 use restante_mailroom::tagging::Tagging;

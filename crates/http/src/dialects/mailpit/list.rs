@@ -1,0 +1,144 @@
+//! The list of all messages, the newest first: `GET /api/v1/messages`.
+//!
+//! A response has at most [`MAX_LIMIT`](crate::dialects::mailpit::paging::MAX_LIMIT) messages. The first page is cached until
+//! the store changes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::State;
+use bytes::Bytes;
+use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
+use restante_http_connection::work::WorkPermit;
+use restante_mail::message::Message;
+use restante_store::overview::Overview;
+use serde::Serialize;
+
+use crate::dialects::mailpit::paging::Paging;
+use crate::dialects::mailpit::success::HandlerResult;
+use crate::dialects::mailpit::summary::MessageSummary;
+use crate::extractors::parameters::RequestGrant;
+use crate::response::problem::Problem;
+use crate::response::{entry_json, json, success};
+use crate::state::Server;
+use crate::state::message::CacheKey;
+use crate::state::overview::overview_of;
+
+/// The number of messages that are read without a work permit. Each of them can have many copies.
+const MAX_MESSAGES_WITHOUT_PERMIT: usize = 200;
+
+/// A page of a list of messages.
+#[derive(Debug, Serialize)]
+pub(crate) struct MessageList<'a> {
+    /// The number of all messages.
+    pub(crate) total: u64,
+    /// The number of all unread messages.
+    pub(crate) unread: u64,
+    /// The number of messages on this page.
+    pub(crate) count: usize,
+    /// The number of messages in the list.
+    pub(crate) messages_count: u64,
+    /// The number of unread messages in the list.
+    pub(crate) messages_unread: u64,
+    /// The number of messages before this page.
+    pub(crate) start: usize,
+    /// The tags of all messages.
+    pub(crate) tags: Vec<&'a str>,
+    pub(crate) messages: Vec<MessageSummary<'a>>,
+}
+
+impl<'a> MessageList<'a> {
+    /// Creates a page of the list of all messages, of which this is the overview.
+    pub(crate) fn new(overview: &'a Overview, start: usize, messages: &'a [Message]) -> Self {
+        Self {
+            total: overview.messages,
+            unread: overview.unread,
+            count: messages.len(),
+            messages_count: overview.messages,
+            messages_unread: overview.unread,
+            start,
+            tags: overview.tags.iter().map(|count| count.tag.as_str()).collect(),
+            messages: messages.iter().map(MessageSummary::new).collect(),
+        }
+    }
+}
+
+/// Lists the messages that the client may read.
+pub(crate) async fn list(
+    State(server): State<Arc<Server>>,
+    RequestGrant(grant): RequestGrant,
+    paging: Paging,
+) -> HandlerResult {
+    if grant.covers_all_mailboxes() {
+        return Ok(success::no_store_body(server.mailpit_list(paging).await?));
+    }
+    let work = server.mailpit_list_permit(paging).await?;
+    // The messages are read once, for the overview and for the page.
+    let mut messages = server.all_permitted_messages(&grant).await?;
+    let overview = Arc::new(overview_of(&messages));
+    if let Some(before) = paging.before_id() {
+        messages.retain(|message| message.id() < before);
+    }
+    let page: Arc<[Message]> = messages.into_iter().skip(paging.offset()).take(paging.limit()).collect();
+    Ok(success::no_store_body(server.render_list(&overview, paging.start, &page, work).await?))
+}
+
+impl Server {
+    /// Returns a page of the list of all messages.
+    async fn mailpit_list(&self, paging: Paging) -> Result<Bytes, Problem> {
+        let is_cacheable = paging.offset() == 0 && paging.start == 0 && paging.before.is_none();
+        let key = CacheKey::MailpitMessages { limit: paging.limit() };
+        if is_cacheable && let Some(body) = self.response_cache.get(&key, self.mailroom.store_version().await?.0) {
+            return Ok(body);
+        }
+        let work = self.mailpit_list_permit(paging).await?;
+        let (version, overview) = self.complete_overview().await?;
+        let is_beyond_end = paging.before.is_none() && paging.offset() as u64 >= overview.messages;
+        let (page_version, messages) = if is_beyond_end {
+            (version, Vec::new())
+        } else {
+            self.messages_from_offset(paging.offset(), paging.before_id(), paging.limit()).await?
+        };
+        let body = self.render_list(&overview, paging.start, &messages.into(), work).await?;
+        // If a message arrived between the two queries, the next request queries again.
+        if is_cacheable && page_version == version {
+            self.response_cache.insert(key, version.0, body.clone());
+        }
+        Ok(body)
+    }
+
+    /// Acquires a permit to read and render a long list, before its messages are in memory. A short list needs one only if
+    /// it turns out to be large.
+    async fn mailpit_list_permit(&self, paging: Paging) -> Result<Option<WorkPermit>, Problem> {
+        if paging.limit() <= MAX_MESSAGES_WITHOUT_PERMIT {
+            return Ok(None);
+        }
+        Ok(Some(WorkPermit::acquire(&self.work_permits).await?))
+    }
+
+    /// Renders a list within the memory budget, outside of the network threads if it is large. `work` is the permit with
+    /// which it was read.
+    async fn render_list(
+        &self,
+        overview: &Arc<Overview>,
+        start: usize,
+        messages: &Arc<[Message]>,
+        work: Option<WorkPermit>,
+    ) -> Result<Bytes, Problem> {
+        let work = &Mutex::new(work);
+        let render = |memory: MemoryPermit| async move {
+            let size = entry_json::entries_size(messages);
+            let held = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let work = match held {
+                Some(work) => work,
+                None => self.work_permit(size, SMALL_BYTES).await?,
+            };
+            let (overview, messages) = (overview.clone(), messages.clone());
+            let write = move || {
+                let list = MessageList::new(&overview, start, &messages);
+                Ok::<_, Problem>(memory.charge(json::body_with_capacity(&list, size)?)?)
+            };
+            work.run(write).await?
+        };
+        self.within_budget(render).await
+    }
+}
