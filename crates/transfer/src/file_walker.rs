@@ -34,6 +34,8 @@ pub(super) enum FileContent {
     SingleMessage,
     /// An mbox.
     Mbox,
+    /// The SQLite file of Mailpit.
+    MailpitDatabase,
     /// Determined by the first bytes.
     Unknown,
 }
@@ -74,6 +76,7 @@ impl FileWalker {
     fn classify_argument(&self, path: PathBuf) -> Step {
         let content = match (self.format, extension(&path)) {
             (ImportFormat::Mbox, _) | (ImportFormat::Auto, Some("mbox" | "mbx")) => FileContent::Mbox,
+            (ImportFormat::Mailpit, _) => FileContent::MailpitDatabase,
             (ImportFormat::Auto, extension) if extension != Some("eml") => FileContent::Unknown,
             _ => FileContent::SingleMessage,
         };

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
+use restante_mail::address::{Address, Alphabet};
 use restante_mail::details::{DetailFields, Details};
 use restante_mail::message::Headline;
 use restante_mail::mime::summarize;
@@ -20,6 +21,8 @@ use super::message_reader::{InputMessage, ReaderEvent};
 use super::ordered_futures::OrderedFutures;
 use super::trace::Trace;
 
+/// The number of bytes in which a header field is searched for.
+const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// The maximum number of concurrent appends.
 const MAX_CONCURRENT_APPENDS: usize = 256;
 
@@ -181,24 +184,82 @@ async fn append(store: &dyn Store, message: NewMessage, seen: bool) -> Result<Ap
 impl ImportOptions {
     /// Creates the message for the store, or returns the reason why it cannot be imported.
     fn new_message(&self, input: InputMessage, now: Timestamp) -> Result<NewMessage, String> {
-        let trace = Trace::parse(&input.source);
-        let mailbox = self.mailbox_for(&input, trace.as_ref())?;
+        let trace = if input.known.is_some() { None } else { Trace::parse(&input.source) };
+        let targets = self.targets(&input, trace.as_ref())?;
         let received = if self.received_now { now } else { received_time(&input, trace.as_ref()).unwrap_or(now) };
         let length = trace.as_ref().map_or(0, |trace| trace.len);
         let (header, preview) = summarize(&input.source[length..]);
-        let sender = trace.and_then(|trace| trace.return_path).unwrap_or_default();
-        // The recipients of the envelope are not known.
-        let details = Details::new(&DetailFields { sender, ..DetailFields::of_source(&header, &preview) });
+        let sender = match (trace, &input.known) {
+            (Some(trace), _) => trace.return_path.unwrap_or_default().to_owned(),
+            (None, Some(_)) => return_path(&input.source),
+            (None, None) => String::new(),
+        };
+        let known = input.known.unwrap_or_default();
+        let tags = match known.tags.as_slice() {
+            [] => Tags::from_valid(header.tags.iter().flat_map(|value| value.split(','))),
+            tags => Tags::from_valid(tags.iter().map(String::as_str)),
+        };
+        // The details know if the headline is made of the envelope, which is known only from a database.
+        let is_known = !known.recipients.is_empty();
+        let details = |recipients: &[String]| {
+            Details::new(&DetailFields {
+                sender: &sender,
+                login: known.login.as_deref(),
+                lacks_from: is_known && header.from.is_none(),
+                lacks_to: is_known && header.to.is_none(),
+                recipients,
+                ..DetailFields::of_source(&header, &preview)
+            })
+        };
+        let details: Vec<Details> = targets.iter().map(|(_, recipients)| details(recipients)).collect();
         let from = header.from.unwrap_or_else(|| format!("<{sender}>"));
-        let to = header.to.unwrap_or_else(|| vec![format!("<{mailbox}>")]);
+        let to = header.to.unwrap_or_else(|| {
+            let names = targets.iter().flat_map(|(mailbox, recipients)| match recipients.as_slice() {
+                [] => vec![format!("<{mailbox}>")],
+                recipients => recipients.iter().map(|recipient| format!("<{recipient}>")).collect(),
+            });
+            names.collect()
+        });
         let headline = Headline::new(&from, to.iter().map(String::as_str), &header.subject);
-        let tags = Tags::from_valid(header.tags.iter().flat_map(|value| value.split(',')));
         let mut body = Bytes::from(input.source);
         let trace = body.split_to(length);
         // A time in the future would prolong the retention of the message and increase all later ids.
         let received = received.clamp(Timestamp::UNIX_EPOCH, now);
-        let copies = vec![NewCopy { mailbox, tags, details, trace: Some(trace) }];
+        let copies = targets.into_iter().zip(details).map(|((mailbox, _), details)| NewCopy {
+            mailbox,
+            tags: tags.clone(),
+            details,
+            trace: Some(trace.clone()),
+        });
+        let copies = copies.collect();
         Ok(NewMessage { received, headline, body, copies })
+    }
+
+    /// Returns the mailboxes of a message, each with the known recipients that have it.
+    fn targets(
+        &self,
+        input: &InputMessage,
+        trace: Option<&Trace<'_>>,
+    ) -> Result<Vec<(MailboxName, Vec<String>)>, String> {
+        let recipients = input.known.as_ref().map_or(&[][..], |known| &known.recipients);
+        if recipients.is_empty() || self.mailbox.is_some() {
+            return Ok(vec![(self.mailbox_for(input, trace)?, recipients.to_vec())]);
+        }
+        let mut targets: Vec<(MailboxName, Vec<String>)> = Vec::new();
+        for address in recipients {
+            // An address without a mailbox is left out, as at RCPT.
+            let parsed = Address::parse(address, Alphabet::Utf8).ok();
+            let Some(mailbox) = parsed.and_then(|address| self.naming.mailbox_for(&address).ok()) else { continue };
+            match targets.iter_mut().find(|(name, _)| *name == mailbox) {
+                Some((_, known)) if known.contains(address) => {}
+                Some((_, known)) => known.push(address.clone()),
+                None => targets.push((mailbox, vec![address.clone()])),
+            }
+        }
+        if targets.is_empty() {
+            return Err(format!("{}: its recipients have no mailbox; use --mailbox to set the mailbox", input.origin));
+        }
+        Ok(targets)
     }
 
     /// Returns the mailbox of the options. Otherwise returns the first valid one of the mailbox in the trace and the
@@ -222,6 +283,16 @@ impl ImportOptions {
         let period = self.retention.map(|period| SignedDuration::try_from(period).unwrap_or(SignedDuration::MAX));
         period.is_some_and(|period| now.duration_since(received) > period)
     }
+}
+
+/// Returns the address in the header field Return-Path, which another server has added.
+fn return_path(source: &[u8]) -> String {
+    const NAME: &[u8] = b"return-path:";
+    let header = source[..source.len().min(MAX_HEADER_BYTES)].split(|byte| *byte == b'\n');
+    let mut fields = header.take_while(|line| !line.trim_ascii().is_empty());
+    let field = fields.find(|line| line.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME)));
+    let value = field.map(|line| String::from_utf8_lossy(&line[NAME.len()..]).into_owned()).unwrap_or_default();
+    value.trim().trim_matches(['<', '>']).to_owned()
 }
 
 /// Returns the received time of a message. The trace has a precision of seconds. The modification time of an exported

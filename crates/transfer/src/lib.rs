@@ -4,6 +4,7 @@
 //! - `export`, `output`: reads a store and writes files
 //! - `file_walker`, `message_reader`, `import`, `ordered_futures`: finds files, reads them, and stores the messages,
 //!   many at a time
+//! - `mailpit_database`: reads the messages of a Mailpit database
 //! - `trace`, `mbox`, `from_line`, `names`: formats of files and file names
 //! - `console`: progress bar and messages
 //!
@@ -14,6 +15,7 @@ mod export;
 mod file_walker;
 mod from_line;
 mod import;
+mod mailpit_database;
 mod mbox;
 mod message_reader;
 mod names;

@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::console::format_size;
 use super::file_walker::{FileContent, FileWalker, InputFile};
+use super::mailpit_database::{self, DatabaseMessage};
 use super::mbox::MboxReader;
 
 /// The maximum size of messages that are read but not stored yet, in KiB. A larger message waits until no other is
@@ -38,6 +39,19 @@ pub(super) struct InputMessage {
     pub(super) suggested_mailbox: Option<String>,
     /// Whether the suggested mailbox takes precedence over that in the trace of the message.
     pub(super) prefers_suggested_mailbox: bool,
+    /// What a database knows about the message. Then the source has no trace of ours.
+    pub(super) known: Option<KnownDetails>,
+}
+
+/// What the database of another server knows about a message beside its source.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KnownDetails {
+    /// The addresses of the recipients.
+    pub(super) recipients: Vec<String>,
+    /// The tags.
+    pub(super) tags: Vec<String>,
+    /// The user name of the SMTP session.
+    pub(super) login: Option<String>,
 }
 
 /// An event of the reader.
@@ -103,7 +117,9 @@ impl Reader {
         match file.content {
             FileContent::SingleMessage => self.read_single(file, input, file_time),
             FileContent::Mbox => self.read_mbox(file, input, file_time),
+            FileContent::MailpitDatabase => self.read_mailpit(file),
             FileContent::Unknown => match input.fill_buf() {
+                Ok(bytes) if bytes.starts_with(mailpit_database::SQLITE_MAGIC) => self.read_mailpit(file),
                 Ok(bytes) if bytes.starts_with(b"From ") => self.read_mbox(file, input, file_time),
                 Ok(_) => self.read_single(&InputFile { suggested_mailbox: None, ..file.clone() }, input, file_time),
                 Err(error) => self.send_problem(file, &error.to_string()),
@@ -154,6 +170,37 @@ impl Reader {
         Ok(())
     }
 
+    fn read_mailpit(&self, file: &InputFile) -> Result<(), ReceiverClosed> {
+        let path = file.path.display();
+        let read = mailpit_database::read(&file.path, self.limit, |result| match result {
+            Ok(message) => {
+                let DatabaseMessage { id, source, received, seen, recipients, login, tags } = message;
+                let permit = self.acquire(source.len())?;
+                self.send(ReaderEvent::Message(
+                    InputMessage {
+                        origin: format!("{path}, message {id}"),
+                        source,
+                        file_time: received,
+                        from_line_time: None,
+                        seen,
+                        suggested_mailbox: None,
+                        prefers_suggested_mailbox: false,
+                        known: Some(KnownDetails { recipients, tags, login }),
+                    },
+                    permit,
+                ))
+            }
+            Err(problem) => self.send(ReaderEvent::Problem(format!("{path}, {problem}"))),
+        });
+        read.unwrap_or_else(|error| self.send_problem(file, &error))
+    }
+
+    /// Waits until this number of bytes fits into the budget.
+    fn acquire(&self, bytes: usize) -> Result<OwnedSemaphorePermit, ReceiverClosed> {
+        let kib = u32::try_from(bytes / 1024).unwrap_or(MAX_UNSTORED_KIB).clamp(1, MAX_UNSTORED_KIB);
+        self.runtime.block_on(self.budget.clone().acquire_many_owned(kib)).map_err(|_| ReceiverClosed)
+    }
+
     fn send_message(
         &self,
         file: &InputFile,
@@ -162,8 +209,7 @@ impl Reader {
         file_time: Option<Timestamp>,
         from_line_time: Option<Timestamp>,
     ) -> Result<(), ReceiverClosed> {
-        let kib = u32::try_from(source.len() / 1024).unwrap_or(MAX_UNSTORED_KIB).clamp(1, MAX_UNSTORED_KIB);
-        let permit = self.runtime.block_on(self.budget.clone().acquire_many_owned(kib)).map_err(|_| ReceiverClosed)?;
+        let permit = self.acquire(source.len())?;
         let InputFile { suggested_mailbox, prefers_suggested_mailbox, seen, .. } = file.clone();
         self.send(ReaderEvent::Message(
             InputMessage {
@@ -174,6 +220,7 @@ impl Reader {
                 seen,
                 suggested_mailbox,
                 prefers_suggested_mailbox,
+                known: None,
             },
             permit,
         ))

@@ -50,4 +50,6 @@ pub enum ImportFormat {
     Mbox,
     /// The folder tree of an Inbucket `file` store.
     Inbucket,
+    /// The SQLite file of Mailpit.
+    Mailpit,
 }

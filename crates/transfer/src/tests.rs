@@ -464,3 +464,59 @@ async fn describes_leftovers_of_a_stopped_export() {
     let names: Vec<_> = fs::read_dir(folder.0.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["out"]);
 }
+
+#[tokio::test]
+async fn mailpit_databases_are_imported() {
+    let folder = TestFolder::new();
+    let path = folder.join("mailpit.db");
+    let source = "Return-Path: <app@x.test>\r\nReceived: from a by mx (Mailpit); Thu, 15 Jan 2026 12:00:00 +0000\r\nFrom: \
+                  Ann <ann@x.test>\r\nTo: bob@y.test\r\nSubject: hi\r\n\r\nhello\r\n";
+    let addresses = |list: &[&str]| {
+        let items: Vec<String> = list.iter().map(|address| format!("{{\"Address\":\"{address}\"}}")).collect();
+        items.join(",")
+    };
+    let metadata = format!(
+        "{{\"To\":[{}],\"Bcc\":[{}],\"Username\":\"app\"}}",
+        addresses(&["bob@y.test"]),
+        addresses(&["cid@y.test", "cid@z.test", "no address"])
+    );
+    let database = rusqlite::Connection::open(&path).unwrap();
+    database
+        .execute_batch(
+            "CREATE TABLE mailbox (Created INTEGER, ID TEXT, Metadata TEXT, Read INTEGER);
+             CREATE TABLE mailbox_data (ID TEXT, Email BLOB, Compressed INTEGER);
+             CREATE TABLE tags (ID INTEGER PRIMARY KEY, Name TEXT);
+             CREATE TABLE message_tags (ID TEXT, TagID INTEGER);
+             INSERT INTO tags VALUES (1, 'billing'); INSERT INTO message_tags VALUES ('a', 1);
+             INSERT INTO mailbox VALUES (0, 'damaged', '', 0), (0, 'nobody', '{}', 0);
+             INSERT INTO mailbox_data VALUES ('damaged', x'00', 1), ('nobody', 'Subject: x', 0);",
+        )
+        .unwrap();
+    let millis = noon().as_millisecond() + 5;
+    database.execute("INSERT INTO mailbox VALUES (?1, 'a', ?2, 1)", (millis, &metadata)).unwrap();
+    database.execute("INSERT INTO mailbox_data VALUES ('a', ?1, 0)", [source]).unwrap();
+    database.close().unwrap();
+    let before = fs::read(&path).unwrap();
+
+    for format in [ImportFormat::Auto, ImportFormat::Mailpit] {
+        let store = store();
+        let request = ImportRequest { format, ..import_everything(&path) };
+        let (imported, problems) = import_from(&store, Naming::Local, request).await;
+        assert_eq!((imported.messages, problems), (1, 2), "{format:?}");
+        assert_eq!(mailboxes(&*store).await, ["bob", "cid"].map(|name| MailboxName::from(name.to_owned())));
+        let (bob, stored) = stored_messages(&*store, "bob").await.remove(0);
+        let (cid, _) = stored_messages(&*store, "cid").await.remove(0);
+        assert_eq!(stored, source);
+        assert_eq!((bob.received.as_millisecond(), bob.seen, cid.seen), (millis, true, true));
+        assert_eq!(cid.tags.iter().collect::<Vec<_>>(), ["billing"]);
+        assert_eq!((bob.details.sender(), bob.details.login()), ("app@x.test", Some("app")));
+        assert_eq!(cid.details.recipients().collect::<Vec<_>>(), ["cid@y.test", "cid@z.test"]);
+    }
+    assert_eq!(fs::read(&path).unwrap(), before);
+
+    // A single mailbox also gets messages without recipients.
+    let store = store();
+    let request = ImportRequest { mailbox: Some("all".to_owned()), ..import_everything(&path) };
+    let (imported, problems) = import_from(&store, Naming::Local, request).await;
+    assert_eq!((imported.messages, problems, mailboxes(&*store).await.len()), (2, 1, 1));
+}

@@ -69,6 +69,7 @@ const IMPORT_FORMATS: &[(ImportFormat, &str, &str)] = &[
     (ImportFormat::Eml, "eml", "Every file is one message"),
     (ImportFormat::Mbox, "mbox", "Every file is an mbox"),
     (ImportFormat::Inbucket, "inbucket", "The directory of an Inbucket file store"),
+    (ImportFormat::Mailpit, "mailpit", "The database of Mailpit"),
 ];
 
 /// Parses the command line, including the program name. Help, version and errors are returned as `Err`.
@@ -130,6 +131,15 @@ fn parse_export(matches: &ArgMatches) -> ExportRequest {
 }
 
 fn parse_import(matches: &ArgMatches) -> ImportRequest {
+    let databases: Vec<PathBuf> = matches.get_many("from").into_iter().flatten().cloned().collect();
+    if !databases.is_empty() {
+        return ImportRequest {
+            format: ImportFormat::Mailpit,
+            mailbox: matches.get_one::<String>("mailbox").cloned(),
+            received_now: matches.get_flag("received-now"),
+            paths: databases,
+        };
+    }
     ImportRequest {
         format: matches.get_one::<ImportFormat>("format").copied().unwrap_or(ImportFormat::Auto),
         mailbox: matches.get_one::<String>("mailbox").cloned(),
@@ -237,12 +247,12 @@ fn export_command() -> Command {
 fn import_command() -> Command {
     Command::new("import")
         .about(
-            "Imports messages from Maildirs, .eml and mbox files or an Inbucket store into a data directory or a \
-         database",
+            "Imports messages from Maildirs, .eml and mbox files, an Inbucket store or a Mailpit database into a data \
+             directory or a database",
         )
         .long_about(
-            "Imports messages from Maildirs, .eml and mbox files or an Inbucket file store into a data directory or a \
-             database. The directory is created if it does not exist. No server may be running on the directory.",
+            "Imports messages from Maildirs, .eml and mbox files, an Inbucket file store or a Mailpit database into a data \
+             directory or a database. The directory is created if it does not exist. No server may be running on the directory.",
         )
         .args_override_self(true)
         .arg(
@@ -264,9 +274,18 @@ fn import_command() -> Command {
                 .help("Treats all messages as received now, so that their retention starts again"),
         )
         .arg(
+            Arg::new("from")
+                .long("from")
+                .value_name("DATABASE")
+                .action(ArgAction::Append)
+                .value_parser(value_parser!(PathBuf))
+                .conflicts_with_all(["paths", "format"])
+                .help("The database of a Mailpit server, such as mailpit.db"),
+        )
+        .arg(
             Arg::new("paths")
                 .value_name("PATH")
-                .required(true)
+                .required_unless_present("from")
                 .num_args(1..)
                 .value_parser(value_parser!(PathBuf))
                 .help("A directory or a file with messages, or - for standard input"),

@@ -1,0 +1,357 @@
+//! Reads the messages of a Mailpit database: an SQLite file whose messages are compressed with zstd. All versions of its
+//! tables are supported, also those of several tenants in one file. The file is opened for reading only.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, Row};
+use ruzstd::decoding::StreamingDecoder;
+use serde::Deserialize;
+
+/// The first bytes of every SQLite file.
+pub(super) const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// How long a lock of a running Mailpit is waited for.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// The end of the name of the table with the sources of messages. A tenant's name precedes it.
+const DATA_TABLE: &str = "mailbox_data";
+/// The maximum number of tenants in a file.
+const MAX_TENANTS: usize = 1000;
+/// The maximum size of the metadata of a message in bytes.
+const MAX_METADATA_BYTES: usize = 1024 * 1024;
+/// The maximum number of recipients of a message.
+const MAX_RECIPIENTS: usize = 1000;
+/// The maximum number of tags of a message that are read.
+const MAX_TAGS: usize = 100;
+
+/// A message of the database.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DatabaseMessage {
+    /// Mailpit's id of the message.
+    pub(super) id: String,
+    /// The source of the message.
+    pub(super) source: Vec<u8>,
+    /// The time of arrival.
+    pub(super) received: Option<Timestamp>,
+    /// Whether the message is marked as read.
+    pub(super) seen: bool,
+    /// The addresses in To, Cc and Bcc. Mailpit adds the recipients of the envelope to Bcc.
+    pub(super) recipients: Vec<String>,
+    /// The user name of the SMTP session.
+    pub(super) login: Option<String>,
+    /// The tags.
+    pub(super) tags: Vec<String>,
+}
+
+/// A message that cannot be imported: its id, and the reason.
+pub(super) type RowResult = Result<DatabaseMessage, String>;
+
+/// Reads all messages in the order of their arrival, and calls `handle` for each until it fails. Messages of more than
+/// `limit` bytes are errors. The error of this function is a sentence about the file.
+pub(super) fn read<E>(
+    path: &Path,
+    limit: usize,
+    mut handle: impl FnMut(RowResult) -> Result<(), E>,
+) -> Result<Result<(), E>, String> {
+    let connection = open(path).map_err(|error| error.to_string())?;
+    let tenants = tenants(&connection).map_err(|error| error.to_string())?;
+    if tenants.is_empty() {
+        return Err("is not a Mailpit database".to_owned());
+    }
+    for tenant in &tenants {
+        let query = Query::for_tenant(&connection, tenant).map_err(|error| error.to_string())?;
+        match query.run(&connection, limit, &mut handle).map_err(|error| error.to_string())? {
+            Ok(()) => {}
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Opens the file for reading. A file in a directory that cannot be written has no usable write-ahead log.
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connect = |connection: Connection| {
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;")?;
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok(connection)
+    };
+    Connection::open_with_flags(path, flags).and_then(connect).or_else(|error| {
+        let Some(path) = path.to_str() else { return Err(error) };
+        let mut uri = "file:".to_owned();
+        for byte in path.bytes() {
+            if byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte) {
+                uri.push(char::from(byte));
+            } else {
+                // Writing to memory cannot fail.
+                let _ = write!(uri, "%{byte:02X}");
+            }
+        }
+        let uri = format!("{uri}?immutable=1");
+        Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI).and_then(connect).map_err(|_| error)
+    })
+}
+
+/// Returns the prefixes of the tables of all tenants. The default one is empty.
+fn tenants(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")?;
+    let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+    let prefixes = names.filter_map(Result::ok).filter_map(|name| Some(name.strip_suffix(DATA_TABLE)?.to_owned()));
+    Ok(prefixes.take(MAX_TENANTS).collect())
+}
+
+/// The statements for the tables of a tenant, which depend on the version of Mailpit.
+struct Query {
+    messages: String,
+    tags: Option<String>,
+    /// Whether tags are a JSON list in the message's row.
+    has_tags_column: bool,
+}
+
+impl Query {
+    fn for_tenant(connection: &Connection, tenant: &str) -> rusqlite::Result<Self> {
+        let columns = |table: &str| -> rusqlite::Result<Vec<String>> {
+            let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
+            let names = statement.query_map([format!("{tenant}{table}")], |row| row.get(0))?;
+            names.collect()
+        };
+        let has = |columns: &[String], name: &str| columns.iter().any(|column| column.eq_ignore_ascii_case(name));
+        let mailbox = columns("mailbox")?;
+        let quoted = |table: &str| format!("\"{}\"", format!("{tenant}{table}").replace('"', "\"\""));
+        // Version 1.2 of the tables renamed two columns.
+        let created = if has(&mailbox, "Created") { "Created" } else { "Sort" };
+        let metadata = if has(&mailbox, "Metadata") { "Metadata" } else { "Data" };
+        let has_tags_column = has(&mailbox, "Tags");
+        let tags = if has_tags_column { "m.Tags" } else { "NULL" };
+        let compressed = if has(&columns(DATA_TABLE)?, "Compressed") { "d.Compressed" } else { "1" };
+        let messages = format!(
+            "SELECT m.ID, m.{created}, m.Read, CASE WHEN length(m.{metadata}) <= {MAX_METADATA_BYTES} THEN \
+             m.{metadata} END, {tags}, {compressed}, CASE WHEN length(d.Email) <= ?1 THEN d.Email END, d.ID IS NULL \
+             FROM {} m LEFT JOIN {} d ON d.ID = m.ID ORDER BY m.{created}, m.rowid",
+            quoted("mailbox"),
+            quoted(DATA_TABLE)
+        );
+        let has_tag_tables = !columns("message_tags")?.is_empty() && !columns("tags")?.is_empty();
+        let tags = has_tag_tables.then(|| {
+            format!(
+                "SELECT t.Name FROM {} x JOIN {} t ON t.ID = x.TagID WHERE x.ID = ?1 ORDER BY t.Name LIMIT {MAX_TAGS}",
+                quoted("message_tags"),
+                quoted("tags")
+            )
+        });
+        Ok(Self { messages, tags, has_tags_column })
+    }
+
+    /// Reads the messages of the tenant. A damaged file ends the reading with an error.
+    fn run<E>(
+        &self,
+        connection: &Connection,
+        limit: usize,
+        handle: &mut impl FnMut(RowResult) -> Result<(), E>,
+    ) -> rusqlite::Result<Result<(), E>> {
+        let mut messages = connection.prepare(&self.messages)?;
+        let mut tags = self.tags.as_deref().map(|sql| connection.prepare(sql)).transpose()?;
+        let mut rows = messages.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
+        while let Some(row) = rows.next()? {
+            let id = text(row, 0)?;
+            let mut result = self.message(row, &id, limit)?;
+            if let (Ok(message), Some(statement)) = (&mut result, &mut tags) {
+                let names = statement.query_map([&id], |row| row.get::<_, String>(0))?;
+                message.tags.extend(names.filter_map(Result::ok));
+            }
+            if let Err(error) = handle(result.map_err(|reason| format!("message {id}: {reason}"))) {
+                return Ok(Err(error));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn message(&self, row: &Row<'_>, id: &str, limit: usize) -> rusqlite::Result<Result<DatabaseMessage, String>> {
+        let source = match row.get_ref(6)? {
+            ValueRef::Blob(bytes) | ValueRef::Text(bytes) => bytes,
+            _ if integer(row, 7)? != 0 => return Ok(Err("has no source".to_owned())),
+            _ => return Ok(Err("is empty or too large".to_owned())),
+        };
+        let source = if integer(row, 5)? == 0 {
+            source.to_vec()
+        } else {
+            match decompress(source, limit) {
+                Ok(source) => source,
+                Err(reason) => return Ok(Err(reason)),
+            }
+        };
+        if source.is_empty() {
+            return Ok(Err("is empty".to_owned()));
+        }
+        let mut metadata: Metadata = serde_json::from_str(&text(row, 3)?).unwrap_or_default();
+        let tags =
+            if self.has_tags_column { serde_json::from_str(&text(row, 4)?).unwrap_or_default() } else { Vec::new() };
+        Ok(Ok(DatabaseMessage {
+            id: id.to_owned(),
+            source,
+            received: Timestamp::from_millisecond(integer(row, 1)?).ok(),
+            seen: integer(row, 2)? != 0,
+            login: Some(std::mem::take(&mut metadata.username)).filter(|name| !name.is_empty()),
+            recipients: metadata.recipients(),
+            tags,
+        }))
+    }
+}
+
+/// Returns a column as text. Another type is an empty text.
+fn text(row: &Row<'_>, index: usize) -> rusqlite::Result<String> {
+    Ok(match row.get_ref(index)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        _ => String::new(),
+    })
+}
+
+/// Returns a column as a number. Another type is zero.
+fn integer(row: &Row<'_>, index: usize) -> rusqlite::Result<i64> {
+    Ok(row.get_ref(index)?.as_i64().unwrap_or(0))
+}
+
+/// Decompresses a source of at most `limit` bytes.
+fn decompress(compressed: &[u8], limit: usize) -> Result<Vec<u8>, String> {
+    let damaged = |error: &dyn std::fmt::Display| format!("cannot be decompressed: {error}");
+    let decoder = StreamingDecoder::new(compressed).map_err(|error| damaged(&error))?;
+    let mut source = Vec::new();
+    decoder.take(limit as u64 + 1).read_to_end(&mut source).map_err(|error| damaged(&error))?;
+    if source.len() > limit { Err("is too large".to_owned()) } else { Ok(source) }
+}
+
+/// What Mailpit stores about a message beside its source.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Metadata {
+    to: Option<Vec<MetadataAddress>>,
+    cc: Option<Vec<MetadataAddress>>,
+    bcc: Option<Vec<MetadataAddress>>,
+    username: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct MetadataAddress {
+    address: String,
+}
+
+impl Metadata {
+    fn recipients(self) -> Vec<String> {
+        let lists = [self.to, self.cc, self.bcc].into_iter().flatten().flatten();
+        let addresses = lists.map(|address| address.address).filter(|address| !address.is_empty());
+        addresses.take(MAX_RECIPIENTS).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_testdir::TestDir;
+
+    use super::*;
+
+    /// A source that Mailpit 1.30 has compressed.
+    const FRAME: &str = "28B52FFD440083007D080042923B2500CB58001F45AEF32B86852ACC3A3FE214600483608D0BC63615BD662EF16BFF7F0A090410CD3996462CBE6B9DD913564FEF5AE7A3B9E616B797FB046669AD743AC458AC1409CD657C29E530CBC9605D22CD5D541ECA4673564F875D593B7058E95BD01CA251490E7FEF3D80470F841E7CD023E841C7F4C1A3E709DBD4033492D516E3B729908A8A3CCB347304757805738DF5E610197756A3EC7AF8C2E33CE7390BE85178A52FE5F09A183A259ED96990AC8D8CC32C4788C2DE4B9E08CD09646AA934562449251309F5705826D0E661D7CC5C4775448C430203C5C422C6936A2EE3999D8D64E775D1EC50CA290A0002CC89296607C3C3C8EC3BA4C34046B75FC3E0B88C4C27FFCC8769069E62AC26";
+
+    /// The tables of Mailpit 1.30, as far as they are read.
+    const TABLES: &str = "CREATE TABLE mailbox (Created INTEGER, ID TEXT, Metadata TEXT, Read INTEGER);
+        CREATE TABLE mailbox_data (ID TEXT, Email BLOB, Compressed INTEGER NOT NULL DEFAULT '0');
+        CREATE TABLE tags (ID INTEGER PRIMARY KEY, Name TEXT);
+        CREATE TABLE message_tags (Key INTEGER PRIMARY KEY, ID TEXT, TagID INTEGER);";
+
+    fn read_all(dir: &TestDir, sql: &str, limit: usize) -> Result<Vec<RowResult>, String> {
+        let path = dir.path().join("mailpit #1.db");
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch(sql).unwrap();
+        connection.close().unwrap();
+        let mut found = Vec::new();
+        read(&path, limit, |result| {
+            found.push(result);
+            Ok::<(), ()>(())
+        })?
+        .unwrap();
+        Ok(found)
+    }
+
+    #[test]
+    fn reads_the_current_tables() {
+        let metadata = r#"{"From":{"Address":"ann@x.test"},"To":[{"Name":"Bob","Address":"bob@y.test"}],"Cc":null,"Bcc":[{"Address":"hid@z.test"}],"Username":"app"}"#;
+        let sql = format!(
+            "{TABLES} INSERT INTO mailbox VALUES (1794859336931, 'b', '{{}}', 0), (1794859336927, 'a', '{metadata}', 1);
+             INSERT INTO mailbox_data VALUES ('a', x'{FRAME}', 1), ('b', 'Subject: plain\n\n', 0);
+             INSERT INTO tags VALUES (1, 'Billing'), (2, 'other');
+             INSERT INTO message_tags VALUES (1, 'a', 1);"
+        );
+        let mut found = read_all(&TestDir::new(), &sql, 10_000).unwrap().into_iter().map(Result::unwrap);
+        let first = found.next().unwrap();
+        assert!(
+            first.source.starts_with(b"Bcc: hidden@z.test\r\n") && first.source.len() == 387,
+            "{}",
+            first.source.len()
+        );
+        assert_eq!((first.id.as_str(), first.seen, first.login.as_deref()), ("a", true, Some("app")));
+        assert_eq!(first.received, Timestamp::from_millisecond(1_794_859_336_927).ok());
+        assert_eq!(
+            (first.recipients, first.tags),
+            (vec!["bob@y.test".into(), "hid@z.test".into()], vec!["Billing".into()])
+        );
+        let second = found.next().unwrap();
+        assert_eq!((second.source.as_slice(), second.seen, second.login), (&b"Subject: plain\n\n"[..], false, None));
+        assert!(second.recipients.is_empty() && second.tags.is_empty() && found.next().is_none());
+    }
+
+    #[test]
+    fn reads_the_tables_of_the_first_version_and_of_tenants() {
+        let sql = format!(
+            "CREATE TABLE mailbox (Sort INTEGER, ID TEXT, Data BLOB, Search TEXT, Read INTEGER, Tags TEXT);
+             CREATE TABLE mailbox_data (ID TEXT, Email BLOB);
+             INSERT INTO mailbox VALUES (1000, 'a', '{{\"To\":[{{\"Address\":\"bob@y.test\"}}]}}', '', 1, '[\"one\"]');
+             INSERT INTO mailbox_data VALUES ('a', x'{FRAME}');
+             CREATE TABLE qa_mailbox (Sort INTEGER, ID TEXT, Data BLOB, Read INTEGER);
+             CREATE TABLE qa_mailbox_data (ID TEXT, Email BLOB);
+             INSERT INTO qa_mailbox VALUES (2000, 'q', 'not JSON', 0);
+             INSERT INTO qa_mailbox_data VALUES ('q', x'{FRAME}');"
+        );
+        let found = read_all(&TestDir::new(), &sql, 10_000).unwrap();
+        let found: Vec<DatabaseMessage> = found.into_iter().map(Result::unwrap).collect();
+        assert_eq!((found[0].tags.as_slice(), found[0].seen), (&["one".to_owned()][..], true));
+        assert_eq!((found[0].recipients.as_slice(), found[1].id.as_str()), (&["bob@y.test".to_owned()][..], "q"));
+        assert_eq!(found[1].source.len(), 387);
+    }
+
+    #[test]
+    fn reports_damaged_rows_and_continues() {
+        let sql = format!(
+            "{TABLES} INSERT INTO mailbox VALUES (1, 'a', '', 0), (2, 'b', '', 0), (3, 'c', '', 0), (4, 'd', NULL, NULL),
+             (5, 'e', '', 0);
+             INSERT INTO mailbox_data VALUES ('b', x'00112233', 1), ('c', substr(x'{FRAME}', 1, 100), 1), ('d', x'{FRAME}', 1),
+             ('e', NULL, 0);"
+        );
+        let problems = |limit| -> Vec<Option<String>> {
+            read_all(&TestDir::new(), &sql, limit).unwrap().into_iter().map(Result::err).collect()
+        };
+        let found = problems(387);
+        assert_eq!(found[0].as_deref(), Some("message a: has no source"));
+        for (id, problem) in [("b", &found[1]), ("c", &found[2])] {
+            let expected = format!("message {id}: cannot be decompressed: ");
+            assert!(problem.as_ref().is_some_and(|problem| problem.starts_with(&expected)), "{problem:?}");
+        }
+        assert_eq!((&found[3], found[4].as_deref()), (&None, Some("message e: is empty or too large")));
+        assert_eq!(problems(386)[3].as_deref(), Some("message d: is too large"));
+    }
+
+    #[test]
+    fn other_files_are_errors() {
+        let dir = TestDir::new();
+        assert_eq!(read_all(&dir, "CREATE TABLE x (y)", 10), Err("is not a Mailpit database".to_owned()));
+        let path = dir.path().join("text");
+        std::fs::write(&path, "Subject: x\n").unwrap();
+        assert!(read(&path, 10, |_| Ok::<(), ()>(())).is_err());
+        assert!(read(&dir.path().join("missing"), 10, |_| Ok::<(), ()>(())).is_err());
+    }
+}
