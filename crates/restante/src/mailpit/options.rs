@@ -82,7 +82,7 @@ const SEND_API: &str = "POST /api/v1/send accepts the credentials of the web int
 /// Why the tag filters have no effect.
 const TAG_RULES: &str = "use the setting tags.rules, whose rules are written differently";
 /// Why options of SQLite have no effect.
-const NO_SQLITE: &str = "messages are not stored in SQLite";
+const NO_SQLITE: &str = "the data directory has its own format";
 
 /// All options, in the order of Mailpit's help.
 #[rustfmt::skip] // A row starts with flag, variable and kind on one line, so that the table is easy to scan.

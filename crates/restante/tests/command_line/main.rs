@@ -2,6 +2,7 @@
 
 mod commands;
 mod config;
+mod mailpit;
 #[path = "../support/mod.rs"]
 mod support;
 mod transfer;

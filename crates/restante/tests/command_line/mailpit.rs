@@ -1,0 +1,287 @@
+//! The program in the place of Mailpit: flags, variables, log lines and commands.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use restante::mailpit::render_options;
+use restante_testdir::TestDir;
+
+use crate::support::Server;
+
+/// The program under the name `mailpit`, in a directory that is removed with it.
+struct Mailpit {
+    dir: TestDir,
+}
+
+impl Mailpit {
+    fn new() -> Self {
+        let dir = TestDir::new();
+        symlink(env!("CARGO_BIN_EXE_restante"), dir.path().join("mailpit")).unwrap();
+        Self { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Returns the program with an empty environment.
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.path("mailpit"));
+        command.env_clear().env("USER", "tester").stdin(Stdio::null()).stdout(Stdio::null());
+        command
+    }
+
+    /// Returns the server on free ports, with its log on standard error.
+    fn server(&self) -> Command {
+        let mut command = self.command();
+        command.args(["--smtp", "127.0.0.1:0", "--listen", "127.0.0.1:0"]);
+        command.env("RESTANTE_LOGFILE", "stderr").stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs a command with this input. Returns the exit code, standard output and standard error.
+    fn run(&self, args: &[&str], env: &[(&str, &str)], input: &str) -> (i32, String, String) {
+        let mut command = self.command();
+        command.args(args).envs(env.iter().copied());
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A command that has already failed does not read it.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    }
+}
+
+#[test]
+fn ready_line_is_on_standard_output() {
+    let mailpit = Mailpit::new();
+    let with_flag = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_restante"));
+        command.env_clear().args(["--as", "mailpit"]);
+        command
+    };
+    for mut command in [mailpit.command(), with_flag()] {
+        command.env("MP_WEBROOT", "/mp/").env("MP_UI_BIND_ADDR", "127.0.0.1:0");
+        let command = command.args(["-s", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut lines = Vec::new();
+        for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
+            lines.push(line);
+            if lines.last().is_some_and(|line| line.contains("accessible via")) {
+                break;
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let ready = lines.last().unwrap();
+        let (_, url) = ready.split_once(" [http] accessible via ").unwrap_or_else(|| panic!("{lines:?}"));
+        assert!(url.starts_with("http://127.0.0.1:") && url.ends_with("/mp/"), "{url}");
+        assert!(
+            lines.iter().any(|line| line.ends_with("[smtpd] starting on 127.0.0.1:0 (no encryption)")),
+            "{lines:?}"
+        );
+    }
+}
+
+#[test]
+fn readyz_and_sendmail_use_the_server() {
+    let mailpit = Mailpit::new();
+    let mut server = Server::spawn(mailpit.server().env("MP_WEBROOT", "mp"));
+    server.wait_for_log("[http] accessible via ");
+    let (web, smtp) = (server.http.to_string(), server.smtp.to_string());
+
+    assert_eq!(mailpit.run(&["readyz", "-l", &web, "--webroot", "/mp"], &[], ""), (0, String::new(), String::new()));
+    let env = [("MP_UI_BIND_ADDR", web.as_str()), ("MP_WEBROOT", "mp")];
+    assert_eq!(mailpit.run(&["readyz", "--wait", "--timeout=10s"], &env, "").0, 0);
+    let (code, _, stderr) = mailpit.run(&["readyz", "-l", &web, "--webroot", "other"], &[], "");
+    assert!(code == 1 && stderr.contains("responds with 404"), "{stderr}");
+    assert_eq!(mailpit.run(&["readyz", "--listen", "nowhere"], &[], "").0, 1);
+
+    // As PHP calls it.
+    let mail = "To: Ann <ann@x.test>\nCc: bob@x.test\nBcc: cid@x.test\nSubject: hello\n\ntext\n";
+    let sent = mailpit.run(&["sendmail", "-t", "-i", "--smtp-addr", &smtp, "-f", "app@x.test"], &[], mail);
+    assert_eq!(sent, (0, String::new(), String::new()));
+    let message = &server.json("/mp/api/v2/messages")["messages"][0];
+    assert_eq!(message["recipients"], serde_json::json!(["ann@x.test", "bob@x.test", "cid@x.test"]));
+    assert_eq!(message["subject"], "hello");
+
+    // Recipients on the command line replace those of the header.
+    let env = [("MP_SENDMAIL_SMTP_ADDR", smtp.as_str())];
+    assert_eq!(mailpit.run(&["sendmail", "dora@x.test"], &env, mail).0, 0);
+    assert_eq!(server.json("/mp/api/v2/messages")["messages"][0]["recipients"], serde_json::json!(["dora@x.test"]));
+    let (code, replies, _) = mailpit.run(&["sendmail", "-bs"], &env, "NOOP\r\nQUIT\r\n");
+    assert!(code == 0 && replies.starts_with("220 ") && replies.ends_with("221 2.0.0 Bye\r\n"), "{replies}");
+
+    let (code, _, stderr) = mailpit.run(&["sendmail"], &env, "Subject: x\n\n");
+    assert!(code == 11 && stderr.contains("no recipients"), "{stderr}");
+    assert_eq!(mailpit.run(&["sendmail", "-t"], &[("MP_SENDMAIL_SMTP_ADDR", "127.0.0.1:1")], mail).0, 1);
+}
+
+#[test]
+fn logins_are_limited_to_the_given_users() {
+    let mailpit = Mailpit::new();
+    let server =
+        Server::spawn(mailpit.server().env("MP_SMTP_AUTH", "u1:p1 u2:p,2").env("MP_SMTP_AUTH_ALLOW_INSECURE", "1"));
+    let mut client = server.connect_smtp();
+    client.expect("220");
+    client.command("EHLO client.test", "250");
+    client.command("MAIL FROM:<a@x.test>", "530");
+    // u1 with a wrong password, then u2.
+    client.command("AUTH PLAIN AHUxAHg=", "535");
+    client.command("AUTH PLAIN AHUyAHAsMg==", "235");
+    client.command("MAIL FROM:<a@x.test>", "250");
+}
+
+#[test]
+fn variables_become_settings() {
+    let mailpit = Mailpit::new();
+    let mut server = Server::spawn(
+        mailpit
+            .server()
+            .args(["--smtp-allowed-recipients", "@ok[.]test$", "--smtp-max-recipients=1"])
+            .env("MP_POP3_AUTH", "ann:secret")
+            .env("MP_POP3_BIND_ADDR", "127.0.0.1:0")
+            .env("MP_UI_AUTH", "admin:secret"),
+    );
+    server.wait_for_log("POP3 listening on tcp4 127.0.0.1:");
+    let mut client = server.connect_smtp();
+    client.expect("220");
+    client.command("EHLO client.test", "250");
+    client.command("MAIL FROM:<a@x.test>", "250");
+    client.command("RCPT TO:<b@other.test>", "550");
+    client.command("RCPT TO:<b@ok.test>", "250");
+    client.command("RCPT TO:<c@ok.test>", "452");
+    let status = |credentials: Option<&str>| {
+        let request = ureq::get(server.url("/api/v2/messages")).config().http_status_as_error(false).build();
+        let request = match credentials {
+            Some(credentials) => request.header("Authorization", format!("Basic {credentials}")),
+            None => request,
+        };
+        request.call().unwrap().status().as_u16()
+    };
+    assert_eq!((status(None), status(Some("YWRtaW46c2VjcmV0"))), (401, 200));
+    assert_eq!(mailpit.run(&["readyz", "-l", &server.http.to_string()], &[], "").0, 0);
+}
+
+#[test]
+fn database_of_mailpit_is_not_touched() {
+    let mailpit = Mailpit::new();
+    let database = mailpit.path("mailpit.db");
+    let content = b"SQLite format 3\0 and more";
+    std::fs::write(&database, content).unwrap();
+    let mut server = Server::spawn(mailpit.server().arg("-d").arg(&database));
+    let warning = server.wait_for_log("is not used");
+    let expected = format!("restante import --from {} --data", database.display());
+    assert!(warning.contains(&expected), "{warning}");
+    server.deliver("ann@x.test", b"Subject: x\r\n\r\ny\r\n");
+    drop(server);
+    assert_eq!(std::fs::read(&database).unwrap(), content);
+    // The messages are in a directory beside it.
+    let server = Server::spawn(mailpit.server().env("MP_DATABASE", &database));
+    assert_eq!(server.count("ann"), 1);
+    assert!(mailpit.path("mailpit.restante").is_dir());
+}
+
+#[test]
+fn variables_without_effect_cause_one_warning() {
+    let mailpit = Mailpit::new();
+    let mut server = Server::spawn(
+        mailpit
+            .server()
+            .env("MP_SMTP_RELAY_PORT", "25")
+            .env("MP_SMTP_RELAY_ALL", "false")
+            .env("MP_SMTP_RELAY_AUTH", "none")
+            .env("MP_SMTP_DISABLE_RDNS", "true")
+            .env("MP_NEW_IN_THE_FUTURE", "1")
+            .env("MP_SMTP_TLS_REQUIRED", "false"),
+    );
+    server.signal("TERM");
+    server.wait();
+    let log = server.full_log();
+    let expected = [
+        "no effect because the server never sends stored mail to other servers: variable MP_SMTP_RELAY_PORT, variable \
+         MP_SMTP_RELAY_AUTH",
+        "unknown variables are ignored: MP_NEW_IN_THE_FUTURE",
+        "variable MP_SMTP_TLS_REQUIRED is deprecated: use MP_SMTP_REQUIRE_STARTTLS",
+    ];
+    for line in expected {
+        assert_eq!(log.matches(line).count(), 1, "{line}\n{log}");
+    }
+    assert!(!log.contains("RDNS") && !log.contains("RELAY_ALL"), "{log}");
+}
+
+#[test]
+fn wrong_values_are_errors() {
+    let mailpit = Mailpit::new();
+    let cases: &[(&[&str], &[(&str, &str)], &str)] = &[
+        (&["--nope"], &[], "Error: unknown flag: --nope\n"),
+        (&["foo"], &[], "Error: unknown command \"foo\" for \"mailpit\"\n"),
+        (&["--quiet", "foo"], &[], "Error: unknown command \"foo\" for \"mailpit\"\n"),
+        (&["--smtp"], &[], "Error: flag needs an argument: --smtp\n"),
+        (&["dump"], &[], "use restante export"),
+        (&["ingest", "x"], &[], "use restante import"),
+        (&["--max", "abc"], &[], "flag --max = \"abc\": must be a whole number"),
+        (&[], &[("MP_MAX_MESSAGES", "abc")], "variable MP_MAX_MESSAGES = \"abc\": must be a whole number"),
+        (&[], &[("MP_MAX_AGE", "3w")], "variable MP_MAX_AGE = \"3w\": must be a number of hours or days"),
+        (&[], &[("MP_VERBOSE", "maybe")], "variable MP_VERBOSE = \"maybe\": must be true or false"),
+        (&[], &[("MP_UI_BIND_ADDR", "8025")], "variable MP_UI_BIND_ADDR = \"8025\": must be an address and a port"),
+        (&[], &[("MP_WEBROOT", "a b")], "web.basepath = \"a b\" (variable MP_WEBROOT): must be a path"),
+        (&[], &[("MP_SMTP_ALLOWED_RECIPIENTS", "(")], "(variable MP_SMTP_ALLOWED_RECIPIENTS): must be a regular"),
+        (&[], &[("MP_DATABASE", "http://db:4001")], "variable MP_DATABASE = \"http://db:4001\": must be the path"),
+        (&[], &[("MP_SMTP_AUTH", "a:b")], "logins by SMTP need TLS: set MP_SMTP_TLS_CERT"),
+        (&["--smtp-auth-accept-any"], &[], "logins by SMTP need TLS"),
+        (&["--smtp-require-tls"], &[], "TLS cannot be required without a certificate"),
+        (&["--smtp-tls-cert", "sans:localhost"], &[], "--smtp-tls-cert and --smtp-tls-key must be given together"),
+        (&["--ui-auth-file", "/nowhere"], &[], "flag --ui-auth-file = \"/nowhere\": the password file cannot be read"),
+        (
+            &["--smtp-auth-accept-any", "--smtp-auth-allow-insecure"],
+            &[("MP_SMTP_AUTH", "a:b")],
+            "(flag --smtp-auth-accept-any): cannot be combined with smtp.credentials",
+        ),
+        (
+            &["--smtp-auth-allow-insecure"],
+            &[("MP_SMTP_AUTH", "secret")],
+            "smtp.credentials = \"***\" (variable MP_SMTP_AUTH)",
+        ),
+    ];
+    for (args, env, expected) in cases {
+        let (code, out, stderr) = mailpit.run(args, env, "");
+        assert!(code == 1 && out.is_empty() && stderr.contains(expected), "{args:?} {env:?} {code} {out} {stderr}");
+        assert!(!stderr.contains("secret"), "{stderr}");
+    }
+}
+
+#[test]
+fn prints_help_and_version() {
+    let mailpit = Mailpit::new();
+    for args in [&["--help"][..], &["-h"], &["help"]] {
+        let (code, out, _) = mailpit.run(args, &[], "");
+        assert!(code == 0 && out.contains("-s, --smtp string") && out.contains("readyz"), "{args:?} {out}");
+    }
+    let (code, out, _) = mailpit.run(&["version", "--no-release-check"], &[], "");
+    assert!(code == 0 && out.contains(env!("CARGO_PKG_VERSION")), "{out}");
+    assert!(mailpit.run(&["readyz", "-h"], &[], "").1.contains("--wait"));
+    assert!(mailpit.run(&["sendmail", "-h"], &[], "").1.contains("--smtp-addr"));
+}
+
+#[test]
+fn other_programs_are_refused() {
+    for (args, expected) in [
+        (&["--as", "postfix"][..], "takes the name of a program"),
+        (&["--loglevel=warn", "--as=mailpit"], "must be the first argument"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_restante")).args(args).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && stderr.contains(expected), "{args:?} {stderr}");
+    }
+}
+
+#[test]
+fn documented_options_are_up_to_date() {
+    let page = include_str!("../../../../docs/from-mailpit.md");
+    let table = render_options();
+    assert!(page.contains(&table), "the table of options in docs/from-mailpit.md is outdated, write:\n{table}");
+}
