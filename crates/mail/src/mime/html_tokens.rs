@@ -21,12 +21,19 @@ pub struct Tokens<'a> {
     rest: &'a str,
     /// The content of the raw text element whose start tag was returned last.
     raw: Option<&'a str>,
+    /// Whether `noscript` is a raw text element.
+    has_scripts: bool,
 }
 
 impl<'a> Tokens<'a> {
     /// Starts at the beginning of a document.
     pub fn new(html: &'a str) -> Self {
-        Self { rest: html, raw: None }
+        Self { rest: html, raw: None, has_scripts: true }
+    }
+
+    /// Starts at the beginning of a document without scripts, in which `noscript` contains markup.
+    pub fn without_scripts(html: &'a str) -> Self {
+        Self { has_scripts: false, ..Self::new(html) }
     }
 
     /// Removes the first `len` bytes from the rest of the document and returns them.
@@ -89,7 +96,7 @@ impl<'a> Iterator for Tokens<'a> {
             let third = bytes.get(2).copied().unwrap_or_default();
             if second.is_ascii_alphabetic() {
                 let (name, attributes) = self.read_tag(1);
-                if is_raw_text_element(name) {
+                if is_raw_text_element(name) && (self.has_scripts || !name.eq_ignore_ascii_case("noscript")) {
                     self.raw = Some(self.take_raw_text(name));
                 }
                 return Some(Token::StartTag(name, attributes));

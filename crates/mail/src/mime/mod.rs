@@ -142,8 +142,12 @@ impl Mime {
     /// Returns the plain text as version 1 of the REST API does, which is compatible with Inbucket: flowed lines are
     /// not joined, and text converted from HTML contains marks for headings and bold text.
     pub fn inbucket_text(&self) -> String {
-        let from_html = || html_to_text::from_html(&self.html(), Style::Inbucket);
-        self.join_text_parts(FlowedLines::AsSent).unwrap_or_else(from_html)
+        self.join_text_parts(FlowedLines::AsSent).unwrap_or_else(|| inbucket_html_as_text(&self.html()))
+    }
+
+    /// Returns the content of a text part in UTF-8, with its line ends and its uuencoded files as sent.
+    pub fn text_as_sent(&self, part: &Part) -> String {
+        part.decode_charset(&self.content(part)).text
     }
 
     /// Returns the HTML of the message converted to text. Empty if there is no HTML.
@@ -287,6 +291,11 @@ impl Mime {
         };
         DecodedText { text, defect: decoded.defect }
     }
+}
+
+/// Converts HTML to text as [`Mime::inbucket_text`] does.
+pub fn inbucket_html_as_text(html: &str) -> String {
+    html_to_text::from_html(html, Style::Inbucket)
 }
 
 /// The treatment of flowed lines (RFC 3676).

@@ -28,6 +28,9 @@ pub struct Part {
     /// The index of the part that contains this one: a multipart, or a text with a file inside of it. `None` for the
     /// root.
     pub parent: Option<usize>,
+    /// The position among the parts of the parent, counted from one. Blank parts, which are left out, count too. Zero for
+    /// the root.
+    pub number: usize,
     /// The number of parts that contain this part.
     pub depth: usize,
     /// `type/subtype`, in lower case. The default of the standard if it is missing.
@@ -76,10 +79,18 @@ impl Part {
         self.content_type.starts_with("text/")
     }
 
-    /// Creates the part for a uuencoded file inside of a text. `text` is the index of its parent.
-    pub(super) fn uuencoded_file(text: usize, depth: usize, filename: String, body: Range<usize>) -> Self {
+    /// Creates the part for a uuencoded file inside of a text. `text` is the index of its parent, and `number` its position
+    /// among the files in the text.
+    pub(super) fn uuencoded_file(
+        text: usize,
+        number: usize,
+        depth: usize,
+        filename: String,
+        body: Range<usize>,
+    ) -> Self {
         Self {
             parent: Some(text),
+            number,
             depth,
             content_type: "application/octet-stream".to_owned(),
             charset: None,
@@ -182,6 +193,7 @@ impl<'a> ContentFields<'a> {
         let delete_space = kind.parameter("delsp").is_some_and(|delsp| delsp.eq_ignore_ascii_case("yes"));
         Part {
             parent: None,
+            number: 0,
             depth: 0,
             content_type: resolve_content_type(&kind.value, default_type, filename.is_some(), defects),
             charset: kind.parameter("charset"),

@@ -68,7 +68,8 @@ pub(super) fn split_parts(source: &[u8], root: Part) -> Vec<Part> {
 struct OpenMultipart {
     part: usize,
     boundary: Vec<u8>,
-    has_children: bool,
+    /// The number of parts that were found in it.
+    children: usize,
 }
 
 struct Splitter<'a> {
@@ -119,8 +120,8 @@ impl<'a> Splitter<'a> {
             if closes {
                 self.close_multipart(start, true);
             } else {
-                self.open[level].has_children = true;
-                pos = self.begin_part(Some(self.open[level].part), line.next_start, |_| ());
+                self.open[level].children += 1;
+                pos = self.begin_part(Some(level), line.next_start, |_| ());
             }
         }
         let end = self.last_part_end();
@@ -167,9 +168,11 @@ impl<'a> Splitter<'a> {
         if self.open.iter().any(|open| open.boundary.starts_with(text)) { end - body.len() + last } else { end }
     }
 
-    /// Parses the header of a part and calls `record` with each of its fields. Returns the start of its body.
-    fn begin_part(&mut self, parent: Option<usize>, start: usize, mut record: impl FnMut(&RawField)) -> usize {
+    /// Parses the header of a part and calls `record` with each of its fields. `level` is the index of the open multipart
+    /// that contains the part. Returns the start of its body.
+    fn begin_part(&mut self, level: Option<usize>, start: usize, mut record: impl FnMut(&RawField)) -> usize {
         let source = self.source;
+        let (parent, number) = level.map(|level| (self.open[level].part, self.open[level].children)).unzip();
         let open = &self.open;
         let mut content = ContentFields::default();
         let mut count = 0_usize;
@@ -190,6 +193,7 @@ impl<'a> Splitter<'a> {
         };
         let mut part = content.into_part(default_type, &mut self.defects);
         part.parent = parent;
+        part.number = number.unwrap_or_default();
         part.depth = self.open.len();
         part.header = start..body;
         part.body = body..source.len();
@@ -207,7 +211,7 @@ impl<'a> Splitter<'a> {
                     .add_severe(Defect::LIMIT, format!("multiparts nested deeper than {MAX_DEPTH} are not opened"));
                 "application/octet-stream".clone_into(&mut part.content_type);
             } else if let Some(boundary) = self.boundary_for(&part) {
-                self.open.push(OpenMultipart { part: index, boundary, has_children: false });
+                self.open.push(OpenMultipart { part: index, boundary, children: 0 });
                 self.leaf = None;
             } else {
                 self.defects.add_severe(Defect::BOUNDARY, "a multipart declares no boundary, read as text");
@@ -267,13 +271,15 @@ impl<'a> Splitter<'a> {
         let part = &self.parts[leaf];
         let (body, depth) = (part.body.clone(), part.depth + 1);
         let text = &self.source[body.clone()];
-        let mut pos = 0;
+        let (mut pos, mut number) = (0, 0);
         while self.parts.len() < MAX_PARTS
             && depth <= MAX_DEPTH
             && let Some(uuencode::Block { range, name }) = uuencode::find(text, pos)
         {
             pos = range.end;
-            let file = Part::uuencoded_file(leaf, depth, name, body.start + range.start..body.start + range.end);
+            number += 1;
+            let file =
+                Part::uuencoded_file(leaf, number, depth, name, body.start + range.start..body.start + range.end);
             self.parts.push(file);
         }
     }
@@ -284,7 +290,7 @@ impl<'a> Splitter<'a> {
         let part = &mut self.parts[open.part];
         part.body.end = strip_line_break(self.source, line).max(part.body.start);
         let empty = self.source[part.body.clone()].trim_ascii().is_empty();
-        if !open.has_children && !empty {
+        if open.children == 0 && !empty {
             "text/plain".clone_into(&mut part.content_type);
             self.defects.add_severe(Defect::BOUNDARY, "the boundary of a multipart never occurs, read as text");
         } else if !has_end {
@@ -403,6 +409,14 @@ mod tests {
             lines.push(line.trim_end().to_owned());
         }
         lines.join("\n")
+    }
+
+    #[test]
+    fn numbers_count_blank_parts() {
+        let source = "Content-Type: multipart/mixed; boundary=o\n\n--o\n\none\n--o\n\n\n--o\nContent-Type: \
+            multipart/alternative; boundary=i\n\n--i\n\nbegin 644 a\n`\nend\n--i\n\ntwo\n--i--\n--o\n\nthree\n--o--\n";
+        let numbers: Vec<_> = split(&source.into()).parts.iter().map(|part| (part.depth, part.number)).collect();
+        assert_eq!(numbers, [(0, 0), (1, 1), (1, 3), (2, 1), (3, 1), (2, 2), (1, 4)]);
     }
 
     #[test]
