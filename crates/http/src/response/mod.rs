@@ -6,6 +6,7 @@
 //! - `json`: a writer for JSON on hot paths; `message_json`: the JSON of copies of messages; `entry_json`: the JSON of
 //!   messages as a whole
 //! - `links`: links to attachments; `inline_images`: the images in the HTML of a message
+//! - `preview_policy`: the policies of documents with the HTML of a message
 //! - `zip`: a writer for archives
 //! - `embedded_assets`: the files of the web interface
 
@@ -17,6 +18,7 @@ pub(crate) mod inline_images;
 pub(crate) mod json;
 pub(crate) mod links;
 pub(crate) mod message_json;
+pub(crate) mod preview_policy;
 pub(crate) mod problem;
 pub(crate) mod success;
 pub(crate) mod zip;

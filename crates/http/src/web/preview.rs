@@ -16,28 +16,12 @@ use crate::extractors::messages::PathCopy;
 use crate::extractors::parameters::{query_pairs, text_parameter};
 use crate::response::etag::IfNoneMatch;
 use crate::response::inline_images::EmbeddedImages;
+use crate::response::preview_policy::{POLICY, POLICY_WITH_REMOTE};
 use crate::response::problem::Problem;
 use crate::response::success;
 use crate::response::success::NoBody;
 use crate::state::Server;
 use crate::state::message::Representation;
-
-/// The common part of both policies. `sandbox` gives the document its own origin and forbids scripts, forms and
-/// plugins. Links may open a tab, which is not sandboxed.
-macro_rules! policy {
-    ($images:literal, $fonts:literal) => {
-        concat!(
-            "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src ",
-            $images,
-            "; style-src 'unsafe-inline'; font-src ",
-            $fonts,
-            "; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
-        )
-    };
-}
-
-const POLICY: HeaderValue = HeaderValue::from_static(policy!("data:", "data:"));
-const POLICY_WITH_REMOTE: HeaderValue = HeaderValue::from_static(policy!("data: http: https:", "data: https:"));
 
 /// The appearance of the preview, from the query.
 #[derive(Debug)]
