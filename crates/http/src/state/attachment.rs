@@ -21,6 +21,7 @@ use crate::state::Server;
 use crate::state::message::source_length;
 
 const OCTET_STREAM: &str = "application/octet-stream";
+const UTF8: &str = "utf-8";
 
 /// `sandbox` gives the document its own origin and forbids scripts, forms and plugins. The rest forbids loading
 /// anything, so that styles inside of an HTML or SVG file are harmless, and framing by other sites. No policy prevents
@@ -41,6 +42,22 @@ const PDF_START: &[u8] = b"%PDF-";
 pub(crate) enum PartSelector {
     Attachment(usize),
     Part(usize),
+}
+
+/// A part to return as a file.
+pub(crate) struct SelectedPart<'a> {
+    pub(crate) part: &'a Part,
+    pub(crate) filename: String,
+    pub(crate) charset: FileCharset,
+}
+
+/// The charset in which a text is returned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileCharset {
+    /// The bytes as they were sent.
+    AsSent,
+    /// UTF-8, if the message declares a charset.
+    Utf8,
 }
 
 /// A part as a file.
@@ -73,11 +90,29 @@ impl Server {
             PartSelector::Attachment(index) => self.etags.attachment(summary.id, index),
             PartSelector::Part(index) => self.etags.part(summary.id, index),
         };
+        self.selected_file_response(summary, tag, if_none_match, purpose, move |mime| find_part(mime, selector)).await
+    }
+
+    /// Returns the part that `select` finds, as a file to save or to show, unless the client has it already. The entity tag
+    /// must identify the part.
+    pub(crate) async fn selected_file_response<S>(
+        &self,
+        summary: &Summary,
+        tag: HeaderValue,
+        if_none_match: &IfNoneMatch,
+        purpose: Purpose,
+        select: S,
+    ) -> Result<Response, Problem>
+    where
+        S: Fn(&Mime) -> Result<SelectedPart<'_>, Problem> + Clone + Send + 'static,
+    {
         let needs_content = !if_none_match.matches(&tag);
+        let select = &select;
         let render = |memory: MemoryPermit| async move {
             let work = self.work_permit(source_length(summary), SMALL_BYTES).await?;
             let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
-            work.run(move || load_file(source.to_bytes(), selector, purpose, needs_content.then_some(memory))).await?
+            let select = select.clone();
+            work.run(move || load_file(source.to_bytes(), select, purpose, needs_content.then_some(memory))).await?
         };
         let PartFile { content_type, disposition, policy, content } = self.within_budget(render).await?;
         let headers = FileHeaders { content_type, disposition: Some(disposition), policy, tag };
@@ -120,19 +155,30 @@ pub(crate) fn content(mime: &Mime, part: &Part) -> Bytes {
     if part.is_multipart() { mime.source().slice(part.body.clone()) } else { mime.content(part) }
 }
 
+/// Returns the decoded content of a part. A text that declares a charset is converted to UTF-8.
+pub(crate) fn utf8_content(mime: &Mime, part: &Part) -> Bytes {
+    if part.is_text() && part.charset.is_some() { mime.text_as_sent(part).into() } else { content(mime, part) }
+}
+
 /// Returns a part of a message. It includes the content if there is a memory permit for it.
 fn load_file(
     source: Bytes,
-    selector: PartSelector,
+    select: impl Fn(&Mime) -> Result<SelectedPart<'_>, Problem>,
     purpose: Purpose,
     memory: Option<MemoryPermit>,
 ) -> Result<PartFile, Problem> {
     let mime = Mime::parse(source);
-    let (part, filename) = find_part(&mime, selector)?;
-    let decoded = memory.is_some().then(|| detach_from_source(content(&mime, part), mime.source()));
+    let SelectedPart { part, filename, charset } = select(&mime)?;
+    let load = || match charset {
+        FileCharset::AsSent => content(&mime, part),
+        FileCharset::Utf8 => utf8_content(&mime, part),
+    };
+    let decoded = memory.is_some().then(|| detach_from_source(load(), mime.source()));
     let is_pdf = part.content_type == PDF && starts_like_pdf(&mime, part, decoded.as_ref());
+    let declared = part.charset.as_deref();
+    let charset = if charset == FileCharset::Utf8 { declared.and(Some(UTF8)) } else { declared };
     Ok(PartFile {
-        content_type: content_type(&part.content_type, part.charset.as_deref()),
+        content_type: content_type(&part.content_type, charset),
         disposition: disposition(purpose, &filename),
         policy: if is_pdf { PDF_POLICY } else { SANDBOX_POLICY },
         content: memory.zip(decoded).map(|(memory, decoded)| memory.charge(decoded)).transpose()?,
@@ -151,8 +197,9 @@ fn starts_like_pdf(mime: &Mime, part: &Part, decoded: Option<&Bytes>) -> bool {
 }
 
 /// Returns the selected part and its file name. A part that is an attachment has the name of the attachment.
-fn find_part(mime: &Mime, selector: PartSelector) -> Result<(&Part, String), Problem> {
-    let attachment = |index| mime.attachments().into_iter().nth(index).map(|file| (file.part, file.filename));
+fn find_part(mime: &Mime, selector: PartSelector) -> Result<SelectedPart<'_>, Problem> {
+    let select = |part, filename| SelectedPart { part, filename, charset: FileCharset::AsSent };
+    let attachment = |index| mime.attachments().into_iter().nth(index).map(|file| select(file.part, file.filename));
     let index = match selector {
         PartSelector::Attachment(index) => return attachment(index).ok_or(Problem::NoSuchAttachment),
         PartSelector::Part(index) => index,
@@ -163,7 +210,7 @@ fn find_part(mime: &Mime, selector: PartSelector) -> Result<(&Part, String), Pro
         Role::Html => "html",
         Role::Multipart => "bin",
     };
-    Ok((&mime.parts()[index], format!("part-{index}.{extension}")))
+    Ok(select(&mime.parts()[index], format!("part-{index}.{extension}")))
 }
 
 /// Returns a copy of the content if it is a slice of the source: it would keep the complete source in memory.
@@ -243,10 +290,15 @@ mod tests {
             let header = "Content-Type: image/png\r\nContent-Disposition: attachment\r\nContent-Transfer-Encoding";
             let message = Bytes::from(format!("{header}: {encoding}\r\n\r\n{content}"));
             let memory = MemoryPermit::OnDemand(ResponseBudget::with_cache_bytes(0));
-            let content = load_file(message.clone(), PartSelector::Attachment(0), Purpose::View, Some(memory))
-                .unwrap()
-                .content
-                .unwrap();
+            let content = load_file(
+                message.clone(),
+                |mime| find_part(mime, PartSelector::Attachment(0)),
+                Purpose::View,
+                Some(memory),
+            )
+            .unwrap()
+            .content
+            .unwrap();
             assert_eq!(content, "abc", "{encoding}");
             assert!(!message.as_ptr_range().contains(&content.as_ptr()), "{encoding}");
         }
