@@ -134,6 +134,16 @@ impl EntityTags {
         self.tag(format_args!("t{:x}.{index}", id.number()))
     }
 
+    /// Returns the tag of a file in the API of Mailpit. The id of the part must be valid in a header.
+    pub(crate) fn mailpit_part(&self, id: MessageId, part: &str) -> HeaderValue {
+        self.tag(format_args!("y{:x}.{part}", id.number()))
+    }
+
+    /// Returns the tag of a body in the API of Mailpit. `form` identifies its form.
+    pub(crate) fn mailpit_view(&self, id: MessageId, form: &str) -> HeaderValue {
+        self.tag(format_args!("w{:x}.{form}", id.number()))
+    }
+
     /// Returns the tag of attachment counts.
     pub(crate) fn counts(&self, version: Version) -> HeaderValue {
         self.tag(format_args!("n{:x}", version.0))
@@ -258,6 +268,10 @@ mod tests {
             tags.extract(id, Extract::Parts),
             tags.part(id, 0),
             tags.part(id, 1),
+            tags.mailpit_part(id, "1"),
+            tags.mailpit_part(id, "1.1"),
+            tags.mailpit_view(id, "t"),
+            tags.mailpit_view(id, "h"),
             tags.counts(Version(5)),
             tags.description(),
             tags.docs(),

@@ -151,13 +151,20 @@ pub(crate) struct Attachment {
     pub(crate) md5: String,
 }
 
-/// The values of all header fields by canonical names, in the order of the message.
+/// The values of all header fields by canonical names.
 pub(crate) struct HeaderMap(Vec<(String, Vec<String>)>);
 
 impl HeaderMap {
-    /// Returns the header of a message.
+    /// Returns the header of a message, in its order.
     pub(crate) fn from_mime(mime: &Mime) -> Self {
         Self(mime.header_map())
+    }
+
+    /// Returns the header of a message, in alphabetical order.
+    pub(crate) fn sorted_from_mime(mime: &Mime) -> Self {
+        let mut map = mime.header_map();
+        map.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Self(map)
     }
 }
 

@@ -98,6 +98,11 @@ pub(crate) fn permanent_redirect(location: String) -> Result<Response, Problem> 
     redirect_with(StatusCode::PERMANENT_REDIRECT, location, NO_CACHE)
 }
 
+/// Redirects a GET to another path, for now.
+pub(crate) fn found(location: String) -> Result<Response, Problem> {
+    redirect_with(StatusCode::FOUND, location, NO_STORE)
+}
+
 /// Redirects to another path, with GET.
 pub(crate) fn see_other(location: String) -> Result<Response, Problem> {
     redirect_with(StatusCode::SEE_OTHER, location, NO_STORE)

@@ -9,9 +9,11 @@ use axum::response::Response;
 use bytes::Bytes;
 use restante_html::PreviewOptions;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
+use restante_http_connection::work::WorkPermit;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
+use tokio::sync::Semaphore;
 
 use crate::response::etag::{BodyFormat, EntityTags, Extract, IfNoneMatch};
 use crate::response::problem::Problem;
@@ -50,6 +52,47 @@ pub(crate) enum CacheKey {
         /// The representation of the message.
         representation: Representation,
     },
+    /// A message in the API of Mailpit.
+    MailpitMessage {
+        /// The mailbox that contains the copy that it was rendered from.
+        mailbox: MailboxName,
+        /// The id of the copy.
+        id: MessageId,
+        /// The form of the message.
+        form: MailpitForm,
+    },
+}
+
+/// A form of a message in the API of Mailpit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum MailpitForm {
+    /// The JSON with texts and attachments.
+    Message,
+    /// The header as JSON.
+    Headers,
+    /// The HTML, for a program or for a browser.
+    Html {
+        /// Whether the images of the message are embedded.
+        embeds_images: bool,
+        /// Whether links open in a new window.
+        opens_windows: bool,
+    },
+    /// The text.
+    Text,
+    /// The thumbnail of the part with this id.
+    Thumbnail(Arc<str>),
+}
+
+/// How to render a message, and where to cache the result.
+pub(crate) struct Rendering<'a> {
+    /// The key in the cache.
+    pub(crate) key: CacheKey,
+    /// The state that the result depends on, beside the source of the message.
+    pub(crate) version: u64,
+    /// The permits for messages that are not rendered on the network thread.
+    pub(crate) permits: &'a Arc<Semaphore>,
+    /// The size of messages up to which the result is rendered on the network thread.
+    pub(crate) max_inline_bytes: usize,
 }
 
 /// A representation of a message.
@@ -147,12 +190,30 @@ impl Server {
     {
         let (version, max_inline_bytes) = (representation.cache_version(summary), representation.max_inline_bytes());
         let key = CacheKey::Message { mailbox: summary.mailbox.clone(), id: summary.id, representation };
+        self.render_with(summary, Rendering { key, version, permits: &self.work_permits, max_inline_bytes }, write)
+            .await
+    }
+
+    /// Returns the result of a rendering, from the cache or rendered now.
+    pub(crate) async fn render_with<W>(
+        &self,
+        summary: &Summary,
+        Rendering { key, version, permits, max_inline_bytes }: Rendering<'_>,
+        write: W,
+    ) -> Result<Bytes, Problem>
+    where
+        W: Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
+    {
         if let Some(body) = self.response_cache.get(&key, version) {
             return Ok(body);
         }
         let (key, write) = (&key, &write);
         let render = |memory: MemoryPermit| async move {
-            let work = self.work_permit(source_length(summary), max_inline_bytes).await?;
+            let work = if source_length(summary) <= max_inline_bytes {
+                WorkPermit::Inline
+            } else {
+                WorkPermit::acquire(permits).await?
+            };
             // While this task waited, another one may have rendered the same.
             if let Some(body) = self.response_cache.get(key, version) {
                 return Ok(body);

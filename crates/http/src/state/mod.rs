@@ -25,6 +25,7 @@ pub(crate) mod overview;
 pub(crate) mod parsed_mail_cache;
 
 use std::fmt;
+use std::hash::RandomState;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -169,6 +170,8 @@ pub(crate) struct Server {
     pub(crate) etags: EntityTags,
     /// Limits expensive work, and so the memory that it takes.
     pub(crate) work_permits: Arc<Semaphore>,
+    /// Limits the thumbnails that are made at the same time: decoding an image takes more memory than other work.
+    pub(crate) thumbnail_permits: Arc<Semaphore>,
     /// Limits the rendering of metrics, which must not wait for other expensive work.
     pub(crate) scrape_permits: Arc<Semaphore>,
     /// Limits listings that read many mailboxes or messages to find the few that a client may see.
@@ -180,6 +183,8 @@ pub(crate) struct Server {
     /// The memory for messages that are being uploaded. It is separate from the memory for responses, so that slow
     /// uploads do not block responses, and the reverse.
     pub(crate) upload_budget: Arc<restante_net::Budget>,
+    /// Computes the versions of cached responses that depend on texts.
+    pub(crate) state_hasher: RandomState,
     pub(crate) log_throttles: LogThrottles,
 }
 
@@ -206,11 +211,13 @@ impl Server {
             work_permits: Arc::new(Semaphore::new(
                 available_parallelism().map_or(1, usize::from).min(MAX_WORK_PERMITS),
             )),
+            thumbnail_permits: Arc::new(Semaphore::new(1)),
             scrape_permits: Arc::new(Semaphore::new(1)),
             scan_permits: Arc::new(Semaphore::new(1)),
             subscriber_permits: settings.max_monitors.map(|max| Arc::new(Semaphore::new(max))),
             wait_permits: Semaphore::new(MAX_WAITS),
             upload_budget: restante_net::Budget::new(MAX_UPLOAD_BYTES),
+            state_hasher: RandomState::new(),
             log_throttles: LogThrottles::default(),
             settings,
         }

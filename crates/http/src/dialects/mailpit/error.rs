@@ -18,6 +18,8 @@ pub(crate) enum Error {
     Text(String),
     /// The same, as the member `Error` of a JSON object.
     Json(String),
+    /// What is requested does not exist; the client gets this text.
+    NotFound(&'static str),
     /// A problem that is not specific to this API.
     Problem(Problem),
     /// The same, as the member `Error` of a JSON object.
@@ -59,11 +61,12 @@ impl<T: Into<Problem>> From<T> for Error {
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         match self {
-            Self::Text(text) => bad_request(success::PLAIN, text.into()),
+            Self::Text(text) => response(StatusCode::BAD_REQUEST, success::PLAIN, text.into()),
             Self::Json(text) => match error_json(&text) {
-                Ok(body) => bad_request(success::JSON, body),
+                Ok(body) => response(StatusCode::BAD_REQUEST, success::JSON, body),
                 Err(problem) => problem.into_response(),
             },
+            Self::NotFound(text) => response(StatusCode::NOT_FOUND, success::PLAIN, text.into()),
             Self::Problem(problem) => {
                 let text = match problem.status() {
                     StatusCode::NOT_FOUND => NOT_FOUND.to_owned(),
@@ -91,9 +94,9 @@ fn with_body(problem: Problem, content_type: HeaderValue, body: Body) -> Respons
     response
 }
 
-fn bad_request(content_type: HeaderValue, body: Body) -> Response {
+fn response(status: StatusCode, content_type: HeaderValue, body: Body) -> Response {
     let mut response = Response::new(body);
-    *response.status_mut() = StatusCode::BAD_REQUEST;
+    *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     response.headers_mut().insert(header::CACHE_CONTROL, success::NO_STORE);
     response

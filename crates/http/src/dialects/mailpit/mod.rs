@@ -12,21 +12,36 @@
 //! - `send`: sending a message
 //! - `success`: the common successful responses
 //! - `summary`: a message in a list
+//! - `target`: the message that a request is about
+//! - `message`: one message; `content`: its texts and files; `list_unsubscribe`, `date`: header fields of it
+//! - `headers`, `raw`, `parts`, `thumbnail`: the header, the source and the files of a message
+//! - `view`: the body of a message as a page; `view_html`: the changes of its HTML
 
 mod body;
 mod changes;
+mod content;
 mod content_type;
+mod date;
 mod error;
+mod headers;
 mod list;
+mod list_unsubscribe;
+mod message;
 mod paging;
+mod parts;
 mod query;
+mod raw;
 mod send;
 mod success;
 mod summary;
+mod target;
+mod thumbnail;
+mod view;
+mod view_html;
 
 use std::sync::Arc;
 
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, get, post, put};
 
 use crate::state::Server;
 
@@ -38,5 +53,11 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         ("/api/v1/messages", get(list::list).put(changes::mark).delete(changes::delete)),
         ("/api/v1/send", post(send::send)),
+        ("/api/v1/message/{id}", get(message::message)),
+        ("/api/v1/message/{id}/headers", get(headers::headers)),
+        ("/api/v1/message/{id}/raw", get(raw::raw)),
+        ("/api/v1/message/{id}/part/{part}", get(parts::part)),
+        ("/api/v1/message/{id}/part/{part}/thumb", get(thumbnail::thumbnail)),
+        ("/view/{file}", get(view::view)),
     ]
 }

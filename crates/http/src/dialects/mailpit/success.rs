@@ -1,12 +1,15 @@
 //! The successful responses that several requests have in common.
 
 use axum::body::Body;
-use axum::http::header;
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use serde::Serialize;
 
 use crate::dialects::mailpit::error::Error;
 use crate::response::success;
+
+/// The content type of texts.
+pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The result of a handler.
 pub(crate) type HandlerResult = Result<Response, Error>;

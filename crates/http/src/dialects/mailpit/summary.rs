@@ -9,6 +9,7 @@
 //! - `Size` counts the header fields that this server adds, as the raw message has them. Those of Mailpit have another length.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use jiff::Timestamp;
 use restante_mail::message::{Message, Summary};
@@ -96,9 +97,15 @@ impl Created {
     }
 }
 
+impl fmt::Display for Created {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 impl Serialize for Created {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
+        serializer.collect_str(self)
     }
 }
 

@@ -2,7 +2,12 @@
 
 mod changes;
 mod list;
+mod message;
+mod message_content;
+mod parts;
 mod send;
+mod thumbnail;
+mod view;
 
 use restante_mailroom::tagging::Tagging;
 use serde_json::Value;

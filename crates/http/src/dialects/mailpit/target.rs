@@ -1,0 +1,86 @@
+//! The message that a request is about: an id in the path, or `latest`.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use bytes::Bytes;
+use restante_auth::{Grant, Scope};
+use restante_mail::message::{Message, Summary};
+use restante_mail::mime::Mime;
+use restante_store::MessageSelector;
+
+use crate::dialects::mailpit::error::Error;
+use crate::extractors::parameters::{LATEST, RequestGrant, path_values};
+use crate::response::problem::Problem;
+use crate::state::Server;
+use crate::state::message::{CacheKey, MailpitForm, Rendering};
+
+/// The text of the status 404 if there is no latest message.
+pub(crate) const MESSAGE_NOT_FOUND: &str = "Message not found";
+
+/// Messages up to this size are rendered on the network thread.
+const MAX_INLINE_BYTES: usize = 4 * 1024;
+
+/// The message in `{id}`, with the copies that the grant of the request allows.
+pub(crate) struct TargetMessage {
+    pub(crate) grant: Grant,
+    pub(crate) message: Message,
+}
+
+impl FromRequestParts<Arc<Server>> for TargetMessage {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Error> {
+        let values: Vec<(String, String)> = path_values(parts, server).await?;
+        let id = values.iter().find(|(name, _)| name == "id").map_or("", |(_, id)| id);
+        let RequestGrant(grant) = RequestGrant::from_request_parts(parts, server).await?;
+        Self::find(server, grant, id).await
+    }
+}
+
+impl TargetMessage {
+    /// Returns the message with this id, or the latest one.
+    pub(crate) async fn find(server: &Server, grant: Grant, id: &str) -> Result<Self, Error> {
+        let selector = match id {
+            LATEST => MessageSelector::Latest,
+            id => MessageSelector::Id(id.parse().map_err(|_| Error::NOT_FOUND)?),
+        };
+        match server.permitted_message(&grant, selector).await {
+            Ok(message) => Ok(Self { grant, message }),
+            Err(Problem::NoSuchWholeMessage) if id == LATEST => Err(Error::NotFound(MESSAGE_NOT_FOUND)),
+            Err(problem) => Err(problem.into()),
+        }
+    }
+
+    /// Renders the message from its first copy, or returns the cached result. `version` identifies the state that the
+    /// result depends on, beside the source of the copy.
+    pub(crate) async fn render<W>(
+        &self,
+        server: &Server,
+        form: MailpitForm,
+        version: u64,
+        write: W,
+    ) -> Result<Bytes, Problem>
+    where
+        W: Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
+    {
+        let (permits, max_inline_bytes) = match form {
+            MailpitForm::Thumbnail(_) => (&server.thumbnail_permits, 0),
+            _ => (&server.work_permits, MAX_INLINE_BYTES),
+        };
+        let copy = self.message.first();
+        let key = CacheKey::MailpitMessage { mailbox: copy.mailbox.clone(), id: copy.id, form };
+        server.render_with(copy, Rendering { key, version, permits, max_inline_bytes }, write).await
+    }
+
+    /// Marks the message as read, if the client may change it.
+    pub(crate) async fn mark_as_read(&self, server: &Server) -> Result<(), Error> {
+        let is_changed = |copy: &&Summary| !copy.seen && self.grant.allows(Scope::Write, &copy.mailbox);
+        let unread: Vec<_> = self.message.copies().iter().filter(is_changed).map(Into::into).collect();
+        if !unread.is_empty() {
+            server.mailroom.mark_copies(unread, true).await?;
+        }
+        Ok(())
+    }
+}

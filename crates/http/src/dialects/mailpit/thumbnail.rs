@@ -1,0 +1,125 @@
+//! Small pictures of the images of a message: JPEG of 180 by 120 pixels. A file that is not an image, or is too large, has a
+//! white picture.
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderValue;
+use bytes::Bytes;
+use image::codecs::jpeg::JpegEncoder;
+use image::imageops::FilterType;
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder as _, ImageReader, ImageResult, Limits, Rgba, RgbaImage, imageops};
+use restante_mail::message::Summary;
+use restante_mail::mime::Mime;
+
+use crate::dialects::mailpit::content::Files;
+use crate::dialects::mailpit::error::Error;
+use crate::dialects::mailpit::parts::PartId;
+use crate::dialects::mailpit::success::HandlerResult;
+use crate::dialects::mailpit::target::TargetMessage;
+use crate::response::etag::IfNoneMatch;
+use crate::response::problem::{Problem, internal_error};
+use crate::state::Server;
+use crate::state::attachment::{FileHeaders, SANDBOX_POLICY, isolated_response};
+use crate::state::message::MailpitForm;
+
+const JPEG: HeaderValue = HeaderValue::from_static("image/jpeg");
+const WIDTH: u32 = 180;
+const HEIGHT: u32 = 120;
+const QUALITY: u8 = 70;
+const WHITE: Rgba<u8> = Rgba([255; 4]);
+/// The maximum number of pixels of an image. It limits the time of decoding.
+const MAX_PIXELS: u64 = 20_000_000;
+/// The maximum width and height of an image. Scaling takes memory for each column.
+const MAX_SIDE: u32 = 16_384;
+/// The maximum memory for decoding an image.
+const MAX_DECODE_BYTES: u64 = 128 * 1024 * 1024;
+/// The text of the status 400 for a part that does not exist.
+const NO_SUCH_PART: &str = "attachment not found";
+
+/// Returns a small picture of a file.
+pub(crate) async fn thumbnail(
+    State(server): State<Arc<Server>>,
+    target: TargetMessage,
+    PartId(id): PartId,
+    if_none_match: IfNoneMatch,
+) -> HandlerResult {
+    let tag = server.etags.mailpit_view(target.message.first().id, &format!("p{id}"));
+    let headers = FileHeaders { content_type: JPEG, disposition: None, policy: SANDBOX_POLICY, tag };
+    if if_none_match.matches(&headers.tag) {
+        return Ok(isolated_response(None, headers));
+    }
+    let form = MailpitForm::Thumbnail(id.clone());
+    let picture = match target.render(&server, form, 0, move |_: &Summary, mime: &Mime| render(mime, &id)).await {
+        Err(Problem::NoSuchPart) => return Err(Error::text(NO_SUCH_PART)),
+        picture => picture?,
+    };
+    Ok(isolated_response(Some(Body::from(picture)), headers))
+}
+
+fn render(mime: &Mime, id: &str) -> Result<Bytes, Problem> {
+    let part = &mime.parts()[Files::find(mime, id).ok_or(Problem::NoSuchPart)?];
+    let is_image = part.content_type.starts_with("image/");
+    let image = if is_image { decode(&mime.content(part)).ok().flatten() } else { None };
+    encode(&place(image)).map_err(|error| internal_error(&error))
+}
+
+/// Decodes an image, upright. Returns `None` if it has too many pixels.
+fn decode(content: &[u8]) -> ImageResult<Option<DynamicImage>> {
+    let mut reader = ImageReader::new(Cursor::new(content)).with_guessed_format()?;
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(MAX_SIDE);
+    limits.max_image_height = Some(MAX_SIDE);
+    limits.max_alloc = Some(MAX_DECODE_BYTES);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder()?;
+    let (width, height) = decoder.dimensions();
+    if u64::from(width) * u64::from(height) > MAX_PIXELS || decoder.total_bytes() > MAX_DECODE_BYTES {
+        return Ok(None);
+    }
+    // An image with damaged metadata is shown as it is.
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let is_turned = !matches!(
+        orientation,
+        Orientation::NoTransforms | Orientation::Rotate180 | Orientation::FlipHorizontal | Orientation::FlipVertical
+    );
+    let (width, height) = if is_turned { (HEIGHT, WIDTH) } else { (WIDTH, HEIGHT) };
+    // Turned last, because turning takes a copy.
+    let mut image = scale(DynamicImage::from_decoder(decoder)?, width, height);
+    image.apply_orientation(orientation);
+    Ok(Some(image))
+}
+
+/// Scales an image to a size: it fills the size if both of its sides are large enough, otherwise it fits into it. A small
+/// image is not enlarged.
+fn scale(image: DynamicImage, width: u32, height: u32) -> DynamicImage {
+    if image.width() >= width && image.height() >= height {
+        image.resize_to_fill(width, height, FilterType::Lanczos3)
+    } else if image.width() > width || image.height() > height {
+        image.resize(width, height, FilterType::Lanczos3)
+    } else {
+        image
+    }
+}
+
+/// Places an image in the middle of a white picture.
+fn place(image: Option<DynamicImage>) -> RgbaImage {
+    let mut picture = RgbaImage::from_pixel(WIDTH, HEIGHT, WHITE);
+    if let Some(image) = image {
+        let middle = |outer: u32, inner: u32| i64::from(outer.saturating_sub(inner) / 2);
+        let (x, y) = (middle(WIDTH, image.width()), middle(HEIGHT, image.height()));
+        imageops::overlay(&mut picture, &image.into_rgba8(), x, y);
+    }
+    picture
+}
+
+fn encode(picture: &RgbaImage) -> ImageResult<Bytes> {
+    let mut out = Vec::new();
+    // JPEG has no transparency.
+    let rgb = DynamicImage::from(picture.clone()).into_rgb8();
+    JpegEncoder::new_with_quality(&mut out, QUALITY).encode_image(&rgb)?;
+    Ok(out.into())
+}

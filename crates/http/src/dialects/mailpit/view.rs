@@ -1,0 +1,150 @@
+//! The body of a message as a page of its own, which tests open in a browser or read.
+//!
+//! The HTML is that of the sender. So the response has the same policy as our own preview: its own origin, no scripts, no
+//! forms, nothing from the network. A program gets links to the images of the message. A browser gets the images in the
+//! document, because a document with its own origin cannot load them from this server.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use bytes::Bytes;
+use restante_auth::Grant;
+use restante_mail::message::Summary;
+use restante_mail::mime::Mime;
+
+use crate::dialects::mailpit::content;
+use crate::dialects::mailpit::error::Error;
+use crate::dialects::mailpit::success::{HandlerResult, TEXT};
+use crate::dialects::mailpit::target::{MESSAGE_NOT_FOUND, TargetMessage};
+use crate::dialects::mailpit::view_html::{PartLinks, disarm, link_parts};
+use crate::extractors::parameters::{LATEST, RequestGrant, lenient_query_pairs};
+use crate::response::etag::IfNoneMatch;
+use crate::response::inline_images::EmbeddedImages;
+use crate::response::preview_policy;
+use crate::response::problem::Problem;
+use crate::response::success;
+use crate::state::Server;
+use crate::state::attachment::{FileHeaders, SANDBOX_POLICY, isolated_response};
+use crate::state::message::MailpitForm;
+
+const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+/// The text of the status 404 for a message without HTML.
+const NO_HTML: &str = "This message does not contain a HTML part";
+
+/// Returns the HTML (`{id}.html`) or the text (`{id}.txt`) of a message and marks it as read, or redirects to its page in
+/// the web interface (`{id}`).
+pub(crate) async fn view(
+    State(server): State<Arc<Server>>,
+    RequestGrant(grant): RequestGrant,
+    Path(file): Path<String>,
+    if_none_match: IfNoneMatch,
+    parts: Parts,
+) -> HandlerResult {
+    if let Some(id) = file.strip_suffix(".html") {
+        let target = find(&server, grant, id).await?;
+        html(&server, &target, &if_none_match, &parts).await
+    } else if let Some(id) = file.strip_suffix(".txt") {
+        let target = find(&server, grant, id).await?;
+        text(&server, &target, &if_none_match).await
+    } else if file == LATEST {
+        redirect_to_latest(&server, grant).await
+    } else {
+        let id = find(&server, grant, &file).await?.message.id();
+        Ok(success::found(format!("{}/messages/{id}", server.settings.public_path()))?)
+    }
+}
+
+/// Returns the message with this id. Unlike below `/api`, the text of the status 404 is the same for all ids.
+async fn find(server: &Server, grant: Grant, id: &str) -> Result<TargetMessage, Error> {
+    match TargetMessage::find(server, grant, id).await {
+        Err(Error::Problem(Problem::NoSuchWholeMessage)) => Err(Error::NotFound(MESSAGE_NOT_FOUND)),
+        result => result,
+    }
+}
+
+async fn html(server: &Server, target: &TargetMessage, if_none_match: &IfNoneMatch, parts: &Parts) -> HandlerResult {
+    let embeds_images = is_navigation(&parts.headers);
+    let opens_windows = lenient_query_pairs(parts)?.iter().any(|(name, value)| name == "embed" && value == "1");
+    let form = MailpitForm::Html { embeds_images, opens_windows };
+    let tag = format!("h{}{}", u8::from(embeds_images), u8::from(opens_windows));
+    let headers = FileHeaders {
+        content_type: success::HTML,
+        disposition: None,
+        policy: preview_policy::POLICY,
+        tag: server.etags.mailpit_view(target.message.first().id, &tag),
+    };
+    let base = format!("{}/api/v1/message/{}/part/", server.settings.public_path(), target.message.id());
+    let write = move |_: &Summary, mime: &Mime| document(mime, embeds_images, opens_windows, &base);
+    let mut response = body_response(server, target, if_none_match, form, headers, write).await?;
+    response.headers_mut().append(header::VARY, HeaderValue::from(FETCH_DEST));
+    Ok(response)
+}
+
+async fn text(server: &Server, target: &TargetMessage, if_none_match: &IfNoneMatch) -> HandlerResult {
+    let headers = FileHeaders {
+        content_type: TEXT,
+        disposition: None,
+        policy: SANDBOX_POLICY,
+        tag: server.etags.mailpit_view(target.message.first().id, "t"),
+    };
+    let write = |_: &Summary, mime: &Mime| Ok(content::text(mime, &content::html(mime)).into());
+    body_response(server, target, if_none_match, MailpitForm::Text, headers, write).await
+}
+
+/// Returns a form of the body, unless the client has it already, and marks the message as read.
+async fn body_response<W>(
+    server: &Server,
+    target: &TargetMessage,
+    if_none_match: &IfNoneMatch,
+    form: MailpitForm,
+    headers: FileHeaders,
+    write: W,
+) -> HandlerResult
+where
+    W: Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
+{
+    let rendered = if if_none_match.matches(&headers.tag) {
+        Ok(None)
+    } else {
+        target.render(server, form, 0, write).await.map(Some)
+    };
+    let body = match rendered {
+        // It counts as read all the same.
+        Err(Problem::NoHtml) => Err(Error::NotFound(NO_HTML)),
+        body => Ok(body?),
+    };
+    target.mark_as_read(server).await?;
+    Ok(isolated_response(body?.map(Body::from), headers))
+}
+
+/// Returns the document.
+fn document(mime: &Mime, embeds_images: bool, opens_windows: bool, base: &str) -> Result<Bytes, Problem> {
+    let html = content::html(mime);
+    if html.is_empty() {
+        return Err(Problem::NoHtml);
+    }
+    let linked = if embeds_images {
+        link_parts(&html, &EmbeddedImages::new(mime), true)
+    } else {
+        link_parts(&html, &PartLinks::new(mime, base.to_owned()), false)
+    };
+    Ok(disarm(&linked, opens_windows).into())
+}
+
+/// Returns whether a browser requests a document to show. Other requests of browsers are those of scripts, which read it.
+fn is_navigation(headers: &HeaderMap) -> bool {
+    headers.get(FETCH_DEST).is_some_and(|destination| destination != "empty")
+}
+
+/// Redirects to the newest message. If there is none, to the start page.
+async fn redirect_to_latest(server: &Server, grant: Grant) -> HandlerResult {
+    let root = server.settings.public_path();
+    match TargetMessage::find(server, grant, LATEST).await {
+        Ok(target) => Ok(success::found(format!("{root}/view/{}", target.message.id()))?),
+        Err(Error::NotFound(_)) => Ok(success::found(format!("{root}/"))?),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,236 @@
+//! The HTML of a message as a document of its own. It is the HTML as it was sent, except for what would make a browser
+//! contact other hosts or leave the page without a click, and for the links to images of the message. Scripts stay: the
+//! content security policy of the response forbids them.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use restante_html::InlineParts;
+use restante_mail::mime::Mime;
+use restante_mail::mime::html_tokens::{Attributes, Token, Tokens, find_attribute};
+use restante_mail::mime::references::{ReferenceContext, resolve};
+
+use crate::dialects::mailpit::content::{Files, part_ids};
+
+/// The maximum number of bytes that links to parts add to the document. The other links stay as they were sent.
+const MAX_ADDED_BYTES: usize = 32 * 1024 * 1024;
+
+/// Values of `http-equiv` with which the document leaves the page, resolves host names or sets cookies.
+const REMOVED_DIRECTIVES: [&str; 3] = ["refresh", "x-dns-prefetch-control", "set-cookie"];
+/// Relations for which browsers contact a host before anything of it is needed. No policy prevents all of them.
+const REMOVED_RELATIONS: [&str; 6] =
+    ["dns-prefetch", "preconnect", "prefetch", "prerender", "preload", "modulepreload"];
+
+/// The attributes of links that open in a new window.
+const NEW_WINDOW: &str = " target=\"_blank\" rel=\"noreferrer noopener\"";
+
+/// Returns the HTML without elements that act on their own. If `opens_windows`, all links open in a new window.
+pub(crate) fn disarm(html: &str, opens_windows: bool) -> String {
+    let mut out = String::with_capacity(html.len());
+    let mut copied = 0;
+    for token in Tokens::without_scripts(html) {
+        let Token::StartTag(name, attributes) = token else { continue };
+        let attributes_start = offset(html, attributes);
+        let attributes_end = attributes_start + attributes.len();
+        if is_removed(name, attributes) {
+            out.push_str(&html[copied..offset(html, name) - 1]);
+            // The `>` is missing if the document ends inside of the tag.
+            copied = (attributes_end + 1).min(html.len());
+        } else if opens_windows && name.eq_ignore_ascii_case("a") {
+            out.push_str(&html[copied..attributes_start]);
+            push_link_attributes(&mut out, attributes);
+            copied = attributes_end;
+        }
+    }
+    out.push_str(&html[copied..]);
+    out
+}
+
+/// Returns the position of a slice of the text in the text.
+fn offset(text: &str, slice: &str) -> usize {
+    slice.as_ptr().addr() - text.as_ptr().addr()
+}
+
+/// Returns whether the element acts on its own.
+fn is_removed(name: &str, attributes: &str) -> bool {
+    let value = |name| find_attribute(attributes, name).map(|raw| resolve(raw, ReferenceContext::Attribute));
+    let is_listed = |list: &[&str], word: &str| list.iter().any(|listed| listed.eq_ignore_ascii_case(word));
+    if name.eq_ignore_ascii_case("meta") {
+        value("http-equiv").is_some_and(|directive| is_listed(&REMOVED_DIRECTIVES, directive.trim()))
+    } else if name.eq_ignore_ascii_case("link") {
+        value("rel").is_some_and(|rel| rel.split_ascii_whitespace().any(|word| is_listed(&REMOVED_RELATIONS, word)))
+    } else {
+        name.eq_ignore_ascii_case("base")
+    }
+}
+
+/// Appends the attributes of a link, with those of [`NEW_WINDOW`] instead of its own.
+fn push_link_attributes(out: &mut String, attributes: &str) {
+    for (name, value) in Attributes::new(attributes) {
+        if name.eq_ignore_ascii_case("target") || name.eq_ignore_ascii_case("rel") {
+            continue;
+        }
+        out.push(' ');
+        out.push_str(name);
+        // The value as written contains at most one kind of quotes, or none if it was not quoted.
+        let quote = if value.contains('"') { '\'' } else { '"' };
+        out.push('=');
+        out.push(quote);
+        out.push_str(value);
+        out.push(quote);
+    }
+    out.push_str(NEW_WINDOW);
+}
+
+/// Replaces the URLs of parts of the message in attributes: `="cid:…"`. With `in_styles`, also in styles: `url(cid:…)`.
+pub(crate) fn link_parts(html: &str, parts: &dyn InlineParts, in_styles: bool) -> String {
+    const SCHEME: &[u8] = b"cid:";
+    let bytes = html.as_bytes();
+    let mut out = String::with_capacity(html.len());
+    let mut copied = 0;
+    for (colon, _) in html.match_indices(':') {
+        let Some(start) = (colon + 1).checked_sub(SCHEME.len()) else { continue };
+        if start < copied
+            || !bytes[start..=colon].eq_ignore_ascii_case(SCHEME)
+            || !starts_url(&bytes[..start], in_styles)
+        {
+            continue;
+        }
+        let id_end = html[colon + 1..].find(ends_url).map_or(html.len(), |len| colon + 1 + len);
+        if let Some(url) = parts.url_by_content_id(&html[colon + 1..id_end]) {
+            out.push_str(&html[copied..start]);
+            out.push_str(&url);
+            copied = id_end;
+        }
+    }
+    out.push_str(&html[copied..]);
+    out
+}
+
+/// Returns whether a URL can start after this text: after an equals sign, or in `url(`, with or without a quote.
+fn starts_url(before: &[u8], in_styles: bool) -> bool {
+    let before = before.strip_suffix(b"\"").or_else(|| before.strip_suffix(b"'")).unwrap_or(before);
+    match before.last() {
+        Some(b'=') => true,
+        Some(b'(') => in_styles,
+        _ => false,
+    }
+}
+
+fn ends_url(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '\'' | '>' | ';' | ')')
+}
+
+/// The links to the parts of a message in this API.
+pub(crate) struct PartLinks {
+    /// The ids of the parts by their Content-IDs, in lower case.
+    parts: HashMap<String, String>,
+    /// The URL of the parts, with a slash at the end.
+    base: String,
+    bytes_left: Cell<usize>,
+}
+
+impl PartLinks {
+    /// Creates the links of a message. `base` is the URL of its parts, with a slash at the end.
+    pub(crate) fn new(mime: &Mime, base: String) -> Self {
+        let (Files { inline, attachments }, ids) = (Files::of(mime), part_ids(mime));
+        let mut parts = HashMap::new();
+        for index in inline.into_iter().chain(attachments) {
+            if let Some(content_id) = &mime.parts()[index].content_id {
+                parts.entry(content_id.to_lowercase()).or_insert_with(|| ids[index].clone());
+            }
+        }
+        Self { parts, base, bytes_left: Cell::new(MAX_ADDED_BYTES) }
+    }
+}
+
+impl InlineParts for PartLinks {
+    fn url_by_content_id(&self, content_id: &str) -> Option<String> {
+        let url = format!("{}{}", self.base, self.parts.get(&content_id.to_lowercase())?);
+        self.bytes_left.set(self.bytes_left.get().checked_sub(url.len())?);
+        Some(url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_that_act_on_their_own_are_removed() {
+        let table = [
+            ("<p>a</p>", "<p>a</p>"),
+            ("a<meta http-equiv=refresh content='0;url=//x'>b", "ab"),
+            ("a<META HTTP-EQUIV=\" Refresh \" content=1 />b", "ab"),
+            ("a<meta http-equiv='&#114;efresh' content=1>b", "ab"),
+            ("a<meta http-equiv=x-dns-prefetch-control content=on>b", "ab"),
+            (
+                "<meta charset=utf-8><meta http-equiv=content-type content=x>",
+                "<meta charset=utf-8><meta http-equiv=content-type content=x>",
+            ),
+            ("a<base href=//x>b<BASE target=_top>c", "abc"),
+            ("a<link rel=preconnect href=//x>b<link href=x rel='stylesheet PREFETCH'>c", "abc"),
+            ("<link rel=stylesheet href=//x>", "<link rel=stylesheet href=//x>"),
+            (
+                "<!-- <base> --><title><base></title><a title='<base>'>",
+                "<!-- <base> --><title><base></title><a title='<base>'>",
+            ),
+            ("<noscript>a<noscript><base>b</noscript>", "<noscript>a<noscript>b</noscript>"),
+            ("a<base", "a"),
+            ("<style>a{}</style><base><script>'<base>'</script>", "<style>a{}</style><script>'<base>'</script>"),
+        ];
+        for (html, expected) in table {
+            assert_eq!(disarm(html, false), expected, "{html}");
+        }
+        let many = "<base>".repeat(100_000) + &"<noscript>".repeat(100_000);
+        assert_eq!(disarm(&many, false).len(), 1_000_000);
+    }
+
+    #[test]
+    fn links_open_in_a_new_window() {
+        let table = [
+            (
+                "<a href=\"x?a&amp;b\" target=_top>a</a>",
+                "<a href=\"x?a&amp;b\" target=\"_blank\" rel=\"noreferrer noopener\">a</a>",
+            ),
+            (
+                "<A REL=x HREF='a\"b' download>",
+                "<A HREF='a\"b' download=\"\" target=\"_blank\" rel=\"noreferrer noopener\">",
+            ),
+            ("<a>", "<a target=\"_blank\" rel=\"noreferrer noopener\">"),
+            ("<a href=x", "<a href=\"x\" target=\"_blank\" rel=\"noreferrer noopener\""),
+            ("<abbr title=x>", "<abbr title=x>"),
+        ];
+        for (html, expected) in table {
+            assert_eq!(disarm(html, true), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn parts_are_linked() {
+        let source = "Content-Type: multipart/related; boundary=b\r\n\r\n--b\r\nContent-Type: text/html\r\n\r\nx\r\n\
+            --b\r\nContent-Type: image/png\r\nContent-ID: <Logo@x>\r\n\r\nx\r\n--b--\r\n";
+        let links = PartLinks::new(&Mime::parse(source.into()), "/p/".to_owned());
+        let table = [
+            ("<img src=\"cid:Logo@x\">", "<img src=\"/p/2\">"),
+            ("<img src='CID:logo@X' alt=cid:logo@x><p>cid:logo@x", "<img src='/p/2' alt=/p/2><p>cid:logo@x"),
+            ("<img src=\"cid:other@x\">", "<img src=\"cid:other@x\">"),
+            ("<img src = \"cid:logo@x\">", "<img src = \"cid:logo@x\">"),
+            ("<p style=\"background:url(cid:logo@x)\">", "<p style=\"background:url(cid:logo@x)\">"),
+            ("<img src=\"acid:logo@x\">cid:", "<img src=\"acid:logo@x\">cid:"),
+            ("=cid:logo@x", "=/p/2"),
+            (":=cid:", ":=cid:"),
+        ];
+        for (html, expected) in table {
+            assert_eq!(link_parts(html, &links, false), expected, "{html}");
+        }
+        assert_eq!(link_parts("url(cid:logo@x) url('cid:logo@x')", &links, true), "url(/p/2) url('/p/2')");
+    }
+
+    #[test]
+    fn added_links_are_limited() {
+        let source = "Content-Type: multipart/related; boundary=b\r\n\r\n--b\r\nContent-Type: image/png\r\nContent-ID: a\r\n\r\nx\r\n--b--\r\n";
+        let links = PartLinks::new(&Mime::parse(source.into()), "/".repeat(MAX_ADDED_BYTES / 2));
+        assert_eq!(link_parts("=cid:a =cid:a", &links, false).len(), MAX_ADDED_BYTES / 2 + "=1 =cid:a".len());
+    }
+}

@@ -1,0 +1,105 @@
+//! Small pictures of files.
+
+use std::io::Cursor;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use image::{DynamicImage, ImageFormat, Rgb, RgbImage, RgbaImage};
+
+use super::super::*;
+
+const RED: Rgb<u8> = Rgb([200, 0, 0]);
+
+fn encoded(image: impl Into<DynamicImage>, format: ImageFormat) -> Vec<u8> {
+    let mut out = Cursor::new(Vec::new());
+    image.into().write_to(&mut out, format).unwrap();
+    out.into_inner()
+}
+
+fn red(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
+    encoded(RgbImage::from_pixel(width, height, RED), format)
+}
+
+/// Returns a picture of a file with this type and content.
+async fn thumbnail(content_type: &str, content: &[u8]) -> RgbImage {
+    let server = TestServer::new();
+    let mail = format!(
+        "Content-Type: {content_type}; name=a\r\nContent-Transfer-Encoding: base64\r\n\r\n{}\r\n",
+        STANDARD.encode(content)
+    );
+    server.add_message(0, "test", &mail).await;
+    let path = "/api/v1/message/latest/part/0/thumb";
+    let response = server.request(&format!("GET {path}")).await;
+    assert_eq!((response.status.as_u16(), response.header("content-type")), (200, "image/jpeg"));
+    let again = server.request(&format!("GET {path}\nIf-None-Match: {}", response.header("etag"))).await;
+    assert_eq!(again.status, 304);
+    let picture = image::load_from_memory_with_format(&response.body, ImageFormat::Jpeg).unwrap();
+    assert_eq!((picture.width(), picture.height()), (180, 120));
+    picture.into_rgb8()
+}
+
+fn is_red(picture: &RgbImage, x: u32, y: u32) -> bool {
+    let [red, green, _] = picture.get_pixel(x, y).0;
+    red > 150 && green < 80
+}
+
+fn is_white(picture: &RgbImage) -> bool {
+    picture.pixels().all(|pixel| pixel.0.iter().all(|&value| value > 250))
+}
+
+#[tokio::test]
+async fn pictures_are_filled_or_centered() {
+    // The size of the image, and the distance from the left and the top to the image in the picture.
+    for (width, height, left, top) in
+        [(200, 200, 0, 0), (180, 120, 0, 0), (20, 20, 80, 50), (360, 60, 0, 45), (60, 240, 75, 0)]
+    {
+        let picture = thumbnail("image/png", &red(width, height, ImageFormat::Png)).await;
+        assert!(is_red(&picture, 90, 60) && is_red(&picture, left + 2, top + 2), "{width} {height}");
+        assert_eq!(left < 10 || !is_red(&picture, left - 10, 60), true, "{width} {height}");
+        assert_eq!(top < 10 || !is_red(&picture, 90, top - 10), true, "{width} {height}");
+    }
+}
+
+#[tokio::test]
+async fn formats_are_recognized_by_their_content() {
+    for format in [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Gif, ImageFormat::WebP, ImageFormat::Bmp] {
+        assert!(is_red(&thumbnail("image/x", &red(200, 200, format)).await, 90, 60), "{format:?}");
+    }
+    let transparent = encoded(RgbaImage::new(200, 200), ImageFormat::Png);
+    assert!(is_white(&thumbnail("image/png", &transparent).await));
+}
+
+#[tokio::test]
+async fn other_files_have_a_white_picture() {
+    let image = red(200, 200, ImageFormat::Png);
+    let mut damaged = image.clone();
+    damaged.truncate(60);
+    // Images that claim to be very large, in few bytes.
+    let claimed_size = |width: u32, height: u32| {
+        let mut bitmap = red(1, 1, ImageFormat::Bmp);
+        bitmap[18..22].copy_from_slice(&width.to_le_bytes());
+        bitmap[22..26].copy_from_slice(&height.to_le_bytes());
+        bitmap
+    };
+    let wide = red(16_385, 1, ImageFormat::Png);
+    let table: [(&str, &[u8]); 8] = [
+        ("application/pdf", &image),
+        ("text/csv", &image),
+        ("image/png", b""),
+        ("image/png", b"not an image"),
+        ("image/png", &damaged),
+        ("image/bmp", &claimed_size(16_384, 16_384)),
+        ("image/png", &wide),
+        ("image/bmp", &claimed_size(5_000, 4_001)),
+    ];
+    for (content_type, content) in table {
+        assert!(is_white(&thumbnail(content_type, content).await), "{content_type} of {} bytes", content.len());
+    }
+}
+
+#[tokio::test]
+async fn missing_parts_have_no_picture() {
+    let server = TestServer::with_everything().await;
+    let response = server.request("GET /api/v1/message/latest/part/9/thumb").await;
+    assert_eq!((response.status.as_u16(), response.text()), (400, "attachment not found"));
+}
