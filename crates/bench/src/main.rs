@@ -8,6 +8,7 @@ mod growth;
 mod http;
 mod load;
 mod lost;
+mod mailpit;
 mod measure;
 mod message;
 mod monitors;
@@ -62,6 +63,8 @@ enum Command {
     Pop3(pop3_load::Options),
     /// Search many messages by two words: latency for common and rare words.
     Search(search::Options),
+    /// The API of Mailpit, of Mailpit or Restante: list, get and search: rate, latency, CPU of the server.
+    Mailpit(mailpit::Options),
 }
 
 /// The verdict of a completed measurement about the server.
@@ -110,6 +113,7 @@ fn run(command: Command) -> Result<Verdict, Error> {
         Command::Wait(options) => runtime.block_on(wait::run(&options)),
         Command::Pop3(options) => runtime.block_on(pop3_load::run(&options)),
         Command::Search(options) => runtime.block_on(search::run(&options)),
+        Command::Mailpit(options) => runtime.block_on(mailpit::run(&options)),
     }
 }
 

@@ -126,7 +126,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     } else {
         StopCondition::Time(start + Duration::from_secs(options.seconds))
     };
-    let queue = Arc::new(RequestQueue { requests, next: AtomicUsize::new(0), until });
+    let queue = Arc::new(RequestQueue::new(requests, until));
     let mut workers = JoinSet::new();
     for _ in 0..options.connections {
         workers.spawn(send_requests(mailboxes.client(), Arc::clone(&queue)));
@@ -286,14 +286,14 @@ fn evenly_spaced(entries: &[ListEntry], count: usize) -> impl Iterator<Item = &L
 }
 
 /// The requests that all workers send in turn.
-struct RequestQueue {
+pub(crate) struct RequestQueue {
     requests: Vec<Vec<u8>>,
     next: AtomicUsize,
     until: StopCondition,
 }
 
 /// When the workers stop.
-enum StopCondition {
+pub(crate) enum StopCondition {
     /// When each request was sent once.
     Once,
     /// At this time, but not before every worker has sent a request.
@@ -301,6 +301,11 @@ enum StopCondition {
 }
 
 impl RequestQueue {
+    /// Creates a queue of these requests, of which there is at least one.
+    pub(crate) fn new(requests: Vec<Vec<u8>>, until: StopCondition) -> Self {
+        Self { requests, next: AtomicUsize::new(0), until }
+    }
+
     fn next(&self, is_first: bool) -> Option<&[u8]> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let is_due = match self.until {
@@ -312,7 +317,7 @@ impl RequestQueue {
 }
 
 /// Runs one worker: sends requests until there are no more.
-async fn send_requests(mut client: Client, queue: Arc<RequestQueue>) -> Results {
+pub(crate) async fn send_requests(mut client: Client, queue: Arc<RequestQueue>) -> Results {
     let mut results = Results::default();
     let mut is_first = true;
     while let Some(request) = queue.next(is_first) {
@@ -373,7 +378,7 @@ mod tests {
 
     #[test]
     fn requests_are_sent_once_or_repeatedly() {
-        let queue = |until| RequestQueue { requests: vec![vec![0], vec![1]], next: AtomicUsize::new(0), until };
+        let queue = |until| RequestQueue::new(vec![vec![0], vec![1]], until);
         let once = queue(StopCondition::Once);
         let sent: Vec<_> = std::iter::from_fn(|| once.next(false)).collect();
         assert_eq!(sent, [[0], [1]]);
