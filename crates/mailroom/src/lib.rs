@@ -12,6 +12,7 @@ mod counters;
 mod delivery;
 pub mod events;
 pub mod hooks;
+mod message_limit;
 pub mod policy;
 mod publish;
 mod retention;

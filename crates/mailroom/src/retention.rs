@@ -76,11 +76,11 @@ impl Mailroom {
 
 /// When a store error was last logged, until the store works again.
 #[derive(Default)]
-struct ErrorReminder(Option<Instant>);
+pub(crate) struct ErrorReminder(Option<Instant>);
 
 impl ErrorReminder {
     /// Returns whether an error should be logged now: the first one, and then once per [`LOG_INTERVAL`].
-    fn is_log_due(&mut self, now: Instant) -> bool {
+    pub(crate) fn is_log_due(&mut self, now: Instant) -> bool {
         if self.0.is_some_and(|logged| now.duration_since(logged) < LOG_INTERVAL) {
             return false;
         }
@@ -89,7 +89,7 @@ impl ErrorReminder {
     }
 
     /// Resets the state after a success. Returns true if errors were logged before.
-    fn clear(&mut self) -> bool {
+    pub(crate) fn clear(&mut self) -> bool {
         self.0.take().is_some()
     }
 }

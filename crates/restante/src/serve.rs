@@ -201,6 +201,10 @@ async fn serve(
         let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.run_retention(period).await })
     });
+    let message_limit = config.storage.max_messages.map(|max_messages| {
+        let mailroom = mailroom.clone();
+        tokio::spawn(async move { mailroom.run_message_limit(max_messages).await })
+    });
     tokio::spawn(async move { metrics.run_history(&mailroom).await });
     tokio::spawn(extensions.clone().reload_on_request());
     {
@@ -230,7 +234,7 @@ async fn serve(
     };
     auth.log_suppressed();
     // The last changes of sessions and retention still cause events, so the extensions are shut down after them.
-    for task in retention.into_iter().chain([feed_task]) {
+    for task in retention.into_iter().chain(message_limit).chain([feed_task]) {
         task.abort();
         // The task was aborted, so there is no result.
         let _ = task.await;

@@ -531,6 +531,12 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| set(&mut c.storage.mailbox_msg_cap, optional_limit(v, 1_000_000_000)),
     ),
     Setting::new(
+        "storage.maxmessages", "0", Value::Number,
+        "The maximum number of messages in all mailboxes together; 0 means no limit. A message in several mailboxes counts once. \
+         The oldest messages are deleted first, about a second after the limit is exceeded.",
+        |c, v| set(&mut c.storage.max_messages, optional_limit(v, 1_000_000_000)),
+    ),
+    Setting::new(
         "storage.retentionsleep", "", Value::Duration,
         "The pause between two mailboxes of Inbucket's retention scan. Restante has no such scan.",
         |_, _| Ok(()),

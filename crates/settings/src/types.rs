@@ -357,6 +357,8 @@ pub struct Storage {
     pub max_bytes: u64,
     /// How long a message is kept; `None` means forever.
     pub retention_period: Option<Duration>,
+    /// The maximum number of messages in all mailboxes together; `None` means no limit.
+    pub max_messages: Option<usize>,
     /// The maximum number of messages per mailbox; `None` means no limit.
     pub mailbox_msg_cap: Option<usize>,
 }

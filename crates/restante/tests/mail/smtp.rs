@@ -325,6 +325,17 @@ fn retention_and_message_cap_are_enforced() {
     eventually("expired messages are not deleted", || server.count("bob") == 0);
 }
 
+#[test]
+fn number_of_all_messages_is_limited() {
+    let server = Server::start(&["--storage-maxmessages", "2"]);
+    for mailbox in ["ann", "bob", "cid"] {
+        let mail = mail(&format!("{mailbox}@x.org")).body("hello".to_owned()).unwrap();
+        transport(&server).build().send(&mail).unwrap();
+    }
+    eventually("the oldest message is not deleted", || server.count("ann") == 0);
+    assert_eq!((server.count("bob"), server.count("cid")), (1, 1));
+}
+
 #[cfg(unix)]
 #[test]
 fn lmtp_over_a_unix_socket_replies_for_every_recipient() {

@@ -31,7 +31,7 @@ fn default_values() {
     assert_eq!(config.web.hosts, Hosts::Only(Vec::new()));
     assert_eq!(config.storage.max_bytes, 1 << 30);
     assert_eq!(config.storage.retention_period, Some(Duration::from_hours(24)));
-    assert_eq!(config.storage.mailbox_msg_cap, Some(500));
+    assert_eq!((config.storage.mailbox_msg_cap, config.storage.max_messages), (Some(500), None));
     assert_eq!(config.scripting.paths, [Path::new("restante.lua"), Path::new("inbucket.lua")]);
     assert_eq!((config.scripting.sandbox, config.scripting.states), (false, None));
     assert_eq!((config.scripting.timeout, config.scripting.memory_bytes), (Duration::from_secs(10), 64 << 20));

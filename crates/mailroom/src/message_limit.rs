@@ -1,0 +1,141 @@
+//! The limit on the number of messages in the whole store: deletes the oldest messages above it, in batches.
+
+use std::time::Duration;
+
+use restante_mail::message::MessageId;
+use restante_store::{CopyKey, Page, Result};
+use tokio::time::Instant;
+
+use crate::retention::ErrorReminder;
+use crate::run_to_completion::run_to_completion;
+use crate::{CHANGE_BATCH_SIZE, DeletionCause, Mailroom};
+
+/// How often the messages are counted.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The number of messages that are deleted at once. A store with one writer delays deliveries during a batch, so it is
+/// small.
+const BATCH_MESSAGES: usize = 100;
+/// How long one round waits in total for subscribers, so that they get every event.
+const MAX_SUBSCRIBER_WAIT: Duration = Duration::from_secs(1);
+
+impl Mailroom {
+    /// Deletes the oldest messages if there are more than `max_messages`, about a second after they were exceeded, for as
+    /// long as the future is polled. Several nodes that share a store may do so at the same time.
+    pub async fn run_message_limit(&self, max_messages: usize) {
+        let mut reminder = ErrorReminder::default();
+        let mut ticks = tokio::time::interval(CHECK_INTERVAL);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            match self.enforce_message_limit(max_messages as u64).await {
+                Ok(()) if reminder.clear() => tracing::info!("the limit on messages is enforced again"),
+                Err(error) if reminder.is_log_due(Instant::now()) => {
+                    tracing::error!(%error, "cannot delete the messages above storage.maxmessages, retrying every second");
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Deletes the oldest messages until there are at most `max_messages`.
+    async fn enforce_message_limit(&self, max_messages: u64) -> Result<()> {
+        let mut wait_budget = MAX_SUBSCRIBER_WAIT;
+        while self.inner.store.usage().await?.messages > max_messages {
+            let oldest = Page { after: Some(MessageId::ZERO), before: None, limit: Some(BATCH_MESSAGES) };
+            let oldest = self.inner.store.messages(oldest).await?.messages;
+            // Counted again after the oldest messages were read. If another node deletes the same messages meanwhile, they
+            // are either not counted, or deleting them a second time has no effect.
+            let excess = self.inner.store.usage().await?.messages.saturating_sub(max_messages);
+            let excess = oldest.iter().take(usize::try_from(excess).unwrap_or(usize::MAX));
+            let copies: Vec<CopyKey> = excess.flat_map(|message| message.copies()).map(CopyKey::from).collect();
+            if copies.is_empty() {
+                return Ok(());
+            }
+            for batch in copies.chunks(CHANGE_BATCH_SIZE) {
+                let (inner, batch) = (self.inner.clone(), batch.to_vec());
+                let operation = async move {
+                    let removed = inner.store.remove_copies(batch).await?;
+                    inner.publish_deleted(DeletionCause::Limit, removed);
+                    Ok(())
+                };
+                run_to_completion(operation).await?;
+            }
+            wait_budget = self.inner.hub.wait_for_subscribers(wait_budget).await;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use jiff::Timestamp;
+    use restante_mail::details::Details;
+    use restante_mail::message::Headline;
+    use restante_mail::tags::Tags;
+    use restante_store::memory::MemoryStore;
+    use restante_store::{Limits, NewCopy, NewMessage, Store};
+
+    use super::*;
+    use crate::Settings;
+    use crate::hooks::Extensions;
+
+    fn mailroom(store: &Arc<MemoryStore>) -> Mailroom {
+        Mailroom::new(Settings::default(), store.clone(), Extensions::default())
+    }
+
+    /// Adds a message at this second with a copy in each of these mailboxes.
+    async fn add(store: &MemoryStore, second: i64, mailboxes: &[&str]) {
+        let copy = |mailbox: &&str| NewCopy {
+            mailbox: (*mailbox).to_owned().into(),
+            tags: Tags::default(),
+            details: Details::default(),
+            trace: Some(Bytes::new()),
+        };
+        let message = NewMessage {
+            received: Timestamp::from_second(second).unwrap(),
+            headline: Headline::new("", [], &second.to_string()),
+            body: Bytes::new(),
+            copies: mailboxes.iter().map(copy).collect(),
+        };
+        store.append(message).await.unwrap();
+    }
+
+    async fn subjects(store: &MemoryStore) -> Vec<String> {
+        let messages = store.messages(Page::ALL).await.unwrap().messages;
+        messages.iter().map(|message| message.first().headline.subject().to_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn oldest_messages_above_the_limit_are_deleted() {
+        let store = Arc::new(MemoryStore::new(Limits::default()));
+        let mailroom = mailroom(&store);
+        for second in 1..=5 {
+            add(&store, second, if second == 2 { &["ann", "bob"] } else { &["bob"] }).await;
+        }
+        mailroom.enforce_message_limit(5).await.unwrap();
+        assert_eq!(mailroom.counts().deleted_by(DeletionCause::Limit), 0);
+        mailroom.enforce_message_limit(3).await.unwrap();
+        assert_eq!(subjects(&store).await, ["3", "4", "5"]);
+        assert_eq!(
+            mailroom.counts().deleted_by(DeletionCause::Limit),
+            3,
+            "a message is deleted with all of its copies"
+        );
+    }
+
+    #[tokio::test]
+    async fn nodes_do_not_delete_more_than_the_excess() {
+        let store = Arc::new(MemoryStore::new(Limits::default()));
+        let nodes = [mailroom(&store), mailroom(&store)];
+        for second in 1..=350 {
+            add(&store, second, &["bob"]).await;
+        }
+        let (one, other) = tokio::join!(nodes[0].enforce_message_limit(7), nodes[1].enforce_message_limit(7));
+        one.and(other).unwrap();
+        assert_eq!(subjects(&store).await, ["344", "345", "346", "347", "348", "349", "350"]);
+    }
+}
