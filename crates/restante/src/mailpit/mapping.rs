@@ -31,7 +31,8 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("pop3.addr", ""),
     ("web.addr", ":8025"),
     ("storage.retentionperiod", "0"),
-    ("storage.mailboxmsgcap", "500"),
+    ("storage.mailboxmsgcap", "0"),
+    ("storage.maxmessages", "500"),
 ];
 
 /// A value of an option, and its source.

@@ -101,7 +101,7 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("tenant-id", "MP_TENANT_ID", Text, "Prefix of the database tables",
         Ignored("every server has its own data directory")),
     MailpitOption::new("max", "MP_MAX_MESSAGES", Int, "Maximum number of messages",
-        Setting("storage.mailboxmsgcap")).short('m'),
+        Setting("storage.maxmessages")).short('m'),
     MailpitOption::new("max-age", "MP_MAX_AGE", Text, "Maximum age of messages, such as 12h or 3d",
         Converted(&["storage.retentionperiod"], mapping::max_age)),
     MailpitOption::new("max-message-size", "MP_MAX_MESSAGE_SIZE", Int, "Maximum size of a message in MiB",
