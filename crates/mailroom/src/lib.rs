@@ -32,8 +32,7 @@ use restante_mail::tags::Tags;
 use restante_store::feed::Feed;
 use restante_store::overview::Overview;
 /// The query types of the store, and its error.
-pub use restante_store::overview::Overview;
-use restante_store::{CopyKey, MailboxPage, MessageSelector, Page, StoreError};
+pub use restante_store::{CopyKey, MailboxPage, MessageSelector, Page, StoreError};
 use restante_store::{Listing, MailboxState, MessageListing, Result, Store, Usage, Version};
 use tokio::task::JoinSet;
 use tokio::time::timeout;

@@ -46,18 +46,36 @@ pub(crate) struct MessageList<'a> {
     pub(crate) messages: Vec<MessageSummary<'a>>,
 }
 
+/// The messages of a page, and what is known about their list.
+pub(crate) struct ListPage {
+    /// The number of messages before the page.
+    pub(crate) start: usize,
+    pub(crate) messages: Vec<Message>,
+    /// The numbers of messages in the list, or `None` if it has all messages.
+    pub(crate) counts: Option<ListCounts>,
+}
+
+/// The numbers of messages in a list.
+#[derive(Clone, Copy)]
+pub(crate) struct ListCounts {
+    pub(crate) messages: u64,
+    pub(crate) unread: u64,
+}
+
 impl<'a> MessageList<'a> {
-    /// Creates a page of the list of all messages, of which this is the overview.
-    pub(crate) fn new(overview: &'a Overview, start: usize, messages: &'a [Message]) -> Self {
+    /// Creates a page of a list. The overview is that of all messages.
+    fn new(overview: &'a Overview, page: &'a ListPage) -> Self {
+        let all = ListCounts { messages: overview.messages, unread: overview.unread };
+        let listed = page.counts.unwrap_or(all);
         Self {
-            total: overview.messages,
-            unread: overview.unread,
-            count: messages.len(),
-            messages_count: overview.messages,
-            messages_unread: overview.unread,
-            start,
+            total: all.messages,
+            unread: all.unread,
+            count: page.messages.len(),
+            messages_count: listed.messages,
+            messages_unread: listed.unread,
+            start: page.start,
             tags: overview.tags.iter().map(|count| count.tag.as_str()).collect(),
-            messages: messages.iter().map(MessageSummary::new).collect(),
+            messages: page.messages.iter().map(MessageSummary::new).collect(),
         }
     }
 }
@@ -78,8 +96,9 @@ pub(crate) async fn list(
     if let Some(before) = paging.before_id() {
         messages.retain(|message| message.id() < before);
     }
-    let page: Arc<[Message]> = messages.into_iter().skip(paging.offset()).take(paging.limit()).collect();
-    Ok(success::no_store_body(server.render_list(&overview, paging.start, &page, work).await?))
+    let messages = messages.into_iter().skip(paging.offset()).take(paging.limit()).collect();
+    let page = ListPage { start: paging.start, messages, counts: None };
+    Ok(success::no_store_body(server.render_list(&overview, page, work).await?))
 }
 
 impl Server {
@@ -98,7 +117,8 @@ impl Server {
         } else {
             self.messages_from_offset(paging.offset(), paging.before_id(), paging.limit()).await?
         };
-        let body = self.render_list(&overview, paging.start, &messages.into(), work).await?;
+        let page = ListPage { start: paging.start, messages, counts: None };
+        let body = self.render_list(&overview, page, work).await?;
         // If a message arrived between the two queries, the next request queries again.
         if is_cacheable && page_version == version {
             self.response_cache.insert(key, version.0, body.clone());
@@ -108,7 +128,7 @@ impl Server {
 
     /// Acquires a permit to read and render a long list, before its messages are in memory. A short list needs one only if
     /// it turns out to be large.
-    async fn mailpit_list_permit(&self, paging: Paging) -> Result<Option<WorkPermit>, Problem> {
+    pub(super) async fn mailpit_list_permit(&self, paging: Paging) -> Result<Option<WorkPermit>, Problem> {
         if paging.limit() <= MAX_MESSAGES_WITHOUT_PERMIT {
             return Ok(None);
         }
@@ -117,24 +137,23 @@ impl Server {
 
     /// Renders a list within the memory budget, outside of the network threads if it is large. `work` is the permit with
     /// which it was read.
-    async fn render_list(
+    pub(super) async fn render_list(
         &self,
         overview: &Arc<Overview>,
-        start: usize,
-        messages: &Arc<[Message]>,
+        page: ListPage,
         work: Option<WorkPermit>,
     ) -> Result<Bytes, Problem> {
-        let work = &Mutex::new(work);
+        let (page, work) = (&Arc::new(page), &Mutex::new(work));
         let render = |memory: MemoryPermit| async move {
-            let size = entry_json::entries_size(messages);
+            let size = entry_json::entries_size(&page.messages);
             let held = work.lock().unwrap_or_else(PoisonError::into_inner).take();
             let work = match held {
                 Some(work) => work,
                 None => self.work_permit(size, SMALL_BYTES).await?,
             };
-            let (overview, messages) = (overview.clone(), messages.clone());
+            let (overview, page) = (overview.clone(), page.clone());
             let write = move || {
-                let list = MessageList::new(&overview, start, &messages);
+                let list = MessageList::new(&overview, &page);
                 Ok::<_, Problem>(memory.charge(json::body_with_capacity(&list, size)?)?)
             };
             work.run(write).await?

@@ -9,6 +9,7 @@
 //! - `list`: the list of all messages
 //! - `paging`: the parameters of lists
 //! - `query`: the query language
+//! - `search`: the messages that match a query
 //! - `send`: sending a message
 //! - `success`: the common successful responses
 //! - `summary`: a message in a list
@@ -31,6 +32,7 @@ mod paging;
 mod parts;
 mod query;
 mod raw;
+mod search;
 mod send;
 mod success;
 mod summary;
@@ -41,7 +43,7 @@ mod view_html;
 
 use std::sync::Arc;
 
-use axum::routing::{MethodRouter, get, post, put};
+use axum::routing::{MethodRouter, get, post};
 
 use crate::state::Server;
 
@@ -52,6 +54,7 @@ pub(crate) type Route = (&'static str, MethodRouter<Arc<Server>>);
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         ("/api/v1/messages", get(list::list).put(changes::mark).delete(changes::delete)),
+        ("/api/v1/search", get(search::search).delete(search::delete)),
         ("/api/v1/send", post(send::send)),
         ("/api/v1/message/{id}", get(message::message)),
         ("/api/v1/message/{id}/headers", get(headers::headers)),

@@ -5,6 +5,7 @@ mod list;
 mod message;
 mod message_content;
 mod parts;
+mod search;
 mod send;
 mod thumbnail;
 mod view;

@@ -42,8 +42,6 @@ pub(crate) enum Completeness {
 /// The messages that a search covers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SearchRange {
-    /// Only messages with ids below this one.
-    pub(crate) before_id: Option<MessageId>,
     /// Only messages that were received before this time.
     pub(crate) before: Option<Timestamp>,
 }
@@ -78,7 +76,7 @@ impl Server {
             completeness: Completeness::Complete,
         };
         let (mut scanned, mut permit) = (0, None);
-        let mut page = Page { before: range.before_id, after: None, limit: Some(BATCH) };
+        let mut page = Page { before: None, after: None, limit: Some(BATCH) };
         loop {
             let messages = self.mailroom.messages(page).await?.messages;
             let is_last = messages.len() < BATCH;

@@ -1,0 +1,119 @@
+//! Messages that match a query: `/api/v1/search`, and `latest` with the parameter `query`.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use restante_auth::Grant;
+use restante_mail::message::Message;
+
+use crate::dialects::mailpit::error::Error;
+use crate::dialects::mailpit::list::{ListCounts, ListPage};
+use crate::dialects::mailpit::paging::Paging;
+use crate::dialects::mailpit::query::{Query, SearchRange};
+use crate::dialects::mailpit::success::{self, HandlerResult};
+use crate::extractors::cancellation::Cancellation;
+use crate::extractors::parameters::{RequestGrant, query_pairs};
+use crate::response::problem::Problem;
+use crate::response::success::no_store_body;
+use crate::state::Server;
+use crate::state::message_changes::Change;
+use crate::state::messages::MAX_PAGE_COPIES;
+
+/// The parameters `query` and `tz`.
+pub(crate) struct SearchParameters {
+    /// The query, not parsed yet. It is not blank.
+    text: String,
+    /// The time zone of dates in the query.
+    zone: Option<String>,
+}
+
+impl<S: Sync> FromRequestParts<S> for SearchParameters {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
+        Self::optional(parts)?.ok_or_else(|| Error::text("Error: no search query"))
+    }
+}
+
+impl SearchParameters {
+    /// Returns the parameters, or `None` if there is no query.
+    pub(crate) fn optional(parts: &Parts) -> Result<Option<Self>, Error> {
+        let pairs = query_pairs(parts)?;
+        let value = |name: &str| pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.trim());
+        let text = value("query").filter(|text| !text.is_empty());
+        Ok(text.map(|text| Self { text: text.to_owned(), zone: value("tz").map(str::to_owned) }))
+    }
+
+    fn parse(&self) -> Result<Arc<Query>, Error> {
+        Query::parse(&self.text, self.zone.as_deref()).map(Arc::new)
+    }
+}
+
+/// Lists the messages that match a query, the newest first.
+pub(crate) async fn search(
+    State(server): State<Arc<Server>>,
+    RequestGrant(grant): RequestGrant,
+    parameters: SearchParameters,
+    paging: Paging,
+    cancellation: Cancellation,
+) -> HandlerResult {
+    let query = parameters.parse()?;
+    // Canceled if the client disconnects, so that it does not delay other searches.
+    let page = cancellation.run_until_cancelled(server.search_page(&grant, &query, paging)).await?;
+    let overview = server.overview(&grant).await?;
+    let work = server.mailpit_list_permit(paging).await?;
+    Ok(no_store_body(server.render_list(&overview, page, work).await?))
+}
+
+/// Deletes the messages that match a query.
+pub(crate) async fn delete(
+    State(server): State<Arc<Server>>,
+    RequestGrant(grant): RequestGrant,
+    SearchParameters { text, zone }: SearchParameters,
+    cancellation: Cancellation,
+) -> HandlerResult {
+    server.change_matches(grant, &text, zone.as_deref(), Change::Delete, &cancellation).await?;
+    Ok(success::ok())
+}
+
+impl Server {
+    /// Returns a page of the messages that match a query, and their number. All messages are visited to count them, but
+    /// only those of the page are kept.
+    async fn search_page(&self, grant: &Grant, query: &Arc<Query>, paging: Paging) -> Result<ListPage, Problem> {
+        // Unlike in the list of all messages, a limit of zero selects none.
+        let limit = if paging.has_zero_limit() { 0 } else { paging.limit() };
+        let (mut messages, mut copies) = (Vec::new(), 0);
+        let mut counts = ListCounts { messages: 0, unread: 0 };
+        let visit = |message: Message| {
+            let is_on_page = counts.messages >= paging.start as u64 && messages.len() < limit;
+            counts.messages += 1;
+            counts.unread += u64::from(!message.is_seen());
+            if is_on_page && copies < MAX_PAGE_COPIES {
+                copies += message.copies().len();
+                messages.push(message);
+            }
+            ControlFlow::Continue(())
+        };
+        self.visit_matches(grant, query, SearchRange { before: paging.before }, visit).await?;
+        Ok(ListPage { start: paging.start, messages, counts: Some(counts) })
+    }
+
+    /// Returns the newest message that matches a query.
+    pub(crate) async fn latest_match(
+        &self,
+        grant: &Grant,
+        parameters: &SearchParameters,
+        cancellation: &Cancellation,
+    ) -> Result<Option<Message>, Error> {
+        let (query, mut latest) = (parameters.parse()?, None);
+        let visit = |message: Message| {
+            latest = Some(message);
+            ControlFlow::Break(())
+        };
+        let find = self.visit_matches(grant, &query, SearchRange::default(), visit);
+        cancellation.run_until_cancelled(find).await?;
+        Ok(latest)
+    }
+}
