@@ -11,6 +11,8 @@ use restante_mail::mime::Mime;
 use restante_store::MessageSelector;
 
 use crate::dialects::mailpit::error::Error;
+use crate::dialects::mailpit::search::SearchParameters;
+use crate::extractors::cancellation::Cancellation;
 use crate::extractors::parameters::{LATEST, RequestGrant, path_values};
 use crate::response::problem::Problem;
 use crate::state::Server;
@@ -35,13 +37,21 @@ impl FromRequestParts<Arc<Server>> for TargetMessage {
         let values: Vec<(String, String)> = path_values(parts, server).await?;
         let id = values.iter().find(|(name, _)| name == "id").map_or("", |(_, id)| id);
         let RequestGrant(grant) = RequestGrant::from_request_parts(parts, server).await?;
-        Self::find(server, grant, id).await
+        Self::find(server, parts, grant, id).await
     }
 }
 
 impl TargetMessage {
-    /// Returns the message with this id, or the latest one.
-    pub(crate) async fn find(server: &Server, grant: Grant, id: &str) -> Result<Self, Error> {
+    /// Returns the message with this id, or the latest one. If the request has the parameter `query`, that is the latest
+    /// one that matches.
+    pub(crate) async fn find(server: &Server, parts: &mut Parts, grant: Grant, id: &str) -> Result<Self, Error> {
+        if id == LATEST
+            && let Some(parameters) = SearchParameters::optional(parts)?
+        {
+            let Ok(cancellation) = Cancellation::from_request_parts(parts, &()).await;
+            let found = server.latest_match(&grant, &parameters, &cancellation).await?;
+            return found.map(|message| Self { grant, message }).ok_or(Error::NotFound(MESSAGE_NOT_FOUND));
+        }
         let selector = match id {
             LATEST => MessageSelector::Latest,
             id => MessageSelector::Id(id.parse().map_err(|_| Error::NOT_FOUND)?),

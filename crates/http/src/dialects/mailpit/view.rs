@@ -41,25 +41,25 @@ pub(crate) async fn view(
     RequestGrant(grant): RequestGrant,
     Path(file): Path<String>,
     if_none_match: IfNoneMatch,
-    parts: Parts,
+    mut parts: Parts,
 ) -> HandlerResult {
     if let Some(id) = file.strip_suffix(".html") {
-        let target = find(&server, grant, id).await?;
+        let target = find(&server, &mut parts, grant, id).await?;
         html(&server, &target, &if_none_match, &parts).await
     } else if let Some(id) = file.strip_suffix(".txt") {
-        let target = find(&server, grant, id).await?;
+        let target = find(&server, &mut parts, grant, id).await?;
         text(&server, &target, &if_none_match).await
     } else if file == LATEST {
-        redirect_to_latest(&server, grant).await
+        redirect_to_latest(&server, &mut parts, grant).await
     } else {
-        let id = find(&server, grant, &file).await?.message.id();
+        let id = find(&server, &mut parts, grant, &file).await?.message.id();
         Ok(success::found(format!("{}/messages/{id}", server.settings.public_path()))?)
     }
 }
 
 /// Returns the message with this id. Unlike below `/api`, the text of the status 404 is the same for all ids.
-async fn find(server: &Server, grant: Grant, id: &str) -> Result<TargetMessage, Error> {
-    match TargetMessage::find(server, grant, id).await {
+async fn find(server: &Server, parts: &mut Parts, grant: Grant, id: &str) -> Result<TargetMessage, Error> {
+    match TargetMessage::find(server, parts, grant, id).await {
         Err(Error::Problem(Problem::NoSuchWholeMessage)) => Err(Error::NotFound(MESSAGE_NOT_FOUND)),
         result => result,
     }
@@ -140,9 +140,9 @@ fn is_navigation(headers: &HeaderMap) -> bool {
 }
 
 /// Redirects to the newest message. If there is none, to the start page.
-async fn redirect_to_latest(server: &Server, grant: Grant) -> HandlerResult {
+async fn redirect_to_latest(server: &Server, parts: &mut Parts, grant: Grant) -> HandlerResult {
     let root = server.settings.public_path();
-    match TargetMessage::find(server, grant, LATEST).await {
+    match TargetMessage::find(server, parts, grant, LATEST).await {
         Ok(target) => Ok(success::found(format!("{root}/view/{}", target.message.id()))?),
         Err(Error::NotFound(_)) => Ok(success::found(format!("{root}/"))?),
         Err(error) => Err(error),
