@@ -86,6 +86,7 @@ impl Config {
 
 /// The SMTP listeners and their limits.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate setting")]
 pub struct Smtp {
     /// The addresses to listen on, with STARTTLS if TLS is enabled.
     pub addr: Vec<ListenAddr>,

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -72,7 +73,8 @@ pub(super) fn read<E>(
     Ok(Ok(()))
 }
 
-/// Opens the file for reading. A file in a directory that cannot be written has no usable write-ahead log.
+/// Opens the file for reading. Without a write-ahead log the file is opened as one that does not change, so that SQLite
+/// creates no files beside it. The same is tried if the log cannot be used because the directory cannot be written.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connect = |connection: Connection| {
@@ -81,10 +83,9 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(connection)
     };
-    Connection::open_with_flags(path, flags).and_then(connect).or_else(|error| {
-        let Some(path) = path.to_str() else { return Err(error) };
+    let open_unchanging = || {
         let mut uri = "file:".to_owned();
-        for byte in path.bytes() {
+        for byte in path.as_os_str().as_bytes().iter().copied() {
             if byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte) {
                 uri.push(char::from(byte));
             } else {
@@ -93,8 +94,15 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
             }
         }
         let uri = format!("{uri}?immutable=1");
-        Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI).and_then(connect).map_err(|_| error)
-    })
+        Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI).and_then(connect)
+    };
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
+        Connection::open_with_flags(path, flags).and_then(connect).or_else(|error| open_unchanging().map_err(|_| error))
+    } else {
+        open_unchanging()
+    }
 }
 
 /// Returns the prefixes of the tables of all tenants. The default one is empty.
@@ -267,6 +275,7 @@ mod tests {
     fn read_all(dir: &TestDir, sql: &str, limit: usize) -> Result<Vec<RowResult>, String> {
         let path = dir.path().join("mailpit #1.db");
         let connection = Connection::open(&path).unwrap();
+        connection.execute_batch("PRAGMA journal_mode = WAL").unwrap();
         connection.execute_batch(sql).unwrap();
         connection.close().unwrap();
         let mut found = Vec::new();
@@ -275,6 +284,8 @@ mod tests {
             Ok::<(), ()>(())
         })?
         .unwrap();
+        // Nothing is created beside it.
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
         Ok(found)
     }
 
@@ -343,6 +354,22 @@ mod tests {
         }
         assert_eq!((&found[3], found[4].as_deref()), (&None, Some("message e: is empty or too large")));
         assert_eq!(problems(386)[3].as_deref(), Some("message d: is too large"));
+    }
+
+    #[test]
+    fn reads_a_write_ahead_log() {
+        let dir = TestDir::new();
+        let path = dir.path().join("mailpit.db");
+        let connection = Connection::open(&path).unwrap();
+        let insert =
+            "INSERT INTO mailbox VALUES (1, 'a', '', 0); INSERT INTO mailbox_data VALUES ('a', 'Subject: x', 0);";
+        connection.execute_batch(&format!("PRAGMA journal_mode = WAL; {TABLES} {insert}")).unwrap();
+        let mut count = 0;
+        let read = read(&path, 100, |result| {
+            count += usize::from(result.is_ok());
+            Ok::<(), ()>(())
+        });
+        assert_eq!((read, count), (Ok(Ok(())), 1));
     }
 
     #[test]

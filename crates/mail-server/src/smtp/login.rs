@@ -29,7 +29,7 @@ impl Login {
         let hash = |credential: &Credential| PasswordHash::parse(credential.password.expose()).ok();
         let hashed = credentials.iter().filter_map(|credential| Some((credential.user.clone(), hash(credential)?)));
         let hashed = hashed.collect();
-        Self { hashed, credentials, accepts_any, auth }
+        Self { credentials, hashed, accepts_any, auth }
     }
 
     /// Returns the authentication service, which also logs denials.

@@ -103,12 +103,11 @@ fn parse_short<'a>(
             parsed.flags.push(GivenFlag { name: spec.name, written: spec.long.to_owned(), value: "true".to_owned() });
             continue;
         }
-        let value = match (attached, after) {
-            (Some(value), _) => value.to_owned(),
-            (None, "") => {
+        let value = match attached.unwrap_or(after) {
+            "" if attached.is_none() => {
                 rest.next().cloned().ok_or_else(|| format!("flag needs an argument: '{letter}' in -{letters}"))?
             }
-            (None, value) => value.to_owned(),
+            value => value.to_owned(),
         };
         parsed.flags.push(GivenFlag { name: spec.name, written: spec.long.to_owned(), value });
         break;

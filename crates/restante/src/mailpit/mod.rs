@@ -1,12 +1,13 @@
 //! The server in the place of Mailpit: `restante --as mailpit`, or the program under the name `mailpit`. It accepts
 //! Mailpit's flags and variables and has its ports, log lines and commands.
 //!
-//! `options` is the table of flags and variables, `arguments` parses command lines, and `mapping` converts values to
-//! settings. `readyz` is the health check, and `announce` writes the log lines that container tools wait for. The
+//! `options` is the table of flags and variables, `arguments` parses command lines, and `mapping` and `conversions`
+//! convert values to settings. `readyz` is the health check, and `announce` writes the log lines that container tools wait for. The
 //! command `sendmail` is in `restante_cli`.
 
 mod announce;
 mod arguments;
+mod conversions;
 mod help;
 mod mapping;
 mod options;

@@ -1,7 +1,7 @@
 //! The table of Mailpit's flags and variables, and what becomes of each: settings of ours, nothing because the server
-//! already does it, or a warning. How values are converted is in `mapping`.
+//! already does it, or a warning. How values are converted is in `conversions`.
 
-use super::mapping;
+use super::conversions;
 
 /// A flag of Mailpit, or a variable, or both.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ const NO_SQLITE: &str = "the data directory has its own format";
 pub const OPTIONS: &[MailpitOption] = &[
     // General
     MailpitOption::new("database", "MP_DATABASE", Text, "Database to store messages",
-        Converted(&["storage.path"], mapping::database)).short('d').deprecated(&["db-file", "MP_DATA_FILE"]),
+        Converted(&["storage.path"], conversions::database)).short('d').deprecated(&["db-file", "MP_DATA_FILE"]),
     MailpitOption::new("disable-wal", "MP_DISABLE_WAL", Bool, "Disables write-ahead logging of SQLite", Ignored(NO_SQLITE)),
     MailpitOption::new("disable-version-check", "MP_DISABLE_VERSION_CHECK", Bool, "Disables the check for new versions",
         Always("there is no check for new versions")),
@@ -103,32 +103,32 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("max", "MP_MAX_MESSAGES", Int, "Maximum number of messages",
         Setting("storage.maxmessages")).short('m'),
     MailpitOption::new("max-age", "MP_MAX_AGE", Text, "Maximum age of messages, such as 12h or 3d",
-        Converted(&["storage.retentionperiod"], mapping::max_age)),
+        Converted(&["storage.retentionperiod"], conversions::max_age)),
     MailpitOption::new("max-message-size", "MP_MAX_MESSAGE_SIZE", Int, "Maximum size of a message in MiB",
-        Converted(&["smtp.maxmessagebytes"], mapping::max_message_size)),
+        Converted(&["smtp.maxmessagebytes"], conversions::max_message_size)),
     MailpitOption::new("use-message-dates", "MP_USE_MESSAGE_DATES", Bool, "Lists messages by the date in their header",
         Ignored("messages are listed by the time of arrival")),
     MailpitOption::new("ignore-duplicate-ids", "MP_IGNORE_DUPLICATE_IDS", Bool, "Drops messages with a known Message-ID",
         Ignored("every message is stored")),
     MailpitOption::new("log-file", "MP_LOG_FILE", Text, "Log file instead of standard output", Setting("logfile")),
     MailpitOption::new("quiet", "MP_QUIET", Bool, "Logs errors only",
-        Converted(&["loglevel"], mapping::quiet)).short('q'),
+        Converted(&["loglevel"], conversions::quiet)).short('q'),
     MailpitOption::new("verbose", "MP_VERBOSE", Bool, "Logs details",
-        Converted(&["loglevel"], mapping::verbose)).short('v'),
+        Converted(&["loglevel"], conversions::verbose)).short('v'),
     // Web interface and API
     MailpitOption::new("listen", "MP_UI_BIND_ADDR", Text, "Address of the web interface",
-        Converted(&["web.addr"], mapping::web_addr)).short('l'),
+        Converted(&["web.addr"], conversions::web_addr)).short('l'),
     MailpitOption::new("webroot", "MP_WEBROOT", Text, "Prefix of all paths", Setting("web.basepath")),
     MailpitOption::new("ui-auth-file", "MP_UI_AUTH_FILE", Text, "Password file for the web interface and the API",
         Used("auth.credentials")),
     MailpitOption::new("", "MP_UI_AUTH", Text, "Users and passwords for the web interface and the API",
         Used("auth.credentials")),
     MailpitOption::new("ui-tls-cert", "MP_UI_TLS_CERT", Text, "Certificate of the web interface",
-        Converted(&["web.tlsenabled", "web.tlscert"], mapping::web_certificate)).deprecated(&["ui-ssl-cert", "MP_UI_SSL_CERT"]),
+        Converted(&["web.tlsenabled", "web.tlscert"], conversions::web_certificate)).deprecated(&["ui-ssl-cert", "MP_UI_SSL_CERT"]),
     MailpitOption::new("ui-tls-key", "MP_UI_TLS_KEY", Text, "Private key of the web interface",
-        Converted(&["web.tlsprivkey"], mapping::web_key)).deprecated(&["ui-ssl-key", "MP_UI_SSL_KEY"]),
+        Converted(&["web.tlsprivkey"], conversions::web_key)).deprecated(&["ui-ssl-key", "MP_UI_SSL_KEY"]),
     MailpitOption::new("api-cors", "MP_API_CORS", Text, "Origins whose pages may use the API",
-        Converted(&["web.corsorigins"], mapping::cors_origins)),
+        Converted(&["web.corsorigins"], conversions::cors_origins)),
     MailpitOption::new("block-remote-css-and-fonts", "MP_BLOCK_REMOTE_CSS_AND_FONTS", Bool, "Blocks remote CSS and fonts",
         Always("the web interface never loads remote CSS and fonts")),
     MailpitOption::new("allow-internal-http-requests", "MP_ALLOW_INTERNAL_HTTP_REQUESTS", Bool,
@@ -150,7 +150,7 @@ pub const OPTIONS: &[MailpitOption] = &[
         "Accepts any credentials for the send API", Ignored(SEND_API)),
     // SMTP
     MailpitOption::new("smtp", "MP_SMTP_BIND_ADDR", Text, "Address of the SMTP server",
-        Converted(&["smtp.addr"], mapping::smtp_addr)).short('s'),
+        Converted(&["smtp.addr"], conversions::smtp_addr)).short('s'),
     MailpitOption::new("smtp-auth-file", "MP_SMTP_AUTH_FILE", Text, "Password file for SMTP",
         Used("smtp.credentials, smtp.requireauth, smtp.requirestarttls")),
     MailpitOption::new("", "MP_SMTP_AUTH", Text, "Users and passwords for SMTP",
@@ -158,10 +158,10 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("smtp-auth-accept-any", "MP_SMTP_AUTH_ACCEPT_ANY", Bool, "Accepts any user name and password",
         Setting("smtp.acceptanylogin")),
     MailpitOption::new("smtp-tls-cert", "MP_SMTP_TLS_CERT", Text, "Certificate of the SMTP server",
-        Converted(&["smtp.tlsenabled", "smtp.tlscert"], mapping::smtp_certificate))
+        Converted(&["smtp.tlsenabled", "smtp.tlscert"], conversions::smtp_certificate))
         .deprecated(&["smtp-ssl-cert", "MP_SMTP_SSL_CERT"]),
     MailpitOption::new("smtp-tls-key", "MP_SMTP_TLS_KEY", Text, "Private key of the SMTP server",
-        Converted(&["smtp.tlsprivkey"], mapping::smtp_key)).deprecated(&["smtp-ssl-key", "MP_SMTP_SSL_KEY"]),
+        Converted(&["smtp.tlsprivkey"], conversions::smtp_key)).deprecated(&["smtp-ssl-key", "MP_SMTP_SSL_KEY"]),
     MailpitOption::new("smtp-require-starttls", "MP_SMTP_REQUIRE_STARTTLS", Bool, "Requires STARTTLS",
         Setting("smtp.requirestarttls")).deprecated(&["smtp-tls-required", "MP_SMTP_TLS_REQUIRED"]),
     MailpitOption::new("smtp-require-tls", "MP_SMTP_REQUIRE_TLS", Bool, "Requires TLS from the first byte",
@@ -207,23 +207,23 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("", "MP_POP3_AUTH", Text, "Users and passwords for POP3; they enable POP3",
         Used("pop3.credentials")),
     MailpitOption::new("pop3-tls-cert", "MP_POP3_TLS_CERT", Text, "Certificate of the POP3 server",
-        Converted(&["pop3.tlsenabled", "pop3.forcetls", "pop3.tlscert"], mapping::pop3_certificate)),
+        Converted(&["pop3.tlsenabled", "pop3.forcetls", "pop3.tlscert"], conversions::pop3_certificate)),
     MailpitOption::new("pop3-tls-key", "MP_POP3_TLS_KEY", Text, "Private key of the POP3 server",
-        Converted(&["pop3.tlsprivkey"], mapping::pop3_key)),
+        Converted(&["pop3.tlsprivkey"], conversions::pop3_key)),
     // Tags
     MailpitOption::new("tag", "MP_TAG", Text, "Filters that give tags to messages", Ignored(TAG_RULES)).short('t'),
     MailpitOption::new("tags-config", "MP_TAGS_CONFIG", Text, "File with filters that give tags", Ignored(TAG_RULES)),
     MailpitOption::new("tags-title-case", "MP_TAGS_TITLE_CASE", Bool, "Capitalizes the words of new tags",
         Ignored("tags keep their case")),
     MailpitOption::new("tags-disable", "MP_TAGS_DISABLE", Text, "Disables plus-addresses or x-tags",
-        Converted(&["tags.plusaddresses", "tags.header"], mapping::tags_disable)),
+        Converted(&["tags.plusaddresses", "tags.header"], conversions::tags_disable)),
     MailpitOption::new("tags-username", "MP_TAGS_USERNAME", Bool, "Tags messages with the user name",
         Ignored("user names do not become tags")),
     // Metrics and webhooks
     MailpitOption::new("enable-prometheus", "MP_ENABLE_PROMETHEUS", Text, "Serves metrics",
         Always("metrics are served at /metrics on the address of the web interface")),
     MailpitOption::new("webhook-url", "MP_WEBHOOK_URL", Text, "URL that is called for new messages",
-        Converted(&["webhook.urls", "webhook.private"], mapping::webhook_url)),
+        Converted(&["webhook.urls", "webhook.private"], conversions::webhook_url)),
     MailpitOption::new("webhook-limit", "MP_WEBHOOK_LIMIT", Int, "Maximum number of webhook requests per second",
         Ignored("webhooks are not limited")),
     MailpitOption::new("webhook-delay", "MP_WEBHOOK_DELAY", Int, "Delay of webhook requests in seconds",

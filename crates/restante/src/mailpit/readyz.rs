@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use restante_settings::{Config, SETTINGS, parse_boolean, parse_duration};
 
 use super::arguments::{self, FlagSpec};
-use super::mapping;
+use super::conversions;
 use super::{failure, help};
 use crate::command_line::Exit;
 use crate::health;
@@ -58,7 +58,7 @@ pub(super) fn parse(args: &[String], env: &[(OsString, OsString)]) -> Result<Rea
     let timeout = timeout.map_err(|error| invalid("timeout", error))?.unwrap_or(DEFAULT_WAIT).min(MAX_WAIT);
 
     let mut config = Config::default();
-    let mut settings = mapping::web_addr(&listen).map_err(|error| invalid("listen", error))?;
+    let mut settings = conversions::web_addr(&listen).map_err(|error| invalid("listen", error))?;
     settings.push(("web.basepath", webroot));
     for (key, value) in settings {
         if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) {

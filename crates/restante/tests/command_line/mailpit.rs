@@ -213,10 +213,13 @@ fn variables_without_effect_cause_one_warning() {
     assert!(!log.contains("RDNS") && !log.contains("RELAY_ALL"), "{log}");
 }
 
+/// Arguments, variables, and a part of the error.
+type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
+
 #[test]
 fn wrong_values_are_errors() {
     let mailpit = Mailpit::new();
-    let cases: &[(&[&str], &[(&str, &str)], &str)] = &[
+    let cases: &[Case<'_>] = &[
         (&["--nope"], &[], "Error: unknown flag: --nope\n"),
         (&["foo"], &[], "Error: unknown command \"foo\" for \"mailpit\"\n"),
         (&["--quiet", "foo"], &[], "Error: unknown command \"foo\" for \"mailpit\"\n"),
@@ -284,4 +287,17 @@ fn documented_options_are_up_to_date() {
     let page = include_str!("../../../../docs/from-mailpit.md");
     let table = render_options();
     assert!(page.contains(&table), "the table of options in docs/from-mailpit.md is outdated, write:\n{table}");
+}
+
+#[test]
+fn image_has_the_interface_of_the_image_of_mailpit() {
+    let dockerfile = include_str!("../../../../packaging/Dockerfile");
+    let stages: Vec<&str> = dockerfile.split("\nFROM ").collect();
+    let image = stages.iter().find(|stage| stage.starts_with("scratch AS mailpit\n")).unwrap();
+    for line in ["VOLUME /data", "EXPOSE 1025/tcp 1110/tcp 8025/tcp", "ENTRYPOINT [\"/mailpit\"]"] {
+        assert!(image.lines().any(|found| found == line), "{line}\n{image}");
+    }
+    assert!(image.contains("CMD [\"/mailpit\", \"readyz\"]"), "{image}");
+    // The image without a target is that of the last stage.
+    assert!(stages.last().unwrap().contains("ENTRYPOINT [\"/restante\"]"));
 }

@@ -1,0 +1,192 @@
+//! Converts values of Mailpit's options to settings of ours. The table of options refers to these functions.
+
+#![expect(clippy::unnecessary_wraps, reason = "all conversions have the type that the table needs")]
+
+use std::path::PathBuf;
+
+use restante_settings::parse_boolean;
+
+/// The extension of the data directory beside Mailpit's database.
+const DATA_EXTENSION: &str = "restante";
+/// The name of Mailpit's database in a directory.
+const DATABASE_NAME: &str = "mailpit.db";
+/// The largest message that can be configured, in bytes.
+const MAX_MESSAGE_BYTES: u64 = 1 << 31;
+
+/// Settings and their values, or what is accepted.
+type Settings = Result<Vec<(&'static str, String)>, String>;
+
+/// Returns the directory in which messages are stored in place of this database. It is beside the database file, so that
+/// the file is never touched and the directory is in the same volume.
+pub(super) fn data_directory(database: &str) -> PathBuf {
+    database_file(database).with_extension(DATA_EXTENSION)
+}
+
+/// Returns the file that Mailpit would use: in a directory it has a fixed name.
+pub(super) fn database_file(database: &str) -> PathBuf {
+    let path = PathBuf::from(database);
+    if path.is_dir() { path.join(DATABASE_NAME) } else { path }
+}
+
+/// Converts an address to listen on. `[::]` is all interfaces, also if the machine has no IPv6. The mode of a Unix socket
+/// is dropped.
+pub(super) fn listen_addr(text: &str) -> Result<String, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        let is_mode = |mode: &str| (3..=4).contains(&mode.len()) && mode.bytes().all(|byte| byte.is_ascii_digit());
+        let path = path.rsplit_once(':').filter(|(_, mode)| is_mode(mode)).map_or(path, |(path, _)| path);
+        return Ok(format!("unix:{path}"));
+    }
+    let port = text.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
+    match port {
+        Some(("" | "[::]", port)) => Ok(format!(":{port}")),
+        Some(_) => Ok(text.to_owned()),
+        None => Err("must be an address and a port, such as 0.0.0.0:8025 or [::]:8025".to_owned()),
+    }
+}
+
+pub(super) fn database(value: &str) -> Settings {
+    if value.contains("://") {
+        return Err("must be the path of a file or a directory: rqlite is not supported".to_owned());
+    }
+    Ok(vec![("storage.path", data_directory(value).display().to_string())])
+}
+
+pub(super) fn max_age(value: &str) -> Settings {
+    let error = || "must be a number of hours or days, such as 12h or 3d".to_owned();
+    let (number, hours) = match (value.strip_suffix('h'), value.strip_suffix('d')) {
+        (Some(number), _) => (number, 1),
+        (_, Some(number)) => (number, 24),
+        _ => return Err(error()),
+    };
+    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(error());
+    }
+    let number: u64 = number.parse().map_err(|_| error())?;
+    Ok(vec![("storage.retentionperiod", format!("{}h", number.saturating_mul(hours)))])
+}
+
+pub(super) fn max_message_size(value: &str) -> Settings {
+    let mebibytes: u64 = value.parse().map_err(|_| "must be a whole number of MiB such as 50".to_owned())?;
+    let bytes = match mebibytes {
+        0 => MAX_MESSAGE_BYTES,
+        _ => mebibytes.saturating_mul(1024 * 1024).min(MAX_MESSAGE_BYTES),
+    };
+    Ok(vec![("smtp.maxmessagebytes", bytes.to_string())])
+}
+
+pub(super) fn quiet(value: &str) -> Settings {
+    level_if(value, "error")
+}
+
+pub(super) fn verbose(value: &str) -> Settings {
+    level_if(value, "debug")
+}
+
+fn level_if(value: &str, level: &str) -> Settings {
+    Ok(if parse_boolean(value)? { vec![("loglevel", level.to_owned())] } else { Vec::new() })
+}
+
+pub(super) fn smtp_addr(value: &str) -> Settings {
+    Ok(vec![("smtp.addr", listen_addr(value)?)])
+}
+
+pub(super) fn web_addr(value: &str) -> Settings {
+    Ok(vec![("web.addr", listen_addr(value)?)])
+}
+
+/// Mailpit creates a certificate for the names after `sans:`.
+fn certificate_file(value: &str) -> String {
+    if value.starts_with("sans:") { "self-signed".to_owned() } else { value.to_owned() }
+}
+
+fn key_setting(key: &'static str, value: &str) -> Settings {
+    Ok(if value.starts_with("sans:") { Vec::new() } else { vec![(key, value.to_owned())] })
+}
+
+pub(super) fn smtp_certificate(value: &str) -> Settings {
+    Ok(vec![("smtp.tlsenabled", "true".to_owned()), ("smtp.tlscert", certificate_file(value))])
+}
+
+pub(super) fn smtp_key(value: &str) -> Settings {
+    key_setting("smtp.tlsprivkey", value)
+}
+
+pub(super) fn web_certificate(value: &str) -> Settings {
+    Ok(vec![("web.tlsenabled", "true".to_owned()), ("web.tlscert", certificate_file(value))])
+}
+
+pub(super) fn web_key(value: &str) -> Settings {
+    key_setting("web.tlsprivkey", value)
+}
+
+pub(super) fn pop3_certificate(value: &str) -> Settings {
+    let on = || "true".to_owned();
+    Ok(vec![("pop3.tlsenabled", on()), ("pop3.forcetls", on()), ("pop3.tlscert", certificate_file(value))])
+}
+
+pub(super) fn pop3_key(value: &str) -> Settings {
+    key_setting("pop3.tlsprivkey", value)
+}
+
+/// Mailpit's origins are host names, with any scheme.
+pub(super) fn cors_origins(value: &str) -> Settings {
+    let origins = value.split([',', ' ']).filter(|host| !host.is_empty()).map(|host| {
+        if host == "*" || host.contains("://") { host.to_owned() } else { format!("http://{host},https://{host}") }
+    });
+    Ok(vec![("web.corsorigins", origins.collect::<Vec<_>>().join(","))])
+}
+
+pub(super) fn tags_disable(value: &str) -> Settings {
+    let setting = |word: &str| match word.trim().to_ascii_lowercase().as_str() {
+        "x-tags" | "xtags" => Ok(("tags.header", "false".to_owned())),
+        "plus-addresses" | "plus-addressing" => Ok(("tags.plusaddresses", "false".to_owned())),
+        _ => Err("must be plus-addresses, x-tags, or both separated by a comma".to_owned()),
+    };
+    value.split(',').map(setting).collect()
+}
+
+/// The operator has chosen the URL, which is often that of a container in the same network.
+pub(super) fn webhook_url(value: &str) -> Settings {
+    let target = format!("{} events=stored", value.replace(',', "%2C"));
+    Ok(vec![("webhook.urls", target), ("webhook.private", "true".to_owned())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn converts_values() {
+        let table: &[(Settings, &str)] = &[
+            (max_age("3d"), "storage.retentionperiod=72h"),
+            (max_age("12h"), "storage.retentionperiod=12h"),
+            (max_message_size("1"), "smtp.maxmessagebytes=1048576"),
+            (max_message_size("0"), "smtp.maxmessagebytes=2147483648"),
+            (web_addr("[::]:80"), "web.addr=:80"),
+            (web_addr("0.0.0.0:80"), "web.addr=0.0.0.0:80"),
+            (smtp_addr("unix:/run/smtp.sock:660"), "smtp.addr=unix:/run/smtp.sock"),
+            (smtp_certificate("sans:localhost"), "smtp.tlsenabled=true smtp.tlscert=self-signed"),
+            (smtp_key("sans:localhost"), ""),
+            (cors_origins("a.test, https://b.test"), "web.corsorigins=http://a.test,https://a.test,https://b.test"),
+            (tags_disable("X-Tags,plus-addresses"), "tags.header=false tags.plusaddresses=false"),
+            (webhook_url("http://ci/a,b"), "webhook.urls=http://ci/a%2Cb events=stored webhook.private=true"),
+            (database("/data/mailpit.db"), "storage.path=/data/mailpit.restante"),
+            (quiet("0"), ""),
+        ];
+        for (settings, expected) in table {
+            let settings = settings.as_ref().expect("a valid value");
+            let text: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            assert_eq!(text.join(" "), *expected);
+        }
+        for wrong in [
+            max_age("3w"),
+            max_age("h"),
+            max_age("+1h"),
+            web_addr("8025"),
+            tags_disable("all"),
+            database("http://db:4001"),
+        ] {
+            assert!(wrong.is_err(), "{wrong:?}");
+        }
+    }
+}
