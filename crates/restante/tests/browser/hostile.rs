@@ -25,6 +25,9 @@ const TEXTS: [&str; 5] = [
     "{{constructor.constructor('SCRIPT')()}}${SCRIPT}",
 ];
 
+/// An image of one pixel.
+const DOT: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
+
 /// Elements that make a document navigate.
 const NAVIGATING: [&str; 3] = ["http-equiv", "<form", "<base"];
 
@@ -148,6 +151,34 @@ fn preview_runs_no_scripts() {
         assert!(!requests.iter().any(|url| url.contains("script.test")), "a script ran: {requests:#?}");
     });
     assert!(page.external_requests().contains(&"http://image.test/".to_owned()), "images were not loaded");
+}
+
+#[test]
+fn mailpit_view_runs_no_scripts() {
+    let server = Server::start(&["--storage-mailboxmsgcap=0"]);
+    let Some(page) = Page::of(&server) else { return };
+    previews(&server);
+    let paths: Vec<_> = server.ids("james").iter().map(|id| format!("/view/{id}.html")).collect();
+    assert_eq!(paths.len(), active_html::all().count());
+    load(&page, &paths, || assert_harmless(&page));
+    open_navigating(&page, &paths);
+}
+
+#[test]
+fn mailpit_view_shows_images_of_the_message() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let html = "<p>Hello</p><img src=\"cid:dot\"><img src=\"http://image.test/\"><a href=\"/status\">Go</a>";
+    let pictures = [Picture { id: "dot", kind: "image/gif", content: DOT }];
+    server.deliver("james@x.org", &Mail { subject: "View", html, pictures: &pictures, ..Mail::default() }.bytes());
+    page.open("/view/latest.html");
+    assert_eq!(page.text("p"), "Hello");
+    page.until("the image", || page.eval("return document.images[0].naturalWidth", &json!([])) == 1);
+    assert_harmless(&page);
+    page.click("a");
+    page.until("the target of the link", || page.path() == "/status");
+    page.open("/view/latest");
+    page.until("the message", || page.text(".message-subject") == "View");
 }
 
 #[test]

@@ -109,9 +109,9 @@ fn is_body_type(part: &Part) -> bool {
 mod tests {
     use super::*;
 
-    /// Parses a message with these parts, which are separated by blank lines.
+    /// Parses a message with these parts, each of which starts with its type.
     fn mixed(root: &str, parts: &[&str]) -> Mime {
-        let parts: String = parts.iter().map(|part| format!("--b\r\nContent-Type: {part}\r\n")).collect();
+        let parts: String = parts.iter().map(|part| ["--b\r\nContent-Type: ", part, "\r\n"].concat()).collect();
         Mime::parse(format!("Content-Type: {root}; boundary=b\r\n\r\n{parts}--b--\r\n").into())
     }
 

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
+use std::fmt::Write as _;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use axum::extract::State;
 use bytes::Bytes;
 use md5::Md5;
 use restante_mail::message::{Message, Summary};
-use restante_mail::mime::{Mime, NamedAddress};
+use restante_mail::mime::{HeaderField, Mime, NamedAddress};
 use serde::Serialize;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
@@ -65,9 +66,7 @@ impl ChangeableState {
     /// Returns a number that identifies the state. The hash function is random, so that no sender can choose texts for
     /// which two clients get the same response.
     fn version(&self, server: &Server) -> u64 {
-        let mut hasher = server.state_hasher.build_hasher();
-        self.hash(&mut hasher);
-        hasher.finish()
+        server.state_hasher.hash_one(self)
     }
 }
 
@@ -184,7 +183,6 @@ struct Checksums {
 
 impl Checksums {
     fn of(content: &[u8]) -> Self {
-        let hex = |digest: &[u8]| digest.iter().map(|byte| format!("{byte:02x}")).collect();
         Self {
             md5: hex(&Md5::digest(content)),
             sha1: hex(&<Sha1 as sha1::Digest>::digest(content)),
@@ -193,10 +191,18 @@ impl Checksums {
     }
 }
 
+fn hex(digest: &[u8]) -> String {
+    digest.iter().fold(String::with_capacity(2 * digest.len()), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
 /// Returns the decoded value of the first header field of this name. Empty if there is none.
 fn first_value(mime: &Mime, name: &str) -> String {
     let field = mime.header().iter().find(|field| field.has_name(name));
-    field.map(|field| field.decoded_value()).unwrap_or_default()
+    field.map(HeaderField::decoded_value).unwrap_or_default()
 }
 
 /// Returns the addresses of the header fields of this name.
