@@ -17,6 +17,9 @@ const MAX_LOGIN_BYTES: usize = 256;
 /// The maximum length of the addresses of a header field that are kept, in bytes. Every copy has its own details.
 const MAX_LIST_BYTES: usize = 1024;
 
+/// The maximum length of a From field without an address that is kept, in bytes.
+const MAX_FROM_TEXT_BYTES: usize = 256;
+
 /// The maximum length of the Message-ID that is kept, in bytes.
 const MAX_MESSAGE_ID_BYTES: usize = 998;
 
@@ -59,6 +62,8 @@ pub struct DetailFields<'a> {
     pub reply_to: &'a [String],
     /// The Message-ID, without angle brackets.
     pub message_id: &'a str,
+    /// The text of From, if it has no address.
+    pub from_text: &'a str,
     /// Whether the header has no sender. Then the sender of the headline is that of the envelope.
     pub lacks_from: bool,
     /// Whether the header has no list of recipients. Then the recipients of the headline are those of the envelope.
@@ -79,6 +84,7 @@ impl<'a> DetailFields<'a> {
             bcc: &header.bcc,
             reply_to: &header.reply_to,
             message_id: &header.message_id,
+            from_text: &header.from_text,
             lacks_from: header.from.is_none(),
             lacks_to: header.to.is_none(),
             ..Self::default()
@@ -87,7 +93,7 @@ impl<'a> DetailFields<'a> {
 }
 
 /// The lines of the encoded form. The lines after [`Line::Counts`] are the addresses of Cc, Bcc and Reply-To, the
-/// Message-ID if there is one, and then the recipients.
+/// Message-ID if there is one, the text of From if it has no address, and then the recipients.
 #[derive(Clone, Copy)]
 enum Line {
     Sender,
@@ -108,6 +114,7 @@ enum Count {
     Bcc,
     ReplyTo,
     MessageId,
+    FromText,
     InlineParts,
     AttachedParts,
     /// The sum of the flags below.
@@ -115,7 +122,7 @@ enum Count {
 }
 
 /// The counts of the lists of lines, in their order.
-const LISTS: [Count; 4] = [Count::Cc, Count::Bcc, Count::ReplyTo, Count::MessageId];
+const LISTS: [Count; 5] = [Count::Cc, Count::Bcc, Count::ReplyTo, Count::MessageId, Count::FromText];
 
 /// The header has no sender.
 const LACKS_FROM: u32 = 1;
@@ -132,10 +139,12 @@ impl Details {
         let [cc, bcc, reply_to] =
             [fields.cc, fields.bcc, fields.reply_to].map(|list| truncate_list(list, MAX_LIST_BYTES));
         let message_id = &fields.message_id[..fields.message_id.floor_char_boundary(MAX_MESSAGE_ID_BYTES)];
+        let from_text = &fields.from_text[..fields.from_text.floor_char_boundary(MAX_FROM_TEXT_BYTES)];
         let is_truncated = cc.len() < fields.cc.len() || bcc.len() < fields.bcc.len();
         let header_lists = || cc.iter().chain(bcc).chain(reply_to);
         let lists = header_lists().chain(recipients).map(|address| address.len() + 1).sum::<usize>();
-        let capacity = sender.len() + helo.len() + host.len() + snippet.len() + message_id.len() + lists + 80;
+        let capacity =
+            sender.len() + helo.len() + host.len() + snippet.len() + message_id.len() + from_text.len() + lists + 80;
         let mut text = String::with_capacity(capacity);
         push_line(&mut text, sender);
         push_line(&mut text, helo);
@@ -156,6 +165,7 @@ impl Details {
             count(bcc),
             count(reply_to),
             u32::from(!message_id.is_empty()),
+            u32::from(!from_text.is_empty()),
             fields.inline_parts,
             fields.attached_parts,
             flags,
@@ -168,8 +178,8 @@ impl Details {
         }
         text.push('\n');
         header_lists().for_each(|address| push_line(&mut text, address));
-        if !message_id.is_empty() {
-            push_line(&mut text, message_id);
+        for value in [message_id, from_text].into_iter().filter(|value| !value.is_empty()) {
+            push_line(&mut text, value);
         }
         recipients.iter().for_each(|address| push_line(&mut text, address));
         Self { text: Some(text.into()) }
@@ -248,6 +258,11 @@ impl Details {
     /// Returns the Message-ID, without angle brackets. Empty if there is none.
     pub fn message_id(&self) -> &str {
         self.list(Count::MessageId).next().unwrap_or_default()
+    }
+
+    /// Returns the text of From, if it has no address. Otherwise empty.
+    pub fn from_text(&self) -> &str {
+        self.list(Count::FromText).next().unwrap_or_default()
     }
 
     /// Returns whether the header has no sender, so that the sender of the headline is that of the envelope.
@@ -387,6 +402,7 @@ mod tests {
             snippet: "Your code\nis 1",
             cc,
             message_id: "1@x.org",
+            from_text: "Help Desk",
             recipients,
             ..DetailFields::default()
         }
@@ -400,6 +416,7 @@ mod tests {
         assert_eq!((details.sender(), details.helo(), details.ip()), ("ann@x.org", "laptop", "127.0.0.1"));
         assert_eq!((details.login(), details.attachments(), details.snippet()), (Some("ci"), 3, "Your code is 1"));
         assert_eq!((details.attached_parts(), details.inline_parts(), details.message_id()), (2, 12, "1@x.org"));
+        assert_eq!(details.from_text(), "Help Desk");
         assert_eq!(details.cc().collect::<Vec<_>>(), cc);
         assert_eq!(details.bcc().collect::<Vec<_>>(), bcc);
         assert_eq!(details.reply_to().collect::<Vec<_>>(), reply_to);
@@ -423,7 +440,8 @@ mod tests {
         assert_eq!(details.cc().collect::<Vec<_>>(), ["<c@x>"]);
         assert_eq!(details.recipients().collect::<Vec<_>>(), ["bob@x", "bob+1@x"]);
         assert_eq!((details.attachments(), details.attached_parts(), details.inline_parts()), (3, 3, 0));
-        assert_eq!((details.message_id(), details.bcc().count(), details.reply_to().count()), ("", 0, 0));
+        assert_eq!((details.message_id(), details.from_text()), ("", ""));
+        assert_eq!((details.bcc().count(), details.reply_to().count()), (0, 0));
         assert!(!details.lacks_from() && !details.lacks_to() && !details.is_truncated());
     }
 

@@ -16,8 +16,8 @@ const MAX_TAGS_BYTES: usize = 1000;
 /// The number of bytes of an X-Tags field that are decoded: enough for the maximum length, even with each character in
 /// an encoded word.
 const MAX_TAGS_FIELD_BYTES: usize = 32 * 1024;
-/// The number of bytes of a Message-ID field that are read.
-const MAX_MESSAGE_ID_FIELD_BYTES: usize = 4 * 1024;
+/// The number of bytes of a Message-ID field that are read, and of a From field without an address.
+const MAX_SHORT_FIELD_BYTES: usize = 4 * 1024;
 /// The maximum length of the subject, in bytes.
 const MAX_SUBJECT_BYTES: usize = 4 * 1024;
 /// The number of bytes of a Subject field that are decoded: enough for the maximum length, even with each character in
@@ -29,6 +29,8 @@ const MAX_SUBJECT_FIELD_BYTES: usize = 128 * 1024;
 pub struct HeaderSummary {
     /// The first address of From, as `Display Name <addr>` or `<addr>`. `None` if there is none.
     pub from: Option<String>,
+    /// The decoded value of the first From field, if no From field has an address. Otherwise empty.
+    pub from_text: String,
     /// The addresses of To in the same form. `None` if there are none. Empty for an explicitly empty list, such as
     /// `undisclosed-recipients:;`.
     pub to: Option<Vec<String>>,
@@ -53,7 +55,7 @@ pub fn header_summary(source: &[u8]) -> HeaderSummary {
 
 /// Parses the summary fields of a message, and calls `record` with all other fields. Also returns the start of the body.
 pub(super) fn summarize_fields(source: &[u8], mut record: impl FnMut(&RawField)) -> (HeaderSummary, usize) {
-    let mut from = None;
+    let (mut from, mut from_text) = (None, None);
     let mut to = Recipients::default();
     let mut cc = Recipients::default();
     let mut bcc = Recipients::default();
@@ -66,6 +68,9 @@ pub(super) fn summarize_fields(source: &[u8], mut record: impl FnMut(&RawField))
         let (name, value) = (&source[field.name.clone()], &source[field.value.clone()]);
         if name.eq_ignore_ascii_case(b"from") {
             from = from.or_else(|| parse_addresses(value, 1).first().map(NamedAddress::display));
+            if from.is_none() {
+                from_text.get_or_insert_with(|| decode_short_field(value));
+            }
         } else if name.eq_ignore_ascii_case(b"to") {
             to.add(value);
         } else if name.eq_ignore_ascii_case(b"cc") {
@@ -85,6 +90,7 @@ pub(super) fn summarize_fields(source: &[u8], mut record: impl FnMut(&RawField))
         }
     }
     let summary = HeaderSummary {
+        from_text: from_text.filter(|_| from.is_none()).unwrap_or_default(),
         from,
         to: to.into_list(),
         cc: cc.list,
@@ -148,9 +154,11 @@ impl Recipients {
 }
 
 fn decode_message_id(field: &[u8]) -> String {
-    let value = unfold(&field[..field.len().min(MAX_MESSAGE_ID_FIELD_BYTES)]);
-    let text = encoded_words::decode_line(&value);
-    text.trim_matches(['<', '>', ' ']).to_owned()
+    decode_short_field(field).trim_matches(['<', '>', ' ']).to_owned()
+}
+
+fn decode_short_field(field: &[u8]) -> String {
+    encoded_words::decode_line(&unfold(&field[..field.len().min(MAX_SHORT_FIELD_BYTES)]))
 }
 
 fn decode_subject(field: &[u8]) -> String {
@@ -194,6 +202,19 @@ mod tests {
             assert_eq!(summary.from.as_deref(), *from, "{}", String::from_utf8_lossy(source));
             assert_eq!(summary.to.unwrap_or_default(), *to);
             assert_eq!(summary.subject, *subject);
+        }
+    }
+
+    #[test]
+    fn text_of_from_without_address_is_kept() {
+        let table = [
+            ("From: Help Desk\r\n\r\n", "Help Desk"),
+            ("From: =?utf-8?Q?J=C3=B6rg?=\r\nFrom: other\r\n\r\n", "J\u{f6}rg"),
+            ("From: nobody\r\nFrom: a@x\r\n\r\n", ""),
+            ("To: a@x\r\n\r\n", ""),
+        ];
+        for (source, text) in table {
+            assert_eq!(header_summary(source.as_bytes()).from_text, text, "{source}");
         }
     }
 
@@ -267,7 +288,7 @@ mod tests {
             assert_eq!(summary.message_id, *message_id, "{source}");
         }
         let long = format!("Message-ID: <{}>\r\n\r\n", "x".repeat(100_000));
-        assert_eq!(header_summary(long.as_bytes()).message_id.len(), MAX_MESSAGE_ID_FIELD_BYTES - 2);
+        assert_eq!(header_summary(long.as_bytes()).message_id.len(), MAX_SHORT_FIELD_BYTES - 2);
     }
 
     #[test]

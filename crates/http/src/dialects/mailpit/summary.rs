@@ -56,7 +56,10 @@ impl<'a> MessageSummary<'a> {
     /// Creates the summary of a message with the copies that the client may access.
     pub(crate) fn new(message: &'a Message) -> Self {
         let Summary { headline, details, received, size, .. } = message.first();
-        let from = if details.lacks_from() { Address::default() } else { Address::parse(headline.from()) };
+        let from = match details.lacks_from() {
+            true => Address { name: details.from_text(), address: "" },
+            false => Address::parse(headline.from()),
+        };
         let to = headline.to().filter(|_| !details.lacks_to()).map(Address::parse);
         let hidden = message.unnamed_recipients().into_iter().map(|address| Address { name: "", address });
         Self {
@@ -195,6 +198,9 @@ mod tests {
         assert_eq!(found["From"], json!({"Name": "", "Address": ""}));
         assert_eq!((&found["To"], &found["Cc"], &found["ReplyTo"]), (&Value::Null, &Value::Null, &json!([])));
         assert_eq!(found["Bcc"], json!([{"Name": "", "Address": "bob@x.org"}]));
+        let named = DetailFields { lacks_from: true, from_text: "Help Desk", ..DetailFields::default() };
+        let found = summary(&named, Headline::new("<ann@x.org>", [], ""));
+        assert_eq!(found["From"], json!({"Name": "Help Desk", "Address": ""}));
         let found = summary(&DetailFields::default(), Headline::new("<ann@x.org>", [], ""));
         assert_eq!((&found["To"], &found["Bcc"]), (&Value::Null, &Value::Null));
     }
