@@ -5,6 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use crate::dialects::mailpit::success::JSON;
 use crate::response::problem::Problem;
 use crate::response::{json, success};
 
@@ -63,7 +64,7 @@ impl IntoResponse for Error {
         match self {
             Self::Text(text) => response(StatusCode::BAD_REQUEST, success::PLAIN, text.into()),
             Self::Json(text) => match error_json(&text) {
-                Ok(body) => response(StatusCode::BAD_REQUEST, success::JSON, body),
+                Ok(body) => response(StatusCode::BAD_REQUEST, JSON, body),
                 Err(problem) => problem.into_response(),
             },
             Self::NotFound(text) => response(StatusCode::NOT_FOUND, success::PLAIN, text.into()),
@@ -75,7 +76,7 @@ impl IntoResponse for Error {
                 with_body(problem, success::PLAIN, text.into())
             }
             Self::JsonProblem(problem) => match error_json(&problem.detail()) {
-                Ok(body) => with_body(problem, success::JSON, body),
+                Ok(body) => with_body(problem, JSON, body),
                 Err(problem) => problem.into_response(),
             },
         }

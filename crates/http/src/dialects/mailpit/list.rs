@@ -14,11 +14,11 @@ use restante_store::overview::Overview;
 use serde::Serialize;
 
 use crate::dialects::mailpit::paging::Paging;
-use crate::dialects::mailpit::success::HandlerResult;
+use crate::dialects::mailpit::success::{HandlerResult, json_body};
 use crate::dialects::mailpit::summary::MessageSummary;
 use crate::extractors::parameters::RequestGrant;
 use crate::response::problem::Problem;
-use crate::response::{entry_json, json, success};
+use crate::response::{entry_json, json};
 use crate::state::Server;
 use crate::state::message::CacheKey;
 use crate::state::overview::overview_of;
@@ -87,7 +87,7 @@ pub(crate) async fn list(
     paging: Paging,
 ) -> HandlerResult {
     if grant.covers_all_mailboxes() {
-        return Ok(success::no_store_body(server.mailpit_list(paging).await?));
+        return Ok(json_body(server.mailpit_list(paging).await?));
     }
     let work = server.mailpit_list_permit(paging).await?;
     // The messages are read once, for the overview and for the page.
@@ -98,7 +98,7 @@ pub(crate) async fn list(
     }
     let messages = messages.into_iter().skip(paging.offset()).take(paging.limit()).collect();
     let page = ListPage { start: paging.start, messages, counts: None };
-    Ok(success::no_store_body(server.render_list(&overview, page, work).await?))
+    Ok(json_body(server.render_list(&overview, page, work).await?))
 }
 
 impl Server {

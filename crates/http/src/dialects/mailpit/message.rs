@@ -18,11 +18,11 @@ use sha2::{Digest as _, Sha256};
 use crate::dialects::mailpit::content::{self, Files, listed_name, part_ids};
 use crate::dialects::mailpit::date;
 use crate::dialects::mailpit::list_unsubscribe::ListUnsubscribe;
-use crate::dialects::mailpit::success::HandlerResult;
+use crate::dialects::mailpit::success::{HandlerResult, json_body};
 use crate::dialects::mailpit::summary::{Address, Created, sorted_tags};
 use crate::dialects::mailpit::target::TargetMessage;
+use crate::response::json;
 use crate::response::problem::Problem;
-use crate::response::{json, success};
 use crate::state::Server;
 use crate::state::attachment::utf8_content;
 use crate::state::message::MailpitForm;
@@ -39,7 +39,7 @@ pub(crate) async fn message(State(server): State<Arc<Server>>, target: TargetMes
     let write = move |copy: &Summary, mime: &Mime| render(copy, mime, &state);
     let body = target.render(&server, MailpitForm::Message, version, write).await?;
     target.mark_as_read(&server).await?;
-    Ok(success::no_store_body(body))
+    Ok(json_body(body))
 }
 
 /// What a response contains beside the source of the message. It changes, and depends on the copies that the client may

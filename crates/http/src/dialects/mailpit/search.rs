@@ -12,11 +12,10 @@ use crate::dialects::mailpit::error::Error;
 use crate::dialects::mailpit::list::{ListCounts, ListPage};
 use crate::dialects::mailpit::paging::Paging;
 use crate::dialects::mailpit::query::{Query, SearchRange};
-use crate::dialects::mailpit::success::{self, HandlerResult};
+use crate::dialects::mailpit::success::{self, HandlerResult, json_body};
 use crate::extractors::cancellation::Cancellation;
 use crate::extractors::parameters::{RequestGrant, query_pairs};
 use crate::response::problem::Problem;
-use crate::response::success::no_store_body;
 use crate::state::Server;
 use crate::state::message_changes::Change;
 use crate::state::messages::MAX_PAGE_COPIES;
@@ -64,7 +63,7 @@ pub(crate) async fn search(
     let page = cancellation.run_until_cancelled(server.search_page(&grant, &query, paging)).await?;
     let overview = server.overview(&grant).await?;
     let work = server.mailpit_list_permit(paging).await?;
-    Ok(no_store_body(server.render_list(&overview, page, work).await?))
+    Ok(json_body(server.render_list(&overview, page, work).await?))
 }
 
 /// Deletes the messages that match a query.

@@ -3,13 +3,17 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
+use bytes::Bytes;
 use serde::Serialize;
 
 use crate::dialects::mailpit::error::Error;
-use crate::response::success;
+use crate::response::{json, success};
 
 /// The content type of texts.
 pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// The content type of JSON, without a charset as Mailpit has it.
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The result of a handler.
 pub(crate) type HandlerResult = Result<Response, Error>;
@@ -24,5 +28,12 @@ pub(crate) fn ok() -> Response {
 
 /// Returns a value as JSON.
 pub(crate) fn json(value: &impl Serialize) -> HandlerResult {
-    Ok(success::no_store_json(value)?)
+    Ok(json_body(json::body(value)?))
+}
+
+/// Returns a rendered value as JSON.
+pub(crate) fn json_body(body: Bytes) -> Response {
+    let mut response = success::no_store_body(body);
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
 }
