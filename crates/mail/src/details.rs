@@ -181,7 +181,9 @@ impl Details {
         for value in [message_id, from_text].into_iter().filter(|value| !value.is_empty()) {
             push_line(&mut text, value);
         }
-        recipients.iter().for_each(|address| push_line(&mut text, address));
+        for address in recipients {
+            push_line(&mut text, address);
+        }
         Self { text: Some(text.into()) }
     }
 

@@ -106,7 +106,7 @@ impl Mailroom {
             envelope.recipients.iter().filter(|recipient| self.settings.policy.stores(&recipient.address));
         let mailboxes = stored_recipients.map(|recipient| recipient.mailbox.clone()).collect();
         let (header, preview) = summarize(&body);
-        let from = header.from.as_ref().map_or_else(|| in_brackets(&envelope.from).into(), |from| Cow::from(from));
+        let from = header.from.as_ref().map_or_else(|| in_brackets(&envelope.from).into(), Cow::from);
         let recipients = || envelope.recipients.iter().map(|to| format!("<{}>", to.address)).collect();
         let to = header.to.as_ref().map_or_else(|| Cow::Owned(recipients()), Cow::Borrowed);
         let message = IncomingMessage {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use restante_mail::message::MessageId;
+use restante_mail::message::{Message, MessageId};
 use restante_store::{CopyKey, Page, Result};
 use tokio::time::Instant;
 
@@ -47,7 +47,7 @@ impl Mailroom {
             // are either not counted, or deleting them a second time has no effect.
             let excess = self.inner.store.usage().await?.messages.saturating_sub(max_messages);
             let excess = oldest.iter().take(usize::try_from(excess).unwrap_or(usize::MAX));
-            let copies: Vec<CopyKey> = excess.flat_map(|message| message.copies()).map(CopyKey::from).collect();
+            let copies: Vec<CopyKey> = excess.flat_map(Message::copies).map(CopyKey::from).collect();
             if copies.is_empty() {
                 return Ok(());
             }

@@ -118,7 +118,9 @@ mod tests {
             counter.add(tag, messages);
         }
         assert_eq!(counts(&counter), [("A".to_owned(), 2), ("b".to_owned(), 3), ("c".to_owned(), 1)]);
-        ["C", "b", "unknown"].iter().for_each(|tag| counter.remove(tag));
+        for tag in ["C", "b", "unknown"] {
+            counter.remove(tag);
+        }
         assert_eq!(counts(&counter), [("A".to_owned(), 2), ("b".to_owned(), 2)]);
     }
 

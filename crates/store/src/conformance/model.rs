@@ -348,7 +348,9 @@ impl RandomWalk {
         let mut tags: BTreeMap<String, u64> = BTreeMap::new();
         for message in &messages {
             let all: BTreeSet<&str> = message.copies().iter().flat_map(|copy| copy.tags.iter()).collect();
-            all.into_iter().for_each(|tag| *tags.entry(tag.to_owned()).or_default() += 1);
+            for tag in all {
+                *tags.entry(tag.to_owned()).or_default() += 1;
+            }
         }
         Overview {
             messages: messages.len() as u64,

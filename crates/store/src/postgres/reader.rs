@@ -356,12 +356,11 @@ pub(super) async fn overview(database: &Database) -> Result<Overview> {
         // If no message has tags, there is one row without them.
         let Some(encoded) = get_column::<Option<&[u8]>>(row, "tags")? else { continue };
         let found = Tags::from_encoded(&String::from_utf8_lossy(encoded));
-        match get_column::<Option<i64>>(row, "body")? {
-            Some(body) => shared.push((body, found)),
-            None => {
-                let number = get_u64(row, "number")?;
-                found.iter().for_each(|tag| tags.add(tag, number));
-            }
+        if let Some(body) = get_column::<Option<i64>>(row, "body")? {
+            shared.push((body, found));
+        } else {
+            let number = get_u64(row, "number")?;
+            found.iter().for_each(|tag| tags.add(tag, number));
         }
     }
     tags.add_copies(shared.into_iter().map(Ok::<_, StoreError>))?;

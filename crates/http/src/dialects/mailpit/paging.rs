@@ -79,7 +79,8 @@ mod tests {
 
     #[test]
     fn invalid_values_are_ignored() {
-        let table: [(&[(&str, &str)], (usize, usize, usize)); 8] = [
+        type Row = (&'static [(&'static str, &'static str)], (usize, usize, usize));
+        let table: [Row; 8] = [
             (&[], (0, 0, 50)),
             (&[("start", "10"), ("limit", "5")], (10, 10, 5)),
             (&[("start", "-1"), ("limit", "-1")], (0, 0, 50)),

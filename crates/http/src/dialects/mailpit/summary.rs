@@ -56,9 +56,10 @@ impl<'a> MessageSummary<'a> {
     /// Creates the summary of a message with the copies that the client may access.
     pub(crate) fn new(message: &'a Message) -> Self {
         let Summary { headline, details, received, size, .. } = message.first();
-        let from = match details.lacks_from() {
-            true => Address { name: details.from_text(), address: "" },
-            false => Address::parse(headline.from()),
+        let from = if details.lacks_from() {
+            Address { name: details.from_text(), address: "" }
+        } else {
+            Address::parse(headline.from())
         };
         let to = headline.to().filter(|_| !details.lacks_to()).map(Address::parse);
         let hidden = message.unnamed_recipients().into_iter().map(|address| Address { name: "", address });
