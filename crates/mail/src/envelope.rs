@@ -71,13 +71,15 @@ pub enum SenderRefusal {
     Policy,
     /// A hook refuses the sender and gives its own reply.
     Hook(Refusal),
+    /// The refusal is simulated, with this reply code.
+    Chaos(u16),
 }
 
 impl SenderRefusal {
     /// Returns the reason that this refusal is counted under.
     pub fn reason(&self) -> RefusalReason {
         match self {
-            Self::Policy | Self::Hook(_) => RefusalReason::Policy,
+            Self::Policy | Self::Hook(_) | Self::Chaos(_) => RefusalReason::Policy,
         }
     }
 }
@@ -95,6 +97,8 @@ pub enum RecipientRefusal {
     Policy,
     /// The policy does not accept mail to the recipient's address.
     NotAllowed,
+    /// The refusal is simulated, with this reply code.
+    Chaos(u16),
 }
 
 impl RecipientRefusal {
@@ -102,7 +106,9 @@ impl RecipientRefusal {
     pub fn reason(&self) -> RefusalReason {
         match self {
             Self::UnusableName(_) => RefusalReason::Address,
-            Self::NotPermitted | Self::Hook(_) | Self::Policy | Self::NotAllowed => RefusalReason::Policy,
+            Self::NotPermitted | Self::Hook(_) | Self::Policy | Self::NotAllowed | Self::Chaos(_) => {
+                RefusalReason::Policy
+            }
         }
     }
 }

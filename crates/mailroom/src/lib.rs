@@ -8,6 +8,7 @@
 //! on all nodes in the same order. See [`Mailroom::follow_feed`].
 
 mod arrivals;
+pub mod chaos;
 mod counters;
 mod delivery;
 pub mod events;
@@ -38,6 +39,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub use arrivals::Arrivals;
+use chaos::Chaos;
 use counters::Counters;
 pub use counters::{Counts, DeletionCause};
 pub use delivery::DeliveryOutcome;
@@ -81,6 +83,7 @@ pub struct Mailroom {
     settings: Settings,
     inner: Arc<Inner>,
     journal: Option<Arc<dyn Journal>>,
+    chaos: Option<Chaos>,
     /// The feed of a shared store, until [`Mailroom::follow_feed`] takes it.
     feed: Mutex<Option<Feed>>,
 }
@@ -104,7 +107,7 @@ impl Mailroom {
         let hub = if is_shared { Hub::for_shared_store(settings.history) } else { Hub::new(settings.history) };
         let (wait_registry, counters) = (Arc::default(), Counters::default());
         let inner = Arc::new(Inner { store, extensions, hub, wait_registry, counters, is_shared });
-        Self { settings, inner, journal: None, feed: Mutex::new(feed) }
+        Self { settings, inner, journal: None, chaos: None, feed: Mutex::new(feed) }
     }
 
     /// Returns whether other nodes change the store as well.
@@ -121,6 +124,17 @@ impl Mailroom {
     /// Returns the journal, if one is configured.
     pub fn journal(&self) -> Option<&Arc<dyn Journal>> {
         self.journal.as_ref()
+    }
+
+    /// Enables simulated failures of SMTP.
+    #[must_use]
+    pub fn with_chaos(self, chaos: Chaos) -> Self {
+        Self { chaos: Some(chaos), ..self }
+    }
+
+    /// Returns the simulated failures of SMTP, if they are enabled.
+    pub fn chaos(&self) -> Option<&Chaos> {
+        self.chaos.as_ref()
     }
 
     /// Returns the mailbox for a name or an address given by a reader.

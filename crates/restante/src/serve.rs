@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use restante_auth::AuthService;
 use restante_journal::Journal;
+use restante_mailroom::chaos::Chaos;
 use restante_mailroom::{Mailroom, Settings};
 use restante_metrics::Metrics;
 use restante_net::{Readiness, ShutdownTrigger, Tls};
@@ -304,9 +305,12 @@ fn build_mailroom(
         tagging: config.tagging.clone(),
         history: config.web.monitor_history,
     };
-    let mailroom = Mailroom::new(settings, store, extensions.for_mailroom());
-    match journal {
-        Some(journal) => mailroom.with_journal(journal),
-        None => mailroom,
+    let mut mailroom = Mailroom::new(settings, store, extensions.for_mailroom());
+    if let Some(journal) = journal {
+        mailroom = mailroom.with_journal(journal);
     }
+    if config.chaos.is_enabled() {
+        mailroom = mailroom.with_chaos(Chaos::new(config.chaos.triggers));
+    }
+    mailroom
 }

@@ -12,9 +12,9 @@ use super::setting::{Setting, Value};
 
 use super::types::{CertSource, Config, Hosts, Origins, StoreKind, Tls};
 use super::values::{
-    base_path, collect_all, domain_patterns, duration_between, host_name, kibibytes, number, optional_duration,
-    optional_limit, optional_path, origin, parse_boolean, parsed_list, public_url, regular_expression, split_list,
-    split_params, tag_rules,
+    base_path, chaos_triggers, collect_all, domain_patterns, duration_between, host_name, kibibytes, number,
+    optional_duration, optional_limit, optional_path, origin, parse_boolean, parsed_list, public_url,
+    regular_expression, split_list, split_params, tag_rules,
 };
 use super::webhook;
 
@@ -641,6 +641,20 @@ pub const SETTINGS: &[Setting] = &[
          mailbox. PATTERN is compared with the whole address, subject or name; `*` and `?` are wildcards. Example: \
          billing=from:*@billing.example.org,errors=subject:*error*.",
         |c, v| set(&mut c.tagging.rules, tag_rules(v)),
+    ),
+    // Chaos
+    Setting::new(
+        "chaos.enabled", "false", Value::Bool,
+        "Lets PUT /api/v1/chaos set simulated failures of SMTP and LMTP: senders, recipients and logins are refused at random, \
+         so that the errors of a client can be tested.",
+        |c, v| set(&mut c.chaos.enabled, parse_boolean(v)),
+    ),
+    Setting::new(
+        "chaos.triggers", "", Value::List("TRIGGER"),
+        "The simulated failures from the start on, each of the form NAME:CODE:PROBABILITY. NAME is Sender, Recipient or \
+         Authentication, CODE is the reply code (400 to 599), and PROBABILITY is a percentage. A probability other than 0 also \
+         sets chaos.enabled. Example: Sender:451:5,Authentication:535:100.",
+        |c, v| set(&mut c.chaos.triggers, chaos_triggers(v)),
     ),
     // Search
     Setting::new(

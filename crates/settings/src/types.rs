@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use restante_auth::PasswordHash;
 use restante_mail::naming::Naming;
+use restante_mailroom::chaos::Triggers;
 use restante_mailroom::policy::Policy;
 use restante_mailroom::tagging::Tagging;
 use restante_net::{Certificate, ListenAddr, Network};
@@ -27,6 +28,8 @@ pub struct Config {
     pub mailbox_naming: Naming,
     /// Which tags a new message gets.
     pub tagging: Tagging,
+    /// The simulated failures of SMTP.
+    pub chaos: Chaos,
     /// The SMTP listeners and their limits.
     pub smtp: Smtp,
     /// The LMTP listeners.
@@ -47,6 +50,22 @@ pub struct Config {
     pub search: Search,
 }
 
+/// The simulated failures of SMTP.
+#[derive(Debug, Clone, Default)]
+pub struct Chaos {
+    /// Whether the failures can be set over HTTP.
+    pub enabled: bool,
+    /// The failures from the start on.
+    pub triggers: Triggers,
+}
+
+impl Chaos {
+    /// Returns whether failures are simulated, or can be set over HTTP.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled || self.triggers != Triggers::default()
+    }
+}
+
 impl Config {
     /// Returns a configuration without values, into which the defaults are parsed.
     pub(super) fn empty() -> Self {
@@ -55,6 +74,7 @@ impl Config {
             pidfile: None,
             mailbox_naming: Naming::default(),
             tagging: Tagging::default(),
+            chaos: Chaos::default(),
             smtp: Smtp::default(),
             lmtp: Lmtp::default(),
             pop3: Pop3::default(),

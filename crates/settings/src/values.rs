@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use regex::{Regex, RegexBuilder};
+use restante_mailroom::chaos::{TriggerError, Triggers};
 use restante_mailroom::policy::Domains;
 use restante_mailroom::tagging::{TagRule, TagRuleError};
 
@@ -164,6 +165,11 @@ pub(super) fn domain_patterns(text: &str) -> Result<Domains, String> {
 pub(super) fn tag_rules(text: &str) -> Result<Vec<TagRule>, String> {
     let parse = |item: &String| item.parse().map_err(|error: TagRuleError| format!("{item:?} {error}"));
     collect_all(split_list(text).iter().map(parse))
+}
+
+/// Parses the simulated failures of SMTP.
+pub(super) fn chaos_triggers(text: &str) -> Result<Triggers, String> {
+    text.parse().map_err(|error: TriggerError| error.to_string())
 }
 
 /// Parses a prefix of all paths: empty, or `/x/y` without a trailing slash.

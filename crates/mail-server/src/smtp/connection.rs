@@ -8,8 +8,9 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes};
 use restante_auth::{Denied, Grant, Scope};
 use restante_mail::address::Address;
-use restante_mail::envelope::{Envelope, RecipientRefusal};
+use restante_mail::envelope::{Envelope, RecipientRefusal, SenderRefusal};
 use restante_mail::naming::MailboxName;
+use restante_mailroom::chaos::Chaos;
 use restante_mailroom::{DeliveryOutcome, StoreError};
 use restante_metrics::SessionEndReason;
 use restante_net::{Deadline, ReadOutcome, Reservation, SHUTDOWN_GRACE_PERIOD};
@@ -111,7 +112,11 @@ impl<'a> SessionDriver<'a> {
                     }
                     // The session always has an envelope at this action.
                     if let Some(envelope) = self.session.envelope() {
-                        let result = self.server.context.mailroom.check_sender(envelope).await;
+                        let mailroom = &self.server.context.mailroom;
+                        let result = match mailroom.chaos().and_then(Chaos::sender_failure) {
+                            Some(code) => Err(SenderRefusal::Chaos(code)),
+                            None => mailroom.check_sender(envelope).await,
+                        };
                         self.session.sender_checked(result);
                     }
                 }
@@ -166,6 +171,9 @@ impl<'a> SessionDriver<'a> {
     /// Checks a login, which may be delayed. Returns `None` if the server shuts down meanwhile.
     async fn log_in(&mut self, user: &str, proof: &Proof) -> Option<Result<(), LoginRefusal>> {
         let Server { context, login, .. } = self.server;
+        if let Some(code) = context.mailroom.chaos().and_then(Chaos::login_failure) {
+            return Some(Err(LoginRefusal::Chaos(code)));
+        }
         let login_result = tokio::select! {
             biased;
             login_result = login.check(user, proof, self.ip) => login_result,
@@ -195,7 +203,10 @@ impl<'a> SessionDriver<'a> {
         let Some(envelope) = self.session.envelope() else { return };
         let grant = self.grant.as_ref();
         let is_permitted = |mailbox: &MailboxName| grant.is_none_or(|grant| grant.allows(Scope::Write, mailbox));
-        let result = context.mailroom.check_recipient(envelope, candidate, is_permitted).await;
+        let result = match context.mailroom.chaos().and_then(Chaos::recipient_failure) {
+            Some(code) => Err(RecipientRefusal::Chaos(code)),
+            None => context.mailroom.check_recipient(envelope, candidate, is_permitted).await,
+        };
         match &result {
             Ok(recipient) => {
                 if let Some(recorder) = &mut self.recorder {

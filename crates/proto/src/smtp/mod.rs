@@ -116,6 +116,8 @@ pub enum LoginRefusal {
     TooManyFailures,
     /// The token is valid but does not permit sending mail.
     NotPermitted,
+    /// The refusal is simulated, with this reply code.
+    Chaos(u16),
 }
 
 /// Why the store did not accept a message.

@@ -12,7 +12,7 @@ use restante_mail::envelope::{RecipientRefusal, Refusal, RefusalReason, SenderRe
 use crate::foreign::ForeignInput;
 use crate::reply_text::{to_printable_ascii, write_line};
 
-use super::{Dialect, LoginRefusal, Settings, StoreRefusal};
+use super::{Dialect, Settings, StoreRefusal};
 
 /// The longest text after the code of a refusal, so that the line is within the 512 octets of RFC 5321 section
 /// 4.5.3.1.5.
@@ -198,6 +198,7 @@ pub fn sender_refusal(refusal: SenderRefusal) -> Refusal {
     match refusal {
         SenderRefusal::Policy => Refusal::new(550, "5.7.1 Mail from this domain is not accepted here"),
         SenderRefusal::Hook(refusal) => refusal,
+        SenderRefusal::Chaos(code) => Refusal::new(code, "Chaos sender error"),
     }
 }
 
@@ -211,16 +212,13 @@ pub fn recipient_refusal(refusal: RecipientRefusal) -> Refusal {
         RecipientRefusal::Policy => Refusal::new(550, "5.7.1 Mail to this domain is not accepted here"),
         RecipientRefusal::NotAllowed => Refusal::new(550, "5.7.1 Mail to this address is not accepted here"),
         RecipientRefusal::Hook(refusal) => refusal,
+        RecipientRefusal::Chaos(code) => Refusal::new(code, "Chaos recipient error"),
     }
 }
 
-/// Returns the reply to a refused login.
-pub(crate) fn login_refusal(refusal: LoginRefusal) -> ErrorReply {
-    match refusal {
-        LoginRefusal::WrongCredentials => NOT_AUTHENTICATED,
-        LoginRefusal::TooManyFailures => TOO_MANY_LOGINS,
-        LoginRefusal::NotPermitted => LOGIN_NOT_PERMITTED,
-    }
+/// Returns the reply to a simulated failure of a login.
+pub(crate) fn chaos_login_refusal(code: u16) -> Refusal {
+    Refusal::new(code, "Chaos authentication error")
 }
 
 /// Returns the reply to a message that the store did not accept. The client keeps it and tries again (RFC 5321 section

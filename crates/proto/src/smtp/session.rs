@@ -196,10 +196,16 @@ impl Session {
         self.state = State::Idle(Idle::Ready(client));
         match result {
             Ok(()) => self.reply(reply::AUTHENTICATED),
-            Err(refusal @ LoginRefusal::WrongCredentials) => {
-                self.reject(&CommandError::Bad(reply::login_refusal(refusal)));
+            Err(LoginRefusal::WrongCredentials) => self.reject(&CommandError::Bad(reply::NOT_AUTHENTICATED)),
+            Err(LoginRefusal::TooManyFailures) => self.refuse(reply::TOO_MANY_LOGINS),
+            Err(LoginRefusal::NotPermitted) => self.refuse(reply::LOGIN_NOT_PERMITTED),
+            Err(LoginRefusal::Chaos(code)) => {
+                self.refusals.push(RefusalReason::Auth);
+                self.reply_error_with(|out, _| reply::write_refusal(out, &reply::chaos_login_refusal(code)));
+                if code == 421 {
+                    self.state = State::Closed;
+                }
             }
-            Err(refusal) => self.refuse(reply::login_refusal(refusal)),
         }
     }
 

@@ -16,6 +16,14 @@ pub(crate) struct Policy {
     pub(crate) credentials: Vec<(String, String)>,
     pub(crate) reject_domains: Vec<String>,
     pub(crate) reject_origin_domains: Vec<String>,
+    /// The reply codes of simulated failures, by the names of their triggers.
+    pub(crate) chaos: Vec<(String, u16)>,
+}
+
+impl Policy {
+    fn chaos(&self, trigger: &str) -> Option<u16> {
+        self.chaos.iter().find(|(name, _)| name == trigger).map(|(_, code)| *code)
+    }
 }
 
 /// What the session needs to continue.
@@ -70,6 +78,7 @@ impl Driver {
                 "lmtp" => session.dialect = if value == "true" { Dialect::Lmtp } else { Dialect::Smtp },
                 "smtp.rejectdomains" => policy.reject_domains = list(),
                 "smtp.rejectorigindomains" => policy.reject_origin_domains = list(),
+                "chaos.triggers" => policy.chaos = value.split(',').filter_map(certain_trigger).collect(),
                 "smtp.credentials" => {
                     let pair = |pair: &str| pair.split_once(':').map(|(user, password)| (user.into(), password.into()));
                     policy.credentials = value.split(',').map(|text| pair(text).expect("user:password")).collect();
@@ -113,12 +122,15 @@ impl Driver {
                 Action::CheckSender => {
                     let from = self.session.envelope().expect("a transaction is in progress").from.as_ref();
                     let is_rejected = from.is_some_and(|from| has_domain(from, &self.policy.reject_origin_domains));
-                    self.session.sender_checked(if is_rejected { Err(SenderRefusal::Policy) } else { Ok(()) });
+                    let refusal = if is_rejected { Some(SenderRefusal::Policy) } else { None };
+                    let refusal = self.policy.chaos("Sender").map(SenderRefusal::Chaos).or(refusal);
+                    self.session.sender_checked(refusal.map_or(Ok(()), Err));
                 }
                 Action::CheckRecipient(to) => {
                     let is_rejected = has_domain(&to, &self.policy.reject_domains);
-                    let refusal = if is_rejected { Err(RecipientRefusal::Policy) } else { Ok(()) };
-                    self.session.recipient_checked(refusal.and_then(|()| recipient(to)));
+                    let refusal = if is_rejected { Some(RecipientRefusal::Policy) } else { None };
+                    let refusal = self.policy.chaos("Recipient").map(RecipientRefusal::Chaos).or(refusal);
+                    self.session.recipient_checked(refusal.map_or_else(|| recipient(to), Err));
                 }
                 Action::CreateChallenge => self.session.challenge_created("<1.2@mx.test>".to_owned()),
                 Action::Authenticate { user, proof } => {
@@ -129,7 +141,9 @@ impl Driver {
                         Proof::CramMd5 { .. } => false,
                     };
                     let is_accepted = known.is_empty() || is_known;
-                    self.session.authenticated(if is_accepted { Ok(()) } else { Err(LoginRefusal::WrongCredentials) });
+                    let refusal = if is_accepted { None } else { Some(LoginRefusal::WrongCredentials) };
+                    let refusal = self.policy.chaos("Authentication").map(LoginRefusal::Chaos).or(refusal);
+                    self.session.authenticated(refusal.map_or(Ok(()), Err));
                 }
                 Action::Deliver { envelope, body } => {
                     assert!(!envelope.recipients.is_empty());
@@ -172,4 +186,14 @@ pub(crate) fn recipient(to: Address) -> Result<Recipient, RecipientRefusal> {
 
 fn has_domain(address: &Address, domains: &[String]) -> bool {
     domains.iter().any(|domain| domain.eq_ignore_ascii_case(address.domain()))
+}
+
+/// Parses `NAME:CODE:PROBABILITY`. Returns `None` for the probability 0. Others than 0 and 100 are not reproducible.
+fn certain_trigger(text: &str) -> Option<(String, u16)> {
+    let [name, code, probability] = text.split(':').collect::<Vec<_>>()[..] else { panic!("a trigger: {text}") };
+    match probability {
+        "0" => None,
+        "100" => Some((name.to_owned(), code.parse().expect("a reply code"))),
+        other => panic!("the probability {other} is not reproducible"),
+    }
 }

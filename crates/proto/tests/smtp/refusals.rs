@@ -169,7 +169,11 @@ fn sender_and_recipient_refusals_have_reasons() {
     session.sender_checked(Err(SenderRefusal::Policy));
     let expected = "550 5.7.1 Mail from this domain is not accepted here\r\n";
     assert_eq!(take_results(session), (expected.to_owned(), vec![Policy]));
+    let (mut session, _) = session_at(TO_RCPT, Dialect::Smtp);
+    session.sender_checked(Err(SenderRefusal::Chaos(452)));
+    assert_eq!(take_results(session), ("452 Chaos sender error\r\n".to_owned(), vec![Policy]));
     let table = [
+        (RecipientRefusal::Chaos(550), "550 Chaos recipient error\r\n", Policy),
         (
             RecipientRefusal::UnusableName(NameError::NeedsQuotes),
             "553 5.1.3 No mailbox here can have that name: the mailbox name has a character that needs quotes\r\n",
@@ -188,7 +192,14 @@ fn sender_and_recipient_refusals_have_reasons() {
 
 #[test]
 fn refused_logins_have_the_auth_reason() {
-    for refusal in [LoginRefusal::WrongCredentials, LoginRefusal::TooManyFailures, LoginRefusal::NotPermitted] {
+    let refusals = [
+        LoginRefusal::WrongCredentials,
+        LoginRefusal::TooManyFailures,
+        LoginRefusal::NotPermitted,
+        LoginRefusal::Chaos(535),
+        LoginRefusal::Chaos(421),
+    ];
+    for refusal in refusals {
         let (mut session, action) = session_at("EHLO client.test\r\nAUTH PLAIN AGEAYg==\r\n", Dialect::Smtp);
         assert!(matches!(action, Action::Authenticate { .. }));
         session.authenticated(Err(refusal));
