@@ -149,7 +149,7 @@ impl Metrics {
             .map(|reason| self.refusal_count(reason))
             .iter()
             .sum();
-        let refusals: u64 = RefusalReason::ALL.map(|reason| self.refusal_count(reason)).iter().sum();
+        let refusals = self.refusals();
         Sample {
             connects: self.sum_smtp_and_lmtp(|metrics, protocol| metrics.connections(protocol).accepted_total()),
             received: counts.received,

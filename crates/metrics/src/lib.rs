@@ -185,6 +185,16 @@ impl Metrics {
         &self.protocols[protocol as usize]
     }
 
+    /// Returns the number of refusals over SMTP and LMTP.
+    pub fn refusals(&self) -> u64 {
+        RefusalReason::ALL.iter().map(|reason| self.refusal_count(*reason)).sum()
+    }
+
+    /// Returns the resident memory of the process in bytes, if the system reports it.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        self.proc_files.resident_bytes()
+    }
+
     fn refusal_count(&self, reason: RefusalReason) -> u64 {
         self.refusals[reason as usize].load(Relaxed)
     }

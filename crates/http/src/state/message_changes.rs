@@ -51,13 +51,18 @@ impl Server {
     async fn change_each_batch(&self, grant: &Grant, ids: &[MessageId], change: Change) -> Result<usize, Problem> {
         let mut count = 0;
         for batch in ids.chunks(CHANGE_BATCH) {
-            let find = |&id: &MessageId| self.mailroom.find_message(MessageSelector::Id(id));
-            let lookups: Vec<_> = batch.iter().map(find).collect();
-            let found: Vec<_> = stream::iter(lookups).buffered(CONCURRENT_LOOKUPS).try_collect().await?;
-            let messages = found.into_iter().flatten().filter_map(|message| permitted_copies(grant, message));
-            count += self.change_messages(messages.collect(), change).await?;
+            let messages = self.find_messages(grant, batch).await?;
+            count += self.change_messages(messages, change).await?;
         }
         Ok(count)
+    }
+
+    /// Returns those of the messages with these ids that exist, with the copies that the grant allows.
+    pub(crate) async fn find_messages(&self, grant: &Grant, ids: &[MessageId]) -> Result<Vec<Message>, Problem> {
+        let find = |&id: &MessageId| self.mailroom.find_message(MessageSelector::Id(id));
+        let lookups: Vec<_> = ids.iter().map(find).collect();
+        let found: Vec<_> = stream::iter(lookups).buffered(CONCURRENT_LOOKUPS).try_collect().await?;
+        Ok(found.into_iter().flatten().filter_map(|message| permitted_copies(grant, message)).collect())
     }
 
     /// Changes these copies of messages. Returns the number of messages that still existed.

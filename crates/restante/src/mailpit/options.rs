@@ -197,8 +197,8 @@ pub const OPTIONS: &[MailpitOption] = &[
     relay("MP_SMTP_FORWARD_RETURN_PATH", Text), relay("MP_SMTP_FORWARD_OVERRIDE_FROM", Text),
     relay("MP_SMTP_FORWARD_TO", Text), relay("MP_SMTP_FORWARD_FWD_SMTP_ERRORS", Bool),
     // Chaos
-    MailpitOption::new("enable-chaos", "MP_ENABLE_CHAOS", Bool, "Enables Chaos", Ignored("failures are not simulated")),
-    MailpitOption::new("chaos-triggers", "MP_CHAOS_TRIGGERS", Text, "Triggers of Chaos", Ignored("failures are not simulated")),
+    MailpitOption::new("enable-chaos", "MP_ENABLE_CHAOS", Bool, "Enables Chaos", Setting("chaos.enabled")),
+    MailpitOption::new("chaos-triggers", "MP_CHAOS_TRIGGERS", Text, "Triggers of Chaos", Setting("chaos.triggers")),
     // POP3
     MailpitOption::new("pop3", "MP_POP3_BIND_ADDR", Text, "Address of the POP3 server",
         Used("pop3.addr, if there are credentials for POP3")),

@@ -4,12 +4,15 @@
 //!
 //! - `body`: request bodies, read like the JSON decoder of Go
 //! - `changes`: changes of many messages
+//! - `chaos`: simulated failures of SMTP
 //! - `content_type`: detection of content types
 //! - `error`: errors as Mailpit reports them
+//! - `info`: the version and the counters of the server
 //! - `list`: the list of all messages
 //! - `paging`: the parameters of lists
 //! - `query`: the query language
 //! - `search`: the messages that match a query
+//! - `release`: features that are not there
 //! - `send`: sending a message
 //! - `success`: the common successful responses
 //! - `summary`: a message in a list
@@ -17,14 +20,18 @@
 //! - `message`: one message; `content`: its texts and files; `list_unsubscribe`, `date`: header fields of it
 //! - `headers`, `raw`, `parts`, `thumbnail`: the header, the source and the files of a message
 //! - `view`: the body of a message as a page; `view_html`: the changes of its HTML
+//! - `tags`: the tags of all messages, and changes of them
+//! - `webui`: the configuration of the web interface
 
 mod body;
 mod changes;
+mod chaos;
 mod content;
 mod content_type;
 mod date;
 mod error;
 mod headers;
+mod info;
 mod list;
 mod list_unsubscribe;
 mod message;
@@ -32,14 +39,17 @@ mod paging;
 mod parts;
 mod query;
 mod raw;
+mod release;
 mod search;
 mod send;
 mod success;
 mod summary;
+mod tags;
 mod target;
 mod thumbnail;
 mod view;
 mod view_html;
+mod webui;
 
 use std::sync::Arc;
 
@@ -47,12 +57,16 @@ use axum::routing::{MethodRouter, get, post};
 
 use crate::state::Server;
 
+/// The version that clients get: that of the API, and after the plus sign that of this program, as semantic versioning has
+/// it for builds. Clients compare the version with those of Mailpit.
+pub(crate) const VERSION: &str = concat!("v1.30.5+restante.", env!("CARGO_PKG_VERSION"));
+
 /// A path and its handlers.
 pub(crate) type Route = (&'static str, MethodRouter<Arc<Server>>);
 
-/// Returns the routes, without the base path.
+/// Returns the routes, without the base path. All of them respond to OPTIONS.
 pub(crate) fn routes() -> Vec<Route> {
-    vec![
+    let routes = vec![
         ("/api/v1/messages", get(list::list).put(changes::mark).delete(changes::delete)),
         ("/api/v1/search", get(search::search).delete(search::delete)),
         ("/api/v1/send", post(send::send)),
@@ -62,5 +76,13 @@ pub(crate) fn routes() -> Vec<Route> {
         ("/api/v1/message/{id}/part/{part}", get(parts::part)),
         ("/api/v1/message/{id}/part/{part}/thumb", get(thumbnail::thumbnail)),
         ("/view/{file}", get(view::view)),
-    ]
+        ("/api/v1/tags", get(tags::list).put(tags::set)),
+        ("/api/v1/tags/{tag}", put(tags::rename).delete(tags::delete)),
+        ("/api/v1/message/{id}/release", post(release::release)),
+        ("/api/v1/message/{id}/sa-check", get(release::spam_check)),
+        ("/api/v1/chaos", get(chaos::get).put(chaos::set)),
+        ("/api/v1/info", get(info::info)),
+        ("/api/v1/webui", get(webui::webui)),
+    ];
+    routes.into_iter().map(|(path, handlers): Route| (path, handlers.options(success::empty))).collect()
 }

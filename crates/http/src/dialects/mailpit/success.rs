@@ -26,6 +26,13 @@ pub(crate) fn ok() -> Response {
     response
 }
 
+/// Returns an empty text, as a response to OPTIONS.
+pub(crate) async fn empty() -> Response {
+    let mut response = ok();
+    *response.body_mut() = Body::empty();
+    response
+}
+
 /// Returns a value as JSON.
 pub(crate) fn json(value: &impl Serialize) -> HandlerResult {
     Ok(json_body(json::body(value)?))

@@ -1,12 +1,15 @@
 //! The API of Mailpit. The expected responses are those of Mailpit 1.30.5, except for ids and times.
 
 mod changes;
+mod chaos;
+mod info;
 mod list;
 mod message;
 mod message_content;
 mod parts;
 mod search;
 mod send;
+mod tags;
 mod thumbnail;
 mod view;
 

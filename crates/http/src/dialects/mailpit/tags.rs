@@ -1,0 +1,206 @@
+//! The tags of messages: a list of all, and changes of them.
+//!
+//! Changes apply to the copies that the client may access. They are made in batches. After an error, the messages of
+//! earlier batches are changed. Differences from Mailpit:
+//!
+//! - Tags can contain all letters, not only those of ASCII, and have at most 64 characters.
+//! - A message has at most 20 tags.
+//! - Ids of messages that do not exist are ignored. Mailpit keeps a tag that has no messages then.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use restante_auth::{Grant, Scope};
+use restante_mail::message::{Message, MessageId};
+use restante_mail::tags::{MAX_TAG_CHARS, Tags};
+use restante_mailroom::CopyKey;
+use serde::Deserialize;
+
+use crate::dialects::mailpit::error::Error;
+use crate::dialects::mailpit::success::HandlerResult;
+use crate::dialects::mailpit::{body, success};
+use crate::extractors::cancellation::Cancellation;
+use crate::extractors::parameters::RequestGrant;
+use crate::response::problem::{Problem, internal_error};
+use crate::state::Server;
+use crate::state::message_changes::{CHANGE_BATCH, MAX_IDS, MAX_IDS_BODY_BYTES};
+use crate::state::messages::{MessagePage, MessageRange};
+
+/// The maximum size of a request body without ids.
+const MAX_SMALL_BODY_BYTES: usize = 64 * 1024;
+
+/// Returns all tags, sorted in any case of letters.
+pub(crate) async fn list(State(server): State<Arc<Server>>, RequestGrant(grant): RequestGrant) -> HandlerResult {
+    let overview = server.overview(&grant).await?;
+    success::json(&overview.tags.iter().map(|count| count.tag.as_str()).collect::<Vec<_>>())
+}
+
+/// Sets the tags of messages. Without tags, removes all tags from them.
+pub(crate) async fn set(
+    State(server): State<Arc<Server>>,
+    RequestGrant(grant): RequestGrant,
+    cancellation: Cancellation,
+    request: Request,
+) -> HandlerResult {
+    let TagsOfMessages { tags, ids } = body::read(request, MAX_IDS_BODY_BYTES).await?;
+    if ids.len() > MAX_IDS {
+        return Err(Error::text(format!("at most {MAX_IDS} IDs are allowed")));
+    }
+    let tags: Vec<String> = tags.iter().map(|tag| clean(tag)).filter(|tag| !tag.is_empty()).collect();
+    let tags = Tags::new(tags.iter().map(String::as_str)).map_err(|error| Error::text(error.to_string()))?;
+    let ids = ids.iter().filter_map(|id| id.parse().ok()).collect();
+    cancellation.check().await?;
+    // Completes even if the client disconnects.
+    let task = async move { server.set_tags_of_messages(&grant, ids, &tags).await };
+    tokio::spawn(task).await.map_err(|error| internal_error(&error))??;
+    Ok(success::ok())
+}
+
+/// Renames a tag of all messages that have it.
+pub(crate) async fn rename(
+    State(server): State<Arc<Server>>,
+    RequestGrant(grant): RequestGrant,
+    Path(tag): Path<String>,
+    cancellation: Cancellation,
+    request: Request,
+) -> HandlerResult {
+    let NewName { name } = body::read(request, MAX_SMALL_BODY_BYTES).await?;
+    let name = clean(&name);
+    if name.is_empty() {
+        return Err(Error::text(format!("invalid tag name: {name}")));
+    }
+    if tag == name {
+        return Ok(success::ok());
+    }
+    server.check_tag_exists(&grant, &tag).await?;
+    let is_same_tag = name.to_lowercase() == tag.to_lowercase();
+    if !is_same_tag && server.has_tag(&grant, &name).await? {
+        return Err(Error::text(format!("tag already exists: {name}")));
+    }
+    server.replace_tag(&grant, &tag, Some(&name), &cancellation).await?;
+    Ok(success::ok())
+}
+
+/// Removes a tag from all messages.
+pub(crate) async fn delete(
+    State(server): State<Arc<Server>>,
+    RequestGrant(grant): RequestGrant,
+    Path(tag): Path<String>,
+    cancellation: Cancellation,
+) -> HandlerResult {
+    server.check_tag_exists(&grant, &tag).await?;
+    server.replace_tag(&grant, &tag, None, &cancellation).await?;
+    Ok(success::ok())
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct TagsOfMessages {
+    tags: Vec<String>,
+    #[serde(rename = "IDs")]
+    ids: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct NewName {
+    name: String,
+}
+
+impl Server {
+    async fn set_tags_of_messages(&self, grant: &Grant, ids: Vec<MessageId>, tags: &Tags) -> Result<(), Problem> {
+        for batch in ids.chunks(CHANGE_BATCH) {
+            let messages = self.find_messages(grant, batch).await?;
+            let copies = messages.iter().flat_map(Message::copies).filter(|copy| copy.tags != *tags);
+            self.mailroom.set_tags(copies.map(CopyKey::from).collect(), tags.clone()).await?;
+        }
+        Ok(())
+    }
+
+    /// Fails if no message has the tag. This reveals something about messages, so the scope `read` is required.
+    async fn check_tag_exists(&self, grant: &Grant, tag: &str) -> Result<(), Error> {
+        if !grant.allows_somewhere(Scope::Read) {
+            return Err(Problem::MissingScope(Scope::Read).into());
+        }
+        if self.has_tag(grant, tag).await? { Ok(()) } else { Err(Error::text(format!("tag not found: {tag}"))) }
+    }
+
+    async fn has_tag(&self, grant: &Grant, tag: &str) -> Result<bool, Problem> {
+        let tag = tag.to_lowercase();
+        Ok(self.overview(grant).await?.tags.iter().any(|count| count.tag.to_lowercase() == tag))
+    }
+
+    /// Replaces or removes a tag of all messages that have it. A change of a batch that has begun completes. Messages that
+    /// arrive meanwhile keep the tag.
+    async fn replace_tag(
+        &self,
+        grant: &Grant,
+        tag: &str,
+        new: Option<&str>,
+        cancellation: &Cancellation,
+    ) -> Result<(), Problem> {
+        let mut range = MessageRange { before: None, after: None, limit: CHANGE_BATCH };
+        loop {
+            let find = self.permitted_messages(grant, range);
+            let MessagePage { messages, next } = cancellation.run_until_cancelled(find).await?;
+            let mut changes: HashMap<Tags, Vec<CopyKey>> = HashMap::new();
+            for copy in messages.iter().flat_map(Message::copies).filter(|copy| copy.tags.contains(tag)) {
+                changes.entry(with_replaced_tag(&copy.tags, tag, new)).or_default().push(copy.into());
+            }
+            for (tags, copies) in changes {
+                self.mailroom.set_tags(copies, tags).await?;
+            }
+            if next.is_none() {
+                return Ok(());
+            }
+            range.before = next;
+        }
+    }
+}
+
+fn with_replaced_tag(tags: &Tags, tag: &str, new: Option<&str>) -> Tags {
+    let tag = tag.to_lowercase();
+    Tags::from_valid(tags.iter().filter_map(|known| if known.to_lowercase() == tag { new } else { Some(known) }))
+}
+
+/// Makes a text a valid tag: other characters become spaces, several spaces become one, and the end is cut off. The result
+/// can be empty.
+fn clean(text: &str) -> String {
+    let is_allowed = |c: char| c.is_alphanumeric() || "-_.@".contains(c);
+    let words: String = text.chars().map(|c| if is_allowed(c) { c } else { ' ' }).collect();
+    let tag = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    tag.chars().take(MAX_TAG_CHARS).collect::<String>().trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_cleaned() {
+        let long = "x".repeat(70);
+        let table = [
+            (" a  b ", "a b"),
+            ("a/b", "a b"),
+            ("a\nb", "a b"),
+            ("Größe", "Größe"),
+            ("a-b_c.d@e", "a-b_c.d@e"),
+            ("!!", ""),
+            (&long, &long[..64]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(clean(text), expected);
+        }
+    }
+
+    #[test]
+    fn tag_is_replaced_in_any_case() {
+        let tags = Tags::new(["One", "two"]).unwrap();
+        let replaced = |tag, new| with_replaced_tag(&tags, tag, new).iter().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(replaced("one", Some("ONE")), ["ONE", "two"]);
+        assert_eq!(replaced("TWO", Some("three")), ["One", "three"]);
+        assert_eq!(replaced("one", None), ["two"]);
+        assert_eq!(replaced("one", Some("Two")), ["Two"]);
+    }
+}
