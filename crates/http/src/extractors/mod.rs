@@ -8,6 +8,7 @@
 //! - `body`: request bodies, limited in size and time
 //! - `request_context`: the host, the route and the origin of a request, as middleware has determined them
 //! - `accepted_credentials`: the credentials that a request was accepted with
+//! - `subscriber`: subscribers of live events over WebSocket
 //! - `cancellation`: cancels long responses when the client disconnects, the credentials become invalid or the server
 //!   shuts down
 
@@ -19,3 +20,4 @@ pub(crate) mod latest;
 pub(crate) mod messages;
 pub(crate) mod parameters;
 pub(crate) mod request_context;
+pub(crate) mod subscriber;

@@ -10,7 +10,8 @@ use restante_mailroom::events::{Event, PublishedEvent};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::live::event_selector::EventSelector;
+use crate::extractors::subscriber::EventWriter;
+use crate::extractors::subscriber::event_selector::EventSelector;
 use crate::response::{entry_json, json, message_json};
 
 const STORED_PREFIX: &[u8] = b"{\"variant\":\"message-stored\",\"identifier\":null,\"header\":";
@@ -52,6 +53,12 @@ impl EventFilter {
             }
             (EventFormat::Summary, Event::Deleted(_)) => None,
         }
+    }
+}
+
+impl EventWriter for EventFilter {
+    async fn write_event(&mut self, published: &PublishedEvent) -> Option<Bytes> {
+        self.render(published)
     }
 }
 

@@ -18,8 +18,8 @@ use restante_mailroom::events::{Event, Lagged, Position, PublishedEvent, Subscri
 use tokio::time::sleep;
 
 use crate::extractors::cancellation::disconnected;
+use crate::extractors::subscriber::{CloseReason, SubscriberGuard};
 use crate::live::frame::EventFilter;
-use crate::live::{CloseReason, SubscriberGuard};
 use crate::response::json;
 use crate::response::problem::Problem;
 use crate::state::Server;

@@ -16,7 +16,7 @@ const MAX_RECENT_MESSAGES: usize = 64;
 /// was deleted or because the history contains only some of the copies. Then the first event that is there is selected.
 /// A subscriber that resumes may have received the first event before, so for it no other event is selected.
 #[derive(Debug)]
-pub(super) struct EventSelector {
+pub(crate) struct EventSelector {
     /// Whether the subscriber has received earlier events, and with them possibly the first event of a message.
     is_resumed: bool,
     /// The messages of the last events, the most recent first.
@@ -24,12 +24,12 @@ pub(super) struct EventSelector {
 }
 
 impl EventSelector {
-    pub(super) fn new(is_resumed: bool) -> Self {
+    pub(crate) fn new(is_resumed: bool) -> Self {
         Self { is_resumed, recent: VecDeque::new() }
     }
 
     /// Returns whether this event is selected. Every deletion is selected. Call it once for each event, in their order.
-    pub(super) fn selects(&mut self, event: &Event, grant: &Grant) -> bool {
+    pub(crate) fn selects(&mut self, event: &Event, grant: &Grant) -> bool {
         let Event::Stored(copy, _) = event else { return true };
         if !grant.covers(&copy.mailbox) {
             return false;

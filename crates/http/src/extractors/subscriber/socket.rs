@@ -1,6 +1,7 @@
 //! Serves one WebSocket after its handshake: sends events, several in one write. Input only shows that the peer is
 //! alive. The underlying stream must have a write timeout.
 
+use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -8,15 +9,14 @@ use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use restante_mailroom::events::{Lagged, PublishedEvent, Subscription};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
-use crate::live::frame::EventFilter;
-use crate::live::{CloseReason, SubscriberGuard};
+use crate::extractors::subscriber::{CloseReason, EventWriter, SubscriberGuard};
 
 /// The interval of pings.
 const PING_INTERVAL: Duration = Duration::from_secs(54);
@@ -59,7 +59,7 @@ enum EndCause {
 pub(crate) async fn serve<S>(
     stream: S,
     mut events: Subscription,
-    mut filter: EventFilter,
+    writer: &mut impl EventWriter,
     close_requested: impl Future<Output = CloseReason>,
     guard: &SubscriberGuard,
 ) where
@@ -77,7 +77,7 @@ pub(crate) async fn serve<S>(
             CloseReason::Shutdown => EndCause::Shutdown,
             CloseReason::Revoked => EndCause::Revoked,
         },
-        end = send_events(&mut socket, &mut events, &mut filter) => end,
+        end = send_events(&mut socket, &mut events, writer) => end,
     };
     if end == EndCause::Lagged {
         guard.count_lagged();
@@ -93,7 +93,7 @@ pub(crate) async fn serve<S>(
 async fn send_events<S>(
     socket: &mut WebSocketStream<S>,
     events: &mut Subscription,
-    filter: &mut EventFilter,
+    writer: &mut impl EventWriter,
 ) -> EndCause
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -116,9 +116,10 @@ where
             () = &mut idle => return EndCause::IdleTimeout,
             _ = pings.tick() => socket.send(Message::Ping(Bytes::new())).await.map_err(EndCause::from),
             published = events.next() => match published {
-                Ok(published) => send_batch(socket, events, filter, &published).await,
+                Ok(published) => send_batch(socket, events, writer, &published).await,
                 Err(Lagged) => return EndCause::Lagged,
             },
+            () = wait_until(writer.next_report()) => send_report(socket, writer).await,
         };
         if let Err(end) = sent {
             return end;
@@ -130,16 +131,16 @@ where
 async fn send_batch<S>(
     socket: &mut WebSocketStream<S>,
     events: &mut Subscription,
-    filter: &mut EventFilter,
+    writer: &mut impl EventWriter,
     first: &PublishedEvent,
 ) -> Result<(), EndCause>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    feed_event(socket, filter, first).await?;
+    feed_event(socket, writer, first).await?;
     for _ in 1..MAX_BATCH_EVENTS {
         match events.try_next() {
-            Ok(Some(published)) => feed_event(socket, filter, &published).await?,
+            Ok(Some(published)) => feed_event(socket, writer, &published).await?,
             Ok(None) => break,
             Err(Lagged) => return Err(EndCause::Lagged),
         }
@@ -149,18 +150,46 @@ where
 
 async fn feed_event<S>(
     socket: &mut WebSocketStream<S>,
-    filter: &mut EventFilter,
+    writer: &mut impl EventWriter,
     published: &PublishedEvent,
 ) -> Result<(), EndCause>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    match writer.write_event(published).await {
+        Some(json) => feed_json(socket, json).await,
+        None => Ok(()),
+    }
+}
+
+async fn feed_json<S>(socket: &mut WebSocketStream<S>, json: Bytes) -> Result<(), EndCause>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     // The rendered JSON is always UTF-8.
-    let text = filter.render(published).and_then(|json| Utf8Bytes::try_from(json).ok());
-    if let Some(text) = text {
+    if let Ok(text) = Utf8Bytes::try_from(json) {
         socket.feed(Message::Text(text)).await?;
     }
     Ok(())
+}
+
+/// Sends the message that is due besides events.
+async fn send_report<S>(socket: &mut WebSocketStream<S>, writer: &mut impl EventWriter) -> Result<(), EndCause>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    if let Some(json) = writer.write_report().await {
+        feed_json(socket, json).await?;
+    }
+    Ok(socket.flush().await?)
+}
+
+/// Waits until a time, if there is one.
+async fn wait_until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => pending().await,
+    }
 }
 
 /// Sends a close frame if that helps, and waits for the response of the peer. Closing the connection with unread input

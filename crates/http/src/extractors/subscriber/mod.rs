@@ -1,0 +1,156 @@
+//! Subscribers of live events over WebSocket, for all APIs that have them: the request, its limits, and the connection.
+//!
+//! - `handshake`: the opening handshake
+//! - `socket`: the connection after it
+//! - `event_selector`: one event per message
+
+pub(crate) mod event_selector;
+pub(crate) mod handshake;
+mod socket;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::response::Response;
+use bytes::Bytes;
+use restante_auth::Grant;
+use restante_http_connection::context::ConnectionGuard;
+use restante_http_connection::disconnect::Disconnect;
+use restante_mail::naming::MailboxName;
+use restante_mailroom::events::{PublishedEvent, Subscription};
+use restante_metrics::Monitors;
+use restante_net::ClientSlot;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use crate::extractors::accepted_credentials::AcceptedCredentials;
+use crate::extractors::cancellation;
+use crate::extractors::parameters::{OptionalPathMailbox, request_grant};
+use crate::response::problem::Problem;
+use crate::state::Server;
+use handshake::Handshake;
+
+/// A request to subscribe to events.
+pub(crate) struct SubscribeRequest {
+    pub(crate) mailbox: Option<MailboxName>,
+    /// The mailboxes whose events the subscriber may get.
+    pub(crate) grant: Grant,
+    /// The credentials of the request, if authentication is enabled.
+    pub(crate) credentials: Option<AcceptedCredentials>,
+    pub(crate) connection: Option<ConnectionGuard>,
+    /// The slot of the client among its requests through a proxy, if these are limited.
+    pub(crate) client_slot: Option<Arc<ClientSlot>>,
+    pub(crate) disconnect: Option<Disconnect>,
+    /// The permit of the subscriber, if the number of subscribers is limited.
+    pub(crate) permit: Option<OwnedSemaphorePermit>,
+}
+
+impl FromRequestParts<Arc<Server>> for SubscribeRequest {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        let OptionalPathMailbox(mailbox) = OptionalPathMailbox::from_request_parts(parts, server).await?;
+        let grant = request_grant(parts)?.clone();
+        let permit = subscriber_permit(server)?;
+        let extensions = &parts.extensions;
+        let (connection, client_slot, disconnect) =
+            (extensions.get().cloned(), extensions.get().cloned(), extensions.get().cloned());
+        Ok(Self { mailbox, grant, credentials: extensions.get().cloned(), connection, client_slot, disconnect, permit })
+    }
+}
+
+/// Acquires a permit for a subscriber. Returns `None` if subscribers are not limited.
+fn subscriber_permit(server: &Server) -> Result<Option<OwnedSemaphorePermit>, Problem> {
+    let Some(permits) = &server.subscriber_permits else { return Ok(None) };
+    let permit = permits.clone().try_acquire_owned();
+    if permit.is_err() && server.log_throttles.subscribers.should_log() {
+        tracing::warn!("limit of live event subscribers reached, refusing new ones; see the setting web.maxmonitors");
+    }
+    permit.map(Some).map_err(|_| Problem::TooManySubscribers)
+}
+
+/// Converts events to the messages of a WebSocket.
+pub(crate) trait EventWriter: Send {
+    /// Returns the JSON of an event, or `None` if the subscriber does not get it. Called once for each event, in their
+    /// order.
+    fn write_event(&mut self, published: &PublishedEvent) -> impl Future<Output = Option<Bytes>> + Send;
+
+    /// Returns the time of the next message that is not an event, if there is one.
+    fn next_report(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Returns the JSON of the message that is due at [`Self::next_report`].
+    fn write_report(&mut self) -> impl Future<Output = Option<Bytes>> + Send {
+        std::future::ready(None)
+    }
+}
+
+/// Returns the response that accepts a WebSocket, and sends it events until it ends.
+pub(crate) fn accept_websocket(
+    server: &Server,
+    request: SubscribeRequest,
+    handshake: Handshake,
+    events: Subscription,
+    mut writer: impl EventWriter + 'static,
+) -> Response {
+    let SubscribeRequest { credentials, connection, client_slot, permit, .. } = request;
+    let guard = SubscriberGuard::new(&server.settings.metrics.monitors, |gauges| &gauges.websockets, permit);
+    // HTTP does not use the connection any more, so the task of the subscriber holds everything that belongs to it.
+    handshake.accept(async move |stream| {
+        let close_requested = close_requested(connection.as_ref(), credentials.as_ref());
+        socket::serve(stream, events, &mut writer, close_requested, &guard).await;
+        drop(client_slot);
+    })
+}
+
+/// The reason why the server closes a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CloseReason {
+    /// The server shuts down.
+    Shutdown,
+    /// The credentials of the client are not valid any more.
+    Revoked,
+}
+
+/// Waits until the server has a reason to close the subscription.
+pub(crate) async fn close_requested(
+    connection: Option<&ConnectionGuard>,
+    credentials: Option<&AcceptedCredentials>,
+) -> CloseReason {
+    tokio::select! {
+        () = cancellation::shutdown_started(connection) => CloseReason::Shutdown,
+        _ = cancellation::credentials_revoked(credentials) => CloseReason::Revoked,
+    }
+}
+
+/// Counts a subscriber in the metrics and holds its permit, until it is dropped.
+pub(crate) struct SubscriberGuard {
+    gauges: Arc<Monitors>,
+    gauge: fn(&Monitors) -> &AtomicUsize,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl SubscriberGuard {
+    pub(crate) fn new(
+        gauges: &Arc<Monitors>,
+        gauge: fn(&Monitors) -> &AtomicUsize,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Self {
+        gauge(gauges).fetch_add(1, Ordering::Relaxed);
+        Self { gauges: gauges.clone(), gauge, _permit: permit }
+    }
+
+    /// Counts a subscriber that was too slow.
+    pub(crate) fn count_lagged(&self) {
+        self.gauges.lagged.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for SubscriberGuard {
+    fn drop(&mut self) {
+        (self.gauge)(&self.gauges).fetch_sub(1, Ordering::Relaxed);
+    }
+}
