@@ -161,6 +161,12 @@ impl WebSocketClient {
         }
     }
 
+    /// Returns the next text as JSON.
+    pub(super) async fn json(&mut self) -> serde_json::Value {
+        let text = self.next().await;
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("not JSON: {text}"))
+    }
+
     /// Returns the subject in the next text or, for a deletion, `-` and the id.
     async fn subject(&mut self) -> String {
         let text = self.next().await;

@@ -75,6 +75,13 @@ impl Hub {
 }
 
 impl Subscription {
+    /// Skips the history. Only events from now on follow.
+    #[must_use]
+    pub fn without_history(mut self) -> Self {
+        self.history.clear();
+        self
+    }
+
     /// Waits for the next event. Cancel safe. After an error the caller should subscribe again.
     pub async fn next(&mut self) -> Result<Arc<PublishedEvent>, Lagged> {
         loop {

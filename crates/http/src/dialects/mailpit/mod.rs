@@ -7,6 +7,7 @@
 //! - `chaos`: simulated failures of SMTP
 //! - `content_type`: detection of content types
 //! - `error`: errors as Mailpit reports them
+//! - `events`: live events over WebSocket
 //! - `info`: the version and the counters of the server
 //! - `list`: the list of all messages
 //! - `paging`: the parameters of lists
@@ -30,6 +31,7 @@ mod content;
 mod content_type;
 mod date;
 mod error;
+mod events;
 mod headers;
 mod info;
 mod list;
@@ -76,6 +78,7 @@ pub(crate) fn routes() -> Vec<Route> {
         ("/api/v1/message/{id}/part/{part}", get(parts::part)),
         ("/api/v1/message/{id}/part/{part}/thumb", get(thumbnail::thumbnail)),
         ("/view/{file}", get(view::view)),
+        ("/api/events", get(events::events)),
         ("/api/v1/tags", get(tags::list).put(tags::set)),
         ("/api/v1/tags/{tag}", put(tags::rename).delete(tags::delete)),
         ("/api/v1/message/{id}/release", post(release::release)),

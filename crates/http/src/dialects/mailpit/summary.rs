@@ -81,6 +81,14 @@ impl<'a> MessageSummary<'a> {
             snippet: details.snippet(),
         }
     }
+
+    /// Returns the summary with empty lists instead of null, as live events have it.
+    pub(crate) fn without_nulls(mut self) -> Self {
+        for list in [&mut self.to, &mut self.cc, &mut self.bcc] {
+            list.get_or_insert_default();
+        }
+        self
+    }
 }
 
 impl<'a> Address<'a> {

@@ -2,6 +2,7 @@
 
 mod changes;
 mod chaos;
+mod events;
 mod info;
 mod list;
 mod message;
