@@ -11,8 +11,8 @@ use restante_mailroom::Mailroom;
 
 use crate::api::v1::mailbox;
 use crate::api::v2::{
-    attachment_counts, batch, body, extract, inject, mailboxes, message, message_changes, messages, search, sessions,
-    usage, wait,
+    attachment_counts, batch, body, extract, html_check, inject, mailboxes, message, message_changes, messages, search,
+    sessions, usage, wait,
 };
 use crate::dialects::mailpit;
 use crate::live;
@@ -157,6 +157,7 @@ pub(crate) fn add_own_routes(base: &str, routes: Routes, state: &HandlerState) -
         .route(&path("/api/v2/mailbox/{name}/{id}/unsubscribe"), get(extract::unsubscribe))
         .route(&path("/api/v2/mailbox/{name}/{id}/parts"), get(extract::parts))
         .route(&path("/api/v2/mailbox/{name}/{id}/parts/{index}"), get(extract::part_content))
+        .route(&path("/api/v2/mailbox/{name}/{id}/html-check"), get(html_check::html_check))
         .route(&path("/api/v2/mailbox/{name}/{id}/body"), get(body::body))
         .route(&path("/api/v2/mailbox/{name}/{id}/attachments.zip"), get(attachments::archive))
         .route(&path("/api/v2/mailbox/{name}/delete"), post(batch::delete))
@@ -176,6 +177,7 @@ pub(crate) fn add_own_routes(base: &str, routes: Routes, state: &HandlerState) -
         .route(&path("/api/v2/messages/{id}/unsubscribe"), get(extract::unsubscribe))
         .route(&path("/api/v2/messages/{id}/parts"), get(extract::parts))
         .route(&path("/api/v2/messages/{id}/parts/{index}"), get(extract::part_content))
+        .route(&path("/api/v2/messages/{id}/html-check"), get(html_check::html_check))
         .route(&path("/api/v2/messages/{id}/body"), get(body::body))
         .route(&path("/api/v2/messages/{id}/attachments/{index}"), get(attachments::file))
         .route(&path("/api/v2/messages/{id}/attachments.zip"), get(attachments::archive))

@@ -23,6 +23,10 @@ pub(crate) enum Extract {
     Unsubscribe,
     /// The tree of its parts.
     Parts,
+    /// The check of its HTML.
+    HtmlCheck,
+    /// The check of its HTML, in the format of Mailpit.
+    MailpitHtmlCheck,
 }
 
 /// The forms of the body of a message.
@@ -125,6 +129,8 @@ impl EntityTags {
             Extract::Codes => 'c',
             Extract::Unsubscribe => 'u',
             Extract::Parts => 'p',
+            Extract::HtmlCheck => 'h',
+            Extract::MailpitHtmlCheck => 'm',
         };
         self.tag(format_args!("x{:x}.{extract}", id.number()))
     }

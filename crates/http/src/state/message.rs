@@ -20,7 +20,7 @@ use crate::response::problem::Problem;
 use crate::response::success;
 use crate::state::Server;
 
-/// Messages up to this size are rendered with HTML on the network thread. Sanitizing HTML can take a microsecond per
+/// Messages up to this size are rendered with HTML on the network thread. Sanitizing or checking HTML can take a microsecond per
 /// byte, far longer than writing JSON.
 const MAX_INLINE_HTML_BYTES: usize = 512;
 /// Messages up to this size are searched for extracts on the network thread.
@@ -117,7 +117,10 @@ impl Representation {
     fn max_inline_bytes(&self) -> usize {
         match self {
             Self::Rest(_) => SMALL_BYTES,
-            Self::Compat | Self::Details | Self::Preview(_) => MAX_INLINE_HTML_BYTES,
+            Self::Compat
+            | Self::Details
+            | Self::Preview(_)
+            | Self::Extract(Extract::HtmlCheck | Extract::MailpitHtmlCheck) => MAX_INLINE_HTML_BYTES,
             Self::Extract(_) | Self::Body(_) => MAX_INLINE_EXTRACT_BYTES,
         }
     }

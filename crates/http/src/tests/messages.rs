@@ -362,6 +362,7 @@ async fn resources_are_those_of_the_first_copy() {
         ("links", "/api/v2/mailbox/{name}/{id}/links"),
         ("codes", "/api/v2/mailbox/{name}/{id}/codes"),
         ("unsubscribe", "/api/v2/mailbox/{name}/{id}/unsubscribe"),
+        ("html-check", "/api/v2/mailbox/{name}/{id}/html-check"),
         ("parts", "/api/v2/mailbox/{name}/{id}/parts"),
         ("parts/3", "/api/v2/mailbox/{name}/{id}/parts/3"),
         ("parts/99", "/api/v2/mailbox/{name}/{id}/parts/99"),

@@ -12,6 +12,7 @@ mod extract;
 mod grants;
 mod hand_written_json;
 mod hostile_input;
+mod html_check;
 mod http2;
 mod inject;
 mod layers;

@@ -5,6 +5,7 @@
 //! - `message`, `attachment_counts`: copies of messages as the web interface shows them
 //! - `body`: the decoded body of a message
 //! - `extract`: links, codes, unsubscribe addresses and parts of a message
+//! - `html_check`: the features of HTML and CSS that a message uses, and their support in mail clients
 //! - `batch`: changes of many messages of a mailbox; `inject`: delivery over HTTP
 //! - `wait`: waiting for messages; `search`: searching
 //! - `sessions`: SMTP sessions and their transcripts
@@ -13,6 +14,7 @@ pub(crate) mod attachment_counts;
 pub(crate) mod batch;
 pub(crate) mod body;
 pub(crate) mod extract;
+pub(crate) mod html_check;
 pub(crate) mod inject;
 pub(crate) mod mailboxes;
 pub(crate) mod message;

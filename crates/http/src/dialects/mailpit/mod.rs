@@ -9,6 +9,7 @@
 //! - `error`: errors as Mailpit reports them
 //! - `events`: live events over WebSocket
 //! - `info`: the version and the counters of the server
+//! - `html_check`: the support of the HTML of a message in mail clients
 //! - `list`: the list of all messages
 //! - `paging`: the parameters of lists
 //! - `query`: the query language
@@ -34,6 +35,7 @@ mod error;
 mod events;
 mod headers;
 mod info;
+mod html_check;
 mod list;
 mod list_unsubscribe;
 mod message;
@@ -74,6 +76,7 @@ pub(crate) fn routes() -> Vec<Route> {
         ("/api/v1/send", post(send::send)),
         ("/api/v1/message/{id}", get(message::message)),
         ("/api/v1/message/{id}/headers", get(headers::headers)),
+        ("/api/v1/message/{id}/html-check", get(html_check::html_check)),
         ("/api/v1/message/{id}/raw", get(raw::raw)),
         ("/api/v1/message/{id}/part/{part}", get(parts::part)),
         ("/api/v1/message/{id}/part/{part}/thumb", get(thumbnail::thumbnail)),

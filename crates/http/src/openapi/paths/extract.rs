@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::api::v2::extract::{Codes, Links, Parts, Unsubscribe};
+use crate::api::v2::html_check::HtmlCheck;
 use crate::openapi::operation::{Operation, get};
 use crate::openapi::refusals::NOT_FOUND;
 
@@ -41,6 +42,44 @@ pub(super) fn operations() -> Vec<Operation> {
                     "one-click": true,
                     "links": [{ "href": "https://example.org/unsubscribe?u=x", "kind": "https" }],
                     "list-id": "news.example.org",
+                }),
+            )
+            .cacheable()
+            .refusals(&[&NOT_FOUND]),
+        get("/api/v2/mailbox/{name}/{id}/html-check", "checkHtml")
+            .describe(
+                "Check which mail clients support the HTML and CSS of a message",
+                "The facts are those of caniemail. The response is 404 if the message has no HTML.",
+            )
+            .json_response::<HtmlCheck>(
+                "The features that the message uses.",
+                json!({
+                    "score": { "supported": 95.43, "partial": 1.2, "unsupported": 3.37 },
+                    "elements": 25,
+                    "truncated": false,
+                    "data-date": "2026-06-29",
+                    "features": [{
+                        "slug": "css-border-radius",
+                        "title": "border-radius",
+                        "category": "css",
+                        "tags": [],
+                        "url": "https://www.caniemail.com/features/css-border-radius/",
+                        "count": 2,
+                        "lines": [12, 40],
+                        "score": { "supported": 69.81, "partial": 5.66, "unsupported": 24.53 },
+                        "clients": [
+                            { "family": "outlook", "platform": "windows", "version": "2019", "support": "no", "note": null },
+                        ],
+                    }],
+                    "clients": [{
+                        "family": "outlook",
+                        "family-name": "Outlook",
+                        "platform": "windows",
+                        "platform-name": "Windows",
+                        "supported": 3,
+                        "partial": 0,
+                        "unsupported": 1,
+                    }],
                 }),
             )
             .cacheable()

@@ -27,6 +27,7 @@ const RESOURCES: &[(&str, &str, &str)] = &[
     ("/api/v2/mailbox/{name}/{id}/links", "/api/v2/messages/{id}/links", "getMessageLinks"),
     ("/api/v2/mailbox/{name}/{id}/codes", "/api/v2/messages/{id}/codes", "getMessageCodes"),
     ("/api/v2/mailbox/{name}/{id}/unsubscribe", "/api/v2/messages/{id}/unsubscribe", "getMessageUnsubscribe"),
+    ("/api/v2/mailbox/{name}/{id}/html-check", "/api/v2/messages/{id}/html-check", "checkMessageHtml"),
     ("/api/v2/mailbox/{name}/{id}/parts", "/api/v2/messages/{id}/parts", "getMessageParts"),
     ("/api/v2/mailbox/{name}/{id}/parts/{index}", "/api/v2/messages/{id}/parts/{index}", "getMessagePart"),
     (
