@@ -134,6 +134,38 @@
  */
 
 /**
+ * Percentages of support in mail clients.
+ * @typedef {object} HtmlCheckScore
+ * @property {number} supported
+ * @property {number} partial
+ * @property {number} unsupported
+ */
+
+/**
+ * A feature of HTML or CSS that a message uses.
+ * @typedef {object} HtmlCheckFeature
+ * @property {string} slug
+ * @property {string} title
+ * @property {string} category
+ * @property {string | null} url
+ * @property {number} count
+ * @property {number[]} lines
+ * @property {HtmlCheckScore} score
+ * @property {{ family: string, platform: string, version: string, support: 'yes' | 'partial' | 'no' | 'unknown', note: number | null }[]} clients
+ */
+
+/**
+ * Which mail clients support the HTML of a message.
+ * @typedef {object} HtmlCheck
+ * @property {HtmlCheckScore} score
+ * @property {number} elements
+ * @property {boolean} truncated
+ * @property {string} data-date
+ * @property {HtmlCheckFeature[]} features
+ * @property {{ family: string, 'family-name': string, platform: string, 'platform-name': string, supported: number, partial: number, unsupported: number }[]} clients
+ */
+
+/**
  * An SMTP or LMTP session.
  * @typedef {object} Session
  * @property {string} id

@@ -1,6 +1,6 @@
 // Requests to the server, and their errors.
 
-/** @import { Code, Link, Message, MailboxPage, Server, SessionPage, Status, Summary, SummaryPage, Transcript, Unsubscribe, Usage, Vars, Whole } from '../types.js' */
+/** @import { Code, HtmlCheck, Link, MailboxPage, Message, Server, SessionPage, Status, Summary, SummaryPage, Transcript, Unsubscribe, Usage, Vars, Whole } from '../types.js' */
 /** @import { Scope } from './scope.js' */
 
 import * as connection from './connection.js';
@@ -104,6 +104,14 @@ export const links = async (id, signal) => (await messageJson(id, 'links', signa
  * @returns {Promise<Unsubscribe>}
  */
 export const unsubscribe = (id, signal) => messageJson(id, 'unsubscribe', signal);
+
+/**
+ * Returns which mail clients support the HTML of a message.
+ * @param {string} id
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<HtmlCheck>}
+ */
+export const htmlCheck = (id, signal) => messageJson(id, 'html-check', signal);
 
 /**
  * Returns the transcript of the session that delivered a message.

@@ -13,6 +13,7 @@ mod driver;
 mod firefox;
 mod harness;
 mod hostile;
+mod html_check;
 mod https;
 mod inbox;
 mod keyboard;

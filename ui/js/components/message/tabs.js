@@ -10,6 +10,7 @@ import { fill, h, set } from '../../lib/dom.js';
 import { MessageAttachments } from './attachments.js';
 import { MessageHeaders } from './headers.js';
 import { MessageHtml } from './html.js';
+import { MessageHtmlCheck } from './html-check.js';
 import { MessageHtmlSource } from './html-source.js';
 import { MessageLinks } from './link-list.js';
 import { MessageParts } from './parts.js';
@@ -37,6 +38,7 @@ const KINDS = [
   { name: 'parts', label: 'Parts', panel: (message) => new MessageParts(message) },
   { name: 'source', label: 'Source', panel: (message) => new MessageSource(message) },
   { name: 'session', label: 'Session', panel: (message) => new MessageSession(message) },
+  { name: 'html-check', label: 'HTML check', panel: (message) => new MessageHtmlCheck(message), appliesTo: (message) => message.html },
 ];
 
 export class MessageTabs extends HTMLElement {

@@ -1,0 +1,61 @@
+//! The tab with the check of a message's HTML.
+
+use serde_json::json;
+
+use super::mails;
+use super::page::Page;
+use crate::support::Server;
+
+const NEWSLETTER: &str = "<style>\n.grid { display: grid }\n@media screen { p { opacity: 0.5 } }\n</style>\n\
+    <div class=\"grid\"><p>News</p></div>\n<p style=\"border-radius: 3px\">More</p>";
+
+#[test]
+fn html_check_is_loaded_when_its_tab_is_opened() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    server.deliver("james@x.org", &mails::html("News", NEWSLETTER));
+    page.open("/m/james/latest");
+    page.until("the message", || page.text(".message-subject") == "News");
+    let is_requested = || page.requests().iter().any(|url| url.ends_with("/html-check"));
+    assert!(!is_requested());
+    page.keys("9");
+    page.find(".check-feature");
+    assert!(is_requested());
+    assert!(page.text(".check-score").ends_with(" % supported"), "{}", page.text(".check-score"));
+
+    let features = page.texts(".check-feature");
+    let find = |title: &str| features.iter().find(|text| text.starts_with(title)).cloned().unwrap_or_default();
+    let grid = find("display:grid");
+    assert!(grid.contains("1 use, line 2") && grid.contains("Not in ") && grid.contains("Outlook"), "{features:#?}");
+    assert!(find("border-radius").contains("1 use, line 6"), "{features:#?}");
+    assert!(find("opacity").contains("2 uses, line 3"), "{features:#?}");
+
+    let link = "const { href, target, rel } = [...document.querySelectorAll('.check-name a')].find(a => a.textContent === 'display:grid'); return [href, target, rel]";
+    let expected = json!(["https://www.caniemail.com/features/css-display-grid/", "_blank", "noopener noreferrer"]);
+    assert_eq!(page.eval(link, &json!([])), expected);
+
+    // The table has one row for each client; the rest is shown on demand.
+    let rows = page.count(".check-clients tbody tr");
+    page.click(".check-clients tbody button");
+    page.until("more clients", || page.count(".check-clients tbody tr") > rows);
+    assert!(page.texts(".check-clients tbody th").iter().any(|client| client.starts_with("Gmail")));
+    page.assert_quiet();
+}
+
+#[test]
+fn messages_without_html_have_no_html_check() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    server.deliver("james@x.org", &mails::html("Plain", "<p>Hello</p>"));
+    server.deliver("james@x.org", &mails::text("Text", "Hello"));
+    page.open("/m/james/latest");
+    page.until("the message", || page.text(".message-subject") == "Text");
+    assert_eq!(page.attribute("#tab-html-check", "aria-disabled").as_deref(), Some("true"));
+    page.keys("9");
+    assert_eq!(page.count("message-html-check"), 0);
+    page.keys("j");
+    page.until("the other message", || page.text(".message-subject") == "Plain");
+    page.keys("9");
+    page.until("the check", || page.text(".message-html-check").contains("1 element"));
+    page.assert_quiet();
+}
