@@ -165,6 +165,7 @@ impl<'a> Checker<'a> {
     /// Counts the declarations of all elements.
     fn styles(&mut self, document: &Document<'a>, rules: &[Rule<'a>]) {
         let index = RuleIndex::new(rules);
+        let important = DETECTOR.by_slug("css-important", true).map(|detected| detected.feature);
         for (id, element) in document.elements.iter().enumerate() {
             let mut has_unconditional_rule = false;
             let mut sizes: Vec<Dimension> = Vec::new();
@@ -178,17 +179,21 @@ impl<'a> Checker<'a> {
                 let is_unconditional = selector.is_unconditional && !rule.is_conditional;
                 has_unconditional_rule |= is_unconditional;
                 for declaration in &rule.declarations {
-                    self.declaration(declaration, id, is_unconditional);
+                    self.declaration(declaration, id, |detected| is_unconditional && detected.is_in_mailpit);
                     sizes.extend(declaration.pixel_size.filter(|_| is_unconditional));
                 }
             }
             if let Some(style) = find_attribute(element.attributes, "style") {
                 let css = resolved(style);
+                // Mailpit merges the declarations of rules into the attribute, where it drops `!important`.
+                let is_in_mailpit = |detected: &Detected| {
+                    detected.is_in_mailpit && !(has_unconditional_rule && Some(detected.feature) == important)
+                };
                 for mut declaration in parse_style_attribute(&css, &DETECTOR) {
                     // With character references, the positions in the value are not those in the document.
                     let source = if matches!(css, Cow::Borrowed(_)) { declaration.source } else { style };
                     declaration.line = self.lines.line(self.lines.range_of(source).start);
-                    self.declaration(&declaration, id, true);
+                    self.declaration(&declaration, id, is_in_mailpit);
                     sizes.extend(declaration.pixel_size);
                 }
             }
@@ -201,8 +206,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Counts a declaration that applies to an element.
-    fn declaration(&mut self, declaration: &Declaration<'_>, element: ElementId, is_unconditional: bool) {
+    /// Counts a declaration that applies to an element. `is_in_mailpit` returns whether Mailpit counts a use, too.
+    fn declaration(
+        &mut self,
+        declaration: &Declaration<'_>,
+        element: ElementId,
+        is_in_mailpit: impl Fn(&Detected) -> bool,
+    ) {
         for detected in &declaration.features {
             let uses = &mut self.uses[detected.feature];
             uses.add_line(declaration.line);
@@ -210,8 +220,7 @@ impl<'a> Checker<'a> {
                 uses.count += 1;
                 uses.last_element = Some(element);
             }
-            let is_in_mailpit = detected.is_in_mailpit && is_unconditional;
-            if is_in_mailpit && (detected.counts_occurrences || uses.last_mailpit_element != Some(element)) {
+            if is_in_mailpit(detected) && (detected.counts_occurrences || uses.last_mailpit_element != Some(element)) {
                 uses.mailpit_count += 1;
                 uses.last_mailpit_element = Some(element);
             }

@@ -72,7 +72,7 @@ fn finds_features_of_style_attributes() {
 
 #[test]
 fn finds_features_of_style_sheets() {
-    let table: [(&str, &str, &[&str]); 14] = [
+    let table: [(&str, &str, &[&str]); 15] = [
         ("i{opacity:0}", "<i></i><b></b><i>", &["css-opacity 2 2 [2]", "css-selector-type 1 0 [2]"]),
         ("u{opacity:0}", "<i>", &["css-selector-type 1 0 [2]"]),
         (
@@ -109,6 +109,11 @@ fn finds_features_of_style_sheets() {
             "a:not(b:focus){}",
             "",
             &["css-pseudo-class-focus 1 1 [2]", "css-pseudo-class-not 1 1 [2]", "css-selector-type 1 0 [2]"],
+        ),
+        (
+            "i{opacity:0}",
+            "<i style='color:a!important'>",
+            &["css-important 1 0 [2]", "css-opacity 1 1 [2]", "css-selector-type 1 0 [2]"],
         ),
         ("i{width:5px}", "<i>", &["css-selector-type 1 0 [2]", "css-unit-px 1 0 [2]", "css-width 1 2 [2]"]),
     ];
