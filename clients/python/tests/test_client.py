@@ -55,6 +55,23 @@ def test_code_and_link(mailbox, restante_smtp):
         mail.link("nowhere")
 
 
+def test_html_check(mailbox, restante_smtp):
+    html = '<p>News</p>\n<div style="display:grid">Grid</div>'
+    send(restante_smtp, message(mailbox.address, "News", "News", html))
+    check = mailbox.wait().html_check()
+    assert 0 < check.score.supported < 100
+    grid = next(one for one in check.features if one.slug == "css-display-grid")
+    assert (grid.count, grid.lines, grid.url) == (1, [2], "https://www.caniemail.com/features/css-display-grid/")
+    assert any(one["family"] == "outlook" and one["support"] == "no" for one in grid.clients)
+
+
+def test_html_check_raises_not_found_without_html(mailbox, restante_smtp):
+    send(restante_smtp, message(mailbox.address, "Text", "Only text."))
+    mail = mailbox.wait()
+    with pytest.raises(NotFound, match="no HTML"):
+        mail.html_check()
+
+
 def test_code_raises_not_found_without_a_code(mailbox, restante_smtp):
     send(restante_smtp, message(mailbox.address, "News", "Nothing to see here."))
     with pytest.raises(NotFound, match="no code"):

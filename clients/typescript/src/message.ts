@@ -7,6 +7,7 @@ import {
   type Code,
   type Content,
   describe,
+  type HtmlCheck,
   type Link,
   type MessageCopy,
   type WholeMessageRecord,
@@ -109,6 +110,11 @@ abstract class Readable {
     return found.href;
   }
 
+  /** Returns which mail clients support the HTML. Throws `NotFound` if the message has no HTML. */
+  async htmlCheck(): Promise<HtmlCheck> {
+    return this.transport.json<HtmlCheck>("GET", this.resource("html-check"));
+  }
+
   /** Returns the transcript of the SMTP session that delivered the message. */
   async transcript(): Promise<unknown> {
     return this.transport.json("GET", this.resource("transcript"));
@@ -118,7 +124,7 @@ abstract class Readable {
     return describe(this);
   }
 
-  /** Returns the path of the source, codes, links or transcript. */
+  /** Returns the path of the source, codes, links, HTML check or transcript. */
   protected abstract resource(name: string): string;
 
   protected abstract attachmentPath(index: number): string;

@@ -112,6 +112,44 @@ export interface Link {
   main: boolean;
 }
 
+/** Percentages of support in mail clients. */
+export interface HtmlCheckScore {
+  supported: number;
+  partial: number;
+  unsupported: number;
+}
+
+/** A feature of HTML or CSS that a message uses. */
+export interface HtmlCheckFeature {
+  slug: string;
+  title: string;
+  category: string;
+  /** The page about the feature, or null for scripts, which no client supports. */
+  url: string | null;
+  /** The number of uses. A property counts once for each element to which it applies. */
+  count: number;
+  /** The lines of the HTML that use the feature, at most 50. */
+  lines: number[];
+  score: HtmlCheckScore;
+  /** The support in the newest tested version of each client. */
+  clients: {
+    family: string;
+    platform: string;
+    version: string;
+    support: "yes" | "partial" | "no" | "unknown";
+    note: number | null;
+  }[];
+}
+
+/** Which mail clients support the HTML of a message. */
+export interface HtmlCheck {
+  score: HtmlCheckScore;
+  /** The features that the message uses, the most harmful first. */
+  features: HtmlCheckFeature[];
+  /** Whether a part of the message was not checked, because it is too large. */
+  truncated: boolean;
+}
+
 /** Returns a short description of a message for error texts. */
 export function describe({ id, subject, from }: Pick<Summary, "id" | "subject" | "from">): string {
   return `message ${id} "${subject}" from ${from}`;

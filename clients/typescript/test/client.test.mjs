@@ -78,6 +78,19 @@ test("link and code", async () => {
   await assert.rejects(mail.code(), NotFound);
 });
 
+test("htmlCheck", async () => {
+  const box = newMailbox();
+  await send(box.address, message("x", `<p>News</p>${CRLF}<div style="display:grid">Grid</div>`, "text/html"));
+  const mail = await box.waitForMessage();
+  const { score, features, truncated } = await mail.htmlCheck();
+  assert.ok(score.supported > 0 && score.supported < 100 && !truncated, JSON.stringify(score));
+  const grid = features.find(({ slug }) => slug === "css-display-grid");
+  assert.deepEqual([grid.count, grid.lines], [1, [2]]);
+  assert.ok(grid.clients.some(({ family, support }) => family === "outlook" && support === "no"));
+  await send(box.address, message("y"));
+  await assert.rejects((await box.waitForMessage({ after: mail })).htmlCheck(), NotFound);
+});
+
 test("waitForMessages, and messages after one", async () => {
   const box = newMailbox();
   await send(box.address, message("number 0"), message("number 1"), message("number 2"));

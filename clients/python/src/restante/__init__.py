@@ -10,12 +10,27 @@
 
 from .client import Mailbox, Restante
 from .errors import NotFound, Refused, RestanteError, UnexpectedMail, WaitTimeout
-from .message import Attachment, Client, Code, Link, Message, MessageCopy, MessageEntry, Summary, WholeMessage
+from .message import (
+    Attachment,
+    Client,
+    Code,
+    Feature,
+    HtmlCheck,
+    Link,
+    Message,
+    MessageCopy,
+    MessageEntry,
+    Score,
+    Summary,
+    WholeMessage,
+)
 
 __all__ = [
     "Attachment",
     "Client",
     "Code",
+    "Feature",
+    "HtmlCheck",
     "Link",
     "Mailbox",
     "Message",
@@ -25,6 +40,7 @@ __all__ = [
     "Refused",
     "Restante",
     "RestanteError",
+    "Score",
     "Summary",
     "UnexpectedMail",
     "WaitTimeout",

@@ -39,6 +39,42 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Score:
+    """Percentages of support in mail clients."""
+
+    supported: float
+    partial: float
+    unsupported: float
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A feature of HTML or CSS that a message uses: how often, in which lines of the HTML, and its support.
+
+    ``clients`` has the support in the newest tested version of each client: ``family``, ``platform``, ``version``, ``support``
+    (``yes``, ``partial``, ``no`` or ``unknown``) and ``note``.
+    """
+
+    slug: str
+    title: str
+    category: str
+    url: str | None
+    count: int
+    lines: list[int]
+    score: Score
+    clients: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class HtmlCheck:
+    """Which mail clients support the HTML of a message. The features are sorted, the most harmful first."""
+
+    score: Score
+    features: list[Feature]
+    truncated: bool
+
+
+@dataclass(frozen=True)
 class Attachment:
     """An attached file."""
 
@@ -46,6 +82,10 @@ class Attachment:
     content_type: str
     md5: str
     index: int
+
+
+def _score(record: dict[str, float]) -> Score:
+    return Score(record["supported"], record["partial"], record["unsupported"])
 
 
 class Readable:
@@ -114,6 +154,24 @@ class Readable:
                 return one.href
         raise NotFound(f"none of the {len(links)} links in {self!r} matches {wanted!r}")
 
+    def html_check(self) -> HtmlCheck:
+        """Returns which mail clients support the HTML. Raises :class:`NotFound` if the message has no HTML."""
+        found = self._transport.json("GET", self._resource("html-check"))
+        features = [
+            Feature(
+                one["slug"],
+                one["title"],
+                one["category"],
+                one["url"],
+                one["count"],
+                one["lines"],
+                _score(one["score"]),
+                one["clients"],
+            )
+            for one in found["features"]
+        ]
+        return HtmlCheck(_score(found["score"]), features, found["truncated"])
+
     def transcript(self) -> dict[str, Any]:
         """Returns the transcript of the SMTP session that delivered the message."""
         return self._transport.json("GET", self._resource("transcript"))
@@ -123,7 +181,7 @@ class Readable:
         raise NotImplementedError
 
     def _resource(self, name: str) -> str:
-        """Returns the path of ``source``, ``codes``, ``links`` or ``transcript``."""
+        """Returns the path of ``source``, ``codes``, ``links``, ``html-check`` or ``transcript``."""
         raise NotImplementedError
 
     def _attachment_path(self, index: int) -> str:
