@@ -2,6 +2,7 @@
 
 mod entry;
 mod extract;
+mod html_check;
 pub(crate) mod inbucket;
 mod list;
 mod mailboxes;
@@ -34,6 +35,7 @@ const COMMANDS: &[CommandEntry] = &[
     (search::command, search::parse),
     (extract::codes_command, extract::parse_codes),
     (extract::links_command, extract::parse_links),
+    (html_check::command, html_check::parse),
     (send::command, send::parse),
     (tag::command, tag::parse),
     (remove::delete_command, remove::parse_delete),

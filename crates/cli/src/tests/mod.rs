@@ -4,6 +4,7 @@
 mod all_mail;
 mod errors;
 mod fake;
+mod html_check;
 mod reading;
 mod sending;
 mod watching;

@@ -1,4 +1,4 @@
-//! The commands `codes` and `links`.
+//! The commands `codes`, `links` and `html-check`.
 
 use super::{restante, run, run_successfully};
 use crate::support::Server;
@@ -25,4 +25,21 @@ fn codes_and_links_are_printed_alone() {
     server.deliver("ann@x.org", b"Subject: Hello again\r\n\r\nNothing in it.\r\n");
     assert_eq!(run_successfully(&server, &["codes", "ann", "--after", "0", "--wait", "2s"]), "482913\n");
     assert_eq!(run_successfully(&server, &["wait", "ann", "--match", "-subject:again", "--codes"]), "482913\n");
+}
+
+#[test]
+fn html_check_fails_below_the_minimum_score() {
+    let server = Server::start(&[]);
+    server.deliver("ann@x.org", b"Subject: Text\r\n\r\nNo HTML.\r\n");
+    let (code, out, stderr) = run(restante(&server).args(["html-check", "ann"]));
+    assert_eq!((code, out.as_str(), stderr.as_str()), (1, "", "restante: The message has no HTML.\n"));
+
+    let mail = b"Subject: News\r\nContent-Type: text/html\r\n\r\n<p>News</p>\r\n<p style='display:grid'>More</p>\r\n";
+    server.deliver("ann@x.org", mail);
+    let output = run_successfully(&server, &["html-check", "ann", "--min-score", "10"]);
+    assert!(output.lines().any(|line| line.starts_with("css-display-grid\t") && line.ends_with("\t1\t2")), "{output}");
+    let (code, out, stderr) = run(restante(&server).args(["html-check", "ann", "--min-score", "99"]));
+    assert_eq!((code, out.as_str()), (1, output.as_str()));
+    assert!(stderr.contains("and 99 % is required"), "{stderr}");
+    assert_eq!(run(restante(&server).args(["html-check", "ann", "--min-score", "101"])).0, 2);
 }
