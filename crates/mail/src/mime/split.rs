@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn numbers_count_blank_parts() {
         let source = "Content-Type: multipart/mixed; boundary=o\n\n--o\n\none\n--o\n\n\n--o\nContent-Type: \
-            multipart/alternative; boundary=i\n\n--i\n\nbegin 644 a\n`\nend\n--i\n\ntwo\n--i--\n--o\n\nthree\n--o--\n";
+            multipart/alternative; boundary=i\n\n--i\n\nbegin 644 a\n#86)C\n`\nend\n--i\n\ntwo\n--i--\n--o\n\nthree\n--o--\n";
         let numbers: Vec<_> = split(&source.into()).parts.iter().map(|part| (part.depth, part.number)).collect();
         assert_eq!(numbers, [(0, 0), (1, 1), (1, 3), (2, 1), (3, 1), (2, 2), (1, 4)]);
     }

@@ -22,7 +22,7 @@ use restante_settings::{Flags, Loaded, Problem, Purpose, ReadFile};
 
 pub(crate) use announce::announce;
 pub use help::render_options;
-pub use options::{Effect, Kind, MailpitOption, OPTIONS};
+pub use options::{Convert, Effect, Kind, MailpitOption, OPTIONS};
 
 use crate::command_line::Exit;
 use arguments::FlagSpec;

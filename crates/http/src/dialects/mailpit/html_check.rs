@@ -13,11 +13,12 @@ use restante_mail::mime::Mime;
 use serde::Serialize;
 
 use crate::dialects::mailpit::error::Error;
+use crate::dialects::mailpit::success;
 use crate::dialects::mailpit::success::HandlerResult;
 use crate::dialects::mailpit::target::TargetMessage;
 use crate::response::etag::Extract;
+use crate::response::json;
 use crate::response::problem::Problem;
-use crate::response::{json, success};
 use crate::state::Server;
 use crate::state::message::Representation;
 
@@ -34,7 +35,7 @@ pub(crate) async fn html_check(State(server): State<Arc<Server>>, target: Target
     };
     let representation = Representation::Extract(Extract::MailpitHtmlCheck);
     match server.render(target.message.first(), representation, write).await {
-        Ok(body) => Ok(success::no_store_body(body)),
+        Ok(body) => Ok(success::json_body(body)),
         Err(Problem::NoHtml) => Err(Error::text("message does not contain HTML")),
         Err(problem) => Err(problem.into()),
     }

@@ -216,10 +216,8 @@ fn on_one_line(text: &str) -> String {
 fn decode_file(file: FileFields<'_>) -> Result<Attachment, Error> {
     // Pages read files as data URLs, and send them as they are.
     let encoded = file.content.rsplit(',').next().unwrap_or_default();
-    let decoded = match encoded.contains(['\r', '\n']) {
-        true => STANDARD.decode(encoded.replace(['\r', '\n'], "")),
-        false => STANDARD.decode(encoded),
-    };
+    let has_lines = encoded.contains(['\r', '\n']);
+    let decoded = if has_lines { STANDARD.decode(encoded.replace(['\r', '\n'], "")) } else { STANDARD.decode(encoded) };
     let content = decoded.map_err(|error| {
         let at = match error {
             DecodeError::InvalidByte(at, _) => at,

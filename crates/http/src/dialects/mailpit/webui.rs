@@ -17,6 +17,7 @@ pub(crate) async fn webui(State(server): State<Arc<Server>>, _: RequestGrant) ->
 
 #[derive(Default, Serialize)]
 #[serde(rename_all = "PascalCase")]
+#[expect(clippy::struct_excessive_bools, reason = "the format of Mailpit")]
 struct WebUi {
     label: &'static str,
     message_relay: MessageRelay,

@@ -93,17 +93,17 @@ impl Condition {
             Self::Before(time) => Some(first.received.as_millisecond() <= time.as_millisecond()),
             Self::Larger(size) => Some(first.size > *size),
             Self::Smaller(size) => Some(first.size < *size),
-            Self::Text(searched) => match text {
-                Some(text) => Some(text.contains(searched)),
-                // The search text contains these texts, and more.
-                None => {
-                    let addresses = fields().lists().into_iter().flatten();
-                    let mut known = addresses
-                        .flat_map(|address| [address.name, address.address])
-                        .chain([first.headline.subject(), first.details.sender()]);
-                    known.any(|text| clean(text).contains(searched)).then_some(true)
+            Self::Text(searched) => {
+                if let Some(text) = text {
+                    return Some(text.contains(searched));
                 }
-            },
+                // The search text contains these texts, and more.
+                let addresses = fields().lists().into_iter().flatten();
+                let mut known = addresses
+                    .flat_map(|address| [address.name, address.address])
+                    .chain([first.headline.subject(), first.details.sender()]);
+                known.any(|text| clean(text).contains(searched)).then_some(true)
+            }
         }
     }
 }
