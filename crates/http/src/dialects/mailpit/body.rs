@@ -18,14 +18,15 @@ use crate::extractors::body;
 
 /// Reads a JSON body of at most `max_bytes` bytes. Give `T` the attribute `#[serde(default)]`.
 pub(crate) async fn read<T: DeserializeOwned>(request: Request, max_bytes: usize) -> Result<T, Error> {
-    read_optional(request, max_bytes).await?.ok_or_else(|| Error::text("EOF"))
+    let (parts, body) = request.into_parts();
+    parse(&body::read(&parts.headers, body, max_bytes).await?).map_err(Error::text)
 }
 
-/// Reads a JSON body of at most `max_bytes` bytes. Returns `None` if there is none.
-pub(crate) async fn read_optional<T: DeserializeOwned>(request: Request, max_bytes: usize) -> Result<Option<T>, Error> {
+/// Reads a JSON body of at most `max_bytes` bytes. Returns `None` if it does not begin like a JSON object or list.
+pub(crate) async fn read_object<T: DeserializeOwned>(request: Request, max_bytes: usize) -> Result<Option<T>, Error> {
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, max_bytes).await?;
-    if body.trim_ascii().is_empty() {
+    if !matches!(body.trim_ascii().first(), Some(b'{' | b'[')) {
         return Ok(None);
     }
     parse(&body).map(Some).map_err(Error::text)

@@ -3,7 +3,8 @@
 //!
 //! Differences from Mailpit:
 //!
-//! - A body that is not JSON is an error. Mailpit deletes all messages then.
+//! - A deletion with damaged JSON is an error. Mailpit deletes all messages then. A body of another format counts as no body,
+//!   as in Mailpit, because a client of Mailpit sends a form.
 //! - A query with an invalid date or time zone is an error. Mailpit ignores the date, and changes more messages.
 //! - If there are too many messages to search for words in all of them, nothing is changed.
 
@@ -71,8 +72,7 @@ pub(crate) async fn delete(
     cancellation: Cancellation,
     request: Request,
 ) -> HandlerResult {
-    let body = body::read_optional::<DeleteRequest>(request, MAX_IDS_BODY_BYTES).await?;
-    let ids = body.unwrap_or_default().ids;
+    let ids = body::read_object::<DeleteRequest>(request, MAX_IDS_BODY_BYTES).await?.unwrap_or_default().ids;
     if ids.is_empty() {
         cancellation.check().await?;
         server.mailroom.purge_everything(move |mailbox| grant.covers(mailbox)).await?;

@@ -71,7 +71,7 @@ async fn deletes_messages() {
         assert_eq!((response.status.as_u16(), response.text()), (200, "ok"), "{body}");
         assert_eq!(state(&server, "bob").await.0, expected, "{body}");
     }
-    for body in ["", " ", "{}", "null", "{\"IDs\":null}", "{\"other\":[\"1\"]}"] {
+    for body in ["", " ", "ids=1", "{}", "null", "{\"IDs\":null}", "{\"other\":[\"1\"]}"] {
         let server = server_with_messages().await;
         assert_eq!(send(&server, &format!("DELETE {MESSAGES}"), body).await.text(), "ok", "{body}");
         assert_eq!((state(&server, "ann").await.0, state(&server, "bob").await.0), (vec![], vec![]), "{body}");
@@ -89,7 +89,6 @@ async fn invalid_requests_change_nothing() {
         ("PUT", "{\"Search\":\"number before:soon\"}", "Error: invalid date or time zone: before:soon"),
         ("PUT", &many, "Error: a request may have at most 20000 IDs"),
         ("DELETE", "[]", "json: cannot unmarshal: invalid type: sequence, expected struct DeleteRequest"),
-        ("DELETE", "IDs=1", "invalid JSON: expected value"),
         ("DELETE", "{\"IDs\":\"1\"}", "json: cannot unmarshal: invalid type: string"),
         ("DELETE", "{\"IDs\":[1]}", "json: cannot unmarshal: invalid type: integer"),
         ("DELETE", &many, "Error: a request may have at most 20000 IDs"),
@@ -105,6 +104,8 @@ async fn invalid_requests_change_nothing() {
     assert_eq!(state(&server, "bob").await, (all.clone(), all));
 }
 
+type Numbers = &'static [u64];
+
 #[tokio::test]
 async fn limited_token_changes_only_its_copies() {
     let accounts = Accounts::new(Duration::from_hours(1));
@@ -114,7 +115,7 @@ async fn limited_token_changes_only_its_copies() {
     }
     let limited = accounts.token(&["ci-*"]).await;
     let all = vec![0, 1, 2];
-    let table: [(&str, serde_json::Value, (&[u64], &[u64])); 6] = [
+    let table: [(&str, serde_json::Value, (Numbers, Numbers)); 6] = [
         ("PUT", json!({ "Read": true, "IDs": ids(&[0, 2]) }), (&[0, 1], &[1])),
         ("PUT", json!({ "Read": true }), (&[0, 1], &[])),
         ("PUT", json!({ "Read": false, "Search": "subject:1" }), (&[0, 1], &[1])),
