@@ -43,7 +43,7 @@ use chaos::Chaos;
 use counters::Counters;
 pub use counters::{Counts, DeletionCause};
 pub use delivery::DeliveryOutcome;
-use events::{Hub, Position, Subscription};
+use events::{Hub, MarkChannel, MarkSubscription, Position, Subscription};
 use hooks::{Extensions, HookPoint, Hooks};
 use policy::Policy;
 use run_to_completion::{incomplete_error, run_to_completion};
@@ -93,6 +93,7 @@ struct Inner {
     store: Arc<dyn Store>,
     extensions: Extensions,
     hub: Arc<Hub>,
+    marks: MarkChannel,
     wait_registry: Arc<WaitRegistry>,
     counters: Counters,
     /// Whether other nodes change the store as well. Its feed then reports all changes, also those made here.
@@ -106,7 +107,8 @@ impl Mailroom {
         let is_shared = feed.is_some();
         let hub = if is_shared { Hub::for_shared_store(settings.history) } else { Hub::new(settings.history) };
         let (wait_registry, counters) = (Arc::default(), Counters::default());
-        let inner = Arc::new(Inner { store, extensions, hub, wait_registry, counters, is_shared });
+        let inner =
+            Arc::new(Inner { store, extensions, hub, marks: MarkChannel::new(), wait_registry, counters, is_shared });
         Self { settings, inner, journal: None, chaos: None, feed: Mutex::new(feed) }
     }
 
@@ -358,6 +360,11 @@ impl Mailroom {
     /// sends the events.
     pub fn subscribe(&self, topic: Option<MailboxName>, resume: Option<Position>) -> Subscription {
         self.inner.hub.subscribe(topic, resume)
+    }
+
+    /// Subscribes to the changes of read marks and tags from now on.
+    pub fn subscribe_to_marks(&self) -> MarkSubscription {
+        self.inner.marks.subscribe()
     }
 }
 

@@ -13,7 +13,7 @@ use restante_store::CopyKey;
 use restante_store::feed::{self, Change, Feed, FeedItem};
 use tokio::time::timeout;
 
-use crate::events::{Event, MessageCopies};
+use crate::events::{Event, Mark, MessageCopies};
 use crate::hooks::Observer;
 use crate::{DeletionCause, Inner, Mailroom};
 
@@ -67,12 +67,20 @@ impl Inner {
         for observer in self.direct_observers() {
             observer.seen_changed(mailbox, id, seen);
         }
+        if !self.is_shared {
+            self.marks.send(mailbox, id, || Mark::Seen(seen));
+        }
     }
 
     pub(crate) fn publish_tags(&self, copies: &[CopyKey], tags: &Tags) {
         for observer in self.direct_observers() {
             for CopyKey { mailbox, id } in copies {
                 observer.tags_changed(mailbox, *id, tags);
+            }
+        }
+        if !self.is_shared {
+            for CopyKey { mailbox, id } in copies {
+                self.marks.send(mailbox, *id, || Mark::Tags(tags.clone()));
             }
         }
     }
@@ -137,9 +145,11 @@ impl Inner {
             }
             feed::Event::Seen { mailbox, id, seen } => {
                 observers.for_each(|observer| observer.seen_changed(&mailbox, id, seen));
+                self.marks.send(&mailbox, id, || Mark::Seen(seen));
             }
             feed::Event::Tagged { mailbox, id, tags } => {
                 observers.for_each(|observer| observer.tags_changed(&mailbox, id, &tags));
+                self.marks.send(&mailbox, id, || Mark::Tags(tags.clone()));
             }
         }
     }

@@ -18,6 +18,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::{WebSocketStream, client_async};
@@ -48,7 +49,7 @@ impl EventServer {
         Self::with(Settings::default())
     }
 
-    fn with(settings: Settings) -> Self {
+    pub(super) fn with(settings: Settings) -> Self {
         Self::with_store(Arc::new(MemoryStore::new(Limits::default())), settings)
     }
 
@@ -102,6 +103,15 @@ impl EventServer {
         let (client, stream) = duplex(buffer);
         tokio::spawn(serve_connection(stream, Peer::default(), Version::Http1, self.router.clone(), guard));
         client
+    }
+
+    /// Opens a WebSocket with a header of the form `Name: value`.
+    pub(super) async fn websocket_with(&self, path: &str, header: &str) -> WebSocketClient {
+        let client = self.connect(1 << 20);
+        let mut request = format!("ws://localhost{path}").into_client_request().unwrap();
+        let (_, value) = header.split_once(": ").expect("a header");
+        request.headers_mut().insert("authorization", value.parse().unwrap());
+        WebSocketClient(client_async(request, client).await.unwrap().0)
     }
 
     pub(super) async fn websocket(&self, path: &str) -> WebSocketClient {

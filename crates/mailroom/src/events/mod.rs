@@ -7,6 +7,7 @@
 
 mod dispatcher;
 mod hub;
+mod marks;
 mod ring;
 mod subscriber_group;
 mod subscription;
@@ -22,6 +23,8 @@ use restante_mail::message::Summary;
 use restante_mail::naming::MailboxName;
 
 pub(crate) use hub::Hub;
+pub(crate) use marks::MarkChannel;
+pub use marks::{Mark, MarkChange, MarkSubscription};
 pub use subscription::Subscription;
 
 /// A change of the store. There is one event per copy.

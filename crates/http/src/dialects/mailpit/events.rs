@@ -1,13 +1,18 @@
 //! Live events as Mailpit sends them over WebSocket: `{"Type": …, "Data": …}`.
 //!
 //! - `new`: a message was stored; its summary
+//! - `update`: a message was marked as read or unread, or its tags were set; its id, and `Read` or `Tags`
 //! - `delete`: a message was deleted, or the last copy of it that the client may access; its id
+//! - `truncate`: no messages are left
+//! - `prune`: there were too many updates, and some of them were not sent
 //! - `stats`: the numbers of messages and of unread messages, soon after one of the others
 //!
-//! Differences from Mailpit: there are no events `update`, `prune`, `truncate` and `error`. Every deleted message has its own
-//! event. A client that is too slow is disconnected.
+//! Differences from Mailpit: there is no event `error`. Every deleted message has its own event. A client that is too slow is
+//! disconnected.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,13 +22,13 @@ use bytes::Bytes;
 use restante_api_types::json;
 use restante_auth::Grant;
 use restante_mail::message::{Message, MessageId};
-use restante_mailroom::events::{Event, PublishedEvent};
+use restante_mailroom::events::{Event, Lagged, Mark, MarkChange, MarkSubscription, PublishedEvent};
 use restante_store::MessageSelector;
 use serde::Serialize;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::dialects::mailpit::VERSION;
-use crate::dialects::mailpit::summary::MessageSummary;
+use crate::dialects::mailpit::summary::{MessageSummary, sorted_tags};
 use crate::extractors::subscriber::event_selector::EventSelector;
 use crate::extractors::subscriber::handshake::Handshake;
 use crate::extractors::subscriber::{EventWriter, SubscribeRequest, accept_websocket};
@@ -38,6 +43,9 @@ const LIMITED_STATS_DELAY: Duration = Duration::from_secs(2);
 /// The number of deleted messages that are remembered. Copies of a message are usually deleted together.
 const MAX_RECENT_DELETIONS: usize = 64;
 
+/// The maximum number of updates that are sent before events are read again.
+const MAX_BATCH_UPDATES: usize = 64;
+
 /// Accepts a WebSocket and sends it every event from now on.
 pub(crate) async fn events(
     State(server): State<Arc<Server>>,
@@ -51,6 +59,10 @@ pub(crate) async fn events(
         grant,
         selector: EventSelector::new(false),
         recent_deletions: VecDeque::new(),
+        marks: server.mailroom.subscribe_to_marks(),
+        received_mark: None,
+        last_update: Bytes::new(),
+        has_deletions: false,
         stats_due: None,
     };
     accept_websocket(&server, request, handshake, subscription, writer)
@@ -71,6 +83,22 @@ struct Deleted {
 }
 
 #[derive(Serialize)]
+struct ReadUpdate {
+    #[serde(rename = "ID")]
+    id: String,
+    #[serde(rename = "Read")]
+    read: bool,
+}
+
+#[derive(Serialize)]
+struct TagsUpdate<'a> {
+    #[serde(rename = "ID")]
+    id: String,
+    #[serde(rename = "Tags")]
+    tags: Vec<Cow<'a, str>>,
+}
+
+#[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Stats {
     total: u64,
@@ -86,6 +114,13 @@ struct MailpitEvents {
     selector: EventSelector,
     /// The messages of the last deletions, the most recent first.
     recent_deletions: VecDeque<MessageId>,
+    marks: MarkSubscription,
+    /// The change of a mark that was received last, until it is sent.
+    received_mark: Option<Result<MarkChange, Lagged>>,
+    /// The last `update`. The copies of a message are usually marked together, and have the same event.
+    last_update: Bytes,
+    /// Whether messages were deleted since the last statistics.
+    has_deletions: bool,
     /// The time of the next statistics.
     stats_due: Option<Instant>,
 }
@@ -100,25 +135,82 @@ impl EventWriter for MailpitEvents {
             Event::Stored(..) => self.stored(event)?,
             Event::Deleted(copy) => self.deleted(copy.message).await?,
         };
-        let is_complete = self.grant.covers_all_mailboxes();
-        let delay = if is_complete { STATS_DELAY } else { LIMITED_STATS_DELAY };
-        self.stats_due.get_or_insert_with(|| Instant::now() + delay);
+        self.schedule_stats();
         Some(json)
     }
 
-    fn next_report(&self) -> Option<Instant> {
-        self.stats_due
+    async fn report_ready(&mut self) {
+        if self.received_mark.is_some() {
+            return;
+        }
+        let stats = async {
+            match self.stats_due {
+                Some(time) => sleep_until(time).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            change = self.marks.next() => self.received_mark = Some(change),
+            () = stats => {}
+        }
     }
 
-    async fn write_report(&mut self) -> Option<Bytes> {
-        self.stats_due = None;
-        let overview = self.server.overview(&self.grant).await.ok()?;
-        let stats = Stats { total: overview.messages, unread: overview.unread, version: VERSION };
-        render("stats", stats)
+    async fn write_report(&mut self) -> Vec<Bytes> {
+        let mut messages = Vec::new();
+        let mut next = self.received_mark.take();
+        while let Some(change) = next {
+            messages.extend(self.updated(change).await);
+            let is_full = messages.len() >= MAX_BATCH_UPDATES;
+            next = if is_full { None } else { self.marks.try_next().transpose() };
+        }
+        if self.stats_due.is_some_and(|time| time <= Instant::now()) {
+            messages.extend(self.statistics().await);
+        }
+        messages
     }
 }
 
 impl MailpitEvents {
+    fn schedule_stats(&mut self) {
+        let is_complete = self.grant.covers_all_mailboxes();
+        let delay = if is_complete { STATS_DELAY } else { LIMITED_STATS_DELAY };
+        self.stats_due.get_or_insert_with(|| Instant::now() + delay);
+    }
+
+    /// Returns the statistics, after `truncate` if all messages were deleted.
+    async fn statistics(&mut self) -> Vec<Bytes> {
+        self.stats_due = None;
+        let has_deletions = std::mem::take(&mut self.has_deletions);
+        let Ok(overview) = self.server.overview(&self.grant).await else { return Vec::new() };
+        let truncate = if has_deletions && overview.messages == 0 { render("truncate", ()) } else { None };
+        let stats = Stats { total: overview.messages, unread: overview.unread, version: VERSION };
+        truncate.into_iter().chain(render("stats", stats)).collect()
+    }
+
+    /// Returns the event about a change of a mark. A message is read if all of its copies are.
+    async fn updated(&mut self, change: Result<MarkChange, Lagged>) -> Option<Bytes> {
+        let Ok(MarkChange { mailbox, id, mark }) = change else {
+            self.schedule_stats();
+            return render("prune", ());
+        };
+        if !self.grant.covers(&mailbox) {
+            return None;
+        }
+        let message = self.server.permitted_message(&self.grant, MessageSelector::Id(id)).await.ok()?;
+        let id = message.id().to_string();
+        let event = match mark {
+            Mark::Seen(read) if message.is_seen() == read => render("update", ReadUpdate { id, read })?,
+            Mark::Seen(_) => return None,
+            Mark::Tags(_) => render("update", TagsUpdate { id, tags: sorted_tags(&message) })?,
+        };
+        self.schedule_stats();
+        if event == self.last_update {
+            return None;
+        }
+        self.last_update = event.clone();
+        Some(event)
+    }
+
     fn stored(&mut self, event: &Event) -> Option<Bytes> {
         if !self.selector.selects(event, &self.grant) {
             return None;
@@ -138,6 +230,7 @@ impl MailpitEvents {
         if !matches!(found, Err(Problem::NoSuchWholeMessage)) {
             return None;
         }
+        self.has_deletions = true;
         self.recent_deletions.truncate(MAX_RECENT_DELETIONS - 1);
         self.recent_deletions.push_front(id);
         render("delete", Deleted { id: id.to_string() })

@@ -23,7 +23,6 @@ use restante_mailroom::events::{PublishedEvent, Subscription};
 use restante_metrics::Monitors;
 use restante_net::ClientSlot;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Instant;
 
 use crate::extractors::accepted_credentials::AcceptedCredentials;
 use crate::extractors::cancellation;
@@ -77,14 +76,14 @@ pub(crate) trait EventWriter: Send {
     /// order.
     fn write_event(&mut self, published: &PublishedEvent) -> impl Future<Output = Option<Bytes>> + Send;
 
-    /// Returns the time of the next message that is not an event, if there is one.
-    fn next_report(&self) -> Option<Instant> {
-        None
+    /// Waits until there are other messages than events. Must be cancel safe.
+    fn report_ready(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
     }
 
-    /// Returns the JSON of the message that is due at [`Self::next_report`].
-    fn write_report(&mut self) -> impl Future<Output = Option<Bytes>> + Send {
-        std::future::ready(None)
+    /// Returns the JSON of these messages.
+    fn write_report(&mut self) -> impl Future<Output = Vec<Bytes>> + Send {
+        std::future::ready(Vec::new())
     }
 }
 

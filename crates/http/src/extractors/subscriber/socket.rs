@@ -1,7 +1,6 @@
 //! Serves one WebSocket after its handshake: sends events, several in one write. Input only shows that the peer is
 //! alive. The underlying stream must have a write timeout.
 
-use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use restante_mailroom::events::{Lagged, PublishedEvent, Subscription};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -119,7 +118,7 @@ where
                 Ok(published) => send_batch(socket, events, writer, &published).await,
                 Err(Lagged) => return EndCause::Lagged,
             },
-            () = wait_until(writer.next_report()) => send_report(socket, writer).await,
+            () = writer.report_ready() => send_report(socket, writer).await,
         };
         if let Err(end) = sent {
             return end;
@@ -173,23 +172,15 @@ where
     Ok(())
 }
 
-/// Sends the message that is due besides events.
+/// Sends the messages that are not events.
 async fn send_report<S>(socket: &mut WebSocketStream<S>, writer: &mut impl EventWriter) -> Result<(), EndCause>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    if let Some(json) = writer.write_report().await {
+    for json in writer.write_report().await {
         feed_json(socket, json).await?;
     }
     Ok(socket.flush().await?)
-}
-
-/// Waits until a time, if there is one.
-async fn wait_until(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time).await,
-        None => pending().await,
-    }
 }
 
 /// Sends a close frame if that helps, and waits for the response of the peer. Closing the connection with unread input

@@ -1,8 +1,11 @@
 //! Live events over WebSocket.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::*;
+use crate::tests::grants::Accounts;
 use crate::tests::monitor::EventServer;
 
 const EVENTS: &str = "/api/events";
@@ -21,6 +24,17 @@ async fn stored_and_deleted_messages_are_events() {
     assert_eq!((&new["Data"]["To"], &new["Data"]["Cc"], &new["Data"]["Read"]), (&json!([]), &json!([]), &json!(false)));
     let stats = |total: u64| json!({"Total": total, "Unread": total, "Version": crate::dialects::mailpit::VERSION});
     assert_eq!(socket.json().await, json!({"Type": "stats", "Data": stats(2)}));
+    let put = async |path: &str, body: Value| {
+        let response =
+            send_request(&server.router, &format!("PUT {path}"), body.to_string().into(), Peer::default()).await;
+        assert_eq!(response.text(), "ok");
+    };
+    put("/api/v1/messages", json!({"IDs": [id], "Read": true})).await;
+    assert_eq!(socket.json().await, json!({"Type": "update", "Data": {"ID": id, "Read": true}}));
+    assert_eq!(socket.json().await["Data"]["Unread"], 1);
+    put("/api/v1/tags", json!({"IDs": [id], "Tags": ["b", "A"]})).await;
+    assert_eq!(socket.json().await, json!({"Type": "update", "Data": {"ID": id, "Tags": ["A", "b"]}}));
+    assert_eq!(socket.json().await["Type"], "stats");
     let body = json!({"IDs": [id]}).to_string();
     let deleted = send_request(&server.router, "DELETE /api/v1/messages", body.into(), Peer::default()).await;
     assert_eq!(deleted.text(), "ok");
@@ -39,7 +53,27 @@ async fn message_with_other_copies_is_not_deleted() {
     }
     // One event, after the last copy is deleted.
     assert_eq!(socket.json().await, json!({"Type": "delete", "Data": {"ID": id.to_string()}}));
+    assert_eq!(socket.json().await, json!({"Type": "truncate", "Data": null}));
     assert_eq!(socket.json().await["Type"], "stats");
+}
+
+#[tokio::test]
+async fn token_gets_events_of_its_copies() {
+    let accounts = Accounts::new(Duration::from_hours(1));
+    let server = EventServer::with(Settings { auth: Some(accounts.auth.clone()), ..Settings::default() });
+    let token = accounts.token(&["bob"]).await;
+    let mut socket = server.websocket_with(EVENTS, &token).await;
+    let id = server.deliver_to(&["carl", "bob"], "both").await;
+    let hidden = server.deliver("carl", "hidden").await;
+    assert_eq!(socket.json().await["Data"]["Subject"], "both");
+    for id in [hidden, id] {
+        let body = json!({"IDs": [id.to_string()], "Read": true}).to_string();
+        let request = format!("PUT /api/v1/messages\n{}", accounts.token(&["*"]).await);
+        send_request(&server.router, &request, body.into(), Peer::default()).await;
+    }
+    assert_eq!(socket.json().await, json!({"Type": "update", "Data": {"ID": id.to_string(), "Read": true}}));
+    let stats = socket.json().await;
+    assert_eq!((&stats["Type"], &stats["Data"]["Total"]), (&json!("stats"), &json!(1)));
 }
 
 #[tokio::test]
