@@ -79,6 +79,8 @@ pub(crate) enum MailpitForm {
     },
     /// The text.
     Text,
+    /// The links.
+    LinkCheck,
     /// The thumbnail of the part with this id.
     Thumbnail(Arc<str>),
 }

@@ -10,6 +10,7 @@
 //! - `events`: live events over WebSocket
 //! - `info`: the version and the counters of the server
 //! - `html_check`: the support of the HTML of a message in mail clients
+//! - `link_check`: the links of a message
 //! - `list`: the list of all messages
 //! - `paging`: the parameters of lists
 //! - `query`: the query language
@@ -34,8 +35,9 @@ mod date;
 mod error;
 mod events;
 mod headers;
-mod info;
 mod html_check;
+mod info;
+mod link_check;
 mod list;
 mod list_unsubscribe;
 mod message;
@@ -57,7 +59,7 @@ mod webui;
 
 use std::sync::Arc;
 
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, get, post, put};
 
 use crate::state::Server;
 
@@ -85,6 +87,7 @@ pub(crate) fn routes() -> Vec<Route> {
         ("/api/v1/tags", get(tags::list).put(tags::set)),
         ("/api/v1/tags/{tag}", put(tags::rename).delete(tags::delete)),
         ("/api/v1/message/{id}/release", post(release::release)),
+        ("/api/v1/message/{id}/link-check", get(link_check::link_check)),
         ("/api/v1/message/{id}/sa-check", get(release::spam_check)),
         ("/api/v1/chaos", get(chaos::get).put(chaos::set)),
         ("/api/v1/info", get(info::info)),

@@ -38,7 +38,7 @@ pub(crate) async fn release(
 
 /// Responds that there is no SpamAssassin.
 pub(crate) async fn spam_check(_: RequestGrant) -> Error {
-    Error::NOT_FOUND
+    Error::NotFound("File not found\n")
 }
 
 #[derive(Default, Deserialize)]

@@ -4,6 +4,7 @@ mod changes;
 mod chaos;
 mod events;
 mod info;
+mod link_check;
 mod list;
 mod message;
 mod message_content;

@@ -1,0 +1,290 @@
+//! The links of a message. No request leaves the server: the syntax of links is checked, not whether they work.
+//!
+//! The links and their order are those of Mailpit: links, style sheets and images of the HTML, then the links in the text,
+//! each link once. Differences from Mailpit: a valid link has the status code 0 and the status `Not checked`, and only
+//! invalid links count as errors.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use axum::extract::State;
+use bytes::Bytes;
+use restante_mail::message::Summary;
+use restante_mail::mime::Mime;
+use restante_mail::mime::html_tokens::{Token, Tokens, find_attribute};
+use restante_mail::mime::references::{ReferenceContext, resolve};
+use serde::Serialize;
+
+use crate::dialects::mailpit::content;
+use crate::dialects::mailpit::success;
+use crate::dialects::mailpit::success::HandlerResult;
+use crate::dialects::mailpit::target::TargetMessage;
+use crate::response::json;
+use crate::response::problem::Problem;
+use crate::state::Server;
+use crate::state::message::MailpitForm;
+
+/// The maximum number of links. Mailpit has the same.
+const MAX_LINKS: usize = 100;
+/// The maximum length of a link. Longer ones are ignored.
+const MAX_LINK_BYTES: usize = 8 * 1024;
+/// The maximum number of occurrences in the text, of each form.
+const MAX_TEXT_MATCHES: usize = 3 * MAX_LINKS;
+
+/// Returns the links of a message. Marks it as read, as Mailpit does.
+pub(crate) async fn link_check(State(server): State<Arc<Server>>, target: TargetMessage) -> HandlerResult {
+    let write = |_: &Summary, mime: &Mime| render(mime);
+    let body = target.render(&server, MailpitForm::LinkCheck, 0, write).await?;
+    target.mark_as_read(&server).await?;
+    Ok(success::json_body(body))
+}
+
+fn render(mime: &Mime) -> Result<Bytes, Problem> {
+    let html = content::html(mime);
+    let text = content::text(mime, &html);
+    let links: Vec<_> = links(&html, &text).into_iter().map(CheckedLink::new).collect();
+    json::body(&Report { errors: links.iter().filter(|link| !link.is_valid).count(), links })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Report {
+    errors: usize,
+    links: Vec<CheckedLink>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct CheckedLink {
+    #[serde(rename = "URL")]
+    url: String,
+    status_code: u16,
+    status: &'static str,
+    #[serde(skip)]
+    is_valid: bool,
+}
+
+impl CheckedLink {
+    fn new(url: String) -> Self {
+        let is_valid = is_valid_url(&url);
+        Self { url, status_code: 0, status: if is_valid { "Not checked" } else { "Invalid URL" }, is_valid }
+    }
+}
+
+/// Links without repetitions, up to [`MAX_LINKS`].
+#[derive(Default)]
+struct LinkSet {
+    known: HashSet<String>,
+    links: Vec<String>,
+}
+
+impl LinkSet {
+    fn add(&mut self, link: String) {
+        if self.links.len() < MAX_LINKS && link.len() <= MAX_LINK_BYTES && self.known.insert(link.clone()) {
+            self.links.push(link);
+        }
+    }
+}
+
+/// Returns the links of a message.
+fn links(html: &str, text: &str) -> Vec<String> {
+    let mut found = LinkSet::default();
+    for wanted in [HtmlLink::Anchor, HtmlLink::StyleSheet, HtmlLink::Image] {
+        for link in Tokens::new(html).filter_map(|token| wanted.value(&token)).filter(|link| has_url(link)) {
+            found.add(link);
+        }
+    }
+    plain_links(text).take(MAX_TEXT_MATCHES).for_each(|link| found.add(link.to_owned()));
+    bracketed_links(text).take(MAX_TEXT_MATCHES).for_each(|link| found.add(link.replace('\n', "")));
+    found.links
+}
+
+/// The elements of HTML that have links.
+#[derive(Clone, Copy)]
+enum HtmlLink {
+    Anchor,
+    StyleSheet,
+    Image,
+}
+
+impl HtmlLink {
+    /// Returns the link in a token.
+    fn value(self, token: &Token<'_>) -> Option<String> {
+        let Token::StartTag(name, attributes) = token else { return None };
+        let (element, attribute) = match self {
+            Self::Anchor => ("a", "href"),
+            Self::StyleSheet => ("link", "href"),
+            Self::Image => ("img", "src"),
+        };
+        let is_style_sheet = || find_attribute(attributes, "rel") == Some("stylesheet");
+        if !name.eq_ignore_ascii_case(element) || (matches!(self, Self::StyleSheet) && !is_style_sheet()) {
+            return None;
+        }
+        find_attribute(attributes, attribute).map(|value| resolve(value, ReferenceContext::Attribute))
+    }
+}
+
+/// Returns whether a text contains the beginning of a URL.
+fn has_url(text: &str) -> bool {
+    url_starts(text)
+        .any(|(at, length)| !is_word(text[..at].chars().next_back()) && starts_with_url_char(&text[at + length..]))
+}
+
+/// Returns the URLs in a text that follow another character than `<`.
+fn plain_links(text: &str) -> impl Iterator<Item = &str> {
+    let mut end = 0;
+    url_starts(text).filter_map(move |(at, length)| {
+        let before = text[end.min(at)..at].chars().next_back();
+        let rest = &text[at + length..];
+        if at < end || before.is_none_or(|c| c == '<') || is_word(before) || !starts_with_url_char(rest) {
+            return None;
+        }
+        end = at + length + rest.find(|c| !is_url_char(c)).unwrap_or(rest.len());
+        Some(&text[at..end])
+    })
+}
+
+/// Returns the URLs in angle brackets, which may contain spaces (RFC 2396 appendix E).
+fn bracketed_links(text: &str) -> impl Iterator<Item = &str> {
+    let mut end = 0;
+    url_starts(text).filter_map(move |(at, length)| {
+        let rest = &text[at + length..];
+        if at < end || !text[..at].ends_with('<') || !starts_with_url_char(rest) {
+            return None;
+        }
+        let close = rest.find('>').filter(|close| *close > 1)?;
+        end = at + length + close;
+        Some(&text[at..end])
+    })
+}
+
+/// Returns the positions and the lengths of `http://` and `https://`.
+fn url_starts(text: &str) -> impl Iterator<Item = (usize, usize)> {
+    text.match_indices("://").filter_map(|(at, _)| {
+        let start = |scheme: &str| {
+            let start = at.checked_sub(scheme.len())?;
+            let found = text.get(start..at)?;
+            found.eq_ignore_ascii_case(scheme).then_some((start, scheme.len() + 3))
+        };
+        start("https").or_else(|| start("http"))
+    })
+}
+
+fn starts_with_url_char(text: &str) -> bool {
+    text.chars().next().is_some_and(is_url_char)
+}
+
+/// Returns whether a URL in a text continues with this character.
+fn is_url_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_@:%+'!.~#?,&/=;".contains(c)
+}
+
+fn is_word(c: Option<char>) -> bool {
+    c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Returns whether a URL has the syntax of an HTTP URL, as Go parses it.
+fn is_valid_url(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+        || url.contains(|c: char| c.is_ascii_control())
+    {
+        return false;
+    }
+    let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let (host, port) = match host_and_port.strip_prefix('[') {
+        Some(ipv6) => match ipv6.split_once(']') {
+            Some((host, port)) => (host, port),
+            None => return false,
+        },
+        None => host_and_port.split_at(host_and_port.find(':').unwrap_or(host_and_port.len())),
+    };
+    let is_port =
+        port.is_empty() || port.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+    let path = &rest[..rest.find('?').unwrap_or(rest.len())];
+    !host.is_empty()
+        && is_port
+        && !authority.contains([' ', '<', '>', '"', '\\', '^', '`', '{', '|', '}'])
+        && has_valid_escapes(path)
+}
+
+/// Returns whether each percent sign is followed by two hexadecimal digits.
+fn has_valid_escapes(text: &str) -> bool {
+    let is_escape =
+        |rest: &str| rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+    text.split('%').skip(1).all(is_escape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_of_html_come_first() {
+        let html = "<head><link rel=stylesheet href=\"http://remote/style.css\"><link rel=icon href=http://icon>\
+            <script src=\"https://script\"></script></head><p href=http://no>\
+            <a href=\"http://example.com\">1</a><a HREF='https://example.com'>2</a><a href=\"HTTPS://EXAMPLE.COM\">3</a>\
+            <img src=https://example.com/image.jpg><a href=\"http://example.com\">again</a><a href=\"/relative\">\
+            <a href=\"mailto:a@b.c\"><a href=\"http://link with spaces\"><a href=\"http://example.com/?a=b&amp;c=d\">";
+        let expected = [
+            "http://example.com",
+            "https://example.com",
+            "HTTPS://EXAMPLE.COM",
+            "http://link with spaces",
+            "http://example.com/?a=b&c=d",
+            "http://remote/style.css",
+            "https://example.com/image.jpg",
+        ];
+        assert_eq!(links(html, ""), expected);
+    }
+
+    #[test]
+    fn links_of_text_follow_other_characters() {
+        let text = "A line with http://example.com https://example.com\n\tHTTPS://EXAMPLE.COM\n[http://localhost]\n\
+            www.example.com |||http://example.com/?some=query-string||| xhttp://no.example\n\
+            <https://example.com/ link with\n spaces> <http://x> (http://last.example).";
+        let expected = [
+            "http://example.com",
+            "https://example.com",
+            "HTTPS://EXAMPLE.COM",
+            "http://localhost",
+            "http://example.com/?some=query-string",
+            "http://last.example",
+            "https://example.com/ link with spaces",
+        ];
+        assert_eq!(links("", text), expected);
+        assert_eq!(links("", "http://first.example http://second.example"), ["http://second.example"]);
+        let many = (0..200).map(|number| format!("http://example.com/{number}")).collect::<Vec<_>>().join(" ");
+        assert_eq!(links("", &many).len(), MAX_LINKS);
+    }
+
+    #[test]
+    fn syntax_of_urls_is_checked() {
+        let valid = [
+            "http://example.com",
+            "HTTPS://EXAMPLE.COM",
+            "https://user:pw@example.com:8443/a%20b?x=%zz#y",
+            "http://[::1]:80/",
+            "https://example.com/ link with spaces",
+            "http://localhost",
+        ];
+        let invalid = [
+            "http://",
+            "http://link with spaces",
+            "http://example.com:port/",
+            "http://example.com/%zz",
+            "http://example.com/%2",
+            "http://[::1",
+            "see http://example.com",
+            "http://a\tb",
+            "ftp://example.com",
+        ];
+        for url in valid {
+            assert!(is_valid_url(url), "{url}");
+        }
+        for url in invalid {
+            assert!(!is_valid_url(url), "{url}");
+        }
+    }
+}
