@@ -201,7 +201,7 @@ fn private_webhooks_warning(webhooks: &Webhooks) -> Option<String> {
 /// Warns about listeners that other machines can reach without authentication.
 fn open_listeners_warning(config: &Config) -> Option<String> {
     let requires_credentials = |setting: &Setting| match setting.section() {
-        "SMTP" | "LMTP" => config.smtp.require_auth,
+        "SMTP" | "LMTP" => config.smtp.require_auth && !config.smtp.accept_any_login,
         "POP3" => !config.pop3.credentials.is_empty() || config.auth.is_enabled(),
         _ => config.auth.is_enabled(),
     };
@@ -366,5 +366,24 @@ fn check_file_writable(path: &Path) -> io::Result<()> {
             Ok(access(dir, Access::WRITE_OK | Access::EXEC_OK)?)
         }
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_that_accept_any_login_are_open() {
+        for (require_auth, accept_any_login, is_open) in
+            [(false, false, true), (false, true, true), (true, false, false), (true, true, true)]
+        {
+            let mut config = Config::default();
+            (SMTP_ADDR.apply)(&mut config, "0.0.0.0:2500").unwrap();
+            (config.smtp.require_auth, config.smtp.accept_any_login) = (require_auth, accept_any_login);
+            let warning = open_listeners_warning(&config);
+            let expected = "other machines reach this server without credentials: smtp.addr 0.0.0.0:2500";
+            assert_eq!(warning.as_deref(), is_open.then_some(expected), "{require_auth} {accept_any_login}");
+        }
     }
 }
