@@ -69,8 +69,9 @@ pub struct ConfiguredLogin<'a> {
     pub setting: &'static str,
     /// The user, if the setting contains a user of that name. It is logged with a denial.
     pub user: Option<&'a str>,
-    /// The hash of the password, if the setting contains one for this login. It is verified on a blocking thread.
-    pub hash: Option<&'a PasswordHash>,
+    /// The hashes in the setting that apply to this login. A password that matches one of them is accepted. They are
+    /// verified on a blocking thread.
+    pub hashes: Vec<&'a PasswordHash>,
     /// Returns true if the login matches a password in the setting. It is called on network threads, so it must be quick.
     pub matches: &'a (dyn Fn() -> bool + Send + Sync),
 }
@@ -84,6 +85,14 @@ pub struct VerifiedLogin {
     fingerprint: [u8; 16],
     /// The web session that the login came from. It can end before the password or token that it was created with.
     session: Option<Arc<Session>>,
+}
+
+/// The hash that a password matches.
+enum MatchedHash {
+    /// The hash of the user.
+    User,
+    /// A hash in the settings of a mail protocol.
+    Configured(PasswordHash),
 }
 
 /// The users of the file and of the settings.
@@ -214,63 +223,89 @@ impl Authenticator {
             return Ok(Some(self.user_login(name, hash)));
         }
         let matches_settings = || configured.map(|configured| (configured.matches)());
-        let configured_hash = configured.and_then(|configured| configured.hash).filter(|_| secret.is_some());
-        let cached_hash = configured_hash.map_or("", PasswordHash::as_str);
+        let configured_hashes = match (configured, secret) {
+            (Some(configured), Some(_)) => configured.hashes.as_slice(),
+            _ => &[],
+        };
+        let name = &user[..user.floor_char_boundary(MAX_NAME_BYTES)];
         // The cache key of a login with credentials from the settings. User names contain no control characters, so it
-        // differs from them. For a digest only the user is cached: every digest is different, and it is always compared.
-        let key = configured.map(|configured| {
-            let (setting, user) = (configured.setting, &user[..user.floor_char_boundary(MAX_NAME_BYTES)]);
-            let kind = if secret.is_some() { "password" } else { "digest" };
-            (Arc::<str>::from(format!("{setting}\n{kind}\n{user}")), secret.unwrap_or_default())
-        });
-        if let Some((key, password)) = &key
-            && self.verified.contains(client, key, cached_hash, password)
+        // differs from them. Each hash has its own key: the entry shows only that the password matches this hash.
+        let key_of = |kind: &str| {
+            configured.map(|configured| Arc::<str>::from(format!("{}\n{kind}\n{name}", configured.setting)))
+        };
+        let is_hash_cached = |hash: &&PasswordHash| {
+            key_of(hash.as_str())
+                .zip(secret)
+                .is_some_and(|(key, password)| self.verified.contains(client, &key, hash.as_str(), password))
+        };
+        if configured_hashes.iter().any(is_hash_cached) {
+            return Ok(None);
+        }
+        // A password or digest that is not hashed is compared every time: whether it matches depends on more than the
+        // user. The cache only avoids the delay. For a digest only the user is cached: every digest is different.
+        let key = key_of(if secret.is_some() { "password" } else { "digest" });
+        let cached_password = secret.unwrap_or_default();
+        if let Some(key) = &key
+            && self.verified.contains(client, key, "", cached_password)
         {
-            if configured_hash.is_some() || matches_settings() == Some(true) {
+            if matches_settings() == Some(true) {
                 return Ok(None);
             }
             self.verified.record_miss(client, key);
         }
         let accept_configured = || {
-            if let Some((key, password)) = &key {
-                self.verified.insert(client, key, cached_hash, password);
+            if let Some(key) = &key {
+                self.verified.insert(client, key, "", cached_password);
             }
             Ok(None)
         };
-        let name = &user[..user.floor_char_boundary(MAX_NAME_BYTES)];
         let attempt = self.throttle.begin_password_attempt(client, name, matches_settings).await;
         let Some(attempt) = attempt.map_err(|_| denied(DenialReason::TooMany))? else { return accept_configured() };
         if matches_settings() == Some(true) {
             attempt.succeeded();
             return accept_configured();
         }
-        let Some(password) = secret.filter(|_| self.has_accounts() || configured_hash.is_some()) else {
+        let Some(password) = secret.filter(|_| self.has_accounts() || !configured_hashes.is_empty()) else {
             return Err(denied(DenialReason::WrongPassword));
         };
         let permit = self.check_permits.clone().acquire_owned().await.map_err(|_| denied(DenialReason::TooMany))?;
         // Another request of the same client may have verified the same password in the meantime.
-        let is_correct = is_cached() || {
-            let hash = match found.map(|(_, hash, _)| hash).or(configured_hash) {
-                Some(hash) => Ok(hash.clone()),
-                None => users.dummy_hash(self.sessions.keyed_number(user)),
+        let matched = if is_cached() {
+            Some(MatchedHash::User)
+        } else {
+            let is_known = found.is_some();
+            let user_hash = match found {
+                Some((_, hash, _)) => Some(hash.clone()),
+                None if self.has_accounts() => users.dummy_hash(self.sessions.keyed_number(user)).ok(),
+                None => None,
             };
+            let mut configured_hashes = configured_hashes.iter().copied().cloned().collect::<Vec<_>>().into_iter();
             let password = password.to_owned();
             let checked = spawn_blocking(move || {
                 // The permit is held until the work ends, even if the caller is gone.
                 let _permit = permit;
-                password.len() <= MAX_PASSWORD_BYTES && hash.is_ok_and(|hash| hash.verify(&password))
+                if password.len() > MAX_PASSWORD_BYTES {
+                    return None;
+                }
+                if user_hash.is_some_and(|hash| hash.verify(&password)) && is_known {
+                    return Some(MatchedHash::User);
+                }
+                configured_hashes.find(|hash| hash.verify(&password)).map(MatchedHash::Configured)
             });
-            checked.await.unwrap_or(false)
+            checked.await.unwrap_or(None)
         };
-        match found {
-            Some((name, hash, password)) if is_correct => {
+        match (matched, found) {
+            (Some(MatchedHash::User), Some((name, hash, password))) => {
                 attempt.succeeded();
                 self.verified.insert(client, name, hash.as_str(), password);
                 Ok(Some(self.user_login(name, hash)))
             }
-            None if is_correct && configured_hash.is_some() => {
+            (Some(MatchedHash::Configured(hash)), _) => {
                 attempt.succeeded();
-                accept_configured()
+                if let Some(key) = key_of(hash.as_str()) {
+                    self.verified.insert(client, &key, hash.as_str(), password);
+                }
+                Ok(None)
             }
             _ => Err(denied(DenialReason::WrongPassword)),
         }
@@ -436,6 +471,11 @@ mod tests {
         format!("{name}:{}\n", hash.format_for_version(bcrypt::Version::TwoY))
     }
 
+    /// The cheapest hash of a password.
+    fn hash_of(password: &str) -> PasswordHash {
+        PasswordHash::parse(line("x", password).trim_end().trim_start_matches("x:")).unwrap()
+    }
+
     struct Fixture {
         dir: TestDir,
         authenticator: Authenticator,
@@ -531,8 +571,12 @@ mod tests {
         last: u8,
     ) -> Result<(), Denied> {
         let is_correct = || user == "app" && secret == "right";
-        let configured =
-            ConfiguredLogin { setting, user: (user == "app").then_some(user), hash: None, matches: &is_correct };
+        let configured = ConfiguredLogin {
+            setting,
+            user: (user == "app").then_some(user),
+            hashes: Vec::new(),
+            matches: &is_correct,
+        };
         authenticator.check_configured(user, Some(secret), client(last), &configured).await.map(drop)
     }
 
@@ -583,7 +627,8 @@ mod tests {
         let guesses = (0..400).map(|_| {
             let authenticator = authenticator.clone();
             tokio::spawn(async move {
-                let configured = ConfiguredLogin { setting: "pop3", user: None, hash: None, matches: &|| false };
+                let configured =
+                    ConfiguredLogin { setting: "pop3", user: None, hashes: Vec::new(), matches: &|| false };
                 authenticator.check_configured("app", None, client(1), &configured).await.unwrap_err().reason
             })
         });
@@ -691,8 +736,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn settings_contain_users_and_hashes() {
         let hash = |text: &str| PasswordHash::parse_or_plain(text).unwrap();
-        let bcrypt = line("x", "two");
-        let bcrypt = hash(bcrypt.trim_end().trim_start_matches("x:"));
+        let bcrypt = hash_of("two");
         let credentials = vec![("ann".to_owned(), hash("one")), ("bob".to_owned(), bcrypt.clone())];
         let users = Authenticator::open(Settings { credentials, ..Settings::default() }).unwrap();
         assert!(users.has_accounts());
@@ -704,13 +748,60 @@ mod tests {
         }
         // The hash of a mail protocol. The second login is cached.
         let none = Authenticator::open(Settings::default()).unwrap();
-        let configured =
-            ConfiguredLogin { setting: "smtp.credentials", user: Some("bob"), hash: Some(&bcrypt), matches: &|| false };
+        let configured = ConfiguredLogin {
+            setting: "smtp.credentials",
+            user: Some("bob"),
+            hashes: vec![&bcrypt],
+            matches: &|| false,
+        };
         for (secret, is_accepted) in
             [(Some("two"), true), (Some("two"), true), (Some("one"), false), (None, false), (Some("two"), true)]
         {
             let checked = none.check_configured("bob", secret, client(1), &configured).await;
             assert_eq!(checked.is_ok(), is_accepted, "{secret:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn cached_plain_password_does_not_match_a_hash() {
+        let authenticator = Authenticator::open(Settings::default()).unwrap();
+        let hash = hash_of("hashed");
+        // Whether the password matches in plain text, the password, and whether it is accepted.
+        for (matches, secret, is_accepted) in [
+            (true, "plain", true),
+            (true, "plain", true),
+            (false, "plain", false),
+            (false, "hashed", true),
+            (false, "hashed", true),
+            (false, "plain", false),
+        ] {
+            let is_match = || matches;
+            let configured = ConfiguredLogin { setting: "pop3", user: None, hashes: vec![&hash], matches: &is_match };
+            let checked = authenticator.check_configured("app", Some(secret), client(1), &configured).await;
+            assert_eq!(checked.is_ok(), is_accepted, "{matches} {secret}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_hashes_of_a_name_are_accepted() {
+        let fixture = Fixture::new();
+        let (first, second) = (hash_of("first"), hash_of("second"));
+        // "one" is the password of the user "ann" for all protocols. There is no user "app".
+        for (user, secret, hashes, expected) in [
+            ("ann", "one", vec![&first, &second], Ok(Some("ann"))),
+            ("ann", "first", vec![&first, &second], Ok(None)),
+            ("ann", "second", vec![&first, &second], Ok(None)),
+            ("ann", "second", vec![&first, &second], Ok(None)),
+            ("ann", "second", vec![&first], Err(DenialReason::WrongPassword)),
+            ("ann", "third", vec![&first, &second], Err(DenialReason::WrongPassword)),
+            ("app", "second", vec![&first, &second], Ok(None)),
+            ("app", "one", vec![&first, &second], Err(DenialReason::WrongPassword)),
+            ("app", "first", vec![], Err(DenialReason::WrongPassword)),
+        ] {
+            let configured = ConfiguredLogin { setting: "smtp", user: None, hashes, matches: &|| false };
+            let checked = fixture.authenticator.check_configured(user, Some(secret), client(1), &configured).await;
+            let name = checked.as_ref().map(Grant::name).map_err(|denied| denied.reason);
+            assert_eq!(name, expected, "{user} {secret}");
         }
     }
 

@@ -82,14 +82,11 @@ impl Login {
             plain.chain(self.hashed.iter().map(|(mailbox, _)| mailbox.as_ref())).any(|mailbox| mailbox == Some(name))
         };
         let configured_mailbox = user_mailbox.filter(has_password);
-        let hash_of = |mailbox: Option<&MailboxName>| {
-            self.hashed.iter().find(|(name, _)| name.as_ref() == mailbox).map(|(_, hash)| hash)
-        };
-        let own_hash = user_mailbox.filter(|user| user == mailbox).and_then(|user| hash_of(Some(user)));
+        let hashes = self.hashed.iter().filter(|(own, _)| applies(own.as_ref(), mailbox, user_mailbox));
         let configured = ConfiguredLogin {
             setting: "pop3.credentials",
             user: configured_mailbox.map(MailboxName::as_str),
-            hash: own_hash.or_else(|| hash_of(None)),
+            hashes: hashes.map(|(_, hash)| hash).collect(),
             matches: &matches,
         };
         // A hashed password cannot be compared with a digest.
@@ -109,15 +106,17 @@ impl Login {
     /// Returns whether `pop3.credentials` opens the mailbox for this proof. `user` is the mailbox of the user, if the
     /// user has one. Takes the same time whichever character is wrong.
     fn matches_credentials(&self, mailbox: &MailboxName, user: Option<&MailboxName>, proof: &Proof) -> bool {
-        // The password of one mailbox does not open another one (RFC 4616 section 2: the authorization identity).
-        let applies = |credential: &MailboxPassword| match &credential.mailbox {
-            Some(own) => own == mailbox && Some(own) == user,
-            None => true,
-        };
+        let applies = |credential: &MailboxPassword| applies(credential.mailbox.as_ref(), mailbox, user);
         self.credentials
             .iter()
             .fold(false, |found, credential| found | (applies(credential) & verify(credential, proof)))
     }
+}
+
+/// Returns whether the password of the mailbox `own` can open `mailbox` for this user. The password of one mailbox does
+/// not open another one (RFC 4616 section 2: the authorization identity). If `own` is `None`, it opens all mailboxes.
+fn applies(own: Option<&MailboxName>, mailbox: &MailboxName, user: Option<&MailboxName>) -> bool {
+    own.is_none_or(|own| own == mailbox && Some(own) == user)
 }
 
 fn verify(credential: &MailboxPassword, proof: &Proof) -> bool {
@@ -144,6 +143,11 @@ mod tests {
 
     const TIMESTAMP: &str = "<1896.697170952@dbc.mtview.ca.us>";
 
+    /// A hash of "secret".
+    const SECRET_HASH: &str = "$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a";
+    /// A hash of "own".
+    const OWN_HASH: &str = "$2y$05$abcdefghijklmnopqrstuuxaV3eI1CMoC6y8mgsgOIL/z0TTiazXi";
+
     fn mailbox_name(text: &str) -> MailboxName {
         Naming::Local.parse_mailbox(text).unwrap()
     }
@@ -167,6 +171,12 @@ mod tests {
     fn digest(text: &str) -> Proof {
         let digest = Md5::new().chain_update(TIMESTAMP).chain_update(text).finalize().into();
         Proof::Apop { timestamp: TIMESTAMP.to_owned(), digest }
+    }
+
+    async fn opens_mailbox(login: &Login, mailbox: &str, user: &str, text: &str) -> bool {
+        let (mailbox, user_mailbox, proof) = (mailbox_name(mailbox), mailbox_name(user), password(text));
+        let attempt = LoginAttempt { mailbox: &mailbox, user, proof: &proof, ip: None };
+        login.check(&attempt, Some(&user_mailbox)).await.is_ok()
     }
 
     #[test]
@@ -216,17 +226,46 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn passwords_can_be_hashed() {
-        // A hash of "secret".
-        let hash = "$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a";
         for (user, text, mailbox, opens) in [
             ("james", "secret", "james", true),
-            ("james", hash, "james", false),
+            ("james", SECRET_HASH, "james", false),
             ("james", "secret", "ann", false),
             ("*", "secret", "ann", true),
         ] {
-            let (login, mailbox, proof) = (login(&[(user, hash)]), mailbox_name(mailbox), password(text));
-            let attempt = LoginAttempt { mailbox: &mailbox, user: mailbox.as_str(), proof: &proof, ip: None };
-            assert_eq!(login.check(&attempt, Some(&mailbox)).await.is_ok(), opens, "{user} {text} {mailbox}");
+            let login = login(&[(user, SECRET_HASH)]);
+            assert_eq!(opens_mailbox(&login, mailbox, mailbox, text).await, opens, "{user} {text} {mailbox}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn plain_password_of_one_mailbox_opens_no_other_next_to_a_hash() {
+        let login = login(&[("*", SECRET_HASH), ("james", "plain")]);
+        // The user james logs in, and then tries to open other mailboxes.
+        for (mailbox, text, opens) in [
+            ("james", "plain", true),
+            ("ann", "plain", false),
+            ("james", "plain", true),
+            ("james", "secret", true),
+            ("ann", "secret", true),
+            ("ann", "plain", false),
+        ] {
+            assert_eq!(opens_mailbox(&login, mailbox, "james", text).await, opens, "{mailbox} {text}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hash_for_all_mailboxes_also_opens_those_with_their_own_hash() {
+        let login = login(&[("james", OWN_HASH), ("*", SECRET_HASH)]);
+        for (mailbox, user, text, opens) in [
+            ("james", "james", "own", true),
+            ("ann", "james", "own", false),
+            ("james", "james", "secret", true),
+            ("ann", "james", "secret", true),
+            ("james", "ann", "secret", true),
+            ("james", "ann", "own", false),
+            ("james", "james", "x", false),
+        ] {
+            assert_eq!(opens_mailbox(&login, mailbox, user, text).await, opens, "{mailbox} {user} {text}");
         }
     }
 

@@ -50,9 +50,9 @@ impl Login {
             Proof::Password(password) => Some(password.expose()),
             Proof::CramMd5 { .. } => None,
         };
-        let hash = self.hashed.iter().find(|(name, _)| name == user).map(|(_, hash)| hash);
+        let hashes = self.hashed.iter().filter(|(name, _)| name == user).map(|(_, hash)| hash).collect();
         let configured =
-            ConfiguredLogin { setting: "smtp.credentials", user: configured_user, hash, matches: &matches };
+            ConfiguredLogin { setting: "smtp.credentials", user: configured_user, hashes, matches: &matches };
         let grant = self.auth.authenticator.check_configured(user, secret, ip.into(), &configured).await?;
         if grant.allows_somewhere(Scope::Write) {
             Ok(grant)
