@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use restante_mail::message::{Message, MessageId, Summary};
-use restante_mail::tags::Tags;
+use restante_mail::tags::{MAX_TAG_CHARS, MAX_TAGS, Tags};
 
 use super::{add, at, details_of, message, name, new_copy};
 use crate::overview::{Overview, TagCount};
@@ -116,6 +116,24 @@ pub(super) async fn tags_are_set_on_copies(store: &impl Store) {
     store.set_tags(keys, Tags::default()).await.unwrap();
     assert!(find(store, id).await.unwrap().tags().is_empty());
     assert!(store.list(&name("ann"), Page::ALL).await.unwrap().messages[0].tags.is_empty());
+}
+
+/// The longest possible tags, of characters that compress badly.
+pub(super) async fn overview_counts_long_tags(store: &impl Store) {
+    let mut state = 1_u32;
+    let mut character = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from_u32(0x2_0000 + (state >> 16) % 0xA000).unwrap()
+    };
+    let tags: Vec<String> = (0..MAX_TAGS).map(|_| (0..MAX_TAG_CHARS).map(|_| character()).collect()).collect();
+    let tags = Tags::new(tags.iter().map(String::as_str)).unwrap();
+    for mailboxes in [&["ann"] as &[_], &["ann", "bob"]] {
+        let copies = append(store, 1, mailboxes).await;
+        store.set_tags(copies.iter().map(CopyKey::from).collect(), tags.clone()).await.unwrap();
+    }
+    let overview = store.overview().await.unwrap();
+    assert_eq!(overview.tags.len(), MAX_TAGS);
+    assert!(overview.tags.iter().all(|count| count.messages == 2), "{overview:?}");
 }
 
 pub(super) async fn overview_counts_messages(store: &impl Store) {
