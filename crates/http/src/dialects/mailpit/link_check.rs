@@ -152,9 +152,9 @@ fn bracketed_links(text: &str) -> impl Iterator<Item = &str> {
         if at < end || !text[..at].ends_with('<') || !starts_with_url_char(rest) {
             return None;
         }
-        let close = rest.find('>').filter(|close| *close > 1)?;
-        end = at + length + close;
-        Some(&text[at..end])
+        // Without a closing bracket there are no further links.
+        end = rest.find('>').map_or(text.len(), |close| at + length + close);
+        (end < text.len() && end > at + length + 1).then(|| &text[at..end])
     })
 }
 

@@ -72,12 +72,10 @@ fn push_link_attributes(out: &mut String, attributes: &str) {
         }
         out.push(' ');
         out.push_str(name);
-        // The value as written contains at most one kind of quotes, or none if it was not quoted.
-        let quote = if value.contains('"') { '\'' } else { '"' };
-        out.push('=');
-        out.push(quote);
-        out.push_str(value);
-        out.push(quote);
+        out.push_str("=\"");
+        // A value without quotes can contain both kinds of them.
+        out.push_str(&value.replace('"', "&quot;"));
+        out.push('"');
     }
     out.push_str(NEW_WINDOW);
 }
@@ -87,16 +85,18 @@ pub(crate) fn link_parts(html: &str, parts: &dyn InlineParts, in_styles: bool) -
     const SCHEME: &[u8] = b"cid:";
     let bytes = html.as_bytes();
     let mut out = String::with_capacity(html.len());
-    let mut copied = 0;
+    // Text before `checked` contains no other URL, so that each character is examined once.
+    let (mut copied, mut checked) = (0, 0);
     for (colon, _) in html.match_indices(':') {
         let Some(start) = (colon + 1).checked_sub(SCHEME.len()) else { continue };
-        if start < copied
+        if start < checked
             || !bytes[start..=colon].eq_ignore_ascii_case(SCHEME)
             || !starts_url(&bytes[..start], in_styles)
         {
             continue;
         }
         let id_end = html[colon + 1..].find(ends_url).map_or(html.len(), |len| colon + 1 + len);
+        checked = id_end;
         if let Some(url) = parts.url_by_content_id(&html[colon + 1..id_end]) {
             out.push_str(&html[copied..start]);
             out.push_str(&url);
