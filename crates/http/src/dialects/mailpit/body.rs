@@ -6,6 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use axum::extract::Request;
+use axum::http::{HeaderMap, header};
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, IntoDeserializer as _, MapAccess, SeqAccess,
     Unexpected, Visitor,
@@ -16,20 +17,32 @@ use serde_json::error::Category;
 use crate::dialects::mailpit::error::Error;
 use crate::extractors::body;
 
+/// The content types of forms.
+const FORM_TYPES: [&str; 2] = ["application/x-www-form-urlencoded", "multipart/form-data"];
+
 /// Reads a JSON body of at most `max_bytes` bytes. Give `T` the attribute `#[serde(default)]`.
 pub(crate) async fn read<T: DeserializeOwned>(request: Request, max_bytes: usize) -> Result<T, Error> {
     let (parts, body) = request.into_parts();
     parse(&body::read(&parts.headers, body, max_bytes).await?).map_err(Error::text)
 }
 
-/// Reads a JSON body of at most `max_bytes` bytes. Returns `None` if it does not begin like a JSON object or list.
-pub(crate) async fn read_object<T: DeserializeOwned>(request: Request, max_bytes: usize) -> Result<Option<T>, Error> {
+/// Reads a JSON body of at most `max_bytes` bytes. Returns `None` if there is none, or if it is a form.
+pub(crate) async fn read_unless_form<T>(request: Request, max_bytes: usize) -> Result<Option<T>, Error>
+where
+    T: DeserializeOwned,
+{
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, max_bytes).await?;
-    if !matches!(body.trim_ascii().first(), Some(b'{' | b'[')) {
+    if body.trim_ascii().is_empty() || is_form(&parts.headers) {
         return Ok(None);
     }
     parse(&body).map(Some).map_err(Error::text)
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    FORM_TYPES.iter().any(|form| form.eq_ignore_ascii_case(essence))
 }
 
 /// Parses the first JSON value of a body. Returns the text for the client on failure.

@@ -3,9 +3,10 @@
 //!
 //! Differences from Mailpit:
 //!
-//! - A deletion with damaged JSON is an error. Mailpit deletes all messages then. A body of another format counts as no body,
-//!   as in Mailpit, because a client of Mailpit sends a form.
-//! - A query with an invalid date or time zone is an error. Mailpit ignores the date, and changes more messages.
+//! - A deletion with damaged JSON is an error. Mailpit deletes all messages then. A form counts as no body, as in
+//!   Mailpit, because a client of Mailpit sends its ids as a form.
+//! - A query with an invalid term is an error, for example `to:` or a date that cannot be parsed. Mailpit ignores the term, and
+//!   changes more messages.
 //! - If there are too many messages to search for words in all of them, nothing is changed.
 
 use std::sync::Arc;
@@ -72,7 +73,7 @@ pub(crate) async fn delete(
     cancellation: Cancellation,
     request: Request,
 ) -> HandlerResult {
-    let ids = body::read_object::<DeleteRequest>(request, MAX_IDS_BODY_BYTES).await?.unwrap_or_default().ids;
+    let ids = body::read_unless_form::<DeleteRequest>(request, MAX_IDS_BODY_BYTES).await?.unwrap_or_default().ids;
     if ids.is_empty() {
         cancellation.check().await?;
         server.mailroom.purge_everything(move |mailbox| grant.covers(mailbox)).await?;

@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use crate::dialects::mailpit::success::JSON;
+use crate::dialects::mailpit::success::{JSON, TEXT};
 use crate::response::problem::Problem;
 use crate::response::{json, success};
 
@@ -67,7 +67,7 @@ impl IntoResponse for Error {
                 Ok(body) => response(StatusCode::BAD_REQUEST, JSON, body),
                 Err(problem) => problem.into_response(),
             },
-            Self::NotFound(text) => response(StatusCode::NOT_FOUND, success::PLAIN, text.into()),
+            Self::NotFound(text) => response(StatusCode::NOT_FOUND, TEXT, text.into()),
             Self::Problem(problem) => {
                 let text = match problem.status() {
                     StatusCode::NOT_FOUND => NOT_FOUND.to_owned(),

@@ -71,10 +71,19 @@ async fn deletes_messages() {
         assert_eq!((response.status.as_u16(), response.text()), (200, "ok"), "{body}");
         assert_eq!(state(&server, "bob").await.0, expected, "{body}");
     }
-    for body in ["", " ", "ids=1", "{}", "null", "{\"IDs\":null}", "{\"other\":[\"1\"]}"] {
+    for body in ["", " ", "{}", "null", "{\"IDs\":null}", "{\"other\":[\"1\"]}"] {
         let server = server_with_messages().await;
         assert_eq!(send(&server, &format!("DELETE {MESSAGES}"), body).await.text(), "ok", "{body}");
         assert_eq!((state(&server, "ann").await.0, state(&server, "bob").await.0), (vec![], vec![]), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn form_counts_as_no_body() {
+    for kind in ["application/x-www-form-urlencoded", "Multipart/Form-Data; boundary=b"] {
+        let server = server_with_messages().await;
+        let response = send(&server, &format!("DELETE {MESSAGES}\nContent-Type: {kind}"), "ids=1").await;
+        assert_eq!((response.text(), state(&server, "bob").await.0), ("ok", vec![]), "{kind}");
     }
 }
 
@@ -86,9 +95,13 @@ async fn invalid_requests_change_nothing() {
         ("PUT", "", "EOF"),
         ("PUT", "{", "unexpected EOF"),
         ("PUT", "{\"IDs\":[\"1\"],\"Search\":\"x\"}", "You may specify either IDs or a search query, not both"),
-        ("PUT", "{\"Search\":\"number before:soon\"}", "Error: invalid date or time zone: before:soon"),
+        ("PUT", "{\"Search\":\"number before:soon\"}", "Error: a term of the search query is invalid: before:soon"),
         ("PUT", &many, "Error: a request may have at most 20000 IDs"),
         ("DELETE", "[]", "json: cannot unmarshal: invalid type: sequence, expected struct DeleteRequest"),
+        ("PUT", "{\"Search\":\"to:\"}", "Error: a term of the search query is invalid: to:"),
+        ("PUT", "{\"Search\":\"\\\",\\\"\"}", "Error: no search query"),
+        ("DELETE", "ids=1", "invalid JSON: expected value"),
+        ("DELETE", "\u{feff}{\"IDs\":[\"1\"]}", "invalid JSON: expected value"),
         ("DELETE", "{\"IDs\":\"1\"}", "json: cannot unmarshal: invalid type: string"),
         ("DELETE", "{\"IDs\":[1]}", "json: cannot unmarshal: invalid type: integer"),
         ("DELETE", &many, "Error: a request may have at most 20000 IDs"),

@@ -69,7 +69,10 @@ impl Query {
             let is_excluded = word.len() > 1 && word.starts_with(['-', '!']);
             let rest = if is_excluded { &word[1..] } else { &word[..] };
             let condition = match prefixed(rest) {
-                Some(("after" | "before", value)) if clean(value).is_empty() => continue,
+                Some(("after" | "before", value)) if clean(value).is_empty() => {
+                    query.ignored_term.get_or_insert_with(|| rest.to_owned());
+                    continue;
+                }
                 Some((name @ ("after" | "before"), value)) => {
                     let time = date::parse(&clean(value), &zone);
                     if time.is_none() || has_invalid_zone {
@@ -80,7 +83,10 @@ impl Query {
                 }
                 Some((name, value)) => match field_condition(name, value) {
                     FieldTerm::Condition(condition) => condition,
-                    FieldTerm::Blank => continue,
+                    FieldTerm::Blank => {
+                        query.ignored_term.get_or_insert_with(|| rest.to_owned());
+                        continue;
+                    }
                     FieldTerm::Unknown => Condition::Text(clean(rest)),
                 },
                 None => Condition::Text(clean(rest)),
@@ -93,11 +99,12 @@ impl Query {
         Ok(query)
     }
 
-    /// Refuses a query with a term that has no effect. A change by such a query would apply to more messages than was
-    /// meant.
+    /// Refuses a query without terms, or with a term that has no effect. A change by such a query would apply to more
+    /// messages than was meant.
     pub(crate) fn check_for_change(&self) -> Result<(), Error> {
         match &self.ignored_term {
-            Some(term) => Err(Error::text(format!("Error: invalid date or time zone: {term}"))),
+            Some(term) => Err(Error::text(format!("Error: a term of the search query is invalid: {term}"))),
+            None if self.terms.is_empty() => Err(Error::text("Error: no search query")),
             None => Ok(()),
         }
     }
