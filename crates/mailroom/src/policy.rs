@@ -85,7 +85,8 @@ impl Policy {
         } else {
             self.store_domains.matches(recipient.domain())
         };
-        stores_domain && self.allows_address(recipient)
+        // Without `discard_rejected` other addresses were refused, unless a hook accepted them.
+        stores_domain && (!self.discard_rejected || self.allows_address(recipient))
     }
 }
 
