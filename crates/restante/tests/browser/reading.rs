@@ -194,7 +194,7 @@ fn tabs_that_do_not_fit_are_in_a_menu() {
     page.until("fewer tabs", || page.count(visible) < wide);
     assert_eq!(page.eval(is_cut_off, &json!([])), false);
     page.click(".more-tabs");
-    let hidden = 8 - page.count(visible);
+    let hidden = 9 - page.count(visible);
     page.until("the menu", || page.count(".menu:popover-open .menu-item") == hidden);
     page.click(".menu:popover-open .menu-item:last-child");
     page.until("the session", || page.text("#panel-session").contains("Client"));
