@@ -8,10 +8,11 @@ use restante_mail::mime::html_tokens::find_attribute;
 
 use crate::detect::{Detected, Detector};
 use crate::document::{Document, Element, ElementId, attributes, resolved};
+use crate::limits::{StyleLimit, WorkLimit};
 use crate::lines::Lines;
 use crate::report::{Report, Usage};
 use crate::rules::STYLE_ATTRIBUTES;
-use crate::selector::{Selector, SelectorKey, WorkLimit};
+use crate::selector::{Selector, SelectorKey};
 use crate::stylesheet::{Declaration, Dimension, Rule, parse_style_attribute, parse_stylesheet};
 use crate::table::{Feature, features};
 
@@ -19,7 +20,8 @@ use crate::table::{Feature, features};
 pub(crate) const MAX_HTML_BYTES: usize = 2 << 20;
 /// The maximum number of lines that are reported for a feature.
 pub(crate) const MAX_LINES: usize = 50;
-/// The maximum work for finding the elements to which rules apply, in comparisons.
+/// The maximum work for finding the elements to which rules apply and counting their declarations, in comparisons and
+/// features.
 const MAX_WORK: usize = 4_000_000;
 
 static DETECTOR: LazyLock<Detector> = LazyLock::new(|| Detector::new(features()));
@@ -35,6 +37,7 @@ pub fn check(html: &str) -> Report {
         uses: vec![Uses::default(); features().len()],
         scripts: Uses::default(),
         work: WorkLimit(MAX_WORK),
+        exceeds_style_limit: false,
         style_attributes: Vec::new(),
     };
     let has_body_end = contains_ignoring_case(html, "</body>");
@@ -44,7 +47,7 @@ pub fn check(html: &str) -> Report {
     }
     let rules = checker.stylesheets(&document);
     checker.styles(&document, &rules);
-    let is_truncated = is_cut || document.is_truncated || checker.work.is_reached();
+    let is_truncated = is_cut || document.is_truncated || checker.exceeds_style_limit || checker.work.is_reached();
     let usages = checker.finish();
     let mut report = Report { elements: count_elements(&document, has_body_end).max(1), usages, is_truncated };
     report.sort();
@@ -92,6 +95,8 @@ struct Checker<'a> {
     uses: Vec<Uses>,
     scripts: Uses,
     work: WorkLimit,
+    /// Whether parts of style sheets or style attributes were left out.
+    exceeds_style_limit: bool,
     /// The attributes of [`STYLE_ATTRIBUTES`] that were counted.
     style_attributes: Vec<&'static str>,
 }
@@ -143,6 +148,7 @@ impl<'a> Checker<'a> {
     /// Parses the style sheets, and counts what does not depend on elements.
     fn stylesheets(&mut self, document: &Document<'a>) -> Vec<Rule<'a>> {
         let mut rules = Vec::new();
+        let mut limit = StyleLimit::default();
         for element in document.elements.iter().filter(|element| element.name == "style") {
             let media = find_attribute(element.attributes, "media");
             let is_conditional = media.is_some_and(|media| media != "all");
@@ -150,7 +156,7 @@ impl<'a> Checker<'a> {
                 let offset = self.lines.range_of(source).start;
                 self.add(detected, offset);
             };
-            let mut parsed = parse_stylesheet(element.raw_text, &DETECTOR, &mut report);
+            let mut parsed = parse_stylesheet(element.raw_text, &DETECTOR, &mut limit, &mut report);
             for rule in &mut parsed {
                 rule.is_conditional |= is_conditional;
                 for declaration in &mut rule.declarations {
@@ -159,6 +165,7 @@ impl<'a> Checker<'a> {
             }
             rules.append(&mut parsed);
         }
+        self.exceeds_style_limit |= limit.is_exceeded;
         rules
     }
 
@@ -169,11 +176,11 @@ impl<'a> Checker<'a> {
         for (id, element) in document.elements.iter().enumerate() {
             let mut has_unconditional_rule = false;
             let mut sizes: Vec<Dimension> = Vec::new();
-            for (rule, selector) in index.candidates(element) {
+            for (rule, steps, selector) in index.candidates(element) {
                 if self.work.is_reached() {
                     break;
                 }
-                if !selector.matches(document, id, &mut self.work) || !self.work.take(rule.declarations.len()) {
+                if !selector.matches(document, id, &mut self.work) || !self.work.take(steps) {
                     continue;
                 }
                 let is_unconditional = selector.is_unconditional && !rule.is_conditional;
@@ -189,13 +196,15 @@ impl<'a> Checker<'a> {
                 let is_in_mailpit = |detected: &Detected| {
                     detected.is_in_mailpit && !(has_unconditional_rule && Some(detected.feature) == important)
                 };
-                for mut declaration in parse_style_attribute(&css, &DETECTOR) {
+                let mut limit = StyleLimit::default();
+                for mut declaration in parse_style_attribute(&css, &DETECTOR, &mut limit) {
                     // With character references, the positions in the value are not those in the document.
                     let source = if matches!(css, Cow::Borrowed(_)) { declaration.source } else { style };
                     declaration.line = self.lines.line(self.lines.range_of(source).start);
                     self.declaration(&declaration, id, is_in_mailpit);
                     sizes.extend(declaration.pixel_size);
                 }
+                self.exceeds_style_limit |= limit.is_exceeded;
             }
             if has_unconditional_rule {
                 // Mailpit converts these properties to attributes, which it counts as well.
@@ -213,15 +222,16 @@ impl<'a> Checker<'a> {
         element: ElementId,
         is_in_mailpit: impl Fn(&Detected) -> bool,
     ) {
-        for detected in &declaration.features {
+        for (detected, occurrences) in &declaration.features {
+            let count = if detected.counts_occurrences { *occurrences } else { 1 };
             let uses = &mut self.uses[detected.feature];
             uses.add_line(declaration.line);
             if detected.counts_occurrences || uses.last_element != Some(element) {
-                uses.count += 1;
+                uses.count = uses.count.saturating_add(count);
                 uses.last_element = Some(element);
             }
             if is_in_mailpit(detected) && (detected.counts_occurrences || uses.last_mailpit_element != Some(element)) {
-                uses.mailpit_count += 1;
+                uses.mailpit_count = uses.mailpit_count.saturating_add(count);
                 uses.last_mailpit_element = Some(element);
             }
         }
@@ -250,24 +260,28 @@ impl<'a> Checker<'a> {
     }
 }
 
+/// A rule, the work for counting its declarations, and one of its selectors.
+type Candidate<'r, 'a> = (&'r Rule<'a>, usize, &'r Selector);
+
 /// Rules by the keys of their selectors.
 struct RuleIndex<'r, 'a> {
-    keys: HashMap<SelectorKey<'r>, Vec<(&'r Rule<'a>, &'r Selector)>>,
+    keys: HashMap<SelectorKey<'r>, Vec<Candidate<'r, 'a>>>,
 }
 
 impl<'r, 'a> RuleIndex<'r, 'a> {
     fn new(rules: &'r [Rule<'a>]) -> Self {
         let mut keys: HashMap<_, Vec<_>> = HashMap::new();
-        for rule in rules.iter().filter(|rule| !rule.declarations.is_empty()) {
+        for rule in rules {
+            let steps = rule.steps();
             for selector in &rule.selectors {
-                keys.entry(selector.key()).or_default().push((rule, selector));
+                keys.entry(selector.key()).or_default().push((rule, steps, selector));
             }
         }
         Self { keys }
     }
 
     /// Returns the rules that may apply to an element.
-    fn candidates<'e>(&'e self, element: &'e Element<'_>) -> impl Iterator<Item = (&'r Rule<'a>, &'r Selector)> + 'e
+    fn candidates<'e>(&'e self, element: &'e Element<'_>) -> impl Iterator<Item = Candidate<'r, 'a>> + 'e
     where
         'r: 'e,
     {

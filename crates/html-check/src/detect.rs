@@ -116,24 +116,29 @@ impl Detector {
         detected.filter(|_| path.len() > extension.len()).into_iter().for_each(report);
     }
 
-    /// Returns the features that a declaration uses.
-    pub(crate) fn declaration(&self, property: &str, value: &[CssToken<'_>]) -> Vec<Detected> {
-        let mut found: Vec<Detected> = self.properties.get(property).into_iter().flatten().copied().collect();
-        if property.starts_with("--") {
-            found.extend(self.by_slug("css-variables", false));
+    /// Returns the features that a declaration uses, each with the number of its occurrences.
+    pub(crate) fn declaration(&self, property: &str, value: &[CssToken<'_>]) -> Box<[(Detected, u32)]> {
+        let mut found = Vec::new();
+        let is_variable = property.starts_with("--");
+        let variable = self.by_slug("css-variables", false).filter(|_| is_variable);
+        for detected in self.properties.get(property).into_iter().flatten().copied().chain(variable) {
+            add_occurrence(&mut found, detected);
         }
         for (index, token) in value.iter().enumerate() {
             let next = value.get(index + 1);
-            match token {
-                CssToken::Dimension { unit, .. } => found.extend(self.unit(unit)),
-                CssToken::Percentage { .. } => found.extend(self.unit("percent")),
-                CssToken::Function(name) => found.extend(self.function(name)),
-                CssToken::Ident(name) => found.extend(self.keyword(property, name, index == 0)),
-                CssToken::Delim('!') if is_important(next) => found.extend(self.by_slug("css-important", true)),
-                _ => {}
+            let detected = match token {
+                CssToken::Dimension { unit, .. } => self.unit(unit),
+                CssToken::Percentage { .. } => self.unit("percent"),
+                CssToken::Function(name) => self.function(name),
+                CssToken::Ident(name) => self.keyword(property, name, index == 0),
+                CssToken::Delim('!') if is_important(next) => self.by_slug("css-important", true),
+                _ => None,
+            };
+            if let Some(detected) = detected {
+                add_occurrence(&mut found, detected);
             }
         }
-        found
+        found.into_boxed_slice()
     }
 
     fn unit(&self, unit: &str) -> Option<Detected> {
@@ -238,6 +243,14 @@ impl Detector {
     /// Reports a rule in the block of another rule.
     pub(crate) fn nested_rule(&self, report: &mut dyn FnMut(Detected)) {
         self.by_slug("css-nesting", false).into_iter().for_each(report);
+    }
+}
+
+/// Counts an occurrence. The list is short: it has one entry for each feature.
+fn add_occurrence(found: &mut Vec<(Detected, u32)>, detected: Detected) {
+    match found.iter_mut().find(|(other, _)| *other == detected) {
+        Some((_, occurrences)) => *occurrences = occurrences.saturating_add(1),
+        None => found.push((detected, 1)),
     }
 }
 

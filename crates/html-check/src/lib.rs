@@ -5,12 +5,14 @@
 //! - `convert`: makes the table from the data of caniemail
 //! - `document`: the tree of elements; `stylesheet`, `selector`: rules and the elements to which they apply
 //! - `detect`, `rules`: which construct is a use of which feature
+//! - `limits`: limits on time and memory
 //! - `check`: counts the uses; `report`: the result and its scores
 
 mod check;
 mod convert;
 mod detect;
 mod document;
+mod limits;
 mod lines;
 mod report;
 mod rules;

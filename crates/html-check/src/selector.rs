@@ -4,34 +4,20 @@ use restante_html::{CssToken, CssTokens};
 use restante_mail::mime::html_tokens::find_attribute;
 
 use crate::document::{Document, Element, ElementId, resolved};
+use crate::limits::{StyleLimit, WorkLimit};
 
-/// The maximum number of compounds in a selector. Longer selectors match nothing.
+/// The maximum number of compounds in a selector. Longer selectors are left out.
 const MAX_COMPOUNDS: usize = 16;
+/// The maximum number of tests of classes and attributes in a compound. Selectors with more are left out.
+const MAX_TESTS: usize = 64;
 /// The number of bytes of an attribute that are compared in one step of work.
 const BYTES_PER_STEP: usize = 32;
-
-/// The work that is left for matching.
-#[derive(Debug)]
-pub(crate) struct WorkLimit(pub(crate) usize);
-
-impl WorkLimit {
-    /// Uses steps. Returns false if none are left.
-    pub(crate) fn take(&mut self, steps: usize) -> bool {
-        self.0 = self.0.saturating_sub(steps);
-        !self.is_reached()
-    }
-
-    /// Returns whether no work is left.
-    pub(crate) fn is_reached(&self) -> bool {
-        self.0 == 0
-    }
-}
 
 /// A selector without commas.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
     /// The compounds from right to left, each with the combinator on its left.
-    compounds: Vec<(Compound, Combinator)>,
+    compounds: Box<[(Compound, Combinator)]>,
     /// Whether the selector matches in every state: it has no pseudo-classes except those that are checked, no
     /// pseudo-elements and no `*`.
     pub(crate) is_unconditional: bool,
@@ -97,24 +83,32 @@ pub(crate) enum SelectorPart<'a> {
     },
 }
 
-/// Parses the text before the block of a rule. Calls `report` for each construct with the source text where it is.
-pub(crate) fn parse_selectors(text: &str, report: &mut dyn FnMut(SelectorPart<'_>, &str)) -> Vec<Selector> {
+/// Parses the text before the block of a rule. Calls `report` for each construct with the source text where it is, also
+/// for those of selectors that exceed a limit.
+pub(crate) fn parse_selectors(
+    text: &str,
+    limit: &mut StyleLimit,
+    report: &mut dyn FnMut(SelectorPart<'_>, &str),
+) -> Box<[Selector]> {
     let mut parser = SelectorParser {
+        limit,
         selectors: Vec::new(),
         current: Vec::new(),
         compound: None,
         pending: None,
         is_unconditional: true,
+        is_too_long: false,
     };
     let mut tokens = CssTokens::new(text);
     while let Some((token, source)) = tokens.next() {
         parser.token(&token, source, &mut tokens, report);
     }
     parser.finish();
-    parser.selectors
+    parser.selectors.into_boxed_slice()
 }
 
-struct SelectorParser {
+struct SelectorParser<'l> {
+    limit: &'l mut StyleLimit,
     selectors: Vec<Selector>,
     /// The compounds from left to right, each with the combinator on its left.
     current: Vec<(Compound, Combinator)>,
@@ -122,9 +116,11 @@ struct SelectorParser {
     /// The combinator before the next compound.
     pending: Option<Combinator>,
     is_unconditional: bool,
+    /// Whether the current selector exceeds a limit.
+    is_too_long: bool,
 }
 
-impl SelectorParser {
+impl SelectorParser<'_> {
     fn token<'a>(
         &mut self,
         token: &CssToken<'a>,
@@ -153,12 +149,14 @@ impl SelectorParser {
             }
             CssToken::Delim('.') => {
                 if let Some((CssToken::Ident(class), _)) = tokens.next() {
-                    self.begin(SelectorPart::Class, source, report).classes.push(class.to_string());
+                    self.begin(SelectorPart::Class, source, report);
+                    self.add_test(|compound| compound.classes.push(class.to_string()));
                 }
             }
             CssToken::SquareBracketBlock => {
                 let test = parse_attribute(tokens);
-                self.begin(SelectorPart::Attribute, source, report).attributes.push(test);
+                self.begin(SelectorPart::Attribute, source, report);
+                self.add_test(|compound| compound.attributes.push(test));
             }
             CssToken::Colon => self.pseudo(source, tokens, report),
             _ => {}
@@ -181,6 +179,16 @@ impl SelectorParser {
             report(SelectorPart::Combinator(combinator), source);
         }
         self.compound.get_or_insert_default()
+    }
+
+    /// Adds a test of a class or an attribute to the current compound.
+    fn add_test(&mut self, add: impl FnOnce(&mut Compound)) {
+        let compound = self.compound.get_or_insert_default();
+        if compound.tests() < MAX_TESTS {
+            add(compound);
+        } else {
+            self.is_too_long = true;
+        }
     }
 
     fn pseudo<'a>(
@@ -220,7 +228,12 @@ impl SelectorParser {
     /// Ends the current compound. Returns whether there was one.
     fn end_compound(&mut self) -> bool {
         let Some(compound) = self.compound.take() else { return false };
-        self.current.push((compound, self.pending.take().unwrap_or_default()));
+        let combinator = self.pending.take().unwrap_or_default();
+        if self.current.len() < MAX_COMPOUNDS {
+            self.current.push((compound, combinator));
+        } else {
+            self.is_too_long = true;
+        }
         true
     }
 
@@ -237,8 +250,10 @@ impl SelectorParser {
         let mut compounds = std::mem::take(&mut self.current);
         compounds.reverse();
         let is_unconditional = std::mem::replace(&mut self.is_unconditional, true);
-        if (1..=MAX_COMPOUNDS).contains(&compounds.len()) {
-            self.selectors.push(Selector { compounds, is_unconditional });
+        if std::mem::take(&mut self.is_too_long) {
+            self.limit.is_exceeded = true;
+        } else if !compounds.is_empty() && self.limit.take_selector() {
+            self.selectors.push(Selector { compounds: compounds.into_boxed_slice(), is_unconditional });
         }
     }
 }
@@ -344,9 +359,14 @@ impl Selector {
 }
 
 impl Compound {
+    /// Returns the number of tests of classes and attributes.
+    fn tests(&self) -> usize {
+        self.classes.len() + self.attributes.len()
+    }
+
     fn matches(&self, element: &Element<'_>, work: &mut WorkLimit) -> bool {
         let bytes = (self.classes.len() * element.class.len()) + (self.attributes.len() * element.attributes.len());
-        work.take(1 + bytes / BYTES_PER_STEP)
+        work.take(1 + self.tests() + bytes / BYTES_PER_STEP)
             && self.name.as_deref().is_none_or(|name| name == element.name)
             && self.id.as_deref().is_none_or(|id| id == element.id)
             && (!self.is_first_child || element.previous.is_none())
@@ -377,13 +397,14 @@ impl AttributeTest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::MAX_SELECTORS;
 
     const HTML: &str = "<div id=a class='x y'><p class=x>1</p><p lang=en-us>2</p><b><i title='a b'>3</i></b></div>";
 
     /// Returns the names and the positions of the elements that a selector matches.
     fn matches(selector: &str) -> String {
         let document = Document::parse(HTML);
-        let selectors = parse_selectors(selector, &mut |_, _| {});
+        let selectors = parse_selectors(selector, &mut StyleLimit::default(), &mut |_, _| {});
         let mut work = WorkLimit(usize::MAX);
         let mut matches = |id: &ElementId| selectors.iter().any(|selector| selector.matches(&document, *id, &mut work));
         let ids = (0..document.elements.len()).filter(|id| matches(id));
@@ -427,22 +448,25 @@ mod tests {
 
     #[test]
     fn knows_which_selectors_depend_on_a_state() {
-        let is_unconditional =
-            |text| parse_selectors(text, &mut |_, _| {}).iter().all(|selector| selector.is_unconditional);
+        let is_unconditional = |text| {
+            parse_selectors(text, &mut StyleLimit::default(), &mut |_, _| {})
+                .iter()
+                .all(|selector| selector.is_unconditional)
+        };
         for selector in ["p", "p:first-child", "a[href]:last-child b"] {
             assert!(is_unconditional(selector), "{selector}");
         }
         for selector in ["p:hover", "p::after", ":not(a)", "*", "div > *", "p:nth-child(2)"] {
             assert!(!is_unconditional(selector), "{selector}");
         }
-        let mixed = parse_selectors("a:hover, b", &mut |_, _| {});
+        let mixed = parse_selectors("a:hover, b", &mut StyleLimit::default(), &mut |_, _| {});
         assert_eq!(mixed.iter().map(|s| s.is_unconditional).collect::<Vec<_>>(), [false, true]);
     }
 
     #[test]
     fn reports_constructs() {
         let mut parts = Vec::new();
-        parse_selectors("a.b > *,c d:not(e:hover)::after", &mut |part, source| {
+        parse_selectors("a.b > *,c d:not(e:hover)::after", &mut StyleLimit::default(), &mut |part, source| {
             parts.push(format!("{part:?} {source}"));
         });
         let expected = [
@@ -466,9 +490,40 @@ mod tests {
     fn stops_at_the_work_limit() {
         let html = "<b>".repeat(200);
         let document = Document::parse(&html);
-        let selectors = parse_selectors("x b b b b b b b b b b", &mut |_, _| {});
+        let selectors = parse_selectors("x b b b b b b b b b b", &mut StyleLimit::default(), &mut |_, _| {});
         let mut work = WorkLimit(100_000);
         assert!(!selectors[0].matches(&document, document.elements.len() - 1, &mut work));
         assert_eq!(work.0, 0);
+    }
+
+    #[test]
+    fn leaves_out_what_exceeds_a_limit() {
+        let count = |text: &str| {
+            let mut limit = StyleLimit::default();
+            (parse_selectors(text, &mut limit, &mut |_, _| {}).len(), limit.is_exceeded)
+        };
+        let table = [
+            ("a,".repeat(MAX_SELECTORS), (MAX_SELECTORS, false)),
+            ("a,".repeat(MAX_SELECTORS + 1), (MAX_SELECTORS, true)),
+            (",".repeat(MAX_SELECTORS + 1), (0, false)),
+            ("a ".repeat(MAX_COMPOUNDS), (1, false)),
+            ("a ".repeat(MAX_COMPOUNDS + 1), (0, true)),
+            ("a ".repeat(MAX_COMPOUNDS + 1) + ", b", (1, true)),
+            (".a".repeat(MAX_TESTS), (1, false)),
+            (".a".repeat(MAX_TESTS) + "[b]", (0, true)),
+            ("[b]".repeat(MAX_TESTS + 1), (0, true)),
+        ];
+        for (text, expected) in table {
+            assert_eq!(count(&text), expected, "{text:.40}");
+        }
+    }
+
+    #[test]
+    fn tests_are_work() {
+        let document = Document::parse("<b class=a>");
+        let selectors = parse_selectors(&".a".repeat(MAX_TESTS), &mut StyleLimit::default(), &mut |_, _| {});
+        let mut work = WorkLimit(1000);
+        assert!(selectors[0].matches(&document, document.elements.len() - 1, &mut work));
+        assert!(1000 - work.0 >= MAX_TESTS, "{work:?}");
     }
 }

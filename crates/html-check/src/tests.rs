@@ -198,6 +198,39 @@ fn work_is_bounded() {
     assert!(check(&"x".repeat(check::MAX_HTML_BYTES + 1)).is_truncated);
 }
 
+#[test]
+fn features_of_declarations_are_work() {
+    let elements = "<b>".repeat(40_000);
+    let report = |declaration: &str| check(&format!("<style>b{{{}}}</style>{elements}", declaration.repeat(20)));
+    assert!(!report("margin:0;").is_truncated);
+    assert!(report("margin:1px 1em 1rem 1vw 1vh 1% rgb(0,0,0) calc(1);").is_truncated);
+}
+
+#[test]
+fn counts_do_not_overflow() {
+    let declarations = format!("width:{};", "1rem ".repeat(10_000)).repeat(40);
+    let report = check(&format!("<style>b{{{declarations}}}</style>{}", "<b>".repeat(12_000)));
+    assert!(!report.is_truncated);
+    let usage = report.usages.iter().find(|usage| usage.feature.slug == "css-unit-rem").expect("it is used");
+    assert_eq!((usage.count, usage.mailpit_count), (u32::MAX, u32::MAX));
+}
+
+#[test]
+fn reports_what_was_left_out() {
+    let table = [
+        (format!("<style>{}a{{opacity:0}}</style>", "a,".repeat(30_000)), true),
+        // The limit is for all style sheets together.
+        (format!("<style>{}a{{opacity:0}}</style>", "a,".repeat(15_000)), false),
+        (format!("<style>{}a{{opacity:0}}</style>", "a,".repeat(15_000)).repeat(2), true),
+        (format!("<style>b{{width:{}}}</style>", "1px ".repeat(20_000)), true),
+        (format!("<i style='{}'>", "a:b;".repeat(100_001)), true),
+        (format!("<i style='{}'>", "a:b;".repeat(60_000)).repeat(2), false),
+    ];
+    for (html, is_truncated) in table {
+        assert_eq!(check(&html).is_truncated, is_truncated, "{html:.40}");
+    }
+}
+
 proptest! {
     #[test]
     fn accepts_every_input(html in "(<(p|td|tr|table|style|i style='|!--|/)|>|[ {}():;@.#*,'\"\\[\\]a-z0-9]|é|\n){0,200}") {
