@@ -16,6 +16,10 @@ use serde::Deserialize;
 /// The first bytes of every SQLite file.
 pub(super) const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 
+/// The end of the name of the write-ahead log beside a database.
+const WRITE_AHEAD_LOG: &str = "-wal";
+/// The end of the name of the log with which SQLite undoes an interrupted change.
+const ROLLBACK_JOURNAL: &str = "-journal";
 /// How long a lock of a running Mailpit is waited for.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The end of the name of the table with the sources of messages. A tenant's name precedes it.
@@ -58,7 +62,7 @@ pub(super) fn read<E>(
     limit: usize,
     mut handle: impl FnMut(RowResult) -> Result<(), E>,
 ) -> Result<Result<(), E>, String> {
-    let connection = open(path).map_err(|error| error.to_string())?;
+    let connection = open(path)?;
     let tenants = tenants(&connection).map_err(|error| error.to_string())?;
     if tenants.is_empty() {
         return Err("is not a Mailpit database".to_owned());
@@ -73,9 +77,9 @@ pub(super) fn read<E>(
     Ok(Ok(()))
 }
 
-/// Opens the file for reading. Without a write-ahead log the file is opened as one that does not change, so that SQLite
-/// creates no files beside it. The same is tried if the log cannot be used because the directory cannot be written.
-fn open(path: &Path) -> rusqlite::Result<Connection> {
+/// Opens the file for reading. Without a log the file is opened as one that does not change, so that SQLite creates no
+/// files beside it. With a log that cannot be used this is an error, because the file alone is not complete.
+fn open(path: &Path) -> Result<Connection, String> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connect = |connection: Connection| {
         connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -96,12 +100,28 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
         let uri = format!("{uri}?immutable=1");
         Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI).and_then(connect)
     };
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
-        Connection::open_with_flags(path, flags).and_then(connect).or_else(|error| open_unchanging().map_err(|_| error))
+    let has_log = |suffix| {
+        let mut log = path.as_os_str().to_owned();
+        log.push(suffix);
+        std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
+    };
+    let open_with_log = || Connection::open_with_flags(path, flags).and_then(connect);
+    if has_log(ROLLBACK_JOURNAL) {
+        open_with_log().map_err(|error| {
+            format!(
+                "{error}: the file that ends in {ROLLBACK_JOURNAL} contains an interrupted change; copy both files to a \
+                 writable directory, start and stop Mailpit there, and import the copy"
+            )
+        })
+    } else if has_log(WRITE_AHEAD_LOG) {
+        open_with_log().map_err(|error| {
+            format!(
+                "{error}: the file that ends in {WRITE_AHEAD_LOG} contains messages and cannot be read here; copy both \
+                 files to a writable directory, and import the copy"
+            )
+        })
     } else {
-        open_unchanging()
+        open_unchanging().map_err(|error| error.to_string())
     }
 }
 
@@ -137,10 +157,11 @@ impl Query {
         let has_tags_column = has(&mailbox, "Tags");
         let tags = if has_tags_column { "m.Tags" } else { "NULL" };
         let compressed = if has(&columns(DATA_TABLE)?, "Compressed") { "d.Compressed" } else { "1" };
+        // The length of a text would end at a NUL byte.
         let messages = format!(
-            "SELECT m.ID, m.{created}, m.Read, CASE WHEN length(m.{metadata}) <= {MAX_METADATA_BYTES} THEN \
-             m.{metadata} END, {tags}, {compressed}, CASE WHEN length(d.Email) <= ?1 THEN d.Email END, d.ID IS NULL \
-             FROM {} m LEFT JOIN {} d ON d.ID = m.ID ORDER BY m.{created}, m.rowid",
+            "SELECT m.ID, m.{created}, m.Read, CASE WHEN octet_length(m.{metadata}) <= {MAX_METADATA_BYTES} THEN \
+             m.{metadata} END, {tags}, {compressed}, CASE WHEN octet_length(d.Email) <= ?1 THEN d.Email END, d.ID IS \
+             NULL FROM {} m LEFT JOIN {} d ON d.ID = m.ID ORDER BY m.{created}, m.rowid",
             quoted("mailbox"),
             quoted(DATA_TABLE)
         );
@@ -370,6 +391,41 @@ mod tests {
             Ok::<(), ()>(())
         });
         assert_eq!((read, count), (Ok(Ok(())), 1));
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_used_is_an_error() {
+        let insert = format!("{TABLES} INSERT INTO mailbox VALUES (1, 'a', '', 0)");
+        // The change is larger than the cache, so that a part of it is written to the database.
+        let interrupted = "PRAGMA cache_size = 2; BEGIN; UPDATE mailbox SET Read = 1;
+            INSERT INTO mailbox_data VALUES ('a', zeroblob(1000000), 0);";
+        let cases = [
+            ("-wal", format!("PRAGMA journal_mode = WAL; {insert}"), "contains messages"),
+            ("-journal", format!("{insert}; {interrupted}"), "an interrupted change"),
+        ];
+        for (suffix, sql, expected) in cases {
+            let (dir, copy) = (TestDir::new(), TestDir::new());
+            let connection = Connection::open(dir.path().join("mailpit.db")).unwrap();
+            connection.execute_batch(&sql).unwrap();
+            for name in ["mailpit.db", &format!("mailpit.db{suffix}")] {
+                std::fs::copy(dir.path().join(name), copy.path().join(name)).unwrap();
+            }
+            // SQLite cannot create the file that it needs to read a write-ahead log.
+            std::os::unix::fs::symlink("missing/file", copy.path().join("mailpit.db-shm")).unwrap();
+            let error = read(&copy.path().join("mailpit.db"), 100, |_| Ok::<(), ()>(())).unwrap_err();
+            assert!(error.contains(expected) && error.contains("to a writable directory"), "{error}");
+        }
+    }
+
+    #[test]
+    fn sizes_include_bytes_after_nul() {
+        let sql = format!(
+            "{TABLES} INSERT INTO mailbox VALUES (1, 'a', '', 0), (2, 'b', CAST(x'00' || zeroblob(1048576) AS TEXT), 0);
+             INSERT INTO mailbox_data VALUES ('a', CAST(x'410042434445' AS TEXT), 0), ('b', CAST(x'4100424344' AS TEXT), 0);"
+        );
+        let found = read_all(&TestDir::new(), &sql, 5).unwrap();
+        assert_eq!(found[0].as_ref().unwrap_err(), "message a: is empty or too large");
+        assert_eq!(found[1].as_ref().unwrap().source, b"A\0BCD");
     }
 
     #[test]
