@@ -115,6 +115,10 @@ pub async fn export(
     Ok(ExitCode::from(code))
 }
 
+/// What to do before the server starts after an import from Mailpit, which is not limited by settings of the server.
+const SERVER_LIMITS: &str = "the limits of the server apply when it starts: as mailpit it keeps the newest 500 messages, \
+    so set MP_MAX_MESSAGES=0 to keep all; otherwise set storage.retentionperiod=0 and storage.mailboxmsgcap=0";
+
 /// The settings of the server whose store is filled.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportSettings {
@@ -149,7 +153,11 @@ pub async fn import(
     let events = message_reader::spawn_reader(FileWalker::new(request.format, &request.paths), limit);
     let imported = import::import(store, &options, events, &mut console, stop).await;
     let problems = console.problem_count();
-    console.finish(&summary_lines(&imported, problems, retention));
+    let mut lines = summary_lines(&imported, problems, retention);
+    if request.format == ImportFormat::Mailpit && imported.messages > 0 {
+        lines.push(SERVER_LIMITS.to_owned());
+    }
+    console.finish(&lines);
     match imported.error {
         Some(import::ImportError::Interrupted) => ExitCode::from(INTERRUPTED_EXIT_CODE),
         Some(import::ImportError::Store(_)) => ExitCode::FAILURE,

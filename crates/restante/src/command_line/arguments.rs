@@ -10,7 +10,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use restante_auth::Scopes;
 use restante_cli::ClientCommand;
-use restante_settings::{Flags, SETTINGS, Setting, Status, Value, parse_boolean};
+use restante_settings::{Flags, Origin, Preset, SETTINGS, Setting, Status, Value, parse_boolean};
 use restante_transfer::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
 
 use super::Exit;
@@ -100,7 +100,13 @@ pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedAr
     let task = match (name, subcommand) {
         ("health", _) => Task::Health,
         ("export", _) => Task::Export(parse_export(matches)),
-        ("import", _) => Task::Import(parse_import(matches)),
+        ("import", _) => {
+            let request = parse_import(matches);
+            if request.format == ImportFormat::Mailpit {
+                flags.presets = mailpit_import_presets();
+            }
+            Task::Import(request)
+        }
         ("script", Some((name, matches))) => Task::Script(parse_script(name, matches)),
         ("token", Some((name, matches))) => Task::Token(parse_token(name, matches)),
         ("user", Some((_, matches))) => Task::User(UserTask::Add(name_arg(matches))),
@@ -146,6 +152,15 @@ fn parse_import(matches: &ArgMatches) -> ImportRequest {
         received_now: matches.get_flag("received-now"),
         paths: matches.get_many::<PathBuf>("paths").into_iter().flatten().cloned().collect(),
     }
+}
+
+/// Returns the limits of an import from Mailpit, which has no maximum age and no cap per mailbox: with the defaults of the
+/// server, most messages of a large database would be lost.
+fn mailpit_import_presets() -> Vec<Preset> {
+    let unlimited = |setting: &&Setting| ["storage.retentionperiod", "storage.mailboxmsgcap"].contains(&setting.key);
+    let origin = Origin::Personality("mailpit");
+    let preset = |setting| Preset { setting, value: "0".to_owned(), origin: origin.clone() };
+    SETTINGS.iter().filter(unlimited).map(preset).collect()
 }
 
 fn parse_script(name: &str, matches: &ArgMatches) -> ScriptRequest {
@@ -485,4 +500,29 @@ fn with_two_dashes(arg: OsString) -> OsString {
     let mut doubled = OsString::from("-");
     doubled.push(AsRef::<OsStr>::as_ref(&arg));
     doubled
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_settings::Purpose;
+
+    use super::*;
+
+    #[test]
+    fn an_import_from_mailpit_has_no_limits_unless_they_are_set() {
+        let limits = |args: &str, variable: Option<(&str, &str)>| {
+            let args = args.split(' ').map(OsString::from);
+            let Ok(ParsedArguments::Configured(_, flags)) = parse(args) else { panic!("the arguments are valid") };
+            let env = variable.map(|(name, value)| (name.into(), value.into()));
+            let no_file = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+            let storage = restante_settings::load(&flags, env, &[], &no_file, Purpose::Read).unwrap().config.storage;
+            (storage.mailbox_msg_cap, storage.retention_period.map(|period| period.as_secs() / 3600))
+        };
+        assert_eq!(limits("restante import --data d in", None), (Some(500), Some(24)));
+        for args in ["restante import --data d --from m.db", "restante import --data d --format mailpit m.db"] {
+            assert_eq!(limits(args, None), (None, None), "{args}");
+            assert_eq!(limits(&format!("{args} --storage-mailboxmsgcap=9"), None), (Some(9), None), "{args}");
+            assert_eq!(limits(args, Some(("RESTANTE_STORAGE_RETENTIONPERIOD", "2h"))), (None, Some(2)), "{args}");
+        }
+    }
 }

@@ -109,9 +109,10 @@ fn origin(given: &Given) -> Origin {
     Origin::Foreign(given.source.clone())
 }
 
+/// Returns a sentence with the value, unless that is a URL, which can contain a password.
 fn problem(given: &Given, error: &str) -> String {
     let Given { value, source } = given;
-    format!("{source} = {value:?}: {error}")
+    if value.contains("://") { format!("{source}: {error}") } else { format!("{source} = {value:?}: {error}") }
 }
 
 /// Checks booleans and numbers, also of options without effect.
@@ -144,16 +145,17 @@ impl Dependent<'_> {
         self.get(name).is_some_and(|given| parse_boolean(&given.value) == Ok(true))
     }
 
-    /// Warns if there is a database of Mailpit, which is neither read nor changed.
+    /// Warns if there is a database of Mailpit, which is neither read nor changed, and the data directory does not exist
+    /// yet.
     fn map_database_file(&mut self) {
         let Some(given) = self.get("database") else { return };
-        let file = database_file(&given.value);
-        if is_sqlite(&file, self.read_file) {
-            let (file, dir) = (file.display(), data_directory(&given.value));
+        let (file, dir) = (database_file(&given.value), data_directory(&given.value));
+        if !dir.exists() && is_sqlite(&file, self.read_file) {
+            let (file, dir) = (file.display(), dir.display());
             self.mapped.warnings.push(format!(
                 "the Mailpit database {file} is not used: to move its messages, stop the server and run restante import \
-                 --from {file} --data {}",
-                dir.display()
+                 --from {file} --data {dir}; to keep more than 500, set MP_MAX_MESSAGES to a higher number or 0 before \
+                 the next start"
             ));
         }
     }

@@ -175,14 +175,19 @@ fn database_of_mailpit_is_not_touched() {
     let mut server = Server::spawn(mailpit.server().arg("-d").arg(&database));
     let warning = server.wait_for_log("is not used");
     let expected = format!("restante import --from {} --data", database.display());
-    assert!(warning.contains(&expected), "{warning}");
+    assert!(warning.contains(&expected) && warning.contains("MP_MAX_MESSAGES"), "{warning}");
     server.deliver("ann@x.test", b"Subject: x\r\n\r\ny\r\n");
     drop(server);
     assert_eq!(std::fs::read(&database).unwrap(), content);
     // The messages are in a directory beside it.
-    let server = Server::spawn(mailpit.server().env("MP_DATABASE", &database));
+    let mut server = Server::spawn(mailpit.server().env("MP_DATABASE", &database));
     assert_eq!(server.count("ann"), 1);
     assert!(mailpit.path("mailpit.restante").is_dir());
+    // The warning is not repeated.
+    server.signal("TERM");
+    server.wait();
+    let log = server.full_log();
+    assert!(!log.contains("is not used"), "{log}");
 }
 
 #[test]
@@ -233,7 +238,7 @@ fn wrong_values_are_errors() {
         (&[], &[("MP_UI_BIND_ADDR", "8025")], "variable MP_UI_BIND_ADDR = \"8025\": must be an address and a port"),
         (&[], &[("MP_WEBROOT", "a b")], "web.basepath = \"a b\" (variable MP_WEBROOT): must be a path"),
         (&[], &[("MP_SMTP_ALLOWED_RECIPIENTS", "(")], "(variable MP_SMTP_ALLOWED_RECIPIENTS): must be a regular"),
-        (&[], &[("MP_DATABASE", "http://db:4001")], "variable MP_DATABASE = \"http://db:4001\": must be the path"),
+        (&[], &[("MP_DATABASE", "http://user:secret@db:4001")], "variable MP_DATABASE: must be the path"),
         (&[], &[("MP_SMTP_AUTH", "a:b")], "logins by SMTP need TLS: set MP_SMTP_TLS_CERT"),
         (&["--smtp-auth-accept-any"], &[], "logins by SMTP need TLS"),
         (&["--smtp-require-tls"], &[], "TLS cannot be required without a certificate"),
@@ -294,7 +299,12 @@ fn image_has_the_interface_of_the_image_of_mailpit() {
     let dockerfile = include_str!("../../../../packaging/Dockerfile");
     let stages: Vec<&str> = dockerfile.split("\nFROM ").collect();
     let image = stages.iter().find(|stage| stage.starts_with("scratch AS mailpit\n")).unwrap();
-    for line in ["VOLUME /data", "EXPOSE 1025/tcp 1110/tcp 8025/tcp", "ENTRYPOINT [\"/mailpit\"]"] {
+    for line in [
+        "COPY --from=build /restante /restante",
+        "VOLUME /data",
+        "EXPOSE 1025/tcp 1110/tcp 8025/tcp",
+        "ENTRYPOINT [\"/mailpit\"]",
+    ] {
         assert!(image.lines().any(|found| found == line), "{line}\n{image}");
     }
     assert!(image.contains("CMD [\"/mailpit\", \"readyz\"]"), "{image}");
