@@ -257,6 +257,8 @@ mod tests {
         assert_eq!(links("", "http://first.example http://second.example"), ["http://second.example"]);
         let many = (0..200).map(|number| format!("http://example.com/{number}")).collect::<Vec<_>>().join(" ");
         assert_eq!(links("", &many).len(), MAX_LINKS);
+        // Takes very long if every link is examined up to the end of the text.
+        assert_eq!(links("", &"<http://a".repeat(400_000)).len(), 0);
     }
 
     #[test]

@@ -195,8 +195,9 @@ mod tests {
             ),
             (
                 "<A REL=x HREF='a\"b' download>",
-                "<A HREF='a\"b' download=\"\" target=\"_blank\" rel=\"noreferrer noopener\">",
+                "<A HREF=\"a&quot;b\" download=\"\" target=\"_blank\" rel=\"noreferrer noopener\">",
             ),
+            ("<a href=x'\"= >", "<a href=\"x'&quot;=\" target=\"_blank\" rel=\"noreferrer noopener\">"),
             ("<a>", "<a target=\"_blank\" rel=\"noreferrer noopener\">"),
             ("<a href=x", "<a href=\"x\" target=\"_blank\" rel=\"noreferrer noopener\""),
             ("<abbr title=x>", "<abbr title=x>"),
@@ -204,6 +205,14 @@ mod tests {
         for (html, expected) in table {
             assert_eq!(disarm(html, true), expected, "{html}");
         }
+    }
+
+    /// Takes very long if every link is examined up to the end of the text.
+    #[test]
+    fn links_without_an_end_are_examined_once() {
+        let html = "=cid:".repeat(400_000);
+        let links = PartLinks::new(&Mime::parse("\r\n".into()), "/p/".to_owned());
+        assert_eq!(link_parts(&html, &links, true), html);
     }
 
     #[test]

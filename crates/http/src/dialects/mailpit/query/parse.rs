@@ -340,12 +340,15 @@ mod tests {
     }
 
     #[test]
-    fn changes_need_valid_dates() {
+    fn changes_need_valid_terms() {
         let table = [
             ("word before:2026-11-16", "", true),
             ("word before:soon", "", false),
             ("word -after:soon", "", false),
-            ("word before:", "", true),
+            ("word before:", "", false),
+            ("word to:", "", false),
+            ("to:", "", false),
+            (",", "", false),
             ("word", "Mars/Olympus", true),
             ("word before:2026-11-16", "Mars/Olympus", false),
         ];
