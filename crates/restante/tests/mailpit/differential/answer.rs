@@ -1,0 +1,68 @@
+//! Requests to both servers, and answers in a form that can be compared.
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::Side;
+
+/// A request in which `{name}` stands for the id of the mail with this name.
+pub(crate) struct Request {
+    pub(crate) method: &'static str,
+    pub(crate) path: String,
+    pub(crate) body: Option<String>,
+}
+
+impl Request {
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self { method: "GET", path: path.into(), body: None }
+    }
+
+    pub(crate) fn with_body(method: &'static str, path: impl Into<String>, body: impl Into<String>) -> Self {
+        Self { method, path: path.into(), body: Some(body.into()) }
+    }
+}
+
+/// The headers that are compared.
+const HEADERS: [&str; 3] = ["content-type", "content-disposition", "location"];
+
+/// Sends a request and returns its answer: the status, headers, and the body as JSON or as text; of other bodies the length and
+/// a hash.
+pub(crate) fn send(side: &Side, request: &Request) -> Value {
+    let url = format!("{}{}", side.server.url(""), side.with_ids(&request.path));
+    let body = request.body.as_deref().map(|body| side.with_ids(body));
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).max_redirects(0).build().into();
+    let builder = ureq::http::Request::builder().method(request.method).uri(url);
+    let response = match body {
+        Some(body) => agent.run(builder.header("content-type", "application/json").body(body).unwrap()),
+        None => agent.run(builder.body(()).unwrap()),
+    };
+    let mut response = response.unwrap();
+    let mut answer = json!({"status": response.status().as_u16()});
+    for name in HEADERS {
+        if let Some(value) = response.headers().get(name) {
+            answer[name] = side.with_names(&String::from_utf8_lossy(value.as_bytes())).into();
+        }
+    }
+    let content_type = answer["content-type"].as_str().unwrap_or_default().to_owned();
+    let bytes = response.body_mut().with_config().limit(64 << 20).read_to_vec().unwrap();
+    answer["body"] = body_of(side, &content_type, bytes);
+    answer
+}
+
+fn body_of(side: &Side, content_type: &str, bytes: Vec<u8>) -> Value {
+    match String::from_utf8(bytes) {
+        Ok(text) if content_type.starts_with("application/json") => {
+            serde_json::from_str(&side.with_names(&text)).unwrap_or_else(|error| panic!("{error}: {text}"))
+        }
+        Ok(text) => side.with_names(&text).into(),
+        // The source of a message: every byte is a character.
+        Err(error) if content_type.starts_with("text/plain") => {
+            error.into_bytes().into_iter().map(char::from).collect::<String>().into()
+        }
+        Err(error) => {
+            let bytes = error.into_bytes();
+            let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            json!({"bytes": bytes.len(), "sha256": hash})
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The API of Mailpit and the program in the place of Mailpit: clients written for Mailpit, and a comparison of all answers with
+//! those of a real Mailpit.
+
+mod clients;
+mod differential;
+mod server;
+#[path = "../support/mod.rs"]
+mod support;
