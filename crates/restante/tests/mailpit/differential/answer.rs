@@ -61,7 +61,7 @@ fn body_of(side: &Side, content_type: &str, bytes: Vec<u8>) -> Value {
         }
         Err(error) => {
             let bytes = error.into_bytes();
-            let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
             json!({"bytes": bytes.len(), "sha256": hash})
         }
     }

@@ -247,7 +247,7 @@ fn multipart(kind: &str, boundary: &str, parts: &[(&str, &str)]) -> String {
     for (headers, body) in parts {
         write!(text, "--{boundary}\n{headers}\n\n{body}\n").unwrap();
     }
-    write!(text, "--{boundary}--\n").unwrap();
+    writeln!(text, "--{boundary}--").unwrap();
     text
 }
 

@@ -24,19 +24,19 @@ pub(crate) fn normal(request: &Request, mut answer: Value) -> Value {
         }
         *warnings = keyed_by(warnings, "Slug");
     }
-    if request.path.ends_with("/raw") {
-        if let Value::String(source) = &mut answer["body"] {
-            *source = without_trace(source);
-        }
+    if request.path.ends_with("/raw")
+        && let Value::String(source) = &mut answer["body"]
+    {
+        *source = without_trace(source);
     }
     let mut values = vec![("", &mut answer)];
     while let Some((key, value)) = values.pop() {
         match value {
             Value::Object(fields) => values.extend(fields.iter_mut().map(|(key, value)| (key.as_str(), value))),
             Value::Array(items) => values.extend(items.iter_mut().map(|value| (key, value))),
-            Value::String(text) if key == "Created" => *text = "TIME".to_owned(),
+            Value::String(text) if key == "Created" => "TIME".clone_into(text),
             // The time of arrival has fractions of a second, a Date header has not.
-            Value::String(text) if key == "Date" && text.contains('.') => *text = "TIME".to_owned(),
+            Value::String(text) if key == "Date" && text.contains('.') => "TIME".clone_into(text),
             Value::String(text) => *text = without_random_ids(text),
             Value::Number(_) if ["Uptime", "Memory", "DatabaseSize"].contains(&key) => *value = "NUMBER".into(),
             _ => {}
