@@ -27,7 +27,8 @@ const MIGRATIONS: &[Migration] = &[
         sql: &[include_str!("messages_tables.sql"), include_str!("messages_functions.sql")],
         min_compatible: 1,
     },
-    Migration { sql: &[include_str!("overview.sql")], min_compatible: 1 },
+    // Earlier versions misread the details of messages that programs of this version store.
+    Migration { sql: &[include_str!("overview.sql")], min_compatible: 4 },
 ];
 
 /// A step from one version to the next.

@@ -66,6 +66,17 @@ async fn uses_later_schema_if_compatible() {
     assert!(refused.is_permanent() && refused.to_string().contains("newer version"), "{refused}");
 }
 
+/// They would show the addresses of Cc and the Message-ID of new messages as recipients.
+#[tokio::test]
+async fn programs_that_cannot_read_the_details_refuse_the_schema() {
+    let Some(address) = address() else { return };
+    let store = open(&address, Limits::default()).await;
+    let rows = store.database.query("SELECT max(version) AS version, max(oldest) AS oldest FROM version", &[]).await;
+    let rows = rows.unwrap();
+    let versions = ["version", "oldest"].map(|column| rows[0].get::<_, i32>(column));
+    assert_eq!(versions, [4, 4]);
+}
+
 /// The administrator may have created the schema for a role that cannot create one.
 #[tokio::test]
 async fn uses_existing_schema_without_create_permission() {
