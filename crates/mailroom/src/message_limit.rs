@@ -1,20 +1,20 @@
-//! The limit on the number of messages in the whole store: deletes the oldest messages above it, in batches.
+//! The limit on the number of messages in the whole store: deletes the oldest messages above it, in batches. The time of
+//! receipt decides, as for retention: imported messages keep theirs.
 
 use std::time::Duration;
 
-use restante_mail::message::{Message, MessageId};
-use restante_store::{CopyKey, Page, Result};
+use restante_mail::message::Summary;
+use restante_store::{CopyKey, Result};
 use tokio::time::Instant;
 
 use crate::retention::ErrorReminder;
 use crate::run_to_completion::run_to_completion;
-use crate::{CHANGE_BATCH_SIZE, DeletionCause, Mailroom};
+use crate::{DeletionCause, Mailroom};
 
 /// How often the messages are counted.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// The number of messages that are deleted at once. A store with one writer delays deliveries during a batch, so it is
-/// small.
-const BATCH_MESSAGES: usize = 100;
+/// The number of copies that are deleted at once. A store with one writer delays deliveries during a batch, so it is small.
+const BATCH_COPIES: usize = 100;
 /// How long one round waits in total for subscribers, so that they get every event.
 const MAX_SUBSCRIBER_WAIT: Duration = Duration::from_secs(1);
 
@@ -41,30 +41,32 @@ impl Mailroom {
     async fn enforce_message_limit(&self, max_messages: u64) -> Result<()> {
         let mut wait_budget = MAX_SUBSCRIBER_WAIT;
         while self.inner.store.usage().await?.messages > max_messages {
-            let oldest = Page { after: Some(MessageId::ZERO), before: None, limit: Some(BATCH_MESSAGES) };
-            let oldest = self.inner.store.messages(oldest).await?.messages;
+            let oldest = self.inner.store.oldest(BATCH_COPIES).await?;
             // Counted again after the oldest messages were read. If another node deletes the same messages meanwhile, they
             // are either not counted, or deleting them a second time has no effect.
             let excess = self.inner.store.usage().await?.messages.saturating_sub(max_messages);
-            let excess = oldest.iter().take(usize::try_from(excess).unwrap_or(usize::MAX));
-            let copies: Vec<CopyKey> = excess.flat_map(Message::copies).map(CopyKey::from).collect();
+            let copies = first_messages(&oldest, usize::try_from(excess).unwrap_or(usize::MAX));
             if copies.is_empty() {
                 return Ok(());
             }
-            for batch in copies.chunks(CHANGE_BATCH_SIZE) {
-                let (inner, batch) = (self.inner.clone(), batch.to_vec());
-                let operation = async move {
-                    let removed = inner.store.remove_copies(batch).await?;
-                    inner.publish_deleted(DeletionCause::Limit, removed);
-                    Ok(())
-                };
-                run_to_completion(operation).await?;
-            }
+            let (inner, copies) = (self.inner.clone(), copies.iter().map(CopyKey::from).collect());
+            let operation = async move {
+                let removed = inner.store.remove_copies(copies).await?;
+                inner.publish_deleted(DeletionCause::Limit, removed);
+                Ok(())
+            };
+            run_to_completion(operation).await?;
             wait_budget = self.inner.hub.wait_for_subscribers(wait_budget).await;
             tokio::task::yield_now().await;
         }
         Ok(())
     }
+}
+
+/// Returns the copies of the first `limit` messages. If the last of them is incomplete, the next batch has its other copies.
+fn first_messages(copies: &[Summary], limit: usize) -> &[Summary] {
+    let mut messages = copies.chunk_by(|copy, next| copy.message == next.message);
+    &copies[..messages.by_ref().take(limit).map(<[Summary]>::len).sum()]
 }
 
 #[cfg(test)]
@@ -77,7 +79,7 @@ mod tests {
     use restante_mail::message::Headline;
     use restante_mail::tags::Tags;
     use restante_store::memory::MemoryStore;
-    use restante_store::{Limits, NewCopy, NewMessage, Store};
+    use restante_store::{Limits, NewCopy, NewMessage, Page, Store};
 
     use super::*;
     use crate::Settings;
@@ -125,6 +127,27 @@ mod tests {
             3,
             "a message is deleted with all of its copies"
         );
+    }
+
+    #[tokio::test]
+    async fn time_of_receipt_decides_which_messages_are_the_oldest() {
+        let store = Arc::new(MemoryStore::new(Limits::default()));
+        for second in [50, 10, 40, 20, 30] {
+            add(&store, second, &["bob"]).await;
+        }
+        mailroom(&store).enforce_message_limit(3).await.unwrap();
+        assert_eq!(subjects(&store).await, ["50", "40", "30"], "in the order of their ids");
+    }
+
+    #[tokio::test]
+    async fn messages_with_many_copies_are_deleted_completely() {
+        let store = Arc::new(MemoryStore::new(Limits::default()));
+        let names: Vec<String> = (0..2 * BATCH_COPIES + 1).map(|number| format!("mailbox{number}")).collect();
+        add(&store, 1, &names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        add(&store, 2, &["bob"]).await;
+        mailroom(&store).enforce_message_limit(1).await.unwrap();
+        assert_eq!(subjects(&store).await, ["2"]);
+        assert_eq!(store.usage().await.unwrap().copies, 1);
     }
 
     #[tokio::test]

@@ -47,6 +47,7 @@ where
     purge_removes_lowest_ids_up_to_limit(&unbounded().await).await;
     expire_removes_oldest_first(&unbounded().await).await;
     expire_orders_by_time_of_receipt(&unbounded().await).await;
+    oldest_copies_are_first_by_time_of_receipt(&unbounded().await).await;
     usage_counts_contents(&unbounded().await).await;
     big_message_is_returned_unchanged(&unbounded().await).await;
     content::body_can_be_any_bytes(&unbounded().await).await;
@@ -351,6 +352,19 @@ async fn expire_orders_by_time_of_receipt(store: &impl Store) {
     assert_eq!(store.expire(at(60), 1).await.unwrap(), [early]);
     assert_eq!(store.expire(at(60), 10).await.unwrap(), [middle]);
     assert_eq!(ids(store, "bob").await, [late.id]);
+}
+
+async fn oldest_copies_are_first_by_time_of_receipt(store: &impl Store) {
+    assert!(store.oldest(10).await.unwrap().is_empty());
+    let late = add(store, 100, "bob").await;
+    let early = add(store, 10, "bob").await;
+    let middle = store.append(message(50, &["cid", "ann"], b"x")).await.unwrap().stored;
+    let mut all = vec![early];
+    all.extend(middle);
+    all.push(late);
+    assert_eq!(store.oldest(10).await.unwrap(), all);
+    assert_eq!(store.oldest(2).await.unwrap(), all[..2]);
+    assert!(store.oldest(0).await.unwrap().is_empty());
 }
 
 async fn usage_counts_contents(store: &impl Store) {

@@ -89,6 +89,10 @@ pub trait Store: Send + Sync + 'static {
     /// the received time counts.
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>>;
 
+    /// Returns the oldest copies of all mailboxes in the order of [`Store::expire`], at most `limit`. The copies of a
+    /// message are adjacent; the last message may have more of them. The cost depends only on the size of the result.
+    async fn oldest(&self, limit: usize) -> Result<Vec<Summary>>;
+
     /// Returns a page of the mailboxes that are not empty, ascending by the bytes of their names, with their contents
     /// in one snapshot. The cost depends only on the size of the result.
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>>;

@@ -179,6 +179,12 @@ impl Store for MemoryStore {
         Ok(into_summaries(removed))
     }
 
+    async fn oldest(&self, limit: usize) -> Result<Vec<Summary>> {
+        let state = self.lock();
+        let oldest = state.by_age.iter().take(limit);
+        Ok(oldest.filter_map(|Age(_, id)| Some(state.copies.get(id)?.summary(*id))).collect())
+    }
+
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
         let state = self.lock();
         let from = state.names.range::<str, _>((Bound::Included(page.start()), Bound::Unbounded));

@@ -216,6 +216,10 @@ impl Store for Node {
         self.store.memory.find_message(selector).await
     }
 
+    async fn oldest(&self, limit: usize) -> Result<Vec<Summary>> {
+        self.store.memory.oldest(limit).await
+    }
+
     async fn store_version(&self) -> Result<Version> {
         self.store.memory.store_version().await
     }

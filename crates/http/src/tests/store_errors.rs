@@ -63,6 +63,9 @@ impl Store for FailingStore {
     async fn find_message(&self, _: MessageSelector) -> Result<Option<Message>> {
         self.fail().await
     }
+    async fn oldest(&self, _: usize) -> Result<Vec<Summary>> {
+        self.fail().await
+    }
     async fn store_version(&self) -> Result<Version> {
         self.fail().await
     }

@@ -91,6 +91,10 @@ impl Store for PausingStore {
         self.memory.find_message(selector).await
     }
 
+    async fn oldest(&self, limit: usize) -> Result<Vec<Summary>> {
+        self.memory.oldest(limit).await
+    }
+
     async fn store_version(&self) -> Result<Version> {
         self.memory.store_version().await
     }

@@ -70,6 +70,7 @@ impl RandomWalk {
             assert_eq!(store.usage().await.unwrap(), self.usage());
             assert_eq!(store.mailboxes(MailboxPage::ALL).await.unwrap(), self.mailbox_states());
             assert_eq!(store.overview().await.unwrap(), self.overview());
+            assert_eq!(store.oldest(5).await.unwrap(), self.by_age().into_iter().take(5).collect::<Vec<_>>());
         }
         self.check(store).await;
     }

@@ -306,6 +306,10 @@ impl Store for DiskStore {
         self.submit(|reply| Job::Expire(deadline, limit, reply)).await
     }
 
+    async fn oldest(&self, limit: usize) -> Result<Vec<Summary>> {
+        self.shared.readers.query(move |database| reader::oldest(database, limit)).await
+    }
+
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
         self.shared.readers.query(move |database| reader::mailboxes(database, &page)).await
     }

@@ -185,6 +185,21 @@ pub(super) const SELECT_COPIES_FROM: &str =
 pub(super) const SELECT_NEWEST_COPY: &str =
     concat!("SELECT ", columns!(), ", mailbox FROM copies ORDER BY id DESC LIMIT 1");
 
+/// The oldest copies of all mailboxes.
+pub(super) const SELECT_OLDEST: &str =
+    concat!("SELECT ", columns!(), ", mailbox FROM copies ORDER BY received, id LIMIT ?1");
+
+/// See [`Store::oldest`](crate::Store::oldest).
+pub(super) fn oldest(database: &Connection, limit: usize) -> Result<Vec<Summary>> {
+    let mut statement = database.prepare_cached(SELECT_OLDEST)?;
+    let mut rows = statement.query([to_i64(limit)])?;
+    let mut copies: Vec<Summary> = Vec::new();
+    while let Some(row) = rows.next()? {
+        copies.push(CopyRow::with_mailbox(row, copies.last())?.summary);
+    }
+    Ok(copies)
+}
+
 /// See [`Store::messages`](crate::Store::messages). `version` is that of the store before the query, if it is known.
 pub(super) fn messages(database: &Connection, page: Page, version: Option<u64>) -> Result<MessageListing> {
     let snapshot = database.unchecked_transaction()?;

@@ -293,6 +293,10 @@ impl Store for PostgresStore {
         self.remove_many(EXPIRE, &[&time_to_nanos(self.tracker.to_database_time(deadline)), &limit]).await
     }
 
+    async fn oldest(&self, limit: usize) -> Result<Vec<Summary>> {
+        reader::oldest(&self.database, limit).await
+    }
+
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
         reader::mailboxes(&self.database, &page).await
     }

@@ -169,6 +169,8 @@ const SELECT_OVERVIEW: &str = "
         UNION ALL SELECT body, tags, 1 FROM copies WHERE tags <> '' AND shared
     ) AS tagged ON true ORDER BY body NULLS FIRST";
 
+const SELECT_OLDEST: &str = concat!("SELECT mailbox, ", summary!(), " FROM copies ORDER BY received, id LIMIT $1");
+
 const SELECT_LAST_ID: &str = "SELECT last_id FROM state";
 
 pub(super) async fn version(database: &Database, mailbox: &MailboxName) -> Result<Version> {
@@ -365,6 +367,10 @@ pub(super) async fn overview(database: &Database) -> Result<Overview> {
     }
     tags.add_copies(shared.into_iter().map(Ok::<_, StoreError>))?;
     Ok(Overview { messages, unread, tags: tags.counts() })
+}
+
+pub(super) async fn oldest(database: &Database, limit: usize) -> Result<Vec<Summary>> {
+    parse_each_copy(&database.query(SELECT_OLDEST, &[&to_i64(limit)]).await?)
 }
 
 pub(super) async fn last_id(database: &Database) -> Result<MessageId> {

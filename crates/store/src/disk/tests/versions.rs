@@ -297,6 +297,7 @@ async fn queries_read_only_rows_they_return() {
             assert_eq!(plan(&database, reader::SELECT_COPIES), [range]);
             assert_eq!(plan(&database, reader::SELECT_COPIES_DESCENDING), [range]);
             assert_eq!(plan(&database, reader::SELECT_COPIES_FROM), ["SEARCH copies USING INDEX copies_by_id (id>?)"]);
+            assert_eq!(plan(&database, reader::SELECT_OLDEST), ["SCAN copies USING INDEX arrivals"]);
             assert_eq!(plan(&database, reader::SELECT_NEWEST_COPY), ["SCAN copies USING INDEX copies_by_id"]);
         }
     }
