@@ -6,15 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use restante_mail::message::MessageId;
+use restante_sqlite::has_space_beside_messages;
 use rusqlite::Result;
 
 use crate::index::{Index, IndexQuery, Matches, Reader};
 
 /// The number of idle readers that are kept.
 const MAX_IDLE_READERS: usize = 2;
-
-/// The free disk space that is reserved for messages, in bytes. Below it the index is not written.
-const MIN_FREE_BYTES: u64 = 64 << 20;
 
 /// The index in a file or in memory; it may be closed.
 #[derive(Default)]
@@ -50,11 +48,7 @@ impl IndexFile {
 
     /// Returns true if there is enough free disk space to write the index.
     pub(crate) fn has_disk_space(&self) -> bool {
-        let space = self.directory.as_ref().map(rustix::fs::statvfs);
-        // If the free space is unknown, the database reports a full disk.
-        space
-            .and_then(std::result::Result::ok)
-            .is_none_or(|space| space.f_bavail.saturating_mul(space.f_frsize) > MIN_FREE_BYTES)
+        self.directory.as_deref().is_none_or(has_space_beside_messages)
     }
 
     /// Returns the number of messages in the index.

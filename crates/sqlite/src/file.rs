@@ -19,6 +19,16 @@ pub fn wal_path(database: &Path) -> PathBuf {
     with_suffix(database, WAL)
 }
 
+/// The free disk space that is reserved for messages, in bytes. Files that can be lost are not written below it.
+const RESERVED_BYTES: u64 = 64 << 20;
+
+/// Returns true if a file in this directory that can be lost may grow: messages and their deletion need the space first.
+/// Also returns true if the free space is unknown; SQLite then reports a full disk.
+pub fn has_space_beside_messages(directory: &Path) -> bool {
+    let space = rustix::fs::statvfs(directory);
+    space.map_or(true, |space| space.f_bavail.saturating_mul(space.f_frsize) > RESERVED_BYTES)
+}
+
 /// Deletes a database and its log. Files that do not exist are skipped.
 pub fn remove_files(path: &Path) -> io::Result<()> {
     for suffix in [WAL, SHARED_MEMORY, ""] {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 pub use error::{ErrorKind, OpenError};
-pub use file::{create_file, remove_files, wal_path};
+pub use file::{create_file, has_space_beside_messages, remove_files, wal_path};
 
 /// A kind of SQLite file: its tables, how connections to it are configured, and what happens if it cannot be used.
 #[derive(Clone, Copy, Debug)]

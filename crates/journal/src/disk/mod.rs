@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
+use restante_sqlite::has_space_beside_messages;
 use restante_store::{Result, StoreError};
 use tokio::task::spawn_blocking;
 
@@ -98,6 +99,9 @@ impl Storage for FileStorage {
     const RETRY_DELAY: Duration = Duration::from_secs(10);
 
     fn write(&mut self, job: &WriteJob) -> Result<(), String> {
+        if !self.path.parent().is_none_or(has_space_beside_messages) {
+            return Err("too little free disk space".to_owned());
+        }
         let written = self.file.write(&job.batch.chunks, job.clear_first, job.deadline, job.max_bytes);
         written.map_err(|error| error.to_string())
     }

@@ -2,6 +2,7 @@
 //! one, the test is skipped, or fails if `REQUIRE_FULL_DISK` is set. A preloaded library cannot replace it: the server asks the
 //! kernel directly for the free space. `faults.rs` tests the same refusals with injected errors.
 
+use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,12 @@ fn send(server: &Server, to: &str) -> String {
     reply[..3].to_owned()
 }
 
+/// Returns the size of the transcripts of sessions on the disk that only the server sees.
+fn session_bytes(server: &Server, mount_point: &str) -> u64 {
+    let data = format!("/proc/{}/root{mount_point}/data", server.pid());
+    ["sessions.db", "sessions.db-wal"].iter().map(|file| fs::metadata(format!("{data}/{file}")).unwrap().len()).sum()
+}
+
 fn status(server: &Server, method: &str, path: &str) -> u16 {
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let response = match method {
@@ -82,6 +89,10 @@ fn deleting_frees_space_on_a_full_disk() {
         let stored = fill(&server);
         assert!((200..2000).contains(&stored), "round {round}: {stored}");
         assert_eq!(status(&server, "GET", "/readyz"), 503);
+        assert!(
+            session_bytes(&server, mount_point) < 200_000,
+            "round {round}: transcripts use the space for deletions"
+        );
         assert_eq!(status(&server, "GET", "/api/v1/mailbox/box0/latest"), 200);
         for number in 0..10 {
             assert_eq!(status(&server, "DELETE", &format!("/api/v1/mailbox/box{number}")), 200);
