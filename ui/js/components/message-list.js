@@ -13,6 +13,7 @@ import { fill, h } from '../lib/dom.js';
 import { count } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { compare, indexOfEntry } from '../lib/entries.js';
+import { moves } from '../lib/router.js';
 import { scopeKey } from '../lib/scope.js';
 import { Selection } from '../lib/selection.js';
 import { ListFilters } from './list-filters.js';
@@ -36,6 +37,8 @@ export class MessageList extends HTMLElement {
   #isEverything = false;
   /** @type {number | undefined} */
   #positionTimer;
+  /** Saves the position at once: the timer would save it in the history entry of the next page. */
+  #leave = () => this.#positionTimer !== undefined && this.#savePosition();
 
   #all = h('input', { type: 'checkbox', 'aria-label': 'Select all', title: 'Select all' });
   #selectedCount = h('span', { class: 'number', role: 'status' });
@@ -75,9 +78,11 @@ export class MessageList extends HTMLElement {
 
   connectedCallback() {
     fill(this, h('div', { class: 'list-tools' }, h('label', { class: 'list-all' }, this.#all), this.#filters, this.#selectionBar), this.#list);
+    moves.addEventListener('leave', this.#leave);
   }
 
   disconnectedCallback() {
+    moves.removeEventListener('leave', this.#leave);
     clearTimeout(this.#positionTimer);
     this.#positionTimer = undefined;
   }
@@ -297,6 +302,7 @@ export class MessageList extends HTMLElement {
 
   /** Saves the scroll position in the history entry. */
   #savePosition() {
+    clearTimeout(this.#positionTimer);
     this.#positionTimer = undefined;
     const { position } = this.#list;
     // In the one-column layout the list may be hidden and has no position.

@@ -2,7 +2,7 @@
 
 import { isPage } from './paths.js';
 
-/** Dispatches `move` after every navigation. */
+/** Dispatches `leave` before a page adds a history entry, and `move` after every navigation. */
 export const moves = new EventTarget();
 
 /**
@@ -12,8 +12,12 @@ export const moves = new EventTarget();
  */
 export function go(path, { replace = false, state = replace ? history.state : null } = {}) {
   if (path === location.pathname + location.search) return;
-  if (replace) history.replaceState(state, '', path);
-  else history.pushState(state, '', path);
+  if (replace) {
+    history.replaceState(state, '', path);
+  } else {
+    moves.dispatchEvent(new Event('leave'));
+    history.pushState(state, '', path);
+  }
   moves.dispatchEvent(new Event('move'));
 }
 
