@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
-use restante_mail::compose::{Attachment, Draft};
+use restante_mail::compose::{Attachment, Draft, LineEnds};
 use restante_mail::mime::NamedAddress;
 
 use super::{LocalSender, read_stdin};
@@ -79,6 +79,7 @@ impl ComposeFlags {
             subject: self.subject.clone(),
             text: self.text.as_deref().map(read_content).transpose()?,
             html: self.html.as_deref().map(read_content).transpose()?,
+            line_ends: LineEnds::Crlf,
             headers: self.headers.iter().map(|header| parse_header(header)).collect::<Result<_, _>>()?,
             attachments: self.attach.iter().map(|path| read_attachment(path)).collect::<Result<_, _>>()?,
             date: None,

@@ -1,5 +1,6 @@
 //! Writing of message parts and the encoding of their content (RFC 2045, 2046, 2183, 2231).
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use base64::Engine as _;
@@ -7,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use memchr::memmem;
 
 use super::field::{FieldWriter, check_line};
-use super::{Attachment, DraftError};
+use super::{Attachment, DraftError, LineEnds};
 
 /// The maximum length of a line without its end (RFC 5322 section 2.1.1).
 const MAX_LINE_BYTES: usize = 998;
@@ -27,14 +28,15 @@ pub(super) struct MessageWriter<'a> {
     out: Vec<u8>,
     /// Text that no part contains by chance. Every boundary ends in it.
     unique_token: &'a str,
+    line_ends: LineEnds,
     multipart_count: usize,
     /// The boundary of the multipart that is being written.
     open_boundary: Option<String>,
 }
 
 impl<'a> MessageWriter<'a> {
-    pub(super) fn new(unique: &'a str) -> Self {
-        Self { out: Vec::new(), unique_token: unique, multipart_count: 0, open_boundary: None }
+    pub(super) fn new(unique: &'a str, line_ends: LineEnds) -> Self {
+        Self { out: Vec::new(), unique_token: unique, line_ends, multipart_count: 0, open_boundary: None }
     }
 
     pub(super) fn write_field(&mut self, name: &str, write: impl FnOnce(&mut FieldWriter<'_>)) {
@@ -79,14 +81,17 @@ impl<'a> MessageWriter<'a> {
 
     /// Writes a text part.
     pub(super) fn write_text(&mut self, subtype: &str, text: &str) {
-        let text = with_crlf(text.as_bytes());
+        let text = match self.line_ends {
+            LineEnds::Crlf => Cow::Owned(with_crlf(text.as_bytes())),
+            LineEnds::Unchanged => Cow::Borrowed(text.as_bytes()),
+        };
         let encoding = self.choose_encoding(&text);
         self.write_field("Content-Type", |field| field.push_token(&format!("text/{subtype}; charset=utf-8")));
         self.write_content(encoding, &text);
     }
 
     pub(super) fn finish(mut self) -> Vec<u8> {
-        if !self.out.ends_with(b"\r\n") {
+        if self.line_ends == LineEnds::Crlf && !self.out.ends_with(b"\r\n") {
             self.out.extend_from_slice(b"\r\n");
         }
         self.out
@@ -110,10 +115,11 @@ impl<'a> MessageWriter<'a> {
 
     /// Returns the encoding that leaves the text most readable.
     fn choose_encoding(&self, text: &[u8]) -> Encoding {
-        if self.fits_unencoded(text) && is_printable(text) {
+        let bare_line_ends = count_bare_line_ends(text);
+        if bare_line_ends == 0 && self.fits_unencoded(text) && is_printable(text) {
             return Encoding::SevenBit;
         }
-        let escapes = text.iter().filter(|&&byte| byte == b'=' || !is_printable(&[byte])).count();
+        let escapes = text.iter().filter(|&&byte| byte == b'=' || !is_printable(&[byte])).count() + bare_line_ends;
         if escapes * 6 > text.len() { Encoding::Base64 } else { Encoding::QuotedPrintable }
     }
 
@@ -264,6 +270,11 @@ fn with_crlf(text: &[u8]) -> Vec<u8> {
     lines
 }
 
+/// Returns how often CR or LF occur alone. RFC 5322 section 2.3 does not allow that in a message.
+fn count_bare_line_ends(text: &[u8]) -> usize {
+    memchr::memchr2_iter(b'\r', b'\n', text).count() - 2 * memmem::find_iter(text, b"\r\n").count()
+}
+
 fn is_printable(text: &[u8]) -> bool {
     text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n'))
 }
@@ -279,14 +290,16 @@ fn write_base64_lines(out: &mut Vec<u8>, content: &[u8]) {
     }
 }
 
-/// Writes quoted-printable (RFC 2045 section 6.7). Line ends of the text are kept. Spaces before them are encoded,
-/// because servers may remove them.
+/// Writes quoted-printable (RFC 2045 section 6.7). CRLF is kept, and LF is encoded and followed by a soft line break. Spaces
+/// before line ends are encoded, because servers may remove them.
 fn write_quoted_printable(out: &mut Vec<u8>, text: &[u8]) {
-    for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
-        if number > 0 {
-            out.extend_from_slice(b"\r\n");
-        }
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let mut lines = text.split_inclusive(|&byte| byte == b'\n').peekable();
+    while let Some(line) = lines.next() {
+        let (line, end): (_, &[u8]) = match line.strip_suffix(b"\r\n") {
+            Some(line) => (line, b"\r\n"),
+            None if lines.peek().is_some() => (line, b"=\r\n"),
+            None => (line, b""),
+        };
         let mut column = 0;
         for (at, &byte) in line.iter().enumerate() {
             let is_literal =
@@ -304,5 +317,6 @@ fn write_quoted_printable(out: &mut Vec<u8>, text: &[u8]) {
             }
             column += width;
         }
+        out.extend_from_slice(end);
     }
 }

@@ -52,12 +52,24 @@ pub struct Draft {
     pub text: Option<String>,
     /// The HTML version of the text.
     pub html: Option<String>,
+    /// The line ends of the text and the HTML in the message.
+    pub line_ends: LineEnds,
     /// Other header fields, as names and values. `Date` and `Message-ID` replace the generated fields.
     pub headers: Vec<(String, String)>,
     /// The attached files.
     pub attachments: Vec<Attachment>,
     /// The date of the message. The time of the [`ComposeContext`] if `None`.
     pub date: Option<Timestamp>,
+}
+
+/// The line ends that a reader of a composed message gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LineEnds {
+    /// Every line ends in CRLF. A CRLF is appended to a text that does not end in a line end if nothing follows it.
+    #[default]
+    Crlf,
+    /// Those of the draft: a reader gets the texts unchanged. LF and CR alone are encoded.
+    Unchanged,
 }
 
 /// A file that is attached to a message.
@@ -92,11 +104,10 @@ pub struct DraftError {
 }
 
 impl Draft {
-    /// Composes the message. Every line ends in CRLF. A CRLF is appended to a text that does not end in a line end if
-    /// nothing follows it.
+    /// Composes the message. Every line ends in CRLF, except for the last line of an unchanged text if nothing follows it.
     pub fn compose(&self, context: &ComposeContext) -> Result<Vec<u8>, DraftError> {
         self.check_counts()?;
-        let mut out = MessageWriter::new(&context.unique_token);
+        let mut out = MessageWriter::new(&context.unique_token, self.line_ends);
         self.write_header(&mut out, context)?;
         self.write_content(&mut out)?;
         Ok(out.finish())

@@ -151,6 +151,28 @@ fn chooses_most_readable_encoding() {
 }
 
 #[test]
+fn unchanged_line_ends_are_written_exactly() {
+    let long = "x".repeat(74);
+    // The text, its encoding, and what is written.
+    let table = [
+        ("", "7bit", ""),
+        ("one", "7bit", "one"),
+        ("one\r\ntwo\r\n", "7bit", "one\r\ntwo\r\n"),
+        ("one line\ntwo =", "quoted-printable", "one line=0A=\r\ntwo =3D"),
+        ("a blank \r\nand a \nlast line\n", "quoted-printable", "a blank=20\r\nand a =0A=\r\nlast line=0A"),
+        ("a carriage\rreturn\r", "quoted-printable", "a carriage=0Dreturn=0D"),
+        ("\n\n", "base64", "Cgo=\r\n"),
+        (&format!("{long}\nx"), "quoted-printable", &format!("{long}=\r\n=0A=\r\nx")),
+    ];
+    for (text, encoding, written) in table {
+        let draft = Draft { text: Some(text.to_owned()), line_ends: LineEnds::Unchanged, ..draft() };
+        let message = String::from_utf8(draft.compose(&context()).unwrap()).unwrap();
+        let end = format!("Content-Transfer-Encoding: {encoding}\r\n\r\n{written}");
+        assert!(message.ends_with(&end), "{text:?}: {message:?}");
+    }
+}
+
+#[test]
 fn headers_replace_generated_date_and_message_id() {
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let headers = vec![header("date", "yesterday"), header("MESSAGE-ID", "<mine@x>")];
@@ -323,5 +345,23 @@ proptest! {
         let files: Vec<_> = mime.attachments().iter().map(|file| (file.part.filename.clone(), file.content())).collect();
         let given: Vec<_> = attachments.into_iter().map(|file| (file.filename, file.content)).collect();
         prop_assert_eq!(files, given);
+    }
+    #[test]
+    fn texts_with_unchanged_line_ends_are_parsed_back(
+        text in "([ -~]{0,100}|[a-zäß=. \t\0-]|\r|\n|\r\n){0,12}",
+        html in proptest::option::of("([ -~]{0,100}|\r|\n|\r\n){0,12}"),
+        attachments in proptest::collection::vec(file(), 0..2),
+    ) {
+        let line_ends = LineEnds::Unchanged;
+        let draft = Draft { text: Some(text.clone()), html: html.clone(), line_ends, attachments, ..draft() };
+        let message = draft.compose(&context()).unwrap();
+        let has_bare_line_end = String::from_utf8_lossy(&message).replace("\r\n", "").contains(['\r', '\n']);
+        prop_assert!(!has_bare_line_end);
+        let mime = Mime::parse(message.into());
+        let read = |content_type: &str| {
+            mime.parts().iter().find(|part| part.content_type == content_type).map(|part| mime.text_as_sent(part))
+        };
+        prop_assert_eq!(read("text/plain"), Some(text));
+        prop_assert_eq!(read("text/html"), html);
     }
 }

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use restante_http_connection::context::Peer;
 use restante_http_connection::memory::SMALL_BYTES;
 use restante_mail::address::{Address, Alphabet};
-use restante_mail::compose::{Attachment, ComposeContext, Draft};
+use restante_mail::compose::{Attachment, ComposeContext, Draft, LineEnds};
 use restante_mail::envelope::ReversePath;
 use restante_mail::message::Summary;
 use restante_mail::mime::{NamedAddress, header_summary};
@@ -182,6 +182,7 @@ fn compose_message(json: &[u8], recipient: String, context: &ComposeContext) -> 
         subject: fields.subject,
         text: fields.text,
         html: fields.html,
+        line_ends: LineEnds::Crlf,
         headers: fields.headers.into_iter().collect(),
         attachments: files.collect::<Result<_, _>>()?,
         date: date.transpose()?,

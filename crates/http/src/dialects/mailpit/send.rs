@@ -14,7 +14,7 @@ use restante_auth::Grant;
 use restante_http_connection::context::Peer;
 use restante_http_connection::memory::SMALL_BYTES;
 use restante_mail::address::{Address, Alphabet};
-use restante_mail::compose::{Attachment, ComposeContext, Draft, MAX_RECIPIENTS};
+use restante_mail::compose::{Attachment, ComposeContext, Draft, LineEnds, MAX_RECIPIENTS};
 use serde::{Deserialize, Serialize};
 
 use crate::dialects::mailpit::error::Error;
@@ -157,6 +157,7 @@ fn compose(json: &[u8], context: &ComposeContext) -> Result<ComposedMessage, Err
         // The text of a message without a text part is made from its HTML.
         text: Some(fields.text).filter(|text| !text.is_empty() || html.is_none()),
         html,
+        line_ends: LineEnds::Unchanged,
         headers,
         attachments,
         date: None,

@@ -56,6 +56,82 @@ async fn message_is_composed_and_delivered() {
     assert!(!source.contains("dora") && !source.contains("\r\nX-Injected"), "{source}");
 }
 
+/// The fields are exactly those of Mailpit: hidden recipients, and no field Received.
+#[tokio::test]
+async fn headers_of_sent_message_are_those_of_mailpit() {
+    let server = server();
+    let mail = json!({
+        "From": {"Email": "ann@example.org"},
+        "To": [{"Email": "bob@example.org"}],
+        "Cc": [{"Email": "carl@example.org"}],
+        "Bcc": ["dora@example.org", "BOB@example.org", "emil@example.org"],
+        "Headers": {"X-Kind": "welcome"},
+    });
+    let headers = async |fields: Value| {
+        let mut mail = mail.clone();
+        mail["Headers"] = fields;
+        let id = server.send(&mail).await;
+        server.request(&format!("GET /api/v1/message/{id}/headers")).await.json()
+    };
+    let found = headers(json!({"X-Kind": "welcome"})).await;
+    let names: Vec<_> = found.as_object().unwrap().keys().map(String::as_str).collect();
+    let expected = [
+        "Bcc",
+        "Cc",
+        "Content-Transfer-Encoding",
+        "Content-Type",
+        "Date",
+        "From",
+        "Message-Id",
+        "Mime-Version",
+        "Return-Path",
+        "Subject",
+        "To",
+        "X-Kind",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(found["Bcc"], json!(["dora@example.org, emil@example.org"]));
+    // A field of the message itself stays.
+    assert_eq!(headers(json!({"Received": "by example.org"})).await["Received"], json!(["by example.org"]));
+}
+
+#[tokio::test]
+async fn line_ends_are_kept() {
+    let server = server();
+    let texts = [
+        "one",
+        "one\n",
+        "one\r\n",
+        "one\ntwo",
+        "one\r\ntwo",
+        "one\rtwo\r",
+        "\n",
+        "\r\n\n\r",
+        "blank \ntab\t\r\nend ",
+        ".\n..\n--\n",
+        "Grüße aus dem Süden\nund ein Link: https://example.org/?a=b\n",
+        "ежедневно\r\nежедневно\n",
+        &format!("{}\nshort", "long ".repeat(300)),
+    ];
+    for text in texts {
+        let read = async |fields: Value| {
+            let mut mail = json!({"From": {"Email": "a@b.c"}, "To": [{"Email": "x@y.z"}]});
+            mail.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            let id = server.send(&mail).await;
+            server.request(&format!("GET /api/v1/message/{id}")).await.json()
+        };
+        let file = json!([{"Content": "AAEC", "Filename": "a.bin"}]);
+        let [plain, html, both, with_file] = [
+            read(json!({"Text": text})).await,
+            read(json!({"HTML": text})).await,
+            read(json!({"Text": text, "HTML": text})).await,
+            read(json!({"Text": text, "Attachments": file})).await,
+        ];
+        let found = [&plain["Text"], &html["HTML"], &both["Text"], &both["HTML"], &with_file["Text"]];
+        assert_eq!(found.map(|found| found.as_str()), [Some(text); 5]);
+    }
+}
+
 #[tokio::test]
 async fn names_of_members_match_in_any_case() {
     let server = server();
@@ -137,5 +213,13 @@ async fn token_sends_only_to_its_mailboxes() {
     assert_eq!(refused.status, 403);
     assert!(refused.json()["Error"].is_string());
     assert_eq!(send(json!([bob]), "").await.status, 401);
-    assert_eq!(accounts.server.store.usage().await.unwrap().messages, 1);
+    // The header has hidden recipients that the token covers.
+    let body = json!({"From": {"Email": "a@b.c"}, "Bcc": ["bob@example.org", "carl@example.org"]}).to_string();
+    let all = accounts.token(&[]).await;
+    accounts.server.request_body(&format!("POST /api/v1/send\n{all}"), body).await;
+    for (token, hidden) in [(all, "bob@example.org, carl@example.org"), (token, "bob@example.org")] {
+        let headers = accounts.server.request(&format!("GET /api/v1/message/latest/headers\n{token}")).await.json();
+        assert_eq!(headers["Bcc"], json!([hidden]));
+    }
+    assert_eq!(accounts.server.store.usage().await.unwrap().messages, 2);
 }
