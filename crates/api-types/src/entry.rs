@@ -110,7 +110,7 @@ impl<'a> From<&'a Message> for WholeMessage<'a> {
         let details = &message.first().details;
         let client = Client {
             ip: Some(details.ip()).filter(|ip| !ip.is_empty()).map(Into::into),
-            helo: details.helo().into(),
+            helo: details.helo(),
             login: details.login().map(Into::into),
         };
         Self {

@@ -1,5 +1,6 @@
 //! What is known about a copy of a message beyond its summary: the envelope, the origin and a preview of the text.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ pub struct Details {
 pub struct DetailFields<'a> {
     /// The sender of the envelope. Empty for the null reverse-path.
     pub sender: &'a str,
-    /// The name that the client sent in HELO, EHLO or LHLO.
+    /// The name that the client sent in HELO, EHLO or LHLO. Empty over HTTP.
     pub helo: &'a str,
     /// The IP address of the client. `None` on a Unix socket.
     pub ip: Option<IpAddr>,
@@ -207,9 +208,22 @@ impl Details {
         self.line(Line::Sender)
     }
 
-    /// Returns the name that the client sent in HELO, EHLO or LHLO.
-    pub fn helo(&self) -> &str {
-        self.line(Line::Helo)
+    /// Returns the name that the client sent in HELO, EHLO or LHLO. A client of HTTP sends none: for it, this is its address as an
+    /// address literal (RFC 5321 section 4.1.3).
+    pub fn helo(&self) -> Cow<'_, str> {
+        if !self.is_from_http() {
+            return self.line(Line::Helo).into();
+        }
+        match self.ip() {
+            "" => "localhost".into(),
+            ip if ip.contains(':') => format!("[IPv6:{ip}]").into(),
+            ip => format!("[{ip}]").into(),
+        }
+    }
+
+    /// Returns whether the message was received over HTTP.
+    pub fn is_from_http(&self) -> bool {
+        self.line(Line::Helo).is_empty() && !self.line(Line::Host).is_empty()
     }
 
     /// Returns the IP address of the client as text. Empty on a Unix socket.
@@ -289,7 +303,8 @@ impl Details {
 
     /// Returns the header lines that the server adds before a message that it receives: Return-Path and Received.
     pub fn trace(&self, mailbox: &MailboxName, received: Timestamp) -> Bytes {
-        let [sender, helo, ip, host] = [Line::Sender, Line::Helo, Line::Ip, Line::Host].map(|line| self.line(line));
+        let [sender, ip, host] = [Line::Sender, Line::Ip, Line::Host].map(|line| self.line(line));
+        let helo = self.helo();
         let mut trace = String::with_capacity(128 + sender.len() + helo.len() + host.len() + mailbox.as_str().len());
         // Writing to a string cannot fail.
         let _ = write!(trace, "Return-Path: <{sender}>\r\nReceived: from {helo} (");
@@ -415,7 +430,7 @@ mod tests {
         let [cc, to] = [["<c@x>", "D <d@x>"], ["bob@x", "bob+1@x"]].map(strings);
         let (bcc, reply_to) = (strings(["<e@x>"]), strings(["F <f@x>", "<g@x>", "<h@x>"]));
         let details = Details::new(&DetailFields { bcc: &bcc, reply_to: &reply_to, ..fields(&cc, &to) });
-        assert_eq!((details.sender(), details.helo(), details.ip()), ("ann@x.org", "laptop", "127.0.0.1"));
+        assert_eq!((details.sender(), &*details.helo(), details.ip()), ("ann@x.org", "laptop", "127.0.0.1"));
         assert_eq!((details.login(), details.attachments(), details.snippet()), (Some("ci"), 3, "Your code is 1"));
         assert_eq!((details.attached_parts(), details.inline_parts(), details.message_id()), (2, 12, "1@x.org"));
         assert_eq!(details.from_text(), "Help Desk");
@@ -500,5 +515,24 @@ mod tests {
         let local = Details::new(&DetailFields { ip: None, ..fields(&[], &[]) });
         let trace = local.trace(&MailboxName::from("bob".to_owned()), Timestamp::UNIX_EPOCH);
         assert!(trace.starts_with(b"Return-Path: <ann@x.org>\r\nReceived: from laptop (local) by restante\r\n"));
+    }
+
+    #[test]
+    fn client_of_http_has_an_address_instead_of_a_name() {
+        let table = [
+            (Some("192.0.2.7"), "[192.0.2.7]", "[192.0.2.7]"),
+            (Some("2001:db8::7"), "[IPv6:2001:db8::7]", "[2001:db8::7]"),
+            (None, "localhost", "local"),
+        ];
+        for (ip, helo, address) in table {
+            let ip = ip.map(|ip| ip.parse().unwrap());
+            let details = Details::new(&DetailFields { helo: "", ip, ..fields(&[], &[]) });
+            assert_eq!((details.is_from_http(), &*details.helo()), (true, helo));
+            let trace = details.trace(&MailboxName::from("bob".to_owned()), Timestamp::UNIX_EPOCH);
+            let received = format!("Return-Path: <ann@x.org>\r\nReceived: from {helo} ({address}) by restante\r\n");
+            assert!(trace.starts_with(received.as_bytes()), "{trace:?}");
+        }
+        let others = [Details::default(), Details::new(&fields(&[], &[]))];
+        assert_eq!(others.map(|details| details.is_from_http()), [false; 2]);
     }
 }

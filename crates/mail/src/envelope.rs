@@ -14,7 +14,7 @@ pub type ReversePath = Option<Address>;
 pub struct Peer {
     /// The IP address of the peer. `None` on a Unix socket.
     pub ip: Option<IpAddr>,
-    /// The name that the peer sent in HELO, EHLO or LHLO.
+    /// The name that the peer sent in HELO, EHLO or LHLO. Empty over HTTP.
     pub helo: String,
 }
 

@@ -80,7 +80,7 @@ mod tests {
             let trace = Details::new(&fields).trace(&bob, Timestamp::UNIX_EPOCH);
             let details = body.details(&trace);
             assert_eq!(details.trace(&bob, Timestamp::UNIX_EPOCH), trace);
-            assert_eq!((details.sender(), details.helo(), details.ip()), (sender, helo, ip.unwrap_or_default()));
+            assert_eq!((details.sender(), &*details.helo(), details.ip()), (sender, helo, ip.unwrap_or_default()));
             assert_eq!(details.cc().collect::<Vec<_>>(), ["Cid <c@x.org>", "<d@x.org>"]);
             assert_eq!((details.snippet(), details.attachments()), ("Your code is 1234", 0));
             assert_eq!((details.login(), details.recipients().count()), (None, 0));
@@ -102,7 +102,7 @@ mod tests {
         ];
         for trace in traces {
             let details = BodyDetails::parse(b"\0\xff").unwrap().details(trace);
-            assert_eq!((details.sender(), details.helo(), details.ip()), ("", "", ""), "{trace:?}");
+            assert_eq!((details.sender(), &*details.helo(), details.ip()), ("", "", ""), "{trace:?}");
             assert!(!details.is_empty(), "it is migrated");
         }
         assert!(!BodyDetails::default().details(b"").is_empty(), "a body that cannot be parsed is migrated");

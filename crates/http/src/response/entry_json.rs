@@ -106,7 +106,7 @@ pub(crate) fn whole_message(message: &Message) -> Bytes {
     out.extend_from_slice(b",\"client\":{\"ip\":");
     string_or_null(&mut out, Some(details.ip()).filter(|ip| !ip.is_empty()));
     out.push(b',');
-    field(&mut out, "helo", details.helo());
+    field(&mut out, "helo", &details.helo());
     out.extend_from_slice(b",\"login\":");
     string_or_null(&mut out, details.login());
     out.extend_from_slice(b"},\"copies\":");

@@ -160,9 +160,10 @@ impl HeaderMap {
         Self(mime.header_map())
     }
 
-    /// Returns the header of a message, in alphabetical order.
-    pub(crate) fn sorted_from_mime(mime: &Mime) -> Self {
+    /// Returns the header of a message after a change, in alphabetical order.
+    pub(crate) fn sorted_from_mime(mime: &Mime, change: impl FnOnce(&mut Vec<(String, Vec<String>)>)) -> Self {
         let mut map = mime.header_map();
+        change(&mut map);
         map.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         Self(map)
     }

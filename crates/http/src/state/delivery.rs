@@ -48,7 +48,7 @@ impl Server {
     /// client disconnects.
     pub(crate) async fn deliver_upload(&self, grant: &Grant, upload: Upload) -> Result<Vec<Summary>, Problem> {
         let Upload { ip, login, from, recipients, message, reservation } = upload;
-        let mut envelope = Envelope { peer: envelope_peer(ip), login, from, recipients: Vec::new() };
+        let mut envelope = Envelope { peer: Peer { ip, helo: String::new() }, login, from, recipients: Vec::new() };
         self.mailroom.check_sender(&envelope).await?;
         let is_permitted = |mailbox: &MailboxName| grant.allows(Scope::Write, mailbox);
         for recipient in recipients {
@@ -69,15 +69,4 @@ impl Server {
         stored.retain(|message| grant.covers(&message.mailbox));
         Ok(stored)
     }
-}
-
-/// Returns the peer for the envelope. An HTTP client sends no host name, so it gets an address literal (RFC 5321
-/// section 4.1.3).
-fn envelope_peer(ip: Option<IpAddr>) -> Peer {
-    let helo = match ip {
-        Some(IpAddr::V4(ip)) => format!("[{ip}]"),
-        Some(IpAddr::V6(ip)) => format!("[IPv6:{ip}]"),
-        None => "localhost".to_owned(),
-    };
-    Peer { ip, helo }
 }

@@ -35,7 +35,7 @@ async fn each_copy_has_its_own_recipients() {
     for copy in [bob, cid] {
         assert_eq!(copy.message, bob.id);
         let details = &copy.details;
-        assert_eq!((details.sender(), details.helo(), details.ip()), ("ann@x.org", "client.test", "192.0.2.7"));
+        assert_eq!((details.sender(), &*details.helo(), details.ip()), ("ann@x.org", "client.test", "192.0.2.7"));
         assert_eq!((details.login(), details.attachments()), (Some("ci"), 0));
         assert_eq!(details.snippet(), "Your code is 424242.");
         assert_eq!(details.cc().collect::<Vec<_>>(), ["Cid <cid@x.org>"]);

@@ -82,17 +82,15 @@ fn render(copy: &Summary, mime: &Mime, state: &ChangeableState) -> Result<Bytes,
     let return_path = first_value(mime, "Return-Path");
     let return_path = return_path.trim_matches(['<', '>']);
     let [to, cc, bcc, reply_to] = ["To", "Cc", "Bcc", "Reply-To"].map(|name| addresses(mime, name));
-    let named: HashSet<String> =
-        [&to, &cc, &bcc].into_iter().flatten().map(|named| named.address.to_lowercase()).collect();
-    let unnamed = state.recipients.iter().filter(|address| !named.contains(&address.to_lowercase()));
-    let unnamed = unnamed.map(|address| Address { name: "", address });
+    let hidden = hidden_recipients([&to, &cc, &bcc], &state.recipients);
+    let hidden = hidden.into_iter().map(|address| Address { name: "", address });
     let document = MessageDocument {
         id: &state.id,
         message_id: first_value(mime, "Message-ID").trim_matches(['<', '>']).to_owned(),
         from: Address { name: &from.name, address: &from.address },
         to: borrowed(&to).collect(),
         cc: borrowed(&cc).collect(),
-        bcc: borrowed(&bcc).chain(unnamed).collect(),
+        bcc: borrowed(&bcc).chain(hidden).collect(),
         reply_to: borrowed(&reply_to).collect(),
         return_path: if return_path.is_empty() { &from.address } else { return_path },
         subject: first_value(mime, "Subject"),
@@ -110,6 +108,12 @@ fn render(copy: &Summary, mime: &Mime, state: &ChangeableState) -> Result<Bytes,
         attachments: list(files.attachments),
     };
     json::body_with_capacity(&document, size)
+}
+
+/// Returns the recipients of the envelope that no list of addresses in the header names.
+pub(crate) fn hidden_recipients<'a>(lists: [&[NamedAddress]; 3], recipients: &'a [String]) -> Vec<&'a str> {
+    let named: HashSet<String> = lists.into_iter().flatten().map(|named| named.address.to_lowercase()).collect();
+    recipients.iter().filter(|address| !named.contains(&address.to_lowercase())).map(String::as_str).collect()
 }
 
 /// A message.
@@ -206,7 +210,7 @@ fn first_value(mime: &Mime, name: &str) -> String {
 }
 
 /// Returns the addresses of the header fields of this name.
-fn addresses(mime: &Mime, name: &str) -> Vec<NamedAddress> {
+pub(crate) fn addresses(mime: &Mime, name: &str) -> Vec<NamedAddress> {
     let fields = mime.header().iter().filter(|field| field.has_name(name));
     fields.flat_map(|field| NamedAddress::parse_list(field.raw_value(), MAX_ADDRESSES)).take(MAX_ADDRESSES).collect()
 }

@@ -167,7 +167,7 @@ fn old_message(second: i64, mailboxes: &[&str]) -> NewMessage {
 }
 
 fn assert_migrated(copy: &Summary) {
-    assert_eq!((copy.details.sender(), copy.details.helo()), ("ann@example.org", "laptop"), "{copy:?}");
+    assert_eq!((copy.details.sender(), &*copy.details.helo()), ("ann@example.org", "laptop"), "{copy:?}");
     assert_eq!((copy.details.ip(), copy.details.snippet()), ("192.0.2.7", "Your code is 1234."), "{copy:?}");
     assert_eq!(copy.details.cc().collect::<Vec<_>>(), ["<cid@example.org>"]);
     assert!(copy.number > 0);
