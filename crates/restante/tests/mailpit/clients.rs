@@ -3,6 +3,7 @@
 //!
 //! If `MAILPIT_BIN` is the path of a real Mailpit, the same tests run against it first: a test that fails there is wrong.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -25,19 +26,26 @@ const VARIABLES: [(&str, &str); 4] = [
     ("MP_SMTP_AUTH_ALLOW_INSECURE", "true"),
 ];
 
-/// Returns the directory of the tests of a client. If one of the commands fails there, skips the test and returns `None`.
-fn installed(client: &str, commands: &[&[&str]]) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mailpit/clients").join(client);
-    for command in commands {
-        let output = Command::new(command[0]).args(&command[1..]).current_dir(&folder).output();
-        if !output.is_ok_and(|output| output.status.success()) {
-            let reason =
-                format!("{} failed: run crates/restante/tests/mailpit/clients/install {client}", command.join(" "));
-            skip(&reason, if client == "go" { GO_REQUIRED } else { REQUIRED });
-            return None;
-        }
+/// Returns a command that runs in the directory with the tests of a client.
+fn command_for(client: &str, program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mailpit/clients").join(client));
+    command
+}
+
+/// Returns the path of something that `clients/install` has downloaded.
+fn downloaded(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/mailpit-clients").join(path)
+}
+
+/// Returns whether a client can be used: whether the command succeeds. Otherwise the test is skipped.
+fn is_installed(client: &str, command: &mut Command) -> bool {
+    let is_installed = command.output().is_ok_and(|output| output.status.success());
+    if !is_installed {
+        let reason = format!("{command:?} failed: run crates/restante/tests/mailpit/clients/install {client}");
+        skip(&reason, if client == "go" { GO_REQUIRED } else { REQUIRED });
     }
-    Some(folder)
+    is_installed
 }
 
 /// Returns the programs to test.
@@ -65,11 +73,13 @@ fn assert_succeeds(program: &Program, tests: &mut Command) {
 
 /// Runs a test file of `clients/node`.
 fn node(file: &str) {
-    let modules = "node_modules/.package-lock.json";
-    let Some(folder) = installed("node", &[&["node", "--version"], &["test", "-e", modules]]) else { return };
+    let import = "await import('mailpit-api')";
+    if !is_installed("node", command_for("node", "node").args(["--input-type=module", "--eval", import])) {
+        return;
+    }
     test_servers(&VARIABLES, |_| {
-        let mut tests = Command::new("node");
-        tests.args(["--test", file]).current_dir(&folder);
+        let mut tests = command_for("node", "node");
+        tests.args(["--test", file]);
         tests
     });
 }
@@ -91,12 +101,13 @@ fn cypress_mailpit() {
 
 /// Runs a test file of `clients/python`.
 fn python(file: &str) {
-    let python = ".venv/bin/python";
-    let Some(folder) = installed("python", &[&[python, "-c", "import pytest_mailpit, mailpit"]]) else { return };
+    let python = downloaded("python/bin/python");
+    if !is_installed("python", command_for("python", &python).args(["-c", "import pytest_mailpit, mailpit"])) {
+        return;
+    }
     test_servers(&VARIABLES, |_| {
-        let mut tests = Command::new(folder.join(python));
-        tests.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", file]).current_dir(&folder);
-        tests.env("PYTHONDONTWRITEBYTECODE", "1");
+        let mut tests = command_for("python", &python);
+        tests.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", file]).env("PYTHONDONTWRITEBYTECODE", "1");
         tests
     });
 }
@@ -114,14 +125,16 @@ fn pytest_mailpit() {
 /// Quarkus starts Mailpit with a web root.
 #[test]
 fn quarkus_mailpit() {
-    let Some(folder) = installed("java", &[&["java", "-version"], &["test", "-s", "target/classpath"]]) else { return };
-    let class_path = std::fs::read_to_string(folder.join("target/classpath")).unwrap();
+    let class_path = std::fs::read_to_string(downloaded("classpath")).unwrap_or_default();
+    let class = "io.quarkiverse.mailpit.test.Mailbox";
+    if !is_installed("java", command_for("java", "javap").args(["-cp", class_path.trim(), class])) {
+        return;
+    }
     let webroot = ("MP_WEBROOT", "/q/mailpit");
     test_servers(&[&VARIABLES[..], &[webroot]].concat(), |server| {
-        let mut tests = Command::new("java");
+        let mut tests = command_for("java", "java");
         tests.args(["-cp", class_path.trim(), &format!("-Dmailpit.http.server=http://{}", server.http())]);
-        tests.arg("QuarkusMailbox.java").current_dir(&folder);
-        tests.env(webroot.0, webroot.1).env("MAILPIT_PICTURE", folder.join("../picture.png"));
+        tests.arg("QuarkusMailbox.java").env(webroot.0, webroot.1).env("MAILPIT_PICTURE", "../picture.png");
         tests
     });
 }
@@ -129,12 +142,19 @@ fn quarkus_mailpit() {
 /// The Go tests start the program themselves, with the variables of the module.
 #[test]
 fn testcontainers_for_go() {
-    // Without network access: the modules have to be downloaded.
-    let Some(folder) = installed("go", &[&["env", "GOPROXY=off", "go", "vet", "./..."]]) else { return };
+    let go = |arguments: &[&str]| {
+        let mut command = command_for("go", "go");
+        command.args(arguments).env("GOMODCACHE", downloaded("go/modules")).env("GOCACHE", downloaded("go/build"));
+        // Without network access: the modules have to be downloaded.
+        command.env("GOFLAGS", "-modcacherw").env("GOTOOLCHAIN", "auto").env("GOPROXY", "off");
+        command
+    };
+    if !is_installed("go", &mut go(&["vet", "./..."])) {
+        return;
+    }
     for program in programs() {
         let (smtp, http) = (ReservedPort::new(), ReservedPort::new());
-        let mut tests = Command::new("go");
-        tests.args(["test", "-count=1", "./..."]).current_dir(&folder).env("GOPROXY", "off");
+        let mut tests = go(&["test", "-count=1", "./..."]);
         tests.env("MAILPIT_PROGRAM", program.words().join(" ".as_ref()));
         tests.env("MAILPIT_SMTP", smtp.address().to_string()).env("MAILPIT_HTTP", http.address().to_string());
         assert_succeeds(&program, &mut tests);

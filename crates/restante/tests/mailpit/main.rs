@@ -6,3 +6,4 @@ mod differential;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;
+mod testcontainers_java;
