@@ -9,7 +9,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use crate::date::MailDate;
-use crate::mime::{HeaderSummary, Preview};
+use crate::mime::{HeaderSummary, Preview, SummaryField, SummaryFields};
 use crate::naming::MailboxName;
 
 /// The maximum length of the login that is kept, in bytes.
@@ -69,6 +69,8 @@ pub struct DetailFields<'a> {
     pub lacks_from: bool,
     /// Whether the header has no list of recipients. Then the recipients of the headline are those of the envelope.
     pub lacks_to: bool,
+    /// The header fields whose values are not complete, here or in the headline.
+    pub truncated: SummaryFields,
     /// The recipients of the envelope whose mailbox holds this copy.
     pub recipients: &'a [String],
 }
@@ -88,6 +90,7 @@ impl<'a> DetailFields<'a> {
             from_text: &header.from_text,
             lacks_from: header.from.is_none(),
             lacks_to: header.to.is_none(),
+            truncated: header.truncated,
             ..Self::default()
         }
     }
@@ -129,8 +132,10 @@ const LISTS: [Count; 5] = [Count::Cc, Count::Bcc, Count::ReplyTo, Count::Message
 const LACKS_FROM: u32 = 1;
 /// The header has no list of recipients.
 const LACKS_TO: u32 = 2;
-/// Not all addresses of Cc and Bcc are kept.
-const IS_TRUNCATED: u32 = 4;
+/// Not all addresses of To, Cc and Bcc are kept.
+const LACKS_ADDRESSES: u32 = 4;
+/// All values of the header are kept completely. Earlier versions did not write this flag.
+const IS_COMPLETE: u32 = 8;
 
 impl Details {
     /// Creates details. Line feeds in the values are replaced by spaces. Very long logins, Message-IDs and lists of
@@ -141,7 +146,14 @@ impl Details {
             [fields.cc, fields.bcc, fields.reply_to].map(|list| truncate_list(list, MAX_LIST_BYTES));
         let message_id = &fields.message_id[..fields.message_id.floor_char_boundary(MAX_MESSAGE_ID_BYTES)];
         let from_text = &fields.from_text[..fields.from_text.floor_char_boundary(MAX_FROM_TEXT_BYTES)];
-        let is_truncated = cc.len() < fields.cc.len() || bcc.len() < fields.bcc.len();
+        let mut truncated = fields.truncated;
+        truncated.insert_if(cc.len() < fields.cc.len(), SummaryField::Cc);
+        truncated.insert_if(bcc.len() < fields.bcc.len(), SummaryField::Bcc);
+        truncated.insert_if(reply_to.len() < fields.reply_to.len(), SummaryField::ReplyTo);
+        truncated.insert_if(message_id.len() < fields.message_id.len(), SummaryField::MessageId);
+        truncated.insert_if(from_text.len() < fields.from_text.len(), SummaryField::From);
+        let recipient_fields = [SummaryField::To, SummaryField::Cc, SummaryField::Bcc];
+        let lacks_addresses = recipient_fields.into_iter().any(|field| truncated.contains(field));
         let header_lists = || cc.iter().chain(bcc).chain(reply_to);
         let lists = header_lists().chain(recipients).map(|address| address.len() + 1).sum::<usize>();
         let capacity =
@@ -159,7 +171,8 @@ impl Details {
         let count = |list: &[String]| u32::try_from(list.len()).unwrap_or(u32::MAX);
         let flags = u32::from(fields.lacks_from) * LACKS_FROM
             + u32::from(fields.lacks_to) * LACKS_TO
-            + u32::from(is_truncated) * IS_TRUNCATED;
+            + u32::from(lacks_addresses) * LACKS_ADDRESSES
+            + u32::from(truncated.is_empty()) * IS_COMPLETE;
         // In the order of `Count`.
         let counts = [
             count(cc),
@@ -291,9 +304,14 @@ impl Details {
         self.has_flag(LACKS_TO)
     }
 
-    /// Returns whether [`Details::cc`] and [`Details::bcc`] lack addresses of very long lists.
-    pub fn is_truncated(&self) -> bool {
-        self.has_flag(IS_TRUNCATED)
+    /// Returns whether [`Details::cc`], [`Details::bcc`] or the recipients of the headline lack addresses of very long lists.
+    pub fn lacks_addresses(&self) -> bool {
+        self.has_flag(LACKS_ADDRESSES)
+    }
+
+    /// Returns whether all values of the header are complete, here and in the headline. Very long ones are truncated.
+    pub fn is_complete(&self) -> bool {
+        self.has_flag(IS_COMPLETE)
     }
 
     /// Returns the recipients of the envelope whose mailbox holds this copy.
@@ -401,6 +419,7 @@ fn push_line(text: &mut String, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mime::header_summary;
 
     fn strings<const N: usize>(values: [&str; N]) -> [String; N] {
         values.map(str::to_owned)
@@ -446,7 +465,7 @@ mod tests {
         for (lacks_from, lacks_to) in [(false, false), (false, true), (true, false), (true, true)] {
             let details = Details::new(&DetailFields { lacks_from, lacks_to, ..DetailFields::default() });
             assert_eq!((details.lacks_from(), details.lacks_to()), (lacks_from, lacks_to));
-            assert!(!details.is_truncated());
+            assert!(!details.lacks_addresses() && details.is_complete());
         }
     }
 
@@ -459,7 +478,8 @@ mod tests {
         assert_eq!((details.attachments(), details.attached_parts(), details.inline_parts()), (3, 3, 0));
         assert_eq!((details.message_id(), details.from_text()), ("", ""));
         assert_eq!((details.bcc().count(), details.reply_to().count()), (0, 0));
-        assert!(!details.lacks_from() && !details.lacks_to() && !details.is_truncated());
+        assert!(!details.lacks_from() && !details.lacks_to() && !details.lacks_addresses());
+        assert!(!details.is_complete(), "not all values are known");
     }
 
     #[test]
@@ -493,7 +513,32 @@ mod tests {
             assert_eq!(kept, cc[..kept.len()]);
             assert!(kept.iter().map(|address| address.len()).sum::<usize>() <= MAX_LIST_BYTES && kept.len() > 30);
         }
-        assert!(details.is_truncated());
+        assert!(details.lacks_addresses());
+    }
+
+    #[test]
+    fn truncated_values_are_reported() {
+        let many: Vec<String> = (0..100).map(|number| format!("<address{number}@example.org>")).collect();
+        let long = "x".repeat(MAX_MESSAGE_ID_BYTES + 1);
+        let to = header_summary(format!("To: {}\r\n\r\n", "a@x,".repeat(1001)).as_bytes()).truncated;
+        let fields = DetailFields::default();
+        let table = [
+            (fields, false, true),
+            (DetailFields { cc: &many, ..fields }, true, false),
+            (DetailFields { bcc: &many, ..fields }, true, false),
+            (DetailFields { truncated: to, ..fields }, true, false),
+            (DetailFields { reply_to: &many, ..fields }, false, false),
+            (DetailFields { message_id: &long, ..fields }, false, false),
+            (DetailFields { from_text: &long, ..fields }, false, false),
+        ];
+        for (fields, lacks_addresses, is_complete) in table {
+            let details = Details::new(&fields);
+            assert_eq!(
+                (details.lacks_addresses(), details.is_complete()),
+                (lacks_addresses, is_complete),
+                "{fields:?}"
+            );
+        }
     }
 
     #[test]

@@ -166,12 +166,17 @@ impl Message {
     /// recipients. Empty if the header names more addresses than are kept.
     pub fn unnamed_recipients(&self) -> Vec<&str> {
         let Summary { headline, details, .. } = self.first();
-        if details.is_truncated() {
+        if details.lacks_addresses() {
             return Vec::new();
         }
         let to = headline.to().filter(|_| !details.lacks_to());
-        let named: HashSet<String> =
-            to.chain(details.cc()).chain(details.bcc()).map(|named| address_of(named).to_lowercase()).collect();
+        self.recipients_without(to.chain(details.cc()).chain(details.bcc()))
+    }
+
+    /// Returns the recipients of the envelope without these addresses, in any case of letters. They have the form
+    /// `Display Name <address>`.
+    pub fn recipients_without<'a>(&self, named: impl Iterator<Item = &'a str>) -> Vec<&str> {
+        let named: HashSet<String> = named.map(|named| address_of(named).to_lowercase()).collect();
         self.recipients().filter(|recipient| !named.contains(&recipient.to_lowercase())).collect()
     }
 

@@ -4,10 +4,9 @@ use std::net::IpAddr;
 use std::panic::catch_unwind;
 
 use restante_mail::details::{DetailFields, Details};
-use restante_mail::mime::{self, HeaderSummary, Preview};
+use restante_mail::mime::{self, HeaderSummary, Preview, SummaryFields};
 
 /// What the details of all copies of a message have in common.
-#[derive(Default)]
 pub(crate) struct BodyDetails {
     header: HeaderSummary,
     preview: Preview,
@@ -16,7 +15,12 @@ pub(crate) struct BodyDetails {
 impl BodyDetails {
     /// Parses a body, or the start of one. Returns `None` if the parser panics: a bug in it must not prevent the migration.
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
-        let (header, preview) = catch_unwind(|| mime::summarize(body)).ok()?;
+        let (mut header, preview) = catch_unwind(|| mime::summarize(body)).ok()?;
+        let has_header_end =
+            body.windows(2).any(|bytes| bytes == b"\n\n") || body.windows(3).any(|bytes| bytes == b"\n\r\n");
+        if !has_header_end {
+            header.truncated = SummaryFields::ALL;
+        }
         Some(Self { header, preview })
     }
 
@@ -30,6 +34,14 @@ impl BodyDetails {
             host: origin.host,
             ..DetailFields::of_source(&self.header, &self.preview)
         })
+    }
+}
+
+impl Default for BodyDetails {
+    /// Returns the details of a body of which nothing is known.
+    fn default() -> Self {
+        let header = HeaderSummary { truncated: SummaryFields::ALL, ..HeaderSummary::default() };
+        Self { header, preview: Preview::default() }
     }
 }
 
@@ -106,5 +118,13 @@ mod tests {
             assert!(!details.is_empty(), "it is migrated");
         }
         assert!(!BodyDetails::default().details(b"").is_empty(), "a body that cannot be parsed is migrated");
+    }
+
+    #[test]
+    fn details_of_a_part_of_the_header_are_not_complete() {
+        let bodies = ["Subject: x\r\n\r\nHi", "Subject: x\n\n", "Subject: x\r\n", "Subject: x\r\nTo:", ""];
+        let is_complete = bodies.map(|body| BodyDetails::parse(body.as_bytes()).unwrap().details(b"").is_complete());
+        assert_eq!(is_complete, [true, true, false, false, false]);
+        assert!(!BodyDetails::default().details(b"").is_complete());
     }
 }

@@ -168,13 +168,15 @@ pub(crate) struct Server {
     pub(crate) parsed_mail_cache: ParsedMailCache,
     pub(crate) response_budget: ResponseBudget,
     pub(crate) etags: EntityTags,
-    /// Limits expensive work, and so the memory that it takes.
+    /// Limits expensive work, and so the memory that it takes. A request that holds a scan permit must not wait for one of
+    /// these: requests for long lists wait for a scan permit while they hold one.
     pub(crate) work_permits: Arc<Semaphore>,
     /// Limits the thumbnails that are made at the same time: decoding an image takes more memory than other work.
     pub(crate) thumbnail_permits: Arc<Semaphore>,
     /// Limits the rendering of metrics, which must not wait for other expensive work.
     pub(crate) scrape_permits: Arc<Semaphore>,
-    /// Limits listings that read many mailboxes or messages to find the few that a client may see.
+    /// Limits listings that read many mailboxes or messages to find the few that a client may see. A request that needs both
+    /// acquires the work permit first.
     pub(crate) scan_permits: Arc<Semaphore>,
     /// Permits for subscribers of live events, if they are limited.
     pub(crate) subscriber_permits: Option<Arc<Semaphore>>,

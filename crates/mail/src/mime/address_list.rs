@@ -50,6 +50,11 @@ impl NamedAddress {
         let address = &self.address[..self.address.floor_char_boundary(MAX_DISPLAY_BYTES)];
         if name.is_empty() { format!("<{address}>") } else { format!("{name} <{address}>") }
     }
+
+    /// Returns whether [`NamedAddress::display`] truncates the name or the address.
+    pub(super) fn is_display_truncated(&self) -> bool {
+        self.name.len().max(self.address.len()) > MAX_DISPLAY_BYTES
+    }
 }
 
 /// Parses the first `limit` addresses of a field's value. Groups are flattened. Text that is not an address is omitted,

@@ -58,7 +58,9 @@ pub use header::HeaderField;
 pub use part::{Disposition, Part};
 pub use preview::{MAX_SNIPPET_CHARS, Preview, preview, summarize};
 pub use split::{MAX_DEPTH, MAX_FIELDS, MAX_PARTS};
-pub use summary::{HeaderSummary, header_summary, summarize_recipients, summarize_subject};
+pub use summary::{
+    HeaderSummary, SummaryField, SummaryFields, header_summary, summarize_recipients, summarize_subject,
+};
 pub use transfer_encoding::TransferEncoding;
 
 /// The separator between two text parts of one message.

@@ -24,6 +24,49 @@ const MAX_SUBJECT_BYTES: usize = 4 * 1024;
 /// an encoded word.
 const MAX_SUBJECT_FIELD_BYTES: usize = 128 * 1024;
 
+/// A header field of the summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SummaryField {
+    /// From.
+    From,
+    /// To.
+    To,
+    /// Cc.
+    Cc,
+    /// Bcc.
+    Bcc,
+    /// Reply-To.
+    ReplyTo,
+    /// Message-ID.
+    MessageId,
+    /// Subject.
+    Subject,
+}
+
+/// A set of header fields of the summary.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SummaryFields(u8);
+
+impl SummaryFields {
+    /// All fields.
+    pub const ALL: Self = Self(u8::MAX);
+
+    /// Adds a field if the condition is true.
+    pub fn insert_if(&mut self, condition: bool, field: SummaryField) {
+        self.0 |= u8::from(condition) << field as u8;
+    }
+
+    /// Returns whether a field is in the set.
+    pub fn contains(self, field: SummaryField) -> bool {
+        self.0 & 1 << field as u8 != 0
+    }
+
+    /// Returns whether no field is in the set.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
 /// Sender, recipients, subject and tags from the header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeaderSummary {
@@ -46,6 +89,15 @@ pub struct HeaderSummary {
     pub subject: String,
     /// The decoded value of the first X-Tags field. `None` if there is none, or if it is blank.
     pub tags: Option<String>,
+    /// The fields whose values are not complete, because they are above a limit.
+    pub truncated: SummaryFields,
+}
+
+impl HeaderSummary {
+    /// Returns the addresses of To, Cc and Bcc.
+    pub fn recipients(&self) -> impl Iterator<Item = &str> {
+        self.to.iter().flatten().chain(&self.cc).chain(&self.bcc).map(String::as_str)
+    }
 }
 
 /// Parses the summary fields of a message, at any length of its header. Other fields are only skipped.
@@ -56,6 +108,7 @@ pub fn header_summary(source: &[u8]) -> HeaderSummary {
 /// Parses the summary fields of a message, and calls `record` with all other fields. Also returns the start of the body.
 pub(super) fn summarize_fields(source: &[u8], mut record: impl FnMut(&RawField)) -> (HeaderSummary, usize) {
     let (mut from, mut from_text) = (None, None);
+    let mut truncated = SummaryFields::default();
     let mut to = Recipients::default();
     let mut cc = Recipients::default();
     let mut bcc = Recipients::default();
@@ -67,9 +120,11 @@ pub(super) fn summarize_fields(source: &[u8], mut record: impl FnMut(&RawField))
     for field in &mut fields {
         let (name, value) = (&source[field.name.clone()], &source[field.value.clone()]);
         if name.eq_ignore_ascii_case(b"from") {
-            from = from.or_else(|| parse_addresses(value, 1).first().map(NamedAddress::display));
             if from.is_none() {
-                from_text.get_or_insert_with(|| decode_short_field(value));
+                from = parse_addresses(value, 1).pop();
+            }
+            if from.is_none() && from_text.is_none() {
+                from_text = Some((decode_short_field(value), value.len() > MAX_SHORT_FIELD_BYTES));
             }
         } else if name.eq_ignore_ascii_case(b"to") {
             to.add(value);
@@ -80,18 +135,38 @@ pub(super) fn summarize_fields(source: &[u8], mut record: impl FnMut(&RawField))
         } else if name.eq_ignore_ascii_case(b"reply-to") {
             reply_to.add(value);
         } else if name.eq_ignore_ascii_case(b"message-id") {
-            message_id.get_or_insert_with(|| decode_message_id(value));
+            message_id.get_or_insert_with(|| {
+                truncated.insert_if(value.len() > MAX_SHORT_FIELD_BYTES, SummaryField::MessageId);
+                decode_message_id(value)
+            });
         } else if name.eq_ignore_ascii_case(b"subject") {
-            subject.get_or_insert_with(|| decode_subject(value));
+            subject.get_or_insert_with(|| {
+                let (subject, is_truncated) = decode_subject(value);
+                truncated.insert_if(is_truncated, SummaryField::Subject);
+                subject
+            });
         } else if name.eq_ignore_ascii_case(b"x-tags") {
             tags.get_or_insert_with(|| decode_tags(value));
         } else {
             record(&field);
         }
     }
+    let (from_text, is_from_truncated) = match &from {
+        Some(from) => (String::new(), from.is_display_truncated()),
+        None => from_text.unwrap_or_default(),
+    };
+    truncated.insert_if(is_from_truncated, SummaryField::From);
+    for (list, field) in [
+        (&to, SummaryField::To),
+        (&cc, SummaryField::Cc),
+        (&bcc, SummaryField::Bcc),
+        (&reply_to, SummaryField::ReplyTo),
+    ] {
+        truncated.insert_if(list.is_truncated, field);
+    }
     let summary = HeaderSummary {
-        from_text: from_text.filter(|_| from.is_none()).unwrap_or_default(),
-        from,
+        from_text,
+        from: from.as_ref().map(NamedAddress::display),
         to: to.into_list(),
         cc: cc.list,
         bcc: bcc.list,
@@ -99,6 +174,7 @@ pub(super) fn summarize_fields(source: &[u8], mut record: impl FnMut(&RawField))
         message_id: message_id.unwrap_or_default(),
         subject: subject.unwrap_or_default(),
         tags: tags.filter(|tags| !tags.is_empty()),
+        truncated,
     };
     (summary, fields.body_start())
 }
@@ -112,7 +188,7 @@ pub fn summarize_recipients(addresses: impl IntoIterator<Item = NamedAddress>) -
 
 /// Formats a subject for the summary: on one line, truncated to the maximum length.
 pub fn summarize_subject(text: &str) -> String {
-    truncate_subject(one_line(text))
+    truncate_subject(one_line(text)).0
 }
 
 /// The addresses of the fields with one name, such as To, within the limits.
@@ -124,24 +200,31 @@ struct Recipients {
     bytes_read: usize,
     /// Whether a field is an explicitly empty list.
     is_empty_group: bool,
+    /// Whether addresses are missing or truncated.
+    is_truncated: bool,
 }
 
 impl Recipients {
     fn add(&mut self, field: &[u8]) {
         if self.bytes > MAX_RECIPIENTS_BYTES || self.bytes_read >= MAX_RECIPIENT_FIELD_BYTES {
+            self.is_truncated = true;
             return;
         }
         self.bytes_read += field.len().min(MAX_FIELD_BYTES);
-        let AddressList { addresses, is_empty_group } = AddressList::parse(field, MAX_RECIPIENTS - self.list.len());
+        // One more address than is kept, to know whether there are more.
+        let AddressList { addresses, is_empty_group } = AddressList::parse(field, MAX_RECIPIENTS + 1 - self.list.len());
+        self.is_truncated |= field.len() > MAX_FIELD_BYTES;
         self.is_empty_group |= is_empty_group;
         self.extend(addresses);
     }
 
     fn extend(&mut self, addresses: impl IntoIterator<Item = NamedAddress>) {
-        for address in addresses.into_iter().take(MAX_RECIPIENTS - self.list.len()) {
+        for address in addresses {
             let displayed = address.display();
             self.bytes += displayed.len();
-            if self.bytes > MAX_RECIPIENTS_BYTES {
+            self.is_truncated |= address.is_display_truncated();
+            if self.bytes > MAX_RECIPIENTS_BYTES || self.list.len() == MAX_RECIPIENTS {
+                self.is_truncated = true;
                 return;
             }
             self.list.push(displayed);
@@ -161,8 +244,11 @@ fn decode_short_field(field: &[u8]) -> String {
     encoded_words::decode_line(&unfold(&field[..field.len().min(MAX_SHORT_FIELD_BYTES)]))
 }
 
-fn decode_subject(field: &[u8]) -> String {
-    truncate_subject(encoded_words::decode_line(&unfold(&field[..field.len().min(MAX_SUBJECT_FIELD_BYTES)])))
+/// Returns the decoded subject, and whether it is truncated.
+fn decode_subject(field: &[u8]) -> (String, bool) {
+    let decoded = encoded_words::decode_line(&unfold(&field[..field.len().min(MAX_SUBJECT_FIELD_BYTES)]));
+    let (subject, is_truncated) = truncate_subject(decoded);
+    (subject, is_truncated || field.len() > MAX_SUBJECT_FIELD_BYTES)
 }
 
 fn decode_tags(field: &[u8]) -> String {
@@ -171,9 +257,11 @@ fn decode_tags(field: &[u8]) -> String {
     tags
 }
 
-fn truncate_subject(mut subject: String) -> String {
+/// Returns the subject within the maximum length, and whether it was longer.
+fn truncate_subject(mut subject: String) -> (String, bool) {
+    let is_truncated = subject.len() > MAX_SUBJECT_BYTES;
     subject.truncate(subject.floor_char_boundary(MAX_SUBJECT_BYTES));
-    subject
+    (subject, is_truncated)
 }
 
 #[cfg(test)]
@@ -289,6 +377,38 @@ mod tests {
         }
         let long = format!("Message-ID: <{}>\r\n\r\n", "x".repeat(100_000));
         assert_eq!(header_summary(long.as_bytes()).message_id.len(), MAX_SHORT_FIELD_BYTES - 2);
+    }
+
+    #[test]
+    fn truncated_fields_are_reported() {
+        use SummaryField::{Bcc, Cc, From, MessageId, ReplyTo, Subject, To};
+        let many = |count: usize| "a@x,".repeat(count);
+        let long_name = format!("{} <a@x>", "x".repeat(600));
+        let names = format!("{} <a@x>,", "x".repeat(400)).repeat(100);
+        let table = [
+            (format!("From: a@x\r\nTo: {}\r\nSubject: {}\r\n", many(MAX_RECIPIENTS), "x".repeat(4096)), None),
+            (format!("From: {long_name}\r\n"), Some(From)),
+            (format!("From: {}\r\n", "x".repeat(5000)), Some(From)),
+            (format!("From: {}\r\nFrom: a@x\r\n", "x".repeat(5000)), None),
+            (format!("To: {}\r\n", many(MAX_RECIPIENTS + 1)), Some(To)),
+            (format!("To: {}\r\nTo: b@x\r\n", many(MAX_RECIPIENTS)), Some(To)),
+            (format!("To: {long_name}\r\n"), Some(To)),
+            (format!("Cc: {names}\r\nCc: b@x\r\n"), Some(Cc)),
+            (format!("Bcc: a@x, {}\r\n", " ".repeat(300_000)), Some(Bcc)),
+            (format!("Reply-To: {}\r\n", many(MAX_RECIPIENTS + 1)), Some(ReplyTo)),
+            (format!("Message-ID: <{}>\r\n", "x".repeat(5000)), Some(MessageId)),
+            (format!("Subject: {}\r\n", "x".repeat(4097)), Some(Subject)),
+            (format!("Subject: x{}\r\n", "\r\n ".repeat(50_000)), Some(Subject)),
+        ];
+        for (header, field) in table {
+            let mut expected = SummaryFields::default();
+            if let Some(field) = field {
+                expected.insert_if(true, field);
+            }
+            let found = header_summary(format!("{header}\r\n").as_bytes()).truncated;
+            assert_eq!(found, expected, "{field:?}: {}", &header[..header.len().min(40)]);
+            assert_eq!((found.is_empty(), SummaryFields::ALL.contains(To)), (field.is_none(), true));
+        }
     }
 
     #[test]

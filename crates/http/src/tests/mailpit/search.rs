@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use restante_mail::address::{Address, Alphabet};
+use restante_mail::envelope::{self, Envelope, Recipient};
+use restante_mail::naming::Naming;
 use serde_json::json;
 
 use super::*;
@@ -233,6 +236,65 @@ async fn searches_need_scopes() {
         let request = format!("{method} {SEARCH}?query=hello\nAuthorization: Bearer {token}");
         assert_eq!(auth.server.request(&request).await.status, 403, "{request}");
     }
+}
+
+/// A message is not deleted because the value that an excluded term compares is longer than the stored one.
+#[tokio::test]
+async fn excluded_terms_apply_to_long_values() {
+    let store = Arc::new(MemoryStore::new(Limits::default()));
+    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
+    let mailroom = Arc::new(mailroom);
+    let server = TestServer { store, router: router(mailroom.clone(), Settings::default()) };
+    let recipient =
+        |address: &str| Recipient::new(Address::parse(address, Alphabet::Ascii).unwrap(), Naming::Local).unwrap();
+    let many = |count: usize| (0..count).map(|number| format!("p{number}@x.org")).collect::<Vec<_>>().join(",");
+    let headers = [
+        format!("Subject: {} keep", "x".repeat(5000)),
+        format!("Reply-To: {},keep@x.org", many(200)),
+        format!("To: {},keep@x.org", many(1000)),
+        format!("Message-ID: <{}keep@x.org>", "x".repeat(2000)),
+        format!("Cc: {},keep@x.org", many(200)),
+    ];
+    for header in headers {
+        let envelope = Envelope {
+            peer: envelope::Peer { ip: None, helo: "client.test".into() },
+            login: None,
+            from: None,
+            recipients: vec![recipient("bob@x.org"), recipient("hidden@x.org")],
+        };
+        mailroom.deliver(&envelope, format!("{header}\r\n\r\nHi\r\n").into()).await.unwrap();
+    }
+    for field in ["subject", "reply-to", "to", "message-id", "cc"] {
+        assert_eq!(totals(&server, &format!("query=-{field}:keep")).await[3], 4, "{field}");
+    }
+    // The last one deletes all messages but that with the long subject.
+    for (query, left) in [("-bcc:hidden", 5), ("-hidden@x.org", 5), ("-subject:keep", 1)] {
+        assert_eq!(server.request(&format!("DELETE {SEARCH}?query={query}")).await.text(), "ok", "{query}");
+        assert_eq!(totals(&server, "query=after:2000-01-01").await[3], left, "{query}");
+    }
+}
+
+/// Otherwise a list, which waits for a scan permit while it holds a work permit, and a search could wait for each other.
+#[tokio::test(start_paused = true)]
+async fn search_holds_no_scan_permit_while_it_waits_for_a_work_permit() {
+    let accounts = Accounts::new(Duration::from_hours(1));
+    for number in 0..500 {
+        add_copies(&accounts.server, number, &["ann"], if number < 100 { &["old"] } else { &[] }).await;
+    }
+    let count = u32::try_from(accounts.state.work_permits.available_permits()).unwrap();
+    let permits_held = accounts.state.work_permits.clone().acquire_many_owned(count).await.unwrap();
+    let token = accounts.token(&["*"]).await;
+    let search = async {
+        let response = accounts.server.request(&format!("GET {SEARCH}?query=tag:old+gr%C3%BC%C3%9Fe\n{token}")).await;
+        response.json()["messages_count"].clone()
+    };
+    let other = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let available = accounts.state.scan_permits.available_permits();
+        drop(permits_held);
+        available
+    };
+    assert_eq!(tokio::join!(search, other), (json!(100), 1));
 }
 
 /// Adds [`MANY`] messages. The even ones are tagged.

@@ -1,10 +1,14 @@
 //! Decides whether a message matches a query: from its summary if that is possible, otherwise from its source.
+//!
+//! Very long values of the header are truncated in the summary. Then the summary says only what they contain, and the source
+//! decides what they do not contain. The limits on the values of a source are higher. A message does not match if they are
+//! exceeded and a term cannot be decided: no message is deleted because a part of it was not read.
 
 use std::cell::LazyCell;
 
 use bytes::Bytes;
 use restante_mail::message::Message;
-use restante_mail::mime::{HeaderSummary, Mime, header_summary};
+use restante_mail::mime::{HeaderSummary, Mime, SummaryField, SummaryFields, header_summary};
 
 use crate::dialects::mailpit::query::parse::{Condition, Query, Term, clean, lowercase};
 use crate::dialects::mailpit::query::search_text::search_text;
@@ -22,17 +26,17 @@ pub(super) enum Decision {
 impl Query {
     /// Decides from the summary of a message.
     pub(super) fn check_summary(&self, message: &Message) -> Decision {
-        let fields = LazyCell::new(|| AddressFields::from_summary(message));
-        self.check(|condition| condition.check(message, || &fields, None))
+        let values = LazyCell::new(|| HeaderValues::from_summary(message));
+        self.check(|condition| condition.check(message, || &values, None))
     }
 
     /// Returns whether a message matches. The cost is linear in the size of its source.
     pub(super) fn matches_source(&self, message: &Message, source: Bytes) -> bool {
         let header = header_summary(&source);
-        let fields = AddressFields::from_summary(message).with_header(&header);
+        let values = HeaderValues::from_summary(message).with_header(message, &header);
         let has_text = self.texts().next().is_some();
-        let text = if has_text { search_text(message, &Mime::parse(source)) } else { String::new() };
-        self.check(|condition| condition.check(message, || &fields, Some(&text))) == Decision::Match
+        let text = if has_text { search_text(message, &header, &Mime::parse(source)) } else { String::new() };
+        self.check(|condition| condition.check(message, || &values, Some(&text))) == Decision::Match
     }
 
     /// Combines the results of all terms. `meets` returns `None` if it cannot say whether a condition is met.
@@ -63,28 +67,36 @@ impl Condition {
         }
     }
 
-    /// Returns whether a message meets the condition, or `None` if the source of the message is needed to know. `text` is
-    /// the search text, if it is known.
-    fn check<'f>(
+    /// Returns whether a message meets the condition, or `None` if that is not known. `text` is the search text, if it is
+    /// known.
+    fn check<'v>(
         &self,
         message: &Message,
-        fields: impl Fn() -> &'f AddressFields<'f>,
+        values: impl Fn() -> &'v HeaderValues<'v>,
         text: Option<&str>,
     ) -> Option<bool> {
         let first = message.first();
-        // A list of which some addresses are not known says only what it contains.
-        let in_list = |is_found: bool| if is_found || !fields().is_truncated { Some(is_found) } else { None };
+        // A truncated value says only what it contains.
+        let is_in = |is_found: bool, fields: &[SummaryField]| {
+            let is_truncated = || fields.iter().any(|field| values().truncated.contains(*field));
+            if is_found || !is_truncated() { Some(is_found) } else { None }
+        };
         match self {
-            Self::To(text) => Some(contains(&fields().to, text)),
-            Self::From(text) => Some(contains(&fields().from, text)),
-            Self::Cc(text) => in_list(contains(&fields().cc, text)),
-            Self::Bcc(text) => in_list(contains(&fields().bcc, text)),
-            Self::ReplyTo(text) => in_list(contains(&fields().reply_to, text)),
-            Self::Addressed(text) => in_list(fields().lists().into_iter().any(|list| contains(list, text))),
-            Self::Subject(text) => Some(lowercase(first.headline.subject()).contains(text)),
-            Self::MessageId(text) => Some(lowercase(first.details.message_id()).contains(text)),
-            Self::Tag(text) => Some(message.tags().iter().any(|tag| lowercase(tag) == *text)),
-            Self::Tagged => Some(message.tags().iter().next().is_some()),
+            Self::To(text) => is_in(contains(&values().to, text), &[SummaryField::To]),
+            Self::From(text) => is_in(contains(&values().from, text), &[SummaryField::From]),
+            Self::Cc(text) => is_in(contains(&values().cc, text), &[SummaryField::Cc]),
+            Self::Bcc(text) => is_in(contains(&values().bcc, text), &[SummaryField::Bcc]),
+            Self::ReplyTo(text) => is_in(contains(&values().reply_to, text), &[SummaryField::ReplyTo]),
+            Self::Addressed(text) => {
+                is_in(values().lists().into_iter().any(|list| contains(list, text)), &ADDRESS_FIELDS)
+            }
+            Self::Subject(text) => is_in(any_contains(&values().subjects, text), &[SummaryField::Subject]),
+            Self::MessageId(text) => is_in(any_contains(&values().message_ids, text), &[SummaryField::MessageId]),
+            // The tags of all copies together can be more than a message may have.
+            Self::Tag(text) => {
+                Some(message.copies().iter().flat_map(|copy| copy.tags.iter()).any(|tag| lowercase(tag) == *text))
+            }
+            Self::Tagged => Some(message.copies().iter().any(|copy| !copy.tags.is_empty())),
             Self::Read => Some(message.is_seen()),
             Self::Unread => Some(!message.is_seen()),
             Self::HasInlineParts => Some(first.details.inline_parts() > 0),
@@ -98,7 +110,7 @@ impl Condition {
                     return Some(text.contains(searched));
                 }
                 // The search text contains these texts, and more.
-                let addresses = fields().lists().into_iter().flatten();
+                let addresses = values().lists().into_iter().flatten();
                 let mut known = addresses
                     .flat_map(|address| [address.name, address.address])
                     .chain([first.headline.subject(), first.details.sender()]);
@@ -108,45 +120,79 @@ impl Condition {
     }
 }
 
+/// The fields with addresses.
+const ADDRESS_FIELDS: [SummaryField; 5] =
+    [SummaryField::From, SummaryField::To, SummaryField::Cc, SummaryField::Bcc, SummaryField::ReplyTo];
+
 /// Returns whether the name or the address of one of these addresses contains a text, which is in lower case.
 fn contains(list: &[Address<'_>], text: &str) -> bool {
     let is_in = |value: &str| lowercase(value).contains(text);
     list.iter().any(|Address { name, address }| is_in(name) || is_in(address))
 }
 
-/// The addresses of a message.
-struct AddressFields<'a> {
-    from: [Address<'a>; 1],
+/// Returns whether one of these values contains a text, which is in lower case.
+fn any_contains(values: &[&str], text: &str) -> bool {
+    values.iter().any(|value| lowercase(value).contains(text))
+}
+
+/// The values of the header fields of a message: those of the summary, and also those of the source if the summary is not
+/// complete. So values that a script has set are searched too.
+struct HeaderValues<'a> {
+    from: Vec<Address<'a>>,
     to: Vec<Address<'a>>,
     cc: Vec<Address<'a>>,
     /// The addresses of Bcc and the recipients of the envelope that no header field names.
     bcc: Vec<Address<'a>>,
     reply_to: Vec<Address<'a>>,
-    /// Whether the lists of Cc, Bcc and Reply-To are not complete.
-    is_truncated: bool,
+    subjects: Vec<&'a str>,
+    message_ids: Vec<&'a str>,
+    /// The fields whose values are not complete.
+    truncated: SummaryFields,
 }
 
-impl<'a> AddressFields<'a> {
+impl<'a> HeaderValues<'a> {
     fn from_summary(message: &'a Message) -> Self {
-        let MessageSummary { from, to, cc, bcc, reply_to, .. } = MessageSummary::new(message);
+        let MessageSummary { from, to, cc, bcc, reply_to, subject, message_id, .. } = MessageSummary::new(message);
+        let is_complete = message.first().details.is_complete();
         Self {
-            from: [from],
+            from: vec![from],
             to: to.unwrap_or_default(),
             cc: cc.unwrap_or_default(),
-            bcc: bcc.unwrap_or_default(),
+            // Whether a recipient is hidden is known only if all values are.
+            bcc: bcc.filter(|_| is_complete).unwrap_or_default(),
             reply_to,
-            is_truncated: message.first().details.is_truncated(),
+            subjects: vec![subject],
+            message_ids: vec![message_id],
+            truncated: if is_complete { SummaryFields::default() } else { SummaryFields::ALL },
         }
     }
 
-    /// Replaces lists of which the summary has only the first addresses.
-    fn with_header(self, header: &'a HeaderSummary) -> Self {
-        if !self.is_truncated {
+    /// Adds the values of the header of the source, unless they are known already.
+    fn with_header(mut self, message: &'a Message, header: &'a HeaderSummary) -> Self {
+        if self.truncated.is_empty() {
             return self;
         }
-        let [cc, bcc, reply_to] = [&header.cc, &header.bcc, &header.reply_to]
-            .map(|list| list.iter().map(|address| Address::parse(address)).collect());
-        Self { cc, bcc, reply_to, is_truncated: false, ..self }
+        let to = header.to.as_deref().unwrap_or_default();
+        let parse = |list: &'a [String]| list.iter().map(|address| Address::parse(address));
+        self.from.extend(header.from.as_deref().map(Address::parse));
+        self.from.push(Address { name: &header.from_text, address: "" });
+        self.to.extend(parse(to));
+        self.cc.extend(parse(&header.cc));
+        self.bcc.extend(parse(&header.bcc));
+        self.reply_to.extend(parse(&header.reply_to));
+        self.subjects.push(&header.subject);
+        self.message_ids.push(&header.message_id);
+        self.truncated = header.truncated;
+        if [SummaryField::To, SummaryField::Cc, SummaryField::Bcc]
+            .into_iter()
+            .any(|field| header.truncated.contains(field))
+        {
+            self.truncated.insert_if(true, SummaryField::Bcc);
+        } else {
+            let hidden = message.recipients_without(header.recipients());
+            self.bcc.extend(hidden.into_iter().map(|address| Address { name: "", address }));
+        }
+        self
     }
 
     fn lists(&self) -> [&[Address<'a>]; 5] {

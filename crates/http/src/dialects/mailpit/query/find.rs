@@ -3,15 +3,20 @@
 //! Most terms are decided from the summaries, which are read in batches. Words and phrases are searched in the sources of
 //! the newest messages for which the summary does not decide. For older messages the index of the server's own search
 //! decides, if it is enabled: it finds words by their beginnings, not parts of words. Changes need a complete result.
+//!
+//! A search never holds a permit while it waits for another one, and gives each permit back after one batch, so that other
+//! requests wait for a batch at most.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_auth::Grant;
+use restante_http_connection::memory::SMALL_BYTES;
 use restante_http_connection::work::WorkPermit;
-use restante_mail::message::{Message, MessageId};
+use restante_mail::message::{Message, MessageId, Summary};
 use restante_store::Page;
 
 use crate::dialects::mailpit::query::Query;
@@ -23,6 +28,9 @@ use crate::state::messages::permitted_copies;
 
 /// The number of messages whose summaries are read at once. Each of them can have many copies.
 const BATCH: usize = 200;
+/// The number of messages about which a search decides first. This number doubles up to a batch, so that a search for the
+/// latest message reads few sources if a recent one matches.
+const FIRST_GROUP: usize = 8;
 /// The maximum number of messages whose summaries a request reads.
 const MAX_SCANNED_MESSAGES: usize = 500_000;
 /// The maximum number of messages whose sources a request reads, and the maximum size of these sources together.
@@ -59,7 +67,7 @@ struct Finder<'s> {
 
 impl Server {
     /// Calls `visit` with the messages that match a query, the newest first, until it breaks. They have the copies that
-    /// the grant allows. Only one request at a time reads more than one batch.
+    /// the grant allows. Only one request at a time reads a batch after its first one.
     pub(crate) async fn visit_matches(
         &self,
         grant: &Grant,
@@ -75,10 +83,15 @@ impl Server {
             indexed: None,
             completeness: Completeness::Complete,
         };
-        let (mut scanned, mut permit) = (0, None);
+        let (mut scanned, mut group_size) = (0, FIRST_GROUP);
         let mut page = Page { before: None, after: None, limit: Some(BATCH) };
         loop {
+            let mut permit = None;
+            if scanned > 0 {
+                self.continue_scan(&mut permit).await?;
+            }
             let messages = self.mailroom.messages(page).await?.messages;
+            drop(permit);
             let is_last = messages.len() < BATCH;
             scanned += messages.len();
             page.before = messages.first().map(Message::id);
@@ -86,9 +99,14 @@ impl Server {
                 range.before.is_none_or(|before| message.first().received.as_millisecond() < before.as_millisecond())
             };
             let permitted = messages.into_iter().rev().filter_map(|message| permitted_copies(grant, message));
-            for message in finder.select(grant, permitted.filter(is_in_range).collect()).await? {
-                if visit(message).is_break() {
-                    return Ok(finder.completeness);
+            let mut rest: VecDeque<Message> = permitted.filter(is_in_range).collect();
+            while !rest.is_empty() {
+                let group = rest.drain(..rest.len().min(group_size)).collect();
+                group_size = BATCH.min(2 * group_size);
+                for message in finder.select(grant, group).await? {
+                    if visit(message).is_break() {
+                        return Ok(finder.completeness);
+                    }
                 }
             }
             if is_last {
@@ -97,7 +115,6 @@ impl Server {
             if scanned >= MAX_SCANNED_MESSAGES {
                 return Ok(Completeness::Incomplete);
             }
-            self.continue_scan(&mut permit).await?;
         }
     }
 
@@ -118,8 +135,7 @@ impl Server {
 impl Finder<'_> {
     /// Returns those of these messages that match, in the same order.
     async fn select(&mut self, grant: &Grant, messages: Vec<Message>) -> Result<Vec<Message>, Problem> {
-        let decided = messages.into_iter().map(|message| (self.query.check_summary(&message), message));
-        let mut candidates: Vec<_> = decided.filter(|(decision, _)| *decision != Decision::NoMatch).collect();
+        let mut candidates = self.check_summaries(messages).await?;
         let mut undecided: Vec<_> =
             candidates.iter_mut().filter(|(decision, _)| *decision == Decision::Undecided).collect();
         let read = self.read(&mut undecided).await?;
@@ -132,6 +148,18 @@ impl Finder<'_> {
             .filter(|(decision, _)| *decision == Decision::Match)
             .map(|(_, message)| message)
             .collect())
+    }
+
+    /// Decides from the summaries of messages. Returns those that match or may match, in the same order.
+    async fn check_summaries(&self, messages: Vec<Message>) -> Result<Vec<(Decision, Message)>, Problem> {
+        let texts = messages.iter().flat_map(Message::copies).map(Summary::text_len).sum::<usize>();
+        let work = self.server.work_permit(texts.saturating_mul(self.query.terms.len()), SMALL_BYTES).await?;
+        let query = self.query.clone();
+        let check = move || {
+            let decided = messages.into_iter().map(|message| (query.check_summary(&message), message));
+            decided.filter(|(decision, _)| *decision != Decision::NoMatch).collect()
+        };
+        Ok(work.run(check).await?)
     }
 
     /// Decides from the sources of messages, in order, until a limit is reached. Returns the number of decided messages.

@@ -4,7 +4,7 @@
 use restante_mail::message::Message;
 use restante_mail::mime::html_tokens::{Token, Tokens, find_attribute};
 use restante_mail::mime::references::{ReferenceContext, resolve};
-use restante_mail::mime::{Disposition, Mime};
+use restante_mail::mime::{Disposition, HeaderSummary, Mime};
 
 use crate::dialects::mailpit::query::parse::clean;
 
@@ -47,8 +47,9 @@ const BLOCKS: [&str; 29] = [
     "video",
 ];
 
-/// Returns the search text of a message, in lower case. The cost is linear in the size of the message.
-pub(super) fn search_text(message: &Message, mime: &Mime) -> String {
+/// Returns the search text of a message, in lower case. `header` is the summary of its header. The cost is linear in the size
+/// of the message.
+pub(super) fn search_text(message: &Message, header: &HeaderSummary, mime: &Mime) -> String {
     let mut text = String::new();
     let mut push = |part: &str| {
         text.push_str(part);
@@ -59,8 +60,8 @@ pub(super) fn search_text(message: &Message, mime: &Mime) -> String {
             push(&field.decoded_value());
         }
         if name == "Bcc" {
-            // Mailpit adds them to the field.
-            message.unnamed_recipients().into_iter().for_each(&mut push);
+            // Mailpit adds the recipients that no field names.
+            message.recipients_without(header.recipients()).into_iter().for_each(&mut push);
         }
     }
     push(message.first().details.sender());

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use restante_mail::details::{DetailFields, Details};
 use restante_mail::message::{Headline, Message, Summary};
-use restante_mail::mime::{Mime, summarize};
+use restante_mail::mime::{Mime, header_summary, summarize};
 use restante_mail::tags::Tags;
 
 use super::Query;
@@ -56,12 +56,16 @@ fn matches(query: &str, message: &Message, source: &str) -> (bool, bool) {
     }
 }
 
+fn text_of(message: &Message, source: &str) -> String {
+    search_text(message, &header_summary(source.as_bytes()), &Mime::parse(source.to_owned().into()))
+}
+
 #[test]
 fn search_text_has_fields_body_and_file_names() {
     let message = deliver(MAIL, &["bob@x.org", "eve@x.org"], &[]);
     let expected = "ann b ann@x.org your code grüße bob bob@x.org carl@x.org désirée d@x.org eve@x.org support re@x.org \
         bounce@x.org the text with lines and 100% in voice.pdf";
-    assert_eq!(search_text(&message, &Mime::parse(MAIL.into())), expected);
+    assert_eq!(text_of(&message, MAIL), expected);
 }
 
 #[test]
@@ -70,8 +74,7 @@ fn html_is_searched_instead_of_text() {
         --b\r\nContent-Type: text/html\r\n\r\n<p>rich</p>\r\n--b--\r\n";
     for (source, expected) in [(source.to_owned(), "rich"), (source.replace("rich", ""), "plain")] {
         let message = deliver(&source, &[], &[]);
-        let text = search_text(&message, &Mime::parse(source.into()));
-        assert_eq!(text, format!("bounce@x.org {expected}"));
+        assert_eq!(text_of(&message, &source), format!("bounce@x.org {expected}"));
     }
 }
 
@@ -164,15 +167,74 @@ fn words_match_the_source() {
 fn long_lists_are_read_from_the_source() {
     let cc: Vec<String> = (0..200).map(|number| format!("person{number:03}@x.org")).collect();
     let source = format!("From: a@x.org\r\nCc: {}\r\n\r\nHi\r\n", cc.join(", "));
-    let message = deliver(&source, &["person199@x.org"], &[]);
+    let message = deliver(&source, &["person199@x.org", "eve@x.org"], &[]);
     for (query, expected) in [
         ("cc:person000", (true, true)),
         ("cc:person199", (true, false)),
         ("-cc:person199", (false, false)),
         ("cc:person200", (false, false)),
         ("addressed:person150", (true, false)),
-        ("to:person199", (false, true)),
+        ("to:person199", (false, false)),
+        ("bcc:eve", (true, false)),
+        ("-bcc:eve", (false, false)),
+        ("bcc:person", (false, false)),
+        ("-bcc:person", (true, false)),
+        ("-addressed:eve", (false, false)),
+        ("eve@x.org", (true, false)),
+        ("-eve@x.org", (false, false)),
+        ("-person199@x.org", (false, false)),
     ] {
         assert_eq!(matches(query, &message, &source), expected, "{query}");
     }
+}
+
+#[test]
+fn long_values_are_read_from_the_source() {
+    let long = |length: usize| "x".repeat(length);
+    let many = |name: &str| (0..200).map(|number| format!("{name}{number:03}@x.org")).collect::<Vec<_>>().join(",");
+    let table = [
+        // The summary has the beginning only, the source is read completely.
+        (format!("Reply-To: {}\r\n", many("re")), "reply-to:re199", Some(true)),
+        (format!("Message-ID: <{}end@x.org>\r\n", long(2000)), "message-id:end@x.org", Some(true)),
+        (format!("From: {} end\r\n", long(300)), "from:end", Some(true)),
+        // The source has more than is read of it.
+        (format!("Subject: {} end\r\n", long(5000)), "subject:end", None),
+        (format!("Message-ID: <{}end@x.org>\r\n", long(5000)), "message-id:end@x.org", None),
+        (format!("From: {} end <a@x.org>\r\n", long(600)), "from:end", None),
+        (format!("To: {}last@x.org\r\n", "a@x.org,".repeat(1000)), "to:last", None),
+        (format!("To: {}last@x.org\r\n", "a@x.org,".repeat(1000)), "addressed:last", None),
+        // Whether the recipient is hidden is not known either.
+        (format!("To: {}bob@x.org\r\n", "a@x.org,".repeat(1000)), "bcc:bob", None),
+    ];
+    for (header, query, is_met) in table {
+        let source = format!("{header}\r\nHi\r\n");
+        let message = deliver(&source, &["bob@x.org"], &[]);
+        assert_eq!(matches(query, &message, &source), (is_met == Some(true), false), "{query}");
+        let excluded = format!("-{query}");
+        assert_eq!(matches(&excluded, &message, &source), (is_met == Some(false), false), "{excluded}");
+    }
+}
+
+#[test]
+fn values_that_are_not_stored_are_read_from_the_source() {
+    let mut copy = deliver(MAIL, &["bob@x.org"], &[]).into_copies().remove(0);
+    copy.details = Details::from_encoded("ann@x.org\nlaptop\n\n\nmx\n0\nHello\n0\nbob@x.org\n");
+    let message = Message::group([copy]).remove(0);
+    for query in ["reply-to:support", "message-id:id-1", "cc:d@x.org"] {
+        assert_eq!(matches(query, &message, MAIL), (true, false), "{query}");
+        assert_eq!(matches(&format!("-{query}"), &message, MAIL), (false, false), "{query}");
+    }
+}
+
+#[test]
+fn tags_of_all_copies_are_searched() {
+    let copies = (1..=3).map(|id: u64| {
+        let tags: Vec<String> = (0..10).map(|number| format!("tag {id} {number}")).collect();
+        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+        let copy = deliver(MAIL, &["bob@x.org"], &tags).into_copies().remove(0);
+        Summary { id: (16 + id).into(), ..copy }
+    });
+    let message = Message::group(copies).remove(0);
+    assert_eq!(matches("tag:\"tag 3 9\"", &message, MAIL), (true, true));
+    assert_eq!(matches("-tag:\"tag 3 9\"", &message, MAIL), (false, true));
 }
