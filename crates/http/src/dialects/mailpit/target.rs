@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use axum::http::Method;
 use axum::http::request::Parts;
 use bytes::Bytes;
 use restante_auth::{Grant, Scope};
@@ -28,6 +29,8 @@ const MAX_INLINE_BYTES: usize = 4 * 1024;
 pub(crate) struct TargetMessage {
     pub(crate) grant: Grant,
     pub(crate) message: Message,
+    /// Whether the request is a HEAD request. It changes nothing.
+    is_head: bool,
 }
 
 impl FromRequestParts<Arc<Server>> for TargetMessage {
@@ -45,19 +48,20 @@ impl TargetMessage {
     /// Returns the message with this id, or the latest one. If the request has the parameter `query`, that is the latest
     /// one that matches.
     pub(crate) async fn find(server: &Server, parts: &mut Parts, grant: Grant, id: &str) -> Result<Self, Error> {
+        let is_head = parts.method == Method::HEAD;
         if id == LATEST
             && let Some(parameters) = SearchParameters::optional(parts)?
         {
             let Ok(cancellation) = Cancellation::from_request_parts(parts, &()).await;
             let found = server.latest_match(&grant, &parameters, &cancellation).await?;
-            return found.map(|message| Self { grant, message }).ok_or(Error::NotFound(MESSAGE_NOT_FOUND));
+            return found.map(|message| Self { grant, message, is_head }).ok_or(Error::NotFound(MESSAGE_NOT_FOUND));
         }
         let selector = match id {
             LATEST => MessageSelector::Latest,
             id => MessageSelector::Id(id.parse().map_err(|_| Error::NOT_FOUND)?),
         };
         match server.permitted_message(&grant, selector).await {
-            Ok(message) => Ok(Self { grant, message }),
+            Ok(message) => Ok(Self { grant, message, is_head }),
             Err(Problem::NoSuchWholeMessage) if id == LATEST => Err(Error::NotFound(MESSAGE_NOT_FOUND)),
             Err(problem) => Err(problem.into()),
         }
@@ -84,8 +88,11 @@ impl TargetMessage {
         server.render_with(copy, Rendering { key, version, permits, max_inline_bytes }, write).await
     }
 
-    /// Marks the message as read, if the client may change it.
+    /// Marks the message as read, if the client may change it. A HEAD request does not mark it, unlike in Mailpit.
     pub(crate) async fn mark_as_read(&self, server: &Server) -> Result<(), Error> {
+        if self.is_head {
+            return Ok(());
+        }
         let is_changed = |copy: &&Summary| !copy.seen && self.grant.allows(Scope::Write, &copy.mailbox);
         let unread: Vec<_> = self.message.copies().iter().filter(is_changed).map(Into::into).collect();
         if !unread.is_empty() {

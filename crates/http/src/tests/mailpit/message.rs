@@ -68,6 +68,24 @@ async fn reading_marks_all_copies() {
 }
 
 #[tokio::test]
+async fn head_requests_mark_nothing() {
+    let server = TestServer::new();
+    server.add_message(0, "test", "Content-Type: text/html\r\n\r\n<p>Hi").await;
+    let id = id(0);
+    for path in [
+        format!("/api/v1/message/{id}"),
+        "/api/v1/message/latest".to_owned(),
+        format!("/view/{id}.html"),
+        "/view/latest.txt".to_owned(),
+    ] {
+        let head = server.request(&format!("HEAD {path}")).await;
+        assert_eq!((head.status.as_u16(), head.text()), (200, ""), "{path}");
+        let entry = server.request(&format!("GET /api/v2/messages/{id}")).await.json();
+        assert_eq!(entry["seen"], false, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn changes_are_visible_at_once() {
     let server = TestServer::new();
     let message = add_copies(&server, 0, &["bob", "carol"], &["b", "A"]).await;
