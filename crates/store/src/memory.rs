@@ -376,9 +376,9 @@ impl State {
             return;
         }
         let others: Vec<Tags> = self.other_copies(id).map(|copy| copy.tags.clone()).collect();
-        let is_counted = |tag: &&str| !others.iter().any(|other| other.contains(tag));
-        before.iter().filter(is_counted).for_each(|tag| self.tags.remove(tag));
-        after.iter().filter(is_counted).for_each(|tag| self.tags.add(tag, 1));
+        let is_only = |tag: &str| !others.iter().any(|other| other.contains(tag));
+        before.iter().for_each(|tag| self.tags.remove_from_copy(tag, is_only(tag)));
+        after.iter().for_each(|tag| self.tags.add_to_copy(tag, is_only(tag)));
     }
 
     fn add(&mut self, message: NewMessage) -> Vec<Summary> {

@@ -21,7 +21,7 @@ pub struct Overview {
 /// A tag and the messages that have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagCount {
-    /// The tag. If messages spell it with other cases of letters, one of the spellings.
+    /// The tag. If messages spell it with other cases of letters, the spelling of the most copies.
     pub tag: String,
     /// The number of messages with a copy that has the tag.
     pub messages: u64,
@@ -31,22 +31,63 @@ pub struct TagCount {
 #[derive(Debug, Default)]
 pub struct TagCounter {
     /// The tags by their names in lower case.
-    counts: BTreeMap<String, TagCount>,
+    counts: BTreeMap<String, CountedTag>,
+}
+
+#[derive(Debug, Default)]
+struct CountedTag {
+    messages: u64,
+    /// The spellings of the tag, and the number of copies that have each of them.
+    spellings: Vec<(String, u64)>,
+}
+
+impl CountedTag {
+    fn add_spelling(&mut self, tag: &str, copies: u64) {
+        match self.spellings.iter_mut().find(|(spelling, _)| spelling == tag) {
+            Some((_, count)) => *count += copies,
+            None => self.spellings.push((tag.to_owned(), copies)),
+        }
+    }
+
+    fn remove_spelling(&mut self, tag: &str) {
+        if let Some(index) = self.spellings.iter().position(|(spelling, _)| spelling == tag) {
+            let count = &mut self.spellings[index].1;
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.spellings.remove(index);
+            }
+        }
+    }
+
+    /// Returns the spelling of the most copies.
+    fn spelling(&self) -> Option<&str> {
+        let most = self.spellings.iter().rev().max_by_key(|(_, count)| *count);
+        most.map(|(spelling, _)| spelling.as_str())
+    }
 }
 
 impl TagCounter {
     /// Adds messages that have this tag.
     pub fn add(&mut self, tag: &str, messages: u64) {
-        let entry = self.counts.entry(tag.to_lowercase());
-        entry.or_insert_with(|| TagCount { tag: tag.to_owned(), messages: 0 }).messages += messages;
+        let entry = self.counts.entry(tag.to_lowercase()).or_default();
+        entry.messages += messages;
+        entry.add_spelling(tag, messages);
     }
 
-    /// Removes a message that has this tag.
-    pub fn remove(&mut self, tag: &str) {
+    /// Adds a tag of a copy. `is_only` is whether no other copy of the message has it.
+    pub(crate) fn add_to_copy(&mut self, tag: &str, is_only: bool) {
+        let entry = self.counts.entry(tag.to_lowercase()).or_default();
+        entry.messages += u64::from(is_only);
+        entry.add_spelling(tag, 1);
+    }
+
+    /// Removes a tag of a copy. `is_only` is whether no other copy of the message has it.
+    pub(crate) fn remove_from_copy(&mut self, tag: &str, is_only: bool) {
         let key = tag.to_lowercase();
-        if let Some(count) = self.counts.get_mut(&key) {
-            count.messages = count.messages.saturating_sub(1);
-            if count.messages == 0 {
+        if let Some(entry) = self.counts.get_mut(&key) {
+            entry.messages = entry.messages.saturating_sub(u64::from(is_only));
+            entry.remove_spelling(tag);
+            if entry.messages == 0 {
                 self.counts.remove(&key);
             }
         }
@@ -54,18 +95,29 @@ impl TagCounter {
 
     /// Adds a message whose copies have these tags.
     pub fn add_message<'t>(&mut self, copies: impl IntoIterator<Item = &'t Tags>) {
-        let mut copies = copies.into_iter().filter(|tags| !tags.is_empty());
-        let Some(first) = copies.next() else { return };
-        first.iter().for_each(|tag| self.add(tag, 1));
+        self.add_messages(copies, 1);
+    }
+
+    /// Adds messages whose copies have these tags.
+    pub(crate) fn add_messages<'t>(&mut self, copies: impl IntoIterator<Item = &'t Tags>, messages: u64) {
+        let copies: Vec<&Tags> = copies.into_iter().filter(|tags| !tags.is_empty()).collect();
+        let Some((first, rest)) = copies.split_first() else { return };
+        let (equal, other): (Vec<&Tags>, Vec<&Tags>) = rest.iter().partition(|tags| *tags == first);
+        for tag in first.iter() {
+            let entry = self.counts.entry(tag.to_lowercase()).or_default();
+            entry.messages += messages;
+            entry.add_spelling(tag, messages * (1 + equal.len() as u64));
+        }
         let mut known: HashSet<String> = HashSet::new();
-        for tags in copies.filter(|tags| *tags != first) {
+        for tags in other {
             if known.is_empty() {
                 known.extend(first.iter().map(str::to_lowercase));
             }
             for tag in tags.iter() {
-                if known.insert(tag.to_lowercase()) {
-                    self.add(tag, 1);
-                }
+                let is_new = known.insert(tag.to_lowercase());
+                let entry = self.counts.entry(tag.to_lowercase()).or_default();
+                entry.messages += if is_new { messages } else { 0 };
+                entry.add_spelling(tag, messages);
             }
         }
     }
@@ -95,7 +147,9 @@ impl TagCounter {
 
     /// Returns the tags, ordered by name in any case of letters, and at most [`MAX_OVERVIEW_TAGS`].
     pub fn counts(&self) -> Vec<TagCount> {
-        self.counts.values().take(MAX_OVERVIEW_TAGS).cloned().collect()
+        let count =
+            |counted: &CountedTag| Some(TagCount { tag: counted.spelling()?.to_owned(), messages: counted.messages });
+        self.counts.values().filter_map(count).take(MAX_OVERVIEW_TAGS).collect()
     }
 }
 
@@ -118,10 +172,27 @@ mod tests {
             counter.add(tag, messages);
         }
         assert_eq!(counts(&counter), [("A".to_owned(), 2), ("b".to_owned(), 3), ("c".to_owned(), 1)]);
-        for tag in ["C", "b", "unknown"] {
-            counter.remove(tag);
+        for tag in ["c", "b", "unknown"] {
+            counter.remove_from_copy(tag, true);
         }
         assert_eq!(counts(&counter), [("A".to_owned(), 2), ("b".to_owned(), 2)]);
+    }
+
+    #[test]
+    fn tag_has_the_spelling_of_the_most_copies() {
+        let mut counter = TagCounter::default();
+        counter.add_message([&tags(["name"]), &tags(["name"])]);
+        counter.add_message([&tags(["name"])]);
+        // The copies are changed one after the other.
+        for (is_only, expected) in [(false, "name"), (false, "NAME"), (true, "NAME")] {
+            counter.remove_from_copy("name", is_only);
+            counter.add_to_copy("NAME", is_only);
+            assert_eq!(counts(&counter), [(expected.to_owned(), 2)]);
+        }
+        counter.remove_from_copy("NAME", false);
+        counter.remove_from_copy("NAME", true);
+        counter.remove_from_copy("NAME", true);
+        assert_eq!(counts(&counter), []);
     }
 
     #[test]

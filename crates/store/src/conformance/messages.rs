@@ -166,6 +166,19 @@ pub(super) async fn overview_counts_messages(store: &impl Store) {
     assert_eq!(store.overview().await.unwrap(), Overview::default());
 }
 
+pub(super) async fn overview_has_current_spellings_of_tags(store: &impl Store) {
+    let mut copies = append(store, 1, &["ann", "bob"]).await;
+    copies.extend(append(store, 2, &["bob"]).await);
+    let keys: Vec<CopyKey> = copies.iter().map(CopyKey::from).collect();
+    for tag in ["name", "Name", "NAME"] {
+        for copy in &keys {
+            store.set_tags(vec![copy.clone()], Tags::new([tag]).unwrap()).await.unwrap();
+        }
+        let expected = [TagCount { tag: tag.to_owned(), messages: 2 }];
+        assert_eq!(store.overview().await.unwrap().tags, expected);
+    }
+}
+
 pub(super) async fn copies_are_removed_together(store: &impl Store) {
     let first = append(store, 1, &["ann", "bob", "cid"]).await;
     let second = append(store, 2, &["bob"]).await;

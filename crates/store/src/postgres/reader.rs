@@ -11,8 +11,7 @@ use super::rows::{self, get_column, get_u64};
 use crate::overview::{Overview, TagCounter};
 use crate::sql_values::{id_to_i64, nanos_to_time, to_i64};
 use crate::{
-    CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, Result, StoreError,
-    Version,
+    CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, Result, Version,
 };
 
 /// Longer bodies are read in chunks of this length, so that neither side needs memory for a whole one in transit.
@@ -157,17 +156,19 @@ const SELECT_MAILBOXES: &str = "SELECT name, messages, unseen, bytes, newest.id,
     FROM mailboxes CROSS JOIN LATERAL (SELECT id, received FROM copies WHERE mailbox = name ORDER BY id DESC LIMIT 1) AS newest
     WHERE name >= $1 AND name > $2 AND ($3::bytea IS NULL OR name < $3) ORDER BY name LIMIT $4";
 
-/// The numbers of messages and of unread ones, and the tags: of messages with one copy with their number, and of the others
-/// per copy, with the body that the copies share.
+/// The numbers of messages and of unread ones, and the tags: the different tags of the copies of a message, and the number of
+/// messages whose copies have them.
 const SELECT_OVERVIEW: &str = "
     SELECT messages - extra_copies AS messages,
         (SELECT coalesce(sum(unseen), 0)::bigint FROM mailboxes)
             - (SELECT count(*) - count(DISTINCT body) FROM copies WHERE shared AND NOT seen) AS unread,
         tagged.*
     FROM state LEFT JOIN LATERAL (
-        SELECT NULL::bigint AS body, tags, count(*) AS number FROM copies WHERE tags <> '' AND NOT shared GROUP BY tags
-        UNION ALL SELECT body, tags, 1 FROM copies WHERE tags <> '' AND shared
-    ) AS tagged ON true ORDER BY body NULLS FIRST";
+        SELECT ARRAY[tags] AS copies_tags, count(*) AS number FROM copies WHERE tags <> '' AND NOT shared GROUP BY tags
+        UNION ALL SELECT copies_tags, count(*) FROM (
+            SELECT array_agg(DISTINCT tags) AS copies_tags FROM copies WHERE tags <> '' AND shared GROUP BY body
+        ) AS tagged_bodies GROUP BY copies_tags
+    ) AS tagged ON true";
 
 const SELECT_OLDEST: &str = concat!("SELECT mailbox, ", summary!(), " FROM copies ORDER BY received, id LIMIT $1");
 
@@ -353,19 +354,13 @@ pub(super) async fn overview(database: &Database) -> Result<Overview> {
     let first = rows.first().ok_or_else(|| rows::missing_error("the state"))?;
     let (messages, unread) = (get_u64(first, "messages")?, get_u64(first, "unread")?);
     let mut tags = TagCounter::default();
-    let mut shared = Vec::new();
     for row in &rows {
         // If no message has tags, there is one row without them.
-        let Some(encoded) = get_column::<Option<&[u8]>>(row, "tags")? else { continue };
-        let found = Tags::from_encoded(&String::from_utf8_lossy(encoded));
-        if let Some(body) = get_column::<Option<i64>>(row, "body")? {
-            shared.push((body, found));
-        } else {
-            let number = get_u64(row, "number")?;
-            found.iter().for_each(|tag| tags.add(tag, number));
-        }
+        let Some(copies) = get_column::<Option<Vec<&[u8]>>>(row, "copies_tags")? else { continue };
+        let copies: Vec<Tags> =
+            copies.into_iter().map(|encoded| Tags::from_encoded(&String::from_utf8_lossy(encoded))).collect();
+        tags.add_messages(&copies, get_u64(row, "number")?);
     }
-    tags.add_copies(shared.into_iter().map(Ok::<_, StoreError>))?;
     Ok(Overview { messages, unread, tags: tags.counts() })
 }
 
