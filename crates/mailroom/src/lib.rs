@@ -22,6 +22,7 @@ pub mod store_error_log;
 pub mod tagging;
 mod wait_registry;
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -96,6 +97,8 @@ struct Inner {
     marks: MarkChannel,
     wait_registry: Arc<WaitRegistry>,
     counters: Counters,
+    /// Held while tags are changed, so that none of these changes is lost.
+    tag_changes: tokio::sync::Mutex<()>,
     /// Whether other nodes change the store as well. Its feed then reports all changes, also those made here.
     is_shared: bool,
 }
@@ -107,8 +110,16 @@ impl Mailroom {
         let is_shared = feed.is_some();
         let hub = if is_shared { Hub::for_shared_store(settings.history) } else { Hub::new(settings.history) };
         let (wait_registry, counters) = (Arc::default(), Counters::default());
-        let inner =
-            Arc::new(Inner { store, extensions, hub, marks: MarkChannel::new(), wait_registry, counters, is_shared });
+        let inner = Arc::new(Inner {
+            store,
+            extensions,
+            hub,
+            marks: MarkChannel::new(),
+            wait_registry,
+            counters,
+            tag_changes: tokio::sync::Mutex::new(()),
+            is_shared,
+        });
         Self { settings, inner, journal: None, chaos: None, feed: Mutex::new(feed) }
     }
 
@@ -249,11 +260,45 @@ impl Mailroom {
         let operation = async move {
             let mut count = 0;
             for batch in copies.chunks(CHANGE_BATCH_SIZE) {
+                let _guard = inner.tag_changes.lock().await;
                 let existing = inner.store.set_tags(batch.to_vec(), tags.clone()).await?;
                 count += existing.len();
                 inner.publish_tags(&existing, &tags);
             }
             Ok(count)
+        };
+        run_to_completion(operation).await
+    }
+
+    /// Changes the tags of copies to those that `update` returns. It gets the current tags: no other change of tags of this node
+    /// comes between. After an error some of the copies may have the new tags.
+    pub async fn update_tags(
+        &self,
+        copies: Vec<CopyKey>,
+        update: impl Fn(&Tags) -> Tags + Send + 'static,
+    ) -> Result<()> {
+        let inner = self.inner.clone();
+        let operation = async move {
+            for batch in copies.chunks(CHANGE_BATCH_SIZE) {
+                let _guard = inner.tag_changes.lock().await;
+                let find = |store: Arc<dyn Store>, CopyKey { mailbox, id }: CopyKey| async move {
+                    store.find(&mailbox, MessageSelector::Id(id)).await
+                };
+                let (found, last_error) = inner.change_each(batch.iter().cloned(), find).await;
+                last_error.map_or(Ok(()), Err)?;
+                let mut changes: HashMap<Tags, Vec<CopyKey>> = HashMap::new();
+                for copy in found.into_iter().flatten() {
+                    let tags = update(&copy.tags);
+                    if tags != copy.tags {
+                        changes.entry(tags).or_default().push((&copy).into());
+                    }
+                }
+                for (tags, copies) in changes {
+                    let existing = inner.store.set_tags(copies, tags.clone()).await?;
+                    inner.publish_tags(&existing, &tags);
+                }
+            }
+            Ok(())
         };
         run_to_completion(operation).await
     }

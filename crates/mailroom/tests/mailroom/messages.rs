@@ -6,6 +6,7 @@ use restante_mail::envelope::Envelope;
 use restante_mail::message::{Headline, Message, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
+use restante_mailroom::events::Mark;
 use restante_mailroom::hooks::IncomingMessage;
 use restante_mailroom::tagging::Tagging;
 use restante_mailroom::{CopyKey, MessageSelector, Settings};
@@ -67,6 +68,26 @@ async fn tags_are_set_on_arrival_and_by_request() {
     assert_eq!(mailroom.remove_copies(keys.clone()).await.unwrap(), 2);
     assert_eq!(mailroom.set_tags(keys, tags).await.unwrap(), 0);
     assert!(mailroom.messages(Page::ALL).await.unwrap().messages.is_empty());
+}
+
+#[tokio::test]
+async fn tags_are_updated_from_the_current_ones() {
+    let mailroom = mailroom(settings(), Limits::default(), None);
+    let copies = deliver_stored(&mailroom, &envelope("ann@x.org", &["bob@x.org", "cid@x.org"]), MAIL).await;
+    let keys: Vec<_> = copies.iter().map(CopyKey::from).collect();
+    // This change comes after the copies were read.
+    mailroom.set_tags(vec![keys[0].clone()], Tags::new(["changed"]).unwrap()).await.unwrap();
+    mailroom.set_tags(vec![keys[1].clone()], Tags::new(["same"]).unwrap()).await.unwrap();
+    let mut marks = mailroom.subscribe_to_marks();
+    let add =
+        |tags: &Tags| if tags.contains("same") { tags.clone() } else { tags.union(&Tags::new(["added"]).unwrap()) };
+    mailroom.update_tags(keys, add).await.unwrap();
+    let listed = mailroom.messages(Page::ALL).await.unwrap().messages;
+    let tags: Vec<_> = listed[0].copies().iter().map(|copy| copy.tags.clone()).collect();
+    assert_eq!(tags, [Tags::new(["changed", "added"]).unwrap(), Tags::new(["same"]).unwrap()]);
+    let change = marks.try_next().unwrap().unwrap();
+    assert_eq!((change.id, change.mark), (copies[0].id, Mark::Tags(tags[0].clone())));
+    assert_eq!(marks.try_next(), Ok(None));
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@
 //! - Tags can contain all letters, not only those of ASCII, and have at most 64 characters.
 //! - A message has at most 20 tags.
 //! - Ids of messages that do not exist are ignored. Mailpit keeps a tag that has no messages then.
+//! - Lists have at most [`MAX_OVERVIEW_TAGS`] tags, the first ones by name. All tags can be changed.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
@@ -15,6 +15,7 @@ use restante_auth::{Grant, Scope};
 use restante_mail::message::{Message, MessageId};
 use restante_mail::tags::{MAX_TAG_CHARS, Tags};
 use restante_mailroom::CopyKey;
+use restante_store::overview::MAX_OVERVIEW_TAGS;
 use serde::Deserialize;
 
 use crate::dialects::mailpit::error::Error;
@@ -73,12 +74,12 @@ pub(crate) async fn rename(
     if tag == name {
         return Ok(success::ok());
     }
-    server.check_tag_exists(&grant, &tag).await?;
+    server.check_tag_exists(&grant, &tag, &cancellation).await?;
     let is_same_tag = name.to_lowercase() == tag.to_lowercase();
-    if !is_same_tag && server.has_tag(&grant, &name).await? {
+    if !is_same_tag && server.has_tag(&grant, &name, &cancellation).await? {
         return Err(Error::text(format!("tag already exists: {name}")));
     }
-    server.replace_tag(&grant, &tag, Some(&name), &cancellation).await?;
+    server.replace_tag(&grant, &tag, Some(name), &cancellation).await?;
     Ok(success::ok())
 }
 
@@ -89,7 +90,7 @@ pub(crate) async fn delete(
     Path(tag): Path<String>,
     cancellation: Cancellation,
 ) -> HandlerResult {
-    server.check_tag_exists(&grant, &tag).await?;
+    server.check_tag_exists(&grant, &tag, &cancellation).await?;
     server.replace_tag(&grant, &tag, None, &cancellation).await?;
     Ok(success::ok())
 }
@@ -119,16 +120,33 @@ impl Server {
     }
 
     /// Fails if no message has the tag. This reveals something about messages, so the scope `read` is required.
-    async fn check_tag_exists(&self, grant: &Grant, tag: &str) -> Result<(), Error> {
+    async fn check_tag_exists(&self, grant: &Grant, tag: &str, cancellation: &Cancellation) -> Result<(), Error> {
         if !grant.allows_somewhere(Scope::Read) {
             return Err(Problem::MissingScope(Scope::Read).into());
         }
-        if self.has_tag(grant, tag).await? { Ok(()) } else { Err(Error::text(format!("tag not found: {tag}"))) }
+        let exists = self.has_tag(grant, tag, cancellation).await?;
+        if exists { Ok(()) } else { Err(Error::text(format!("tag not found: {tag}"))) }
     }
 
-    async fn has_tag(&self, grant: &Grant, tag: &str) -> Result<bool, Problem> {
-        let tag = tag.to_lowercase();
-        Ok(self.overview(grant).await?.tags.iter().any(|count| count.tag.to_lowercase() == tag))
+    /// Returns whether a message has the tag. If there are more tags than the overview has, it searches all messages.
+    async fn has_tag(&self, grant: &Grant, tag: &str, cancellation: &Cancellation) -> Result<bool, Problem> {
+        let overview = self.overview(grant).await?;
+        let lowercase = tag.to_lowercase();
+        if overview.tags.iter().any(|count| count.tag.to_lowercase() == lowercase) {
+            return Ok(true);
+        }
+        let mut is_complete = overview.tags.len() < MAX_OVERVIEW_TAGS;
+        let mut range = MessageRange { before: None, after: None, limit: CHANGE_BATCH };
+        while !is_complete {
+            let find = self.permitted_messages(grant, range);
+            let MessagePage { messages, next } = cancellation.run_until_cancelled(find).await?;
+            if messages.iter().flat_map(Message::copies).any(|copy| copy.tags.contains(tag)) {
+                return Ok(true);
+            }
+            range.before = next;
+            is_complete = next.is_none();
+        }
+        Ok(false)
     }
 
     /// Replaces or removes a tag of all messages that have it. A change of a batch that has begun completes. Messages that
@@ -137,20 +155,18 @@ impl Server {
         &self,
         grant: &Grant,
         tag: &str,
-        new: Option<&str>,
+        new: Option<String>,
         cancellation: &Cancellation,
     ) -> Result<(), Problem> {
         let mut range = MessageRange { before: None, after: None, limit: CHANGE_BATCH };
         loop {
             let find = self.permitted_messages(grant, range);
             let MessagePage { messages, next } = cancellation.run_until_cancelled(find).await?;
-            let mut changes: HashMap<Tags, Vec<CopyKey>> = HashMap::new();
-            for copy in messages.iter().flat_map(Message::copies).filter(|copy| copy.tags.contains(tag)) {
-                changes.entry(with_replaced_tag(&copy.tags, tag, new)).or_default().push(copy.into());
-            }
-            for (tags, copies) in changes {
-                self.mailroom.set_tags(copies, tags).await?;
-            }
+            let tagged = messages.iter().flat_map(Message::copies).filter(|copy| copy.tags.contains(tag));
+            let (tag, new) = (tag.to_owned(), new.clone());
+            // Other requests may have changed the tags since they were read.
+            let update = move |tags: &Tags| with_replaced_tag(tags, &tag, new.as_deref());
+            self.mailroom.update_tags(tagged.map(CopyKey::from).collect(), update).await?;
             if next.is_none() {
                 return Ok(());
             }

@@ -80,6 +80,40 @@ async fn tags_are_renamed_in_all_messages() {
 }
 
 #[tokio::test]
+async fn renamed_tag_has_the_new_spelling() {
+    let server = server();
+    add_copies(&server, 0, &["bob", "carl"], &["name"]).await;
+    add_copies(&server, 1, &["bob"], &["name"]).await;
+    for spelling in ["Name", "NAME", "nAmE"] {
+        let body = json!({"Name": spelling}).to_string();
+        assert_eq!(change(&server, "PUT /api/v1/tags/name", &body).await, ok());
+        assert_eq!(all_tags(&server, "").await, json!([spelling]));
+        let list = server.request("GET /api/v1/messages").await.json();
+        for message in list["messages"].as_array().unwrap() {
+            assert_eq!(message["Tags"], json!([spelling]));
+        }
+    }
+}
+
+#[tokio::test]
+async fn tags_beyond_the_limit_of_lists_are_changed() {
+    let server = server();
+    for message in 0..=500 {
+        let tags: Vec<String> = (0..20).map(|number| format!("t{message:03} {number:02}")).collect();
+        add_copies(&server, message, &["bob"], &tags.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    }
+    assert_eq!(all_tags(&server, "").await.as_array().map(Vec::len), Some(10_000));
+    let rename = async |tag: &str, name: &str| {
+        change(&server, &format!("PUT /api/v1/tags/{tag}"), &json!({"Name": name}).to_string()).await
+    };
+    assert_eq!(rename("t000%2000", "T500 19").await, error("tag already exists: T500 19"));
+    assert_eq!(rename("t500%2019", "a").await, ok());
+    assert_eq!(all_tags(&server, "").await[0], "a");
+    assert_eq!(change(&server, "DELETE /api/v1/tags/t500%2018", "").await, ok());
+    assert_eq!(change(&server, "DELETE /api/v1/tags/t500%2018", "").await, error("tag not found: t500 18"));
+}
+
+#[tokio::test]
 async fn tags_are_deleted() {
     let server = server();
     add_copies(&server, 0, &["bob", "carl"], &["two words", "other"]).await;
