@@ -4,6 +4,7 @@
 //! - `mailboxes`: the mailboxes that a grant allows
 //! - `messages`: messages of all mailboxes, with the copies that a grant allows
 //! - `message_changes`: changes of many messages
+//! - `changed_messages`: the messages of events
 //! - `offset`: pages of the list of all messages by offset
 //! - `overview`: the number of messages and of unread ones, and the tags, cached
 //! - `delivery`: the delivery of uploaded messages
@@ -15,6 +16,7 @@
 pub(crate) mod attachment;
 mod attachment_archive;
 pub(crate) mod attachment_counts;
+mod changed_messages;
 pub(crate) mod delivery;
 mod mailboxes;
 pub(crate) mod message;

@@ -4,14 +4,16 @@
 //! - `update`: a message was marked as read or unread, or its tags were set; its id, and `Read` or `Tags`
 //! - `delete`: a message was deleted, or the last copy of it that the client may access; its id
 //! - `truncate`: no messages are left
-//! - `prune`: there were too many updates, and some of them were not sent
+//! - `prune`: some updates or deletions were not sent, because there were too many or the store failed
 //! - `stats`: the numbers of messages and of unread messages, soon after one of the others
 //!
 //! Differences from Mailpit: there is no event `error`. Every deleted message has its own event. A client that is too slow is
 //! disconnected.
+//!
+//! The messages of a batch of changes are read from the store together. A large deletion causes few queries per subscriber.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +25,6 @@ use restante_api_types::json;
 use restante_auth::Grant;
 use restante_mail::message::{Message, MessageId};
 use restante_mailroom::events::{Event, Lagged, Mark, MarkChange, MarkSubscription, PublishedEvent};
-use restante_store::MessageSelector;
 use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
@@ -32,18 +33,18 @@ use crate::dialects::mailpit::summary::{MessageSummary, sorted_tags};
 use crate::extractors::subscriber::event_selector::EventSelector;
 use crate::extractors::subscriber::handshake::Handshake;
 use crate::extractors::subscriber::{EventWriter, SubscribeRequest, accept_websocket};
-
-use crate::response::problem::Problem;
 use crate::state::Server;
 
 /// The time between an event and the numbers after it.
 const STATS_DELAY: Duration = Duration::from_millis(250);
-/// The same for a client that may access only some mailboxes: its messages have to be counted each time.
+/// The same for a client that may access only some mailboxes, and the minimum time between two counts of its messages: each
+/// time, up to [`MAX_SCANNED_MESSAGES`](crate::state::messages::MAX_SCANNED_MESSAGES) messages are read.
 const LIMITED_STATS_DELAY: Duration = Duration::from_secs(2);
+const LIMITED_STATS_INTERVAL: Duration = Duration::from_secs(15);
 /// The number of deleted messages that are remembered. Copies of a message are usually deleted together.
 const MAX_RECENT_DELETIONS: usize = 64;
 
-/// The maximum number of updates that are sent before events are read again.
+/// The maximum number of changes of marks that are handled before events are read again.
 const MAX_BATCH_UPDATES: usize = 64;
 
 /// Accepts a WebSocket and sends it every event from now on.
@@ -59,11 +60,13 @@ pub(crate) async fn events(
         grant,
         selector: EventSelector::new(false),
         recent_deletions: VecDeque::new(),
+        deleted_copies: Vec::new(),
         marks: server.mailroom.subscribe_to_marks(),
         received_mark: None,
         last_update: Bytes::new(),
         has_deletions: false,
         stats_due: None,
+        last_stats: None,
     };
     accept_websocket(&server, request, handshake, subscription, writer)
 }
@@ -114,6 +117,8 @@ struct MailpitEvents {
     selector: EventSelector,
     /// The messages of the last deletions, the most recent first.
     recent_deletions: VecDeque<MessageId>,
+    /// The messages of the copies that were deleted in this batch of events.
+    deleted_copies: Vec<MessageId>,
     marks: MarkSubscription,
     /// The change of a mark that was received last, until it is sent.
     received_mark: Option<Result<MarkChange, Lagged>>,
@@ -123,6 +128,8 @@ struct MailpitEvents {
     has_deletions: bool,
     /// The time of the next statistics.
     stats_due: Option<Instant>,
+    /// The time of the last statistics.
+    last_stats: Option<Instant>,
 }
 
 impl EventWriter for MailpitEvents {
@@ -131,12 +138,19 @@ impl EventWriter for MailpitEvents {
         if !self.grant.covers(&event.summary().mailbox) {
             return None;
         }
-        let json = match event {
-            Event::Stored(..) => self.stored(event)?,
-            Event::Deleted(copy) => self.deleted(copy.message).await?,
-        };
         self.schedule_stats();
-        Some(json)
+        match event {
+            Event::Stored(..) => self.stored(event),
+            Event::Deleted(copy) => {
+                self.deleted_copies.push(copy.message);
+                None
+            }
+        }
+    }
+
+    async fn finish_batch(&mut self) -> Vec<Bytes> {
+        let deleted = std::mem::take(&mut self.deleted_copies);
+        if deleted.is_empty() { Vec::new() } else { self.deleted(deleted).await }
     }
 
     async fn report_ready(&mut self) {
@@ -156,13 +170,14 @@ impl EventWriter for MailpitEvents {
     }
 
     async fn write_report(&mut self) -> Vec<Bytes> {
-        let mut messages = Vec::new();
+        let mut changes = Vec::new();
         let mut next = self.received_mark.take();
         while let Some(change) = next {
-            messages.extend(self.updated(change).await);
-            let is_full = messages.len() >= MAX_BATCH_UPDATES;
+            changes.push(change);
+            let is_full = changes.len() >= MAX_BATCH_UPDATES;
             next = if is_full { None } else { self.marks.try_next().transpose() };
         }
+        let mut messages = self.updated(changes).await;
         if self.stats_due.is_some_and(|time| time <= Instant::now()) {
             messages.extend(self.statistics().await);
         }
@@ -172,14 +187,20 @@ impl EventWriter for MailpitEvents {
 
 impl MailpitEvents {
     fn schedule_stats(&mut self) {
-        let is_complete = self.grant.covers_all_mailboxes();
-        let delay = if is_complete { STATS_DELAY } else { LIMITED_STATS_DELAY };
-        self.stats_due.get_or_insert_with(|| Instant::now() + delay);
+        let now = Instant::now();
+        let due = if self.grant.covers_all_mailboxes() {
+            now + STATS_DELAY
+        } else {
+            let earliest = self.last_stats.map_or(now, |last| last + LIMITED_STATS_INTERVAL);
+            earliest.max(now + LIMITED_STATS_DELAY)
+        };
+        self.stats_due.get_or_insert(due);
     }
 
     /// Returns the statistics, after `truncate` if all messages were deleted.
     async fn statistics(&mut self) -> Vec<Bytes> {
         self.stats_due = None;
+        self.last_stats = Some(Instant::now());
         let has_deletions = std::mem::take(&mut self.has_deletions);
         let Ok(overview) = self.server.overview(&self.grant).await else { return Vec::new() };
         let truncate = if has_deletions && overview.messages == 0 { render("truncate", ()) } else { None };
@@ -187,28 +208,35 @@ impl MailpitEvents {
         truncate.into_iter().chain(render("stats", stats)).collect()
     }
 
-    /// Returns the event about a change of a mark. A message is read if all of its copies are.
-    async fn updated(&mut self, change: Result<MarkChange, Lagged>) -> Option<Bytes> {
-        let Ok(MarkChange { mailbox, id, mark }) = change else {
+    /// Returns the events about changes of marks. A message is read if all of its copies are.
+    async fn updated(&mut self, changes: Vec<Result<MarkChange, Lagged>>) -> Vec<Bytes> {
+        let mut is_pruned = changes.iter().any(Result::is_err);
+        let changes: Vec<MarkChange> =
+            changes.into_iter().flatten().filter(|change| self.grant.covers(&change.mailbox)).collect();
+        let copies: BTreeSet<MessageId> = changes.iter().map(|change| change.id).collect();
+        let messages = self.server.messages_of_copies(&self.grant, copies).await;
+        is_pruned |= messages.is_err();
+        if is_pruned || !changes.is_empty() {
             self.schedule_stats();
-            return render("prune", ());
-        };
-        if !self.grant.covers(&mailbox) {
-            return None;
         }
-        let message = self.server.permitted_message(&self.grant, MessageSelector::Id(id)).await.ok()?;
-        let id = message.id().to_string();
-        let event = match mark {
-            Mark::Seen(read) if message.is_seen() == read => render("update", ReadUpdate { id, read })?,
-            Mark::Seen(_) => return None,
-            Mark::Tags(_) => render("update", TagsUpdate { id, tags: sorted_tags(&message) })?,
-        };
-        self.schedule_stats();
-        if event == self.last_update {
-            return None;
+        let messages = messages.unwrap_or_default();
+        let by_copy: HashMap<MessageId, &Message> =
+            messages.iter().flat_map(|message| message.copies().iter().map(move |copy| (copy.id, message))).collect();
+        let mut events = Vec::from_iter(render("prune", ()).filter(|_| is_pruned));
+        for MarkChange { id, mark, .. } in changes {
+            let Some(message) = by_copy.get(&id) else { continue };
+            let id = message.id().to_string();
+            let event = match mark {
+                Mark::Seen(read) if message.is_seen() == read => render("update", ReadUpdate { id, read }),
+                Mark::Seen(_) => None,
+                Mark::Tags(_) => render("update", TagsUpdate { id, tags: sorted_tags(message) }),
+            };
+            if let Some(event) = event.filter(|event| *event != self.last_update) {
+                self.last_update = event.clone();
+                events.push(event);
+            }
         }
-        self.last_update = event.clone();
-        Some(event)
+        events
     }
 
     fn stored(&mut self, event: &Event) -> Option<Bytes> {
@@ -221,19 +249,24 @@ impl MailpitEvents {
         render("new", MessageSummary::new(messages.first()?).without_nulls())
     }
 
-    /// Returns the event if the client can access no other copy of the message.
-    async fn deleted(&mut self, id: MessageId) -> Option<Bytes> {
-        if self.recent_deletions.contains(&id) {
-            return None;
+    /// Returns the events for those of these messages of which the client can access no other copy.
+    async fn deleted(&mut self, mut ids: Vec<MessageId>) -> Vec<Bytes> {
+        ids.retain(|id| !self.recent_deletions.contains(id));
+        let unique: BTreeSet<MessageId> = ids.iter().copied().collect();
+        let Ok(existing) = self.server.existing_messages(&self.grant, unique).await else {
+            return Vec::from_iter(render("prune", ()));
+        };
+        let mut events = Vec::new();
+        for id in ids {
+            if existing.contains(&id) || self.recent_deletions.contains(&id) {
+                continue;
+            }
+            self.has_deletions = true;
+            self.recent_deletions.truncate(MAX_RECENT_DELETIONS - 1);
+            self.recent_deletions.push_front(id);
+            events.extend(render("delete", Deleted { id: id.to_string() }));
         }
-        let found = self.server.permitted_message(&self.grant, MessageSelector::Id(id)).await;
-        if !matches!(found, Err(Problem::NoSuchWholeMessage)) {
-            return None;
-        }
-        self.has_deletions = true;
-        self.recent_deletions.truncate(MAX_RECENT_DELETIONS - 1);
-        self.recent_deletions.push_front(id);
-        render("delete", Deleted { id: id.to_string() })
+        events
     }
 }
 

@@ -76,6 +76,11 @@ pub(crate) trait EventWriter: Send {
     /// order.
     fn write_event(&mut self, published: &PublishedEvent) -> impl Future<Output = Option<Bytes>> + Send;
 
+    /// Returns the JSON that follows a batch of events. Called after at most 64 events.
+    fn finish_batch(&mut self) -> impl Future<Output = Vec<Bytes>> + Send {
+        std::future::ready(Vec::new())
+    }
+
     /// Waits until there are other messages than events. Must be cancel safe.
     fn report_ready(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()

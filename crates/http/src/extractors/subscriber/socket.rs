@@ -144,6 +144,9 @@ where
             Err(Lagged) => return Err(EndCause::Lagged),
         }
     }
+    for json in writer.finish_batch().await {
+        feed_json(socket, json).await?;
+    }
     Ok(socket.flush().await?)
 }
 

@@ -76,6 +76,66 @@ async fn token_gets_events_of_its_copies() {
     assert_eq!((&stats["Type"], &stats["Data"]["Total"]), (&json!("stats"), &json!(1)));
 }
 
+/// Sends a request with a body.
+async fn request(server: &EventServer, request: &str, body: Value) {
+    let response = send_request(&server.router, request, body.to_string().into(), Peer::default()).await;
+    assert_eq!(response.text(), "ok", "{request}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_of_many_messages_are_events() {
+    let server = EventServer::new();
+    let mut ids = Vec::new();
+    for number in 0..300 {
+        let mailboxes: &[&str] = if number % 3 == 0 { &["bob", "carl", "dora"] } else { &["bob"] };
+        ids.push(server.deliver_to(mailboxes, &number.to_string()).await.to_string());
+    }
+    let mut socket = server.websocket(EVENTS).await;
+    let mut next_ids = async |kind: &str, count: usize| {
+        let mut found = Vec::new();
+        while found.len() < count {
+            let event = socket.json().await;
+            match event["Type"].as_str() {
+                Some("stats") => {}
+                Some(found_kind) if found_kind == kind => found.push(event["Data"]["ID"].as_str().unwrap().to_owned()),
+                _ => panic!("{event}"),
+            }
+        }
+        found.sort_unstable();
+        found
+    };
+    request(&server, "PUT /api/v1/messages", json!({"Read": true})).await;
+    assert_eq!(next_ids("update", 300).await, ids);
+    // Every tenth message remains, so that others are between the deleted ones.
+    let deleted: Vec<&String> = ids.iter().enumerate().filter(|(index, _)| index % 10 != 0).map(|(_, id)| id).collect();
+    request(&server, "DELETE /api/v1/messages", json!({"IDs": deleted})).await;
+    assert_eq!(next_ids("delete", 270).await.iter().collect::<Vec<_>>(), deleted);
+    let left: Vec<&String> = ids.iter().step_by(10).collect();
+    request(&server, "PUT /api/v1/tags", json!({"IDs": [left[0], left[29]], "Tags": ["a"]})).await;
+    assert_eq!(next_ids("update", 2).await.iter().collect::<Vec<_>>(), [left[0], left[29]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_of_a_limited_token_are_counted_seldom() {
+    let accounts = Accounts::new(Duration::from_hours(1));
+    let server = EventServer::with(Settings { auth: Some(accounts.auth.clone()), ..Settings::default() });
+    let token = accounts.token(&["bob"]).await;
+    let mut socket = server.websocket_with(EVENTS, &token).await;
+    let start = tokio::time::Instant::now();
+    for (number, seconds) in [(1, 2), (2, 17), (3, 32)] {
+        server.deliver("bob", "hello").await;
+        assert_eq!(socket.json().await["Type"], "new");
+        let stats = loop {
+            match socket.next().await.as_str() {
+                "nothing" => {}
+                text => break serde_json::from_str::<Value>(text).unwrap(),
+            }
+        };
+        assert_eq!((&stats["Type"], &stats["Data"]["Total"]), (&json!("stats"), &json!(number)));
+        assert_eq!(start.elapsed().as_secs(), seconds);
+    }
+}
+
 #[tokio::test]
 async fn websocket_is_required() {
     assert_eq!(server().request(&format!("GET {EVENTS}")).await.status, 426);
