@@ -310,7 +310,7 @@ fn build_mailroom(
         mailroom = mailroom.with_journal(journal);
     }
     if config.chaos.is_enabled() {
-        mailroom = mailroom.with_chaos(Chaos::new(config.chaos.triggers));
+        mailroom = mailroom.with_chaos(Chaos::new(config.chaos.triggers.unwrap_or_default()));
     }
     mailroom
 }

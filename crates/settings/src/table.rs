@@ -652,8 +652,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "chaos.triggers", "", Value::List("TRIGGER"),
         "The simulated failures from the start on, each of the form NAME:CODE:PROBABILITY. NAME is Sender, Recipient or \
-         Authentication, CODE is the reply code (400 to 599), and PROBABILITY is a percentage. A probability other than 0 also \
-         sets chaos.enabled. Example: Sender:451:5,Authentication:535:100.",
+         Authentication, CODE is the reply code (400 to 599), and PROBABILITY is a percentage. A trigger, with any probability, \
+         also sets chaos.enabled. Example: Sender:451:5,Authentication:535:100.",
         |c, v| set(&mut c.chaos.triggers, chaos_triggers(v)),
     ),
     // Search

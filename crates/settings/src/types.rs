@@ -55,14 +55,15 @@ pub struct Config {
 pub struct Chaos {
     /// Whether the failures can be set over HTTP.
     pub enabled: bool,
-    /// The failures from the start on.
-    pub triggers: Triggers,
+    /// The failures from the start on, if any are set.
+    pub triggers: Option<Triggers>,
 }
 
 impl Chaos {
-    /// Returns whether failures are simulated, or can be set over HTTP.
+    /// Returns whether failures are simulated, or can be set over HTTP. As in Mailpit, a trigger enables them with any
+    /// probability.
     pub fn is_enabled(&self) -> bool {
-        self.enabled || self.triggers != Triggers::default()
+        self.enabled || self.triggers.is_some()
     }
 }
 

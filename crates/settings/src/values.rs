@@ -167,9 +167,11 @@ pub(super) fn tag_rules(text: &str) -> Result<Vec<TagRule>, String> {
     collect_all(split_list(text).iter().map(parse))
 }
 
-/// Parses the simulated failures of SMTP.
-pub(super) fn chaos_triggers(text: &str) -> Result<Triggers, String> {
-    text.parse().map_err(|error: TriggerError| error.to_string())
+/// Parses the simulated failures of SMTP. Returns `None` if there are none.
+pub(super) fn chaos_triggers(text: &str) -> Result<Option<Triggers>, String> {
+    let is_blank = text.chars().all(|c| c == ',' || c.is_whitespace());
+    let triggers = text.parse().map_err(|error: TriggerError| error.to_string())?;
+    Ok(Some(triggers).filter(|_| !is_blank))
 }
 
 /// Parses a prefix of all paths: empty, or `/x/y` without a trailing slash.
@@ -277,6 +279,16 @@ mod tests {
             let error = number::<usize>(text, 1..=1000).expect_err(text);
             assert_eq!(error, "must be a whole number from 1 to 1000");
         }
+    }
+
+    #[test]
+    fn triggers_enable_chaos_with_any_probability() {
+        for (text, is_set) in
+            [("", false), (" , ", false), ("Sender:451:0", true), ("Sender:450:0", true), ("auth:535:5", true)]
+        {
+            assert_eq!(chaos_triggers(text).unwrap().is_some(), is_set, "{text}");
+        }
+        assert!(chaos_triggers("Sender").is_err());
     }
 
     #[test]
