@@ -357,16 +357,16 @@ fn parse_source(record: Vec<u8>, mailbox: &MailboxName, id: MessageId, at: Locat
 }
 
 /// The number of copies that are not marked as read, without all but one of each message.
-const SELECT_UNREAD: &str = "
+pub(super) const SELECT_UNREAD: &str = "
     SELECT (SELECT coalesce(sum(unseen), 0) FROM mailboxes)
         - (SELECT count(*) - count(DISTINCT message) FROM copies WHERE shared AND NOT seen)";
 /// The tags of messages with one copy.
-const SELECT_TAGS: &str = "SELECT tags, count(*) FROM copies WHERE tags <> '' AND NOT shared GROUP BY tags";
+pub(super) const SELECT_TAGS: &str = "SELECT tags, count(*) FROM copies WHERE tags <> '' AND NOT shared GROUP BY tags";
 /// The tags of the other messages, per copy.
-const SELECT_SHARED_TAGS: &str = "SELECT message, tags FROM copies WHERE tags <> '' AND shared ORDER BY message";
+pub(super) const SELECT_SHARED_TAGS: &str =
+    "SELECT message, tags FROM copies WHERE tags <> '' AND shared ORDER BY message";
 
-/// See [`Store::overview`](crate::Store::overview). Reads all rows: an index would take space that deletions need on a full
-/// disk.
+/// See [`Store::overview`](crate::Store::overview).
 pub(super) fn overview(database: &Connection) -> Result<Overview> {
     let snapshot = database.unchecked_transaction()?;
     let messages = Counters::load(&snapshot)?.usage.messages;

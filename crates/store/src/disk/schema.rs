@@ -118,6 +118,15 @@ const VERSION_3: &str = "
     CREATE INDEX copies_by_id ON copies (id);
     ";
 
+/// Indexes for the overview. They are not a part of the version: earlier programs maintain them and do not use them, and
+/// without them the overview is only slower. They contain no plain message with one copy, so they rarely cost anything.
+/// They have the columns of their conditions, because a query would read the table for these otherwise.
+const OVERVIEW_INDEXES: &str = "
+    CREATE INDEX IF NOT EXISTS unread_shared ON copies (message, shared, seen) WHERE shared AND NOT seen;
+    CREATE INDEX IF NOT EXISTS tagged ON copies (tags, shared) WHERE tags <> '' AND NOT shared;
+    CREATE INDEX IF NOT EXISTS tagged_shared ON copies (message, tags, shared) WHERE tags <> '' AND shared;
+";
+
 /// Views that replace the tables of versions 1 and 2 for readers. Such a database is not migrated if a program of that
 /// version is still using it or if it cannot be written. To find the copies of a message would take too long, so each
 /// copy is a message of its own, without number, tags and details. There is no index for the list of all messages, so it
@@ -154,6 +163,7 @@ pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usiz
     } else {
         schema.migrate(&mut connection)?;
     }
+    connection.execute_batch(OVERVIEW_INDEXES)?;
     Ok(connection)
 }
 

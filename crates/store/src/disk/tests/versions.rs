@@ -299,6 +299,11 @@ async fn queries_read_only_rows_they_return() {
             assert_eq!(plan(&database, reader::SELECT_COPIES_FROM), ["SEARCH copies USING INDEX copies_by_id (id>?)"]);
             assert_eq!(plan(&database, reader::SELECT_OLDEST), ["SCAN copies USING INDEX arrivals"]);
             assert_eq!(plan(&database, reader::SELECT_NEWEST_COPY), ["SCAN copies USING INDEX copies_by_id"]);
+            assert_eq!(plan(&database, reader::SELECT_TAGS), ["SCAN copies USING COVERING INDEX tagged"]);
+            assert_eq!(plan(&database, reader::SELECT_SHARED_TAGS), ["SCAN copies USING COVERING INDEX tagged_shared"]);
+            assert!(
+                plan(&database, reader::SELECT_UNREAD).iter().any(|step| step.contains("COVERING INDEX unread_shared"))
+            );
         }
     }
 }
