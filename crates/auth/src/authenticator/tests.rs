@@ -1,0 +1,348 @@
+//! Tests of all checks of credentials, with a paused clock where delays matter.
+
+use std::fs;
+use std::path::Path;
+
+use restante_mail::naming::MailboxName;
+use tokio::time::{Instant, timeout};
+
+use super::passwords::MAX_PASSWORD_BYTES;
+use super::web_sessions::CHECK_INTERVAL;
+use super::*;
+use crate::grant::Scope;
+use crate::tokens::{self, RequestedAccess};
+use restante_testdir::TestDir;
+
+/// A line of a user file, with the cheapest hash.
+fn line(name: &str, password: &str) -> String {
+    let hash = bcrypt::hash_with_salt(password, 4, *b"0123456789abcdef").unwrap();
+    format!("{name}:{}\n", hash.format_for_version(bcrypt::Version::TwoY))
+}
+
+/// The cheapest hash of a password.
+fn hash_of(password: &str) -> PasswordHash {
+    PasswordHash::parse(line("x", password).trim_end().trim_start_matches("x:")).unwrap()
+}
+
+struct Fixture {
+    dir: TestDir,
+    authenticator: Authenticator,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let dir = TestDir::new();
+        fs::write(dir.path().join("users"), line("ann", "one") + &line("bob", "two")).unwrap();
+        let authenticator = Authenticator::open(Self::settings(dir.path())).unwrap();
+        Self { dir, authenticator }
+    }
+
+    fn settings(dir: &Path) -> Settings {
+        let (users, tokens) = (Some(dir.join("users")), Some(dir.join("tokens.toml")));
+        Settings {
+            users,
+            tokens,
+            session_time: Duration::from_hours(1),
+            secret: Some(vec![7; 32]),
+            ..Settings::default()
+        }
+    }
+
+    async fn try_password(&self, user: &str, password: &str, last: u8) -> Result<(), DenialReason> {
+        let checked = self.authenticator.check_password(user, password, client(last)).await;
+        checked.map(|_| ()).map_err(|denied| denied.reason)
+    }
+
+    async fn token(&self, expires: Option<Timestamp>) -> String {
+        let name = format!("ci {expires:?}");
+        let access = RequestedAccess {
+            name,
+            scopes: [Scope::Read].into_iter().collect(),
+            mailboxes: vec!["ci-*".to_owned()],
+            expires,
+        };
+        let text = tokens::create(&self.dir.path().join("tokens.toml"), access).unwrap().1;
+        self.authenticator.reload().await;
+        text
+    }
+}
+
+fn client(last: u8) -> Client {
+    Some([192, 0, 2, last].into()).into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn checks_passwords() {
+    let fixture = Fixture::new();
+    let login = fixture.authenticator.check_password("ann", "one", client(1)).await.unwrap();
+    assert!(login.grant.allows_everywhere(Scope::Admin) && login.grant.name() == Some("ann"));
+    let wrong = Err(DenialReason::WrongPassword);
+    let long = "x".repeat(MAX_PASSWORD_BYTES + 1);
+    let table =
+        [("ann", "two", wrong), ("Ann", "one", wrong), ("", "", wrong), ("ann", &long, wrong), ("bob", "two", Ok(()))];
+    for (user, password, expected) in table {
+        assert_eq!(fixture.try_password(user, password, 1).await, expected, "{user} {password}");
+    }
+    let denied = fixture.authenticator.check_password("ann", "x", client(2)).await.unwrap_err();
+    assert_eq!(denied.name.as_deref(), Some("ann"));
+    assert_eq!(fixture.authenticator.check_password("eve", "x", client(2)).await.unwrap_err().name, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wrong_passwords_are_delayed_and_others_are_not() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.try_password("bob", "two", 1).await, Ok(()));
+    let started = Instant::now();
+    for _ in 0..100 {
+        assert_eq!(fixture.try_password("ann", "wrong", 1).await, Err(DenialReason::WrongPassword));
+    }
+    assert!(started.elapsed() > Duration::from_mins(15), "{:?}", started.elapsed());
+    let started = Instant::now();
+    // Other clients, cached logins and tokens are not delayed.
+    assert_eq!(fixture.try_password("bob", "two", 2).await, Ok(()));
+    let token = fixture.token(None).await;
+    assert!(fixture.authenticator.check_token(&token, client(1)).await.is_ok());
+    assert_eq!(started.elapsed(), Duration::ZERO);
+}
+
+/// Checks a login against a setting with the password `right` for `app`.
+async fn try_configured(
+    authenticator: &Authenticator,
+    setting: &'static str,
+    user: &str,
+    secret: &str,
+    last: u8,
+) -> Result<(), Denied> {
+    let is_correct = || user == "app" && secret == "right";
+    let configured =
+        ConfiguredLogin { setting, user: (user == "app").then_some(user), hashes: Vec::new(), matches: &is_correct };
+    authenticator.check_configured(user, Some(secret), client(last), &configured).await.map(drop)
+}
+
+#[tokio::test(start_paused = true)]
+async fn configured_passwords_are_throttled_with_and_without_accounts() {
+    let fixture = Fixture::new();
+    let without_accounts = Authenticator::open(Settings::default()).unwrap();
+    assert!(fixture.authenticator.has_accounts() && !without_accounts.has_accounts());
+    for authenticator in [&fixture.authenticator, &without_accounts] {
+        let started = Instant::now();
+        for _ in 0..100 {
+            assert!(try_configured(authenticator, "smtp", "app", "right", 1).await.is_ok());
+        }
+        assert_eq!(started.elapsed(), Duration::ZERO);
+        for _ in 0..6 {
+            let denied = try_configured(authenticator, "smtp", "app", "wrong", 2).await.unwrap_err();
+            assert_eq!(denied, Denied::new(Some("app"), DenialReason::WrongPassword));
+        }
+        assert_eq!(started.elapsed(), Duration::from_millis(6200));
+        // Failures over one protocol delay another one, even with a correct password.
+        let denied = try_configured(authenticator, "pop3", "eve", "wrong", 2).await.unwrap_err();
+        assert_eq!((denied.name, started.elapsed()), (None, Duration::from_millis(12_600)));
+        assert!(try_configured(authenticator, "pop3", "app", "right", 2).await.is_ok());
+        assert_eq!(started.elapsed(), Duration::from_millis(22_600));
+        // It is cached then, for the same setting and client. Other clients without failures are not delayed.
+        assert!(try_configured(authenticator, "pop3", "app", "right", 2).await.is_ok());
+        assert!(try_configured(authenticator, "smtp", "app", "right", 1).await.is_ok());
+        assert_eq!(started.elapsed(), Duration::from_millis(22_600));
+    }
+    // They share the table of failures with the passwords of users.
+    let started = Instant::now();
+    assert_eq!(fixture.try_password("bob", "two", 2).await, Ok(()));
+    assert!(started.elapsed() > Duration::from_secs(5), "{:?}", started.elapsed());
+    // With accounts, users and tokens are accepted as well.
+    let token = fixture.token(None).await;
+    assert!(try_configured(&fixture.authenticator, "smtp", "ann", "one", 3).await.is_ok());
+    assert!(try_configured(&fixture.authenticator, "smtp", "ann", &token, 3).await.is_ok());
+    let denied = try_configured(&fixture.authenticator, "smtp", "ann", "rst_x", 3).await.unwrap_err();
+    assert_eq!(denied.reason, DenialReason::UnknownToken);
+    let denied = try_configured(&without_accounts, "smtp", "ann", &token, 3).await.unwrap_err();
+    assert_eq!(denied.reason, DenialReason::WrongPassword);
+}
+
+#[tokio::test(start_paused = true)]
+async fn parallel_guesses_and_digests_are_throttled() {
+    let authenticator = Arc::new(Authenticator::open(Settings::default()).unwrap());
+    let started = Instant::now();
+    let guesses = (0..400).map(|_| {
+        let authenticator = authenticator.clone();
+        tokio::spawn(async move {
+            let configured = ConfiguredLogin { setting: "pop3", user: None, hashes: Vec::new(), matches: &|| false };
+            authenticator.check_configured("app", None, client(1), &configured).await.unwrap_err().reason
+        })
+    });
+    let mut wrong = 0;
+    for guess in guesses.collect::<Vec<_>>() {
+        wrong += usize::from(guess.await.unwrap() == DenialReason::WrongPassword);
+    }
+    // The others are refused at once.
+    assert_eq!((wrong, started.elapsed()), (8, Duration::from_millis(22_600)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn successful_login_is_cached_until_the_hash_changes() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.try_password("ann", "one", 1).await, Ok(()));
+    let users = fixture.dir.path().join("users");
+    fs::write(&users, line("ann", "new")).unwrap();
+    fixture.authenticator.reload().await;
+    assert_eq!(fixture.try_password("ann", "one", 1).await, Err(DenialReason::WrongPassword));
+    assert_eq!(fixture.try_password("ann", "new", 1).await, Ok(()));
+    fs::write(&users, "ann:broken").unwrap();
+    fixture.authenticator.reload().await;
+    assert_eq!(fixture.try_password("ann", "new", 2).await, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_are_valid_until_they_expire_or_are_revoked() {
+    let fixture = Fixture::new();
+    let token = fixture.token(None).await;
+    let login = fixture.authenticator.check_password("anyone", &token, client(1)).await.unwrap();
+    let mailbox = |name: &str| MailboxName::from(name.to_owned());
+    assert!(login.grant.allows(Scope::Read, &mailbox("ci-1")) && !login.grant.allows(Scope::Read, &mailbox("ann")));
+    assert!(fixture.authenticator.is_still_valid(&login).await);
+    tokens::revoke(&fixture.dir.path().join("tokens.toml"), "ci None").unwrap();
+    fixture.authenticator.reload().await;
+    assert!(!fixture.authenticator.is_still_valid(&login).await);
+    assert_eq!(fixture.try_password("anyone", &token, 1).await, Err(DenialReason::UnknownToken));
+    let old = fixture.token(Some(Timestamp::now())).await;
+    let denied = fixture.authenticator.check_token(&old, client(1)).await.unwrap_err();
+    assert!(denied.reason == DenialReason::Expired && denied.name.is_some_and(|name| name.starts_with("ci ")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_end_with_their_credentials() {
+    let fixture = Fixture::new();
+    let token = fixture.token(None).await;
+    let reason = async |cookie: &str| {
+        fixture.authenticator.check_cookie(cookie).await.map(|_| ()).map_err(|denied| denied.reason)
+    };
+    let mut cookies = Vec::new();
+    for (user, secret) in [("ann", "one"), ("bob", "two"), ("", &token)] {
+        let login = fixture.authenticator.check_password(user, secret, client(1)).await.unwrap();
+        let (cookie, lifetime) = fixture.authenticator.create_session_cookie(&login).unwrap();
+        assert_eq!((reason(&cookie).await, lifetime), (Ok(()), Duration::from_hours(1)));
+        cookies.push(cookie);
+    }
+    // Other processes with the same secret accept them too.
+    let other = Authenticator::open(Fixture::settings(fixture.dir.path())).unwrap();
+    assert!(other.check_cookie(&cookies[0]).await.is_ok());
+    fixture.authenticator.log_out(&cookies[1]);
+    assert_eq!(reason(&cookies[1]).await, Err(DenialReason::Expired));
+    fs::write(fixture.dir.path().join("users"), line("ann", "one") + &line("ann2", "x")).unwrap();
+    fixture.authenticator.reload().await;
+    assert_eq!(reason(&cookies[0]).await, Ok(()));
+    fs::write(fixture.dir.path().join("users"), line("ann", "new")).unwrap();
+    tokens::revoke(&fixture.dir.path().join("tokens.toml"), "ci None").unwrap();
+    fixture.authenticator.reload().await;
+    assert_eq!(
+        (reason(&cookies[0]).await, reason(&cookies[2]).await),
+        (Err(DenialReason::Expired), Err(DenialReason::Expired))
+    );
+    assert_eq!(reason("made up").await, Err(DenialReason::NoCredentials));
+}
+
+#[tokio::test]
+async fn session_ends_at_expiry_and_at_logout() {
+    let fixture = Fixture::new();
+    let settings = Settings { session_time: Duration::from_secs(1), ..Fixture::settings(fixture.dir.path()) };
+    let short = Authenticator::open(settings).unwrap();
+    let start_session = async |auth: &Authenticator| {
+        let login = auth.check_password("ann", "one", client(1)).await.unwrap();
+        let cookie = auth.create_session_cookie(&login).unwrap().0;
+        let login = auth.check_cookie(&cookie).await.unwrap();
+        assert!(auth.is_still_valid(&login).await);
+        (cookie, login)
+    };
+    let (_, login) = start_session(&short).await;
+    let soon = CHECK_INTERVAL * 9 / 10;
+    timeout(soon, short.wait_until_invalid(&login)).await.expect("the session expires");
+    assert!(!short.is_still_valid(&login).await);
+
+    let ((cookie, ended_login), (_, other_login)) =
+        (start_session(&fixture.authenticator).await, start_session(&fixture.authenticator).await);
+    let log_out = async { fixture.authenticator.log_out(&cookie) };
+    let (ended, ()) = tokio::join!(timeout(soon, fixture.authenticator.wait_until_invalid(&ended_login)), log_out);
+    ended.expect("the logout ends the session");
+    assert!(
+        !fixture.authenticator.is_still_valid(&ended_login).await
+            && fixture.authenticator.is_still_valid(&other_login).await
+    );
+    // The password itself is still valid.
+    assert_eq!(fixture.try_password("ann", "one", 1).await, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_contain_users_and_hashes() {
+    let hash = |text: &str| PasswordHash::parse_or_plain(text).unwrap();
+    let bcrypt = hash_of("two");
+    let credentials = vec![("ann".to_owned(), hash("one")), ("bob".to_owned(), bcrypt.clone())];
+    let users = Authenticator::open(Settings { credentials, ..Settings::default() }).unwrap();
+    assert!(users.has_accounts());
+    for (number, (user, password, is_accepted)) in
+        (1..).zip([("ann", "one", true), ("bob", "two", true), ("ann", "two", false), ("cid", "one", false)])
+    {
+        let checked = users.check_password(user, password, client(number)).await;
+        assert_eq!(checked.is_ok(), is_accepted, "{user} {password}");
+    }
+    // The hash of a mail protocol. The second login is cached.
+    let none = Authenticator::open(Settings::default()).unwrap();
+    let configured =
+        ConfiguredLogin { setting: "smtp.credentials", user: Some("bob"), hashes: vec![&bcrypt], matches: &|| false };
+    for (secret, is_accepted) in
+        [(Some("two"), true), (Some("two"), true), (Some("one"), false), (None, false), (Some("two"), true)]
+    {
+        let checked = none.check_configured("bob", secret, client(1), &configured).await;
+        assert_eq!(checked.is_ok(), is_accepted, "{secret:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cached_plain_password_does_not_match_a_hash() {
+    let authenticator = Authenticator::open(Settings::default()).unwrap();
+    let hash = hash_of("hashed");
+    // Whether the password matches in plain text, the password, and whether it is accepted.
+    for (matches, secret, is_accepted) in [
+        (true, "plain", true),
+        (true, "plain", true),
+        (false, "plain", false),
+        (false, "hashed", true),
+        (false, "hashed", true),
+        (false, "plain", false),
+    ] {
+        let is_match = || matches;
+        let configured = ConfiguredLogin { setting: "pop3", user: None, hashes: vec![&hash], matches: &is_match };
+        let checked = authenticator.check_configured("app", Some(secret), client(1), &configured).await;
+        assert_eq!(checked.is_ok(), is_accepted, "{matches} {secret}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_hashes_of_a_name_are_accepted() {
+    let fixture = Fixture::new();
+    let (first, second) = (hash_of("first"), hash_of("second"));
+    // "one" is the password of the user "ann" for all protocols. There is no user "app".
+    for (user, secret, hashes, expected) in [
+        ("ann", "one", vec![&first, &second], Ok(Some("ann"))),
+        ("ann", "first", vec![&first, &second], Ok(None)),
+        ("ann", "second", vec![&first, &second], Ok(None)),
+        ("ann", "second", vec![&first, &second], Ok(None)),
+        ("ann", "second", vec![&first], Err(DenialReason::WrongPassword)),
+        ("ann", "third", vec![&first, &second], Err(DenialReason::WrongPassword)),
+        ("app", "second", vec![&first, &second], Ok(None)),
+        ("app", "one", vec![&first, &second], Err(DenialReason::WrongPassword)),
+        ("app", "first", vec![], Err(DenialReason::WrongPassword)),
+    ] {
+        let configured = ConfiguredLogin { setting: "smtp", user: None, hashes, matches: &|| false };
+        let checked = fixture.authenticator.check_configured(user, Some(secret), client(1), &configured).await;
+        let name = checked.as_ref().map(Grant::name).map_err(|denied| denied.reason);
+        assert_eq!(name, expected, "{user} {secret}");
+    }
+}
+
+#[test]
+fn invalid_user_file_is_an_error() {
+    let dir = TestDir::new();
+    fs::write(dir.path().join("users"), "ann:one\n").unwrap();
+    let message = Authenticator::open(Fixture::settings(dir.path())).err().unwrap();
+    assert!(message.contains("users: line 1: the hash must begin with"), "{message}");
+}

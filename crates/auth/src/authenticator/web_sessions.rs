@@ -1,0 +1,75 @@
+//! The sessions of the web interface: their cookies, and how long a login stays valid.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use jiff::Timestamp;
+use tokio::time::sleep;
+
+use super::{Authenticator, VerifiedLogin};
+use crate::denied::{DenialReason, Denied};
+use crate::session::Session;
+
+/// How often an open stream checks whether its password was changed or its token revoked.
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(10);
+
+impl Authenticator {
+    /// Checks a session cookie. A cookie that was not signed by this server counts as no credentials.
+    pub async fn check_cookie(&self, cookie: &str) -> Result<VerifiedLogin, Denied> {
+        let (session, is_valid) =
+            self.sessions.parse_cookie(cookie, Timestamp::now()).ok_or(DenialReason::NoCredentials)?;
+        let login = self.current_login(&session.identity).await.ok_or(DenialReason::Expired)?;
+        let has_same_fingerprint = verify_slices_are_equal(&login.fingerprint, &session.fingerprint).is_ok();
+        if !is_valid || !has_same_fingerprint {
+            return Err(Denied::new(login.grant.name(), DenialReason::Expired));
+        }
+        Ok(VerifiedLogin { session: Some(Arc::new(session)), ..login })
+    }
+
+    /// Returns a session cookie for a login, and its lifetime. Returns `None` if the random source fails.
+    pub fn create_session_cookie(&self, login: &VerifiedLogin) -> Option<(String, Duration)> {
+        let cookie = self.sessions.create_cookie(&login.identity, &login.fingerprint, Timestamp::now()).ok()?;
+        Some((cookie, self.sessions.lifetime()))
+    }
+
+    /// Ends the session of a cookie.
+    pub fn log_out(&self, cookie: &str) {
+        let now = Timestamp::now();
+        if let Some((session, _)) = self.sessions.parse_cookie(cookie, now) {
+            self.sessions.end(session, now);
+        }
+    }
+
+    /// Returns true if the credentials of a login would still be accepted.
+    pub async fn is_still_valid(&self, login: &VerifiedLogin) -> bool {
+        let is_valid = |session: &Arc<Session>| self.sessions.is_valid(session, Timestamp::now());
+        login.session.as_ref().is_none_or(is_valid)
+            && self.current_login(&login.identity).await.is_some_and(|current| current.fingerprint == login.fingerprint)
+    }
+
+    /// Waits until the credentials of a login would be refused. A logout in this process and the end of a session are
+    /// noticed at once, a changed password and a revoked token within ten seconds.
+    pub async fn wait_until_invalid(&self, login: &VerifiedLogin) {
+        let logged_out = async {
+            match &login.session {
+                Some(session) => self.sessions.wait_for_logout(session).await,
+                None => pending().await,
+            }
+        };
+        let refused = async {
+            loop {
+                let time_left = login.session.as_ref().map(|session| session.time_left(Timestamp::now()));
+                sleep(time_left.unwrap_or(CHECK_INTERVAL).min(CHECK_INTERVAL)).await;
+                if !self.is_still_valid(login).await {
+                    break;
+                }
+            }
+        };
+        tokio::select! {
+            () = logged_out => {}
+            () = refused => {}
+        }
+    }
+}
