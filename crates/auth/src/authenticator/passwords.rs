@@ -24,6 +24,9 @@ pub struct ConfiguredLogin<'a> {
     /// The hashes in the setting that apply to this login. A password that matches one of them is accepted. They are
     /// verified on a blocking thread.
     pub hashes: Vec<&'a PasswordHash>,
+    /// All hashes in the setting. If none applies to this login, the password is verified against one of them and refused,
+    /// so that the duration does not reveal whether the setting contains the user.
+    pub dummy_hashes: Vec<&'a PasswordHash>,
     /// Returns true if the login matches a password in the setting. It is called on network threads, so it must be quick.
     pub matches: &'a (dyn Fn() -> bool + Send + Sync),
 }
@@ -81,6 +84,8 @@ impl Authenticator {
             (Some(configured), Some(_)) => configured.hashes.as_slice(),
             _ => &[],
         };
+        let dummy_hash =
+            configured.filter(|_| secret.is_some()).and_then(|configured| self.dummy_hash(user, configured));
         let name = &user[..user.floor_char_boundary(MAX_NAME_BYTES)];
         // The cache key of a login with credentials from the settings. User names contain no control characters, so it
         // differs from them. Each hash has its own key: the entry shows only that the password matches this hash.
@@ -119,7 +124,8 @@ impl Authenticator {
             attempt.succeeded();
             return accept_configured();
         }
-        let Some(password) = secret.filter(|_| self.has_accounts() || !configured_hashes.is_empty()) else {
+        let has_hashes = self.has_accounts() || !configured_hashes.is_empty() || dummy_hash.is_some();
+        let Some(password) = secret.filter(|_| has_hashes) else {
             return Err(denied(DenialReason::WrongPassword));
         };
         let permit = self.check_permits.clone().acquire_owned().await.map_err(|_| denied(DenialReason::TooMany))?;
@@ -134,6 +140,7 @@ impl Authenticator {
                 None => None,
             };
             let mut configured_hashes = configured_hashes.iter().copied().cloned().collect::<Vec<_>>().into_iter();
+            let dummy_hash = dummy_hash.cloned();
             let password = password.to_owned();
             let checked = spawn_blocking(move || {
                 // The permit is held until the work ends, even if the caller is gone.
@@ -143,6 +150,9 @@ impl Authenticator {
                 }
                 if user_hash.is_some_and(|hash| hash.verify(&password)) && is_known {
                     return Some(MatchedHash::User);
+                }
+                if let Some(hash) = dummy_hash {
+                    hash.verify(&password);
                 }
                 configured_hashes.find(|hash| hash.verify(&password)).map(MatchedHash::Configured)
             });
@@ -163,6 +173,14 @@ impl Authenticator {
             }
             _ => Err(denied(DenialReason::WrongPassword)),
         }
+    }
+
+    /// Returns the hash to verify if no hash of the setting applies to this user. It is the same for every attempt, because
+    /// the hashes may take different times.
+    pub(super) fn dummy_hash<'a>(&self, user: &str, configured: &ConfiguredLogin<'a>) -> Option<&'a PasswordHash> {
+        let hashes = configured.hashes.is_empty().then_some(&configured.dummy_hashes)?;
+        let index = self.sessions.keyed_number(user).checked_rem(hashes.len() as u64)?;
+        hashes.get(usize::try_from(index).ok()?).copied()
     }
 
     /// Verifies a token. A known token is not throttled: it has too many random bits to be guessed.

@@ -1,5 +1,6 @@
 //! Tests of all checks of credentials, with a paused clock where delays matter.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
@@ -114,8 +115,13 @@ async fn try_configured(
     last: u8,
 ) -> Result<(), Denied> {
     let is_correct = || user == "app" && secret == "right";
-    let configured =
-        ConfiguredLogin { setting, user: (user == "app").then_some(user), hashes: Vec::new(), matches: &is_correct };
+    let configured = ConfiguredLogin {
+        setting,
+        user: (user == "app").then_some(user),
+        hashes: Vec::new(),
+        dummy_hashes: Vec::new(),
+        matches: &is_correct,
+    };
     authenticator.check_configured(user, Some(secret), client(last), &configured).await.map(drop)
 }
 
@@ -166,7 +172,13 @@ async fn parallel_guesses_and_digests_are_throttled() {
     let guesses = (0..400).map(|_| {
         let authenticator = authenticator.clone();
         tokio::spawn(async move {
-            let configured = ConfiguredLogin { setting: "pop3", user: None, hashes: Vec::new(), matches: &|| false };
+            let configured = ConfiguredLogin {
+                setting: "pop3",
+                user: None,
+                hashes: Vec::new(),
+                dummy_hashes: Vec::new(),
+                matches: &|| false,
+            };
             authenticator.check_configured("app", None, client(1), &configured).await.unwrap_err().reason
         })
     });
@@ -244,7 +256,7 @@ async fn sessions_end_with_their_credentials() {
 #[tokio::test]
 async fn session_ends_at_expiry_and_at_logout() {
     let fixture = Fixture::new();
-    let settings = Settings { session_time: Duration::from_secs(1), ..Fixture::settings(fixture.dir.path()) };
+    let settings = Settings { session_time: Duration::from_secs(4), ..Fixture::settings(fixture.dir.path()) };
     let short = Authenticator::open(settings).unwrap();
     let start_session = async |auth: &Authenticator| {
         let login = auth.check_password("ann", "one", client(1)).await.unwrap();
@@ -286,8 +298,13 @@ async fn settings_contain_users_and_hashes() {
     }
     // The hash of a mail protocol. The second login is cached.
     let none = Authenticator::open(Settings::default()).unwrap();
-    let configured =
-        ConfiguredLogin { setting: "smtp.credentials", user: Some("bob"), hashes: vec![&bcrypt], matches: &|| false };
+    let configured = ConfiguredLogin {
+        setting: "smtp.credentials",
+        user: Some("bob"),
+        hashes: vec![&bcrypt],
+        dummy_hashes: Vec::new(),
+        matches: &|| false,
+    };
     for (secret, is_accepted) in
         [(Some("two"), true), (Some("two"), true), (Some("one"), false), (None, false), (Some("two"), true)]
     {
@@ -310,7 +327,13 @@ async fn cached_plain_password_does_not_match_a_hash() {
         (false, "plain", false),
     ] {
         let is_match = || matches;
-        let configured = ConfiguredLogin { setting: "pop3", user: None, hashes: vec![&hash], matches: &is_match };
+        let configured = ConfiguredLogin {
+            setting: "pop3",
+            user: None,
+            hashes: vec![&hash],
+            dummy_hashes: vec![&hash],
+            matches: &is_match,
+        };
         let checked = authenticator.check_configured("app", Some(secret), client(1), &configured).await;
         assert_eq!(checked.is_ok(), is_accepted, "{matches} {secret}");
     }
@@ -332,11 +355,44 @@ async fn all_hashes_of_a_name_are_accepted() {
         ("app", "one", vec![&first, &second], Err(DenialReason::WrongPassword)),
         ("app", "first", vec![], Err(DenialReason::WrongPassword)),
     ] {
-        let configured = ConfiguredLogin { setting: "smtp", user: None, hashes, matches: &|| false };
+        let configured = ConfiguredLogin {
+            setting: "smtp",
+            user: None,
+            hashes,
+            dummy_hashes: vec![&first, &second],
+            matches: &|| false,
+        };
         let checked = fixture.authenticator.check_configured(user, Some(secret), client(1), &configured).await;
         let name = checked.as_ref().map(Grant::name).map_err(|denied| denied.reason);
         assert_eq!(name, expected, "{user} {secret}");
     }
+}
+
+/// A user that the setting does not contain is refused with a password of others, after as much work as for a known user.
+#[tokio::test(start_paused = true)]
+async fn unknown_users_of_a_setting_take_as_long_as_known_ones() {
+    let hashes = ["one", "two", "three"].map(hash_of);
+    let authenticator = Authenticator::open(Settings::default()).unwrap();
+    let configured = |hashes, dummy_hashes| ConfiguredLogin {
+        setting: "smtp.credentials",
+        user: None,
+        hashes,
+        dummy_hashes,
+        matches: &|| false,
+    };
+    let unknown = configured(Vec::new(), hashes.iter().collect());
+    for (last, secret) in (1..).zip(["one", "two", "three", "four"]) {
+        let checked = authenticator.check_configured("eve", Some(secret), client(last), &unknown).await;
+        assert_eq!(checked.unwrap_err().reason, DenialReason::WrongPassword, "{secret}");
+    }
+    let chosen = authenticator.dummy_hash("eve", &unknown);
+    assert!(chosen.is_some());
+    assert_eq!(authenticator.dummy_hash("eve", &unknown), chosen, "it does not change");
+    let users = (0..50).map(|number| authenticator.dummy_hash(&format!("user{number}"), &unknown).unwrap());
+    assert_eq!(users.map(PasswordHash::as_str).collect::<HashSet<_>>().len(), hashes.len(), "users differ");
+    let known = configured(vec![&hashes[0]], hashes.iter().collect());
+    assert_eq!(authenticator.dummy_hash("ann", &known), None);
+    assert_eq!(authenticator.dummy_hash("ann", &configured(Vec::new(), Vec::new())), None);
 }
 
 #[test]

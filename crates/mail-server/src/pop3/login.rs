@@ -87,6 +87,7 @@ impl Login {
             setting: "pop3.credentials",
             user: configured_mailbox.map(MailboxName::as_str),
             hashes: hashes.map(|(_, hash)| hash).collect(),
+            dummy_hashes: self.hashed.iter().map(|(_, hash)| hash).collect(),
             matches: &matches,
         };
         // A hashed password cannot be compared with a digest.

@@ -51,8 +51,13 @@ impl Login {
             Proof::CramMd5 { .. } => None,
         };
         let hashes = self.hashed.iter().filter(|(name, _)| name == user).map(|(_, hash)| hash).collect();
-        let configured =
-            ConfiguredLogin { setting: "smtp.credentials", user: configured_user, hashes, matches: &matches };
+        let configured = ConfiguredLogin {
+            setting: "smtp.credentials",
+            user: configured_user,
+            hashes,
+            dummy_hashes: self.hashed.iter().map(|(_, hash)| hash).collect(),
+            matches: &matches,
+        };
         let grant = self.auth.authenticator.check_configured(user, secret, ip.into(), &configured).await?;
         if grant.allows_somewhere(Scope::Write) {
             Ok(grant)
