@@ -164,6 +164,23 @@ fn mailpit_view_runs_no_scripts() {
     open_navigating(&page, &paths);
 }
 
+/// The browser decides which elements a document has. It parses `svg` and `math` differently from other elements.
+#[test]
+fn mailpit_view_has_no_elements_that_act_on_their_own() {
+    let server = Server::start(&["--storage-mailboxmsgcap=0"]);
+    let Some(page) = Page::of(&server) else { return };
+    previews(&server);
+    let paths = server.ids("james").into_iter().map(|id| format!("/view/{id}.html"));
+    let is_active = |html: &String| ["<meta", "<base", "<link"].iter().any(|tag| html.contains(tag));
+    for (path, trick) in paths.zip(active_html::all()).filter(|(_, trick)| is_active(trick)) {
+        page.open(&path);
+        let active =
+            "return [...document.querySelectorAll('[http-equiv=refresh], base, [rel=preconnect], [rel=prefetch]')]
+            .filter(element => element.localName !== 'basefont').map(element => element.outerHTML)";
+        assert_eq!(page.eval(active, &json!([])), json!([]), "{trick}");
+    }
+}
+
 #[test]
 fn mailpit_view_shows_images_of_the_message() {
     let server = Server::start(&[]);

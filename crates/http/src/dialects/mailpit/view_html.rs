@@ -2,6 +2,7 @@
 //! contact other hosts or leave the page without a click, and for the links to images of the message. Scripts stay: the
 //! content security policy of the response forbids them.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
 
@@ -24,22 +25,62 @@ const REMOVED_RELATIONS: [&str; 6] =
 /// The attributes of links that open in a new window.
 const NEW_WINDOW: &str = " target=\"_blank\" rel=\"noreferrer noopener\"";
 
+/// The elements that can act on their own.
+const ACTIVE_ELEMENTS: [&str; 3] = ["meta", "link", "base"];
+/// The element that replaces them. It is obsolete and has no effect. Like them it has no content, and may be in the head.
+const INERT_ELEMENT: &str = "basefont";
+
 /// Returns the HTML without elements that act on their own. If `opens_windows`, all links open in a new window.
+///
+/// Browsers find other tags than the tokenizer in some places: inside of `svg` and `math`, a `style` or `title` contains
+/// tags, and there are CDATA sections; a `select` ignores the tags of raw text elements. So an element is renamed wherever
+/// its name follows a `<`, also in comments, texts and attributes, unless it is a tag without such an effect. A tag has the
+/// same attributes in all contexts. Nothing is removed, because the text on both sides could become a tag.
 pub(crate) fn disarm(html: &str, opens_windows: bool) -> String {
+    let html = if opens_windows { Cow::Owned(open_new_windows(html)) } else { Cow::Borrowed(html) };
+    let mut harmless = Tokens::without_scripts(&html)
+        .filter_map(|token| match token {
+            Token::StartTag(name, attributes) if !acts(name, attributes) => Some(offset(&html, name)),
+            _ => None,
+        })
+        .peekable();
+    let mut out = String::with_capacity(html.len());
+    let mut copied = 0;
+    for (at, _) in html.match_indices('<') {
+        let start = at + 1;
+        let Some(name) = active_element(&html[start..]) else { continue };
+        while harmless.next_if(|harmless| *harmless < start).is_some() {}
+        if harmless.peek() != Some(&start) {
+            out.push_str(&html[copied..start]);
+            out.push_str(INERT_ELEMENT);
+            copied = start + name.len();
+        }
+    }
+    out.push_str(&html[copied..]);
+    out
+}
+
+/// Returns the name of the active element whose tag continues with this text after its `<`.
+fn active_element(text: &str) -> Option<&'static str> {
+    ACTIVE_ELEMENTS.into_iter().find(|name| {
+        let is_named = text.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
+        let ends = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>');
+        is_named && text.as_bytes().get(name.len()).copied().is_none_or(ends)
+    })
+}
+
+/// Returns the HTML with links that open in a new window.
+fn open_new_windows(html: &str) -> String {
     let mut out = String::with_capacity(html.len());
     let mut copied = 0;
     for token in Tokens::without_scripts(html) {
-        let Token::StartTag(name, attributes) = token else { continue };
-        let attributes_start = offset(html, attributes);
-        let attributes_end = attributes_start + attributes.len();
-        if is_removed(name, attributes) {
-            out.push_str(&html[copied..offset(html, name) - 1]);
-            // The `>` is missing if the document ends inside of the tag.
-            copied = (attributes_end + 1).min(html.len());
-        } else if opens_windows && name.eq_ignore_ascii_case("a") {
-            out.push_str(&html[copied..attributes_start]);
+        if let Token::StartTag(name, attributes) = token
+            && name.eq_ignore_ascii_case("a")
+        {
+            let start = offset(html, attributes);
+            out.push_str(&html[copied..start]);
             push_link_attributes(&mut out, attributes);
-            copied = attributes_end;
+            copied = start + attributes.len();
         }
     }
     out.push_str(&html[copied..]);
@@ -52,7 +93,7 @@ fn offset(text: &str, slice: &str) -> usize {
 }
 
 /// Returns whether the element acts on its own.
-fn is_removed(name: &str, attributes: &str) -> bool {
+fn acts(name: &str, attributes: &str) -> bool {
     let value = |name| find_attribute(attributes, name).map(|raw| resolve(raw, ReferenceContext::Attribute));
     let is_listed = |list: &[&str], word: &str| list.iter().any(|listed| listed.eq_ignore_ascii_case(word));
     if name.eq_ignore_ascii_case("meta") {
@@ -157,33 +198,63 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_that_act_on_their_own_are_removed() {
+    fn elements_that_act_on_their_own_are_renamed() {
+        let unchanged = |html| (html, html);
         let table = [
-            ("<p>a</p>", "<p>a</p>"),
-            ("a<meta http-equiv=refresh content='0;url=//x'>b", "ab"),
-            ("a<META HTTP-EQUIV=\" Refresh \" content=1 />b", "ab"),
-            ("a<meta http-equiv='&#114;efresh' content=1>b", "ab"),
-            ("a<meta http-equiv=x-dns-prefetch-control content=on>b", "ab"),
-            (
-                "<meta charset=utf-8><meta http-equiv=content-type content=x>",
-                "<meta charset=utf-8><meta http-equiv=content-type content=x>",
-            ),
-            ("a<base href=//x>b<BASE target=_top>c", "abc"),
-            ("a<link rel=preconnect href=//x>b<link href=x rel='stylesheet PREFETCH'>c", "abc"),
-            ("<link rel=stylesheet href=//x>", "<link rel=stylesheet href=//x>"),
-            (
-                "<!-- <base> --><title><base></title><a title='<base>'>",
-                "<!-- <base> --><title><base></title><a title='<base>'>",
-            ),
-            ("<noscript>a<noscript><base>b</noscript>", "<noscript>a<noscript>b</noscript>"),
-            ("a<base", "a"),
-            ("<style>a{}</style><base><script>'<base>'</script>", "<style>a{}</style><script>'<base>'</script>"),
+            unchanged("<p>a</p>"),
+            ("a<meta http-equiv=refresh content='0;url=//x'>b", "a<basefont http-equiv=refresh content='0;url=//x'>b"),
+            ("<META\nHTTP-EQUIV=\" Refresh \" content=1 />", "<basefont\nHTTP-EQUIV=\" Refresh \" content=1 />"),
+            ("<meta http-equiv='&#114;efresh' content=1>", "<basefont http-equiv='&#114;efresh' content=1>"),
+            ("<meta/http-equiv=x-dns-prefetch-control>", "<basefont/http-equiv=x-dns-prefetch-control>"),
+            unchanged("<meta charset=utf-8><meta http-equiv=content-type content=x>"),
+            unchanged("<metadata><linked><baseline><meta-x><base-x>"),
+            ("a<base href=//x>b<BASE target=_top>c", "a<basefont href=//x>b<basefont target=_top>c"),
+            ("<link rel=preconnect href=//x>", "<basefont rel=preconnect href=//x>"),
+            ("<link href=x rel='stylesheet PREFETCH'>", "<basefont href=x rel='stylesheet PREFETCH'>"),
+            unchanged("<link rel=stylesheet href=//x>"),
+            ("<noscript>a<noscript><base>b</noscript>", "<noscript>a<noscript><basefont>b</noscript>"),
+            ("a<base", "a<basefont"),
+            // Nothing is joined to a new tag.
+            ("<<base>base href=//x>", "<<basefont>base href=//x>"),
+            ("<<base>meta http-equiv=refresh>", "<<basefont>meta http-equiv=refresh>"),
         ];
         for (html, expected) in table {
             assert_eq!(disarm(html, false), expected, "{html}");
         }
         let many = "<base>".repeat(100_000) + &"<noscript>".repeat(100_000);
-        assert_eq!(disarm(&many, false).len(), 1_000_000);
+        assert_eq!(disarm(&many, false).matches("<basefont>").count(), 100_000);
+    }
+
+    /// Here browsers find tags that the tokenizer does not find.
+    #[test]
+    fn elements_are_renamed_in_all_contexts() {
+        let contexts = [
+            "<svg><style>TAG</style></svg>",
+            "<svg><title>TAG</title></svg>",
+            "<svg><desc><title>TAG</title></desc></svg>",
+            "<svg><style><p title=\"</style>TAG\">TAG",
+            "<svg><![CDATA[ > <!-- ]]>TAG-->",
+            "<svg><![CDATA[ > <a title=\"]]>TAG\">",
+            "<svg><![CDATA[ > <meta content=\"]]>TAG\">",
+            "<math><annotation-xml encoding=text/html><style>TAG</style></annotation-xml></math>",
+            "<math><mtext><mglyph><xmp>TAG</xmp></math>",
+            "<select><xmp></select>TAG</xmp>",
+            "<select><title></select>TAG</title>",
+            "<script><!--<script></script>TAG--></script>TAG",
+            "<!-- TAG --><textarea>TAG</textarea><a title='TAG'>TAG",
+        ];
+        for context in contexts {
+            for (tag, renamed) in [
+                ("<meta http-equiv=refresh>", "<basefont http-equiv=refresh>"),
+                ("<base href=//x>", "<basefont href=//x>"),
+                ("<LINK rel=preconnect href=//x>", "<basefont rel=preconnect href=//x>"),
+            ] {
+                let expected = context.replace("TAG", renamed);
+                assert_eq!(disarm(&context.replace("TAG", tag), false), expected, "{context}");
+                let opened = disarm(&context.replace("TAG", tag), true).to_lowercase();
+                assert!(opened.contains(renamed) && !opened.contains(&tag.to_lowercase()), "{opened}");
+            }
+        }
     }
 
     #[test]
