@@ -22,7 +22,7 @@ use crate::middleware::request_checks;
 use crate::state::{Server, Settings};
 
 /// The methods that pages may use.
-const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
+const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
 /// The request headers that pages may send in addition to the safelisted ones.
 const ALLOWED_HEADERS: HeaderValue =
     HeaderValue::from_static("Authorization, Content-Type, Last-Event-ID, If-None-Match");

@@ -15,7 +15,7 @@ pub(crate) const SESSION_COOKIE: &str = "restante";
 /// browsers offer no other way.
 const TOKEN_PARAMETER: &str = "access_token";
 /// The paths that accept the parameter: WebSockets and event streams.
-const TOKEN_PARAMETER_PATHS: [&str; 3] = ["/api/v1/monitor/", "/api/v2/monitor/", "/api/v2/events"];
+const TOKEN_PARAMETER_PATHS: [&str; 4] = ["/api/v1/monitor/", "/api/v2/monitor/", "/api/v2/events", "/api/events"];
 /// The maximum number of session cookies that are checked. There can be one for each parent of the request's path.
 const MAX_COOKIES: usize = 4;
 

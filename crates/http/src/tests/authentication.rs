@@ -164,6 +164,7 @@ async fn invalid_credentials_are_refused() {
     assert_eq!(auth_server.status(&format!("{request}?access_token={token}"), "").await, 401);
     assert_eq!(auth_server.status(&format!("GET /api/v2/monitor/messages?access_token={token}"), "").await, 426);
     assert_eq!(auth_server.status(&format!("GET /api/v1/monitor/messages/test?access_token={token}"), "").await, 426);
+    assert_eq!(auth_server.status(&format!("GET /api/events?access_token={token}"), "").await, 426);
 }
 
 #[tokio::test]

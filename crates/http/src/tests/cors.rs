@@ -27,7 +27,7 @@ async fn preflight_is_answered_for_allowed_origin() {
         let response = server.request(&preflight(path, APP)).await;
         assert_eq!(response.status, 204, "{path}");
         assert_eq!(response.header("access-control-allow-origin"), APP);
-        assert_eq!(response.header("access-control-allow-methods"), "GET, HEAD, POST, PATCH, DELETE");
+        assert_eq!(response.header("access-control-allow-methods"), "GET, HEAD, POST, PUT, PATCH, DELETE");
         let headers = "Authorization, Content-Type, Last-Event-ID, If-None-Match";
         assert_eq!(response.header("access-control-allow-headers"), headers);
         assert_eq!(response.header("access-control-max-age"), "7200");
