@@ -154,7 +154,7 @@ pub async fn import(
     let imported = import::import(store, &options, events, &mut console, stop).await;
     let problems = console.problem_count();
     let mut lines = summary_lines(&imported, problems, retention);
-    if request.format == ImportFormat::Mailpit && imported.messages > 0 {
+    if request.has_mailpit_database() && imported.messages > 0 {
         lines.push(SERVER_LIMITS.to_owned());
     }
     console.finish(&lines);

@@ -2,6 +2,7 @@
 //! tables are supported, also those of several tenants in one file. The file is opened for reading only.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -15,6 +16,15 @@ use serde::Deserialize;
 
 /// The first bytes of every SQLite file.
 pub(super) const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// Returns whether this is a regular file that begins like an SQLite file.
+pub(super) fn is_sqlite(path: &Path) -> bool {
+    let mut start = Vec::new();
+    // Opening a pipe would wait for its writer.
+    path.is_file()
+        && File::open(path).and_then(|file| file.take(SQLITE_MAGIC.len() as u64).read_to_end(&mut start)).is_ok()
+        && start == SQLITE_MAGIC
+}
 
 /// The end of the name of the write-ahead log beside a database.
 const WRITE_AHEAD_LOG: &str = "-wal";

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::mailpit_database;
+
 /// `restante export`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportRequest {
@@ -35,6 +37,17 @@ pub struct ImportRequest {
     pub received_now: bool,
     /// The files and folders to import, or `-` for standard input.
     pub paths: Vec<PathBuf>,
+}
+
+impl ImportRequest {
+    /// Returns whether a database of Mailpit is imported: the format says so, or a file that is given begins like one.
+    pub fn has_mailpit_database(&self) -> bool {
+        match self.format {
+            ImportFormat::Mailpit => true,
+            ImportFormat::Auto => self.paths.iter().any(|path| mailpit_database::is_sqlite(path)),
+            _ => false,
+        }
+    }
 }
 
 /// The formats of an import.

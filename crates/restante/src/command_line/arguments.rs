@@ -102,7 +102,7 @@ pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedAr
         ("export", _) => Task::Export(parse_export(matches)),
         ("import", _) => {
             let request = parse_import(matches);
-            if request.format == ImportFormat::Mailpit {
+            if request.has_mailpit_database() {
                 flags.presets = mailpit_import_presets();
             }
             Task::Import(request)
@@ -137,20 +137,18 @@ fn parse_export(matches: &ArgMatches) -> ExportRequest {
 }
 
 fn parse_import(matches: &ArgMatches) -> ImportRequest {
-    let databases: Vec<PathBuf> = matches.get_many("from").into_iter().flatten().cloned().collect();
-    if !databases.is_empty() {
-        return ImportRequest {
-            format: ImportFormat::Mailpit,
-            mailbox: matches.get_one::<String>("mailbox").cloned(),
-            received_now: matches.get_flag("received-now"),
-            paths: databases,
-        };
-    }
+    let paths = |name: &str| matches.get_many::<PathBuf>(name).into_iter().flatten().cloned().collect::<Vec<_>>();
+    let databases = paths("from");
+    let (format, paths) = if databases.is_empty() {
+        (matches.get_one::<ImportFormat>("format").copied().unwrap_or(ImportFormat::Auto), paths("paths"))
+    } else {
+        (ImportFormat::Mailpit, databases)
+    };
     ImportRequest {
-        format: matches.get_one::<ImportFormat>("format").copied().unwrap_or(ImportFormat::Auto),
+        format,
         mailbox: matches.get_one::<String>("mailbox").cloned(),
         received_now: matches.get_flag("received-now"),
-        paths: matches.get_many::<PathBuf>("paths").into_iter().flatten().cloned().collect(),
+        paths,
     }
 }
 
@@ -519,7 +517,18 @@ mod tests {
             (storage.mailbox_msg_cap, storage.retention_period.map(|period| period.as_secs() / 3600))
         };
         assert_eq!(limits("restante import --data d in", None), (Some(500), Some(24)));
-        for args in ["restante import --data d --from m.db", "restante import --data d --format mailpit m.db"] {
+        let dir = restante_testdir::TestDir::new();
+        let [database, mbox] = ["m.db", "m.mbox"].map(|name| dir.path().join(name));
+        std::fs::write(&database, b"SQLite format 3\0 and more").unwrap();
+        std::fs::write(&mbox, "From ann\n").unwrap();
+        let (database, mbox) = (database.display(), mbox.display());
+        assert_eq!(limits(&format!("restante import --data d {mbox}"), None), (Some(500), Some(24)));
+        for args in [
+            "restante import --data d --from m.db",
+            "restante import --data d --format mailpit m.db",
+            &format!("restante import --data d {database}"),
+            &format!("restante import --data d {mbox} {database}"),
+        ] {
             assert_eq!(limits(args, None), (None, None), "{args}");
             assert_eq!(limits(&format!("{args} --storage-mailboxmsgcap=9"), None), (Some(9), None), "{args}");
             assert_eq!(limits(args, Some(("RESTANTE_STORAGE_RETENTIONPERIOD", "2h"))), (None, Some(2)), "{args}");
