@@ -4,7 +4,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
-use std::net::{Shutdown, TcpStream};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
@@ -16,6 +15,7 @@ use restante_mail::terminal_text;
 
 use super::raw_message::{DefaultHeaders, RawMessage, parse_all_addresses};
 use super::smtp::{ConnectionSettings, OutgoingMessage, send_message};
+use super::stream::SmtpStream;
 use super::{LocalSender, parse_address, random_number, read_stdin};
 use crate::error::CommandError;
 use crate::options::env_variable;
@@ -54,7 +54,7 @@ fn command() -> Command {
     let ignored = |short: char| Arg::new(format!("ignored-{short}")).short(short).action(ArgAction::Count);
     let ignored_value = |short: char| Arg::new(format!("ignored-{short}")).short(short).action(ArgAction::Append);
     Command::new("mailpit sendmail")
-        .about("Sends a message from standard input by SMTP, in the place of Mailpit's sendmail")
+        .about("Sends a message from standard input by SMTP, with the flags of Mailpit's sendmail")
         .override_usage("mailpit sendmail [flags] [recipients] < message")
         .disable_version_flag(true)
         .args_override_self(true)
@@ -63,7 +63,7 @@ fn command() -> Command {
                 .long("smtp-addr")
                 .short('S')
                 .value_name("HOST:PORT")
-                .help("The SMTP server; variable MP_SENDMAIL_SMTP_ADDR [default: localhost:1025]"),
+                .help("The SMTP server, or unix:/path; variable MP_SENDMAIL_SMTP_ADDR [default: localhost:1025]"),
         )
         .arg(
             Arg::new("from")
@@ -89,8 +89,10 @@ fn run_parsed(matches: &ArgMatches) -> Result<(), CommandError> {
         _ => return Err(CommandError::Usage("Use -b and -s together: -bs.".to_owned())),
     }
     let local = LocalSender::detect();
-    let from = text("from", FROM_VARIABLE);
-    let from = from.map_or_else(|| local.address(), |from| local.qualify(from.trim_matches(['<', '>'])));
+    let from = match text("from", FROM_VARIABLE) {
+        Some(from) => local.qualify(&parse_sender(&from)?),
+        None => local.address(),
+    };
     let recipients: Vec<&String> = matches.get_many("recipients").into_iter().flatten().collect();
 
     let input = read_stdin()?;
@@ -127,10 +129,17 @@ fn run_parsed(matches: &ArgMatches) -> Result<(), CommandError> {
     send_message(&settings, &message).map(drop)
 }
 
+/// Returns the address of a sender, which may have a name: `Ann <ann@x.org>`.
+fn parse_sender(text: &str) -> Result<String, CommandError> {
+    let found = parse_all_addresses(text.as_bytes()).and_then(|addresses| <[String; 1]>::try_from(addresses).ok());
+    let [address] = found.ok_or_else(|| CommandError::Usage(format!("{text:?} is not a sender address.")))?;
+    Ok(address)
+}
+
 /// Connects standard input and output to the SMTP server, until the server closes the connection.
 fn speak_smtp(addr: &str) -> Result<(), CommandError> {
     let unreachable = |error: io::Error| CommandError::Unreachable(format!("{addr} cannot be reached: {error}."));
-    let stream = TcpStream::connect(addr).map_err(unreachable)?;
+    let mut stream = SmtpStream::connect(addr, TIMEOUT).map_err(unreachable)?;
     let mut replies = stream.try_clone().map_err(unreachable)?;
     let (sender, done) = mpsc::channel();
     thread::spawn(move || {
@@ -138,10 +147,9 @@ fn speak_smtp(addr: &str) -> Result<(), CommandError> {
         // The other side waits no longer than its time limit.
         let _ = sender.send(copied.is_ok());
     });
-    let mut commands = &stream;
     // The server may close the connection before the end of the input.
-    let _ = io::copy(&mut io::stdin().lock(), &mut commands);
-    let _ = stream.shutdown(Shutdown::Write);
+    let _ = io::copy(&mut io::stdin().lock(), &mut stream);
+    let _ = stream.close_write();
     let _ = done.recv_timeout(TIMEOUT);
     Ok(())
 }

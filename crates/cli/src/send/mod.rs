@@ -1,12 +1,13 @@
 //! `restante send`: composes a message, or reads a complete one as `sendmail` does, and sends it by SMTP. `compose`
-//! creates messages from flags, `mailpit` is the command of Mailpit, `raw_message` completes those from standard input, `smtp_target` finds the server, and
-//! `smtp` sends them.
+//! creates messages from flags, `mailpit` is the command of Mailpit, `raw_message` completes those from standard input,
+//! `smtp_target` finds the server, `stream` connects to it, and `smtp` sends them.
 
 mod compose;
 pub(crate) mod mailpit;
 mod raw_message;
 mod smtp;
 mod smtp_target;
+mod stream;
 
 use std::ffi::OsString;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};

@@ -1,14 +1,14 @@
-//! Sends one message by SMTP (RFC 5321) over a plain connection. Extensions are used if the server offers them; a
+//! Sends one message by SMTP (RFC 5321) over a connection without TLS. Extensions are used if the server offers them; a
 //! missing one that the message needs is an error.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};
-use std::net::{IpAddr, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use restante_mail::address::Address;
 
+use super::stream::SmtpStream;
 use crate::error::CommandError;
 use crate::server::Credentials;
 
@@ -29,7 +29,7 @@ pub(super) struct OutgoingMessage {
 
 /// How to reach the server.
 pub(super) struct ConnectionSettings<'a> {
-    /// Host and port.
+    /// Host and port, or `unix:/path`.
     pub(super) addr: &'a str,
     /// The name in EHLO.
     pub(super) helo_name: &'a str,
@@ -124,14 +124,15 @@ fn encode_data(source: &[u8]) -> Vec<u8> {
 
 /// An SMTP connection.
 struct SmtpConnection<'a> {
-    reader: BufReader<TcpStream>,
+    reader: BufReader<SmtpStream>,
     addr: &'a str,
 }
 
 impl<'a> SmtpConnection<'a> {
     fn open(settings: &ConnectionSettings<'a>) -> Result<Self, CommandError> {
         let addr = settings.addr;
-        let stream = connect_any(addr, settings.timeout).map_err(|error| unreachable(addr, &error))?;
+        let stream = SmtpStream::connect(addr, settings.timeout).map_err(|error| unreachable(addr, &error))?;
+        stream.set_timeout(settings.timeout).map_err(|error| unreachable(addr, &error))?;
         Ok(Self { reader: BufReader::new(stream), addr })
     }
 
@@ -157,8 +158,8 @@ impl<'a> SmtpConnection<'a> {
             Credentials::Token(token) => (TOKEN_USER, token),
             Credentials::User { name, password } => (name.as_str(), password),
         };
-        let peer = self.reader.get_ref().peer_addr().map_err(|error| unreachable(self.addr, &error))?;
-        if !(settings.insecure || is_this_machine(peer.ip())) {
+        let is_local = self.reader.get_ref().is_local().map_err(|error| unreachable(self.addr, &error))?;
+        if !(settings.insecure || is_local) {
             let addr = self.addr;
             return Err(CommandError::Unauthorized(format!(
                 "The mail server {addr} is another machine, and the connection is not encrypted: use --insecure to send the \
@@ -218,27 +219,6 @@ impl<'a> SmtpConnection<'a> {
     }
 }
 
-/// Tries all addresses of a host name, because the server may not listen on all of them.
-fn connect_any(addr: &str, timeout: Duration) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in addr.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, timeout) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(timeout))?;
-                stream.set_write_timeout(Some(timeout))?;
-                return Ok(stream);
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-/// Returns true for a loopback address, also if it is mapped to IPv6.
-fn is_this_machine(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
-}
-
 fn unreachable(addr: &str, error: &io::Error) -> CommandError {
     CommandError::Unreachable(format!("The mail server {addr} cannot be reached: {error}."))
 }
@@ -283,16 +263,6 @@ mod tests {
             let decoded: String =
                 body.split_inclusive("\r\n").map(|line| line.strip_prefix('.').unwrap_or(line)).collect();
             proptest::prop_assert_eq!(decoded.replace("\r\n", "\n"), source.replace("\r\n", "\n"));
-        }
-    }
-
-    #[test]
-    fn recognizes_loopback_addresses() {
-        for here in ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"] {
-            assert!(is_this_machine(here.parse().unwrap()), "{here}");
-        }
-        for elsewhere in ["10.0.0.1", "192.0.2.1", "::", "::ffff:10.0.0.1", "2001:db8::1"] {
-            assert!(!is_this_machine(elsewhere.parse().unwrap()), "{elsewhere}");
         }
     }
 

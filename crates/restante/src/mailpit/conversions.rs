@@ -16,10 +16,23 @@ const MAX_MESSAGE_BYTES: u64 = 1 << 31;
 /// Settings and their values, or what is accepted.
 type Settings = Result<Vec<(&'static str, String)>, String>;
 
-/// Returns the directory in which messages are stored in place of this database. It is beside the database file, so that
-/// the file is never touched and the directory is in the same volume.
-pub(super) fn data_directory(database: &str) -> PathBuf {
-    database_file(database).with_extension(DATA_EXTENSION)
+/// Returns the directory in which messages are stored instead of this database. It is beside the database file, so that
+/// the file is never touched and the directory is in the same volume. Each tenant has its own directory.
+pub(super) fn data_directory(database: &str, tenant: &str) -> PathBuf {
+    let file = database_file(database);
+    match tenant_name(tenant) {
+        Some(tenant) => file.with_extension(format!("{tenant}.{DATA_EXTENSION}")),
+        None => file.with_extension(DATA_EXTENSION),
+    }
+}
+
+/// Returns the name of a tenant in a path. Two names that mean the same tables in Mailpit have the same result: only ASCII
+/// letters, digits and underscores count, in any case, and the prefix of the tables ends in an underscore.
+fn tenant_name(tenant: &str) -> Option<String> {
+    let words = tenant.split_whitespace().collect::<Vec<_>>().join(" ");
+    let keep = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
+    let name: String = words.chars().map(keep).collect();
+    (!name.is_empty()).then(|| name.strip_suffix('_').unwrap_or(&name).to_owned())
 }
 
 /// Returns the file that Mailpit would use: in a directory it has a fixed name.
@@ -48,7 +61,7 @@ pub(super) fn database(value: &str) -> Settings {
     if value.contains("://") {
         return Err("must be the path of a file or a directory: rqlite is not supported".to_owned());
     }
-    Ok(vec![("storage.path", data_directory(value).display().to_string())])
+    Ok(vec![("storage.path", data_directory(value, "").display().to_string())])
 }
 
 pub(super) fn max_age(value: &str) -> Settings {
@@ -177,6 +190,16 @@ mod tests {
             let settings = settings.as_ref().expect("a valid value");
             let text: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
             assert_eq!(text.join(" "), *expected);
+        }
+        for (tenant, directory) in [
+            ("", "/data/mailpit.restante"),
+            (" ", "/data/mailpit.restante"),
+            ("acme", "/data/mailpit.acme.restante"),
+            ("Acme_", "/data/mailpit.acme.restante"),
+            ("acme__", "/data/mailpit.acme_.restante"),
+            ("../a b/é", "/data/mailpit.___a_b_.restante"),
+        ] {
+            assert_eq!(data_directory("/data/mailpit.db", tenant), PathBuf::from(directory), "{tenant}");
         }
         for wrong in [
             max_age("3w"),

@@ -145,17 +145,22 @@ impl Dependent<'_> {
         self.get(name).is_some_and(|given| parse_boolean(&given.value) == Ok(true))
     }
 
-    /// Warns if there is a database of Mailpit, which is neither read nor changed, and the data directory does not exist
-    /// yet.
+    /// Selects the data directory of a tenant. Warns if there is a database of Mailpit, which is neither read nor changed,
+    /// and the data directory does not exist yet.
     fn map_database_file(&mut self) {
         let Some(given) = self.get("database") else { return };
-        let (file, dir) = (database_file(&given.value), data_directory(&given.value));
+        let tenant = self.get("tenant-id").cloned();
+        let name = tenant.as_ref().map_or("", |tenant| tenant.value.as_str());
+        let (file, dir) = (database_file(&given.value), data_directory(&given.value, name));
+        if let Some(tenant) = &tenant {
+            self.mapped.add("storage.path", dir.display().to_string(), origin(tenant));
+        }
         if !dir.exists() && is_sqlite(&file, self.read_file) {
             let (file, dir) = (file.display(), dir.display());
             self.mapped.warnings.push(format!(
                 "the Mailpit database {file} is not used: to move its messages, stop the server and run restante import \
-                 --from {file} --data {dir}; to keep more than 500, set MP_MAX_MESSAGES to a higher number or 0 before \
-                 the next start"
+                 --from {file} --data {dir}, which imports the messages of all tenants; to keep more than 500, set \
+                 MP_MAX_MESSAGES to a higher number or 0 before the next start"
             ));
         }
     }

@@ -99,7 +99,7 @@ pub const OPTIONS: &[MailpitOption] = &[
         Ignored("messages are stored as they are")),
     MailpitOption::new("label", "MP_LABEL", Text, "Label of the instance", Ignored("instances have no label")),
     MailpitOption::new("tenant-id", "MP_TENANT_ID", Text, "Prefix of the database tables",
-        Ignored("every server has its own data directory")),
+        Used("with a database, storage.path: every tenant has its own data directory")),
     MailpitOption::new("max", "MP_MAX_MESSAGES", Int, "Maximum number of messages",
         Setting("storage.maxmessages")).short('m'),
     MailpitOption::new("max-age", "MP_MAX_AGE", Text, "Maximum age of messages, such as 12h or 3d",

@@ -10,7 +10,8 @@ use restante_settings::{Config, SETTINGS, parse_boolean, parse_duration};
 
 use super::arguments::{self, FlagSpec};
 use super::conversions;
-use super::{failure, help};
+use super::mapping::GivenValues;
+use super::{add_variables, failure, help};
 use crate::command_line::Exit;
 use crate::health;
 
@@ -43,13 +44,13 @@ pub(super) fn parse(args: &[String], env: &[(OsString, OsString)]) -> Result<Rea
     if parsed.help {
         return Err(Exit { text: help::readyz(), code: 0 });
     }
-    let variable = |name: &str| {
-        let value = env.iter().find(|(variable, _)| variable == name).map(|(_, value)| value.to_string_lossy());
-        value.filter(|value| !value.is_empty()).map(std::borrow::Cow::into_owned)
-    };
+    let mut given = GivenValues::new();
+    // The server warns about deprecated and unknown variables.
+    add_variables(env, &mut given, &mut Vec::new());
+    let variable = |option: &str| given.get(option).map(|given| given.value.clone());
     let flag = |name: &str| parsed.flags.iter().rfind(|flag| flag.name == name).map(|flag| flag.value.clone());
-    let listen = flag("listen").or_else(|| variable("MP_UI_BIND_ADDR")).unwrap_or_else(|| ":8025".to_owned());
-    let webroot = flag("webroot").or_else(|| variable("MP_WEBROOT")).unwrap_or_default();
+    let listen = flag("listen").or_else(|| variable("listen")).unwrap_or_else(|| ":8025".to_owned());
+    let webroot = flag("webroot").or_else(|| variable("webroot")).unwrap_or_default();
     let is_on = |name| flag(name).map(|value| parse_boolean(&value)).transpose();
     let invalid = |name: &str, error: String| failure(&format!("--{name}: {error}"));
     let https = is_on("https").map_err(|error| invalid("https", error))?;
@@ -65,7 +66,7 @@ pub(super) fn parse(args: &[String], env: &[(OsString, OsString)]) -> Result<Rea
             (setting.apply)(&mut config, &value).map_err(|error| failure(&error))?;
         }
     }
-    config.web.tls.force = https.unwrap_or_else(|| variable("MP_UI_TLS_CERT").is_some());
+    config.web.tls.force = https.unwrap_or_else(|| variable("ui-tls-cert").is_some());
     let wait = wait.unwrap_or(false).then_some(timeout);
     Ok(Readyz { config: Box::new(config), wait })
 }
@@ -82,6 +83,31 @@ impl Readyz {
                 return ExitCode::FAILURE;
             }
             sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_and_variables_select_the_server() {
+        let table: &[(&[&str], &[(&str, &str)], &str)] = &[
+            (&[], &[], ":8025 http"),
+            (&["-l", "127.0.0.1:80", "--https"], &[], "127.0.0.1:80 https"),
+            (&[], &[("MP_UI_BIND_ADDR", "[::]:81"), ("MP_WEBROOT", "mp")], ":81/mp http"),
+            (&["--webroot=a"], &[("MP_WEBROOT", "mp"), ("MP_UI_TLS_CERT", "x.pem")], ":8025/a https"),
+            (&[], &[("MP_UI_SSL_CERT", "x.pem")], ":8025 https"),
+            (&["--https=false"], &[("MP_UI_SSL_CERT", "x.pem")], ":8025 http"),
+            (&[], &[("MP_UI_TLS_CERT", "")], ":8025 http"),
+        ];
+        for (args, env, expected) in table {
+            let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+            let env: Vec<_> = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+            let web = parse(&args, &env).unwrap().config.web;
+            let scheme = if web.tls.force { "https" } else { "http" };
+            assert_eq!(format!("{}{} {scheme}", web.addr[0], web.base_path), *expected, "{args:?} {env:?}");
         }
     }
 }

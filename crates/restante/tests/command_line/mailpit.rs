@@ -108,6 +108,16 @@ fn readyz_and_sendmail_use_the_server() {
     assert_eq!(message["recipients"], serde_json::json!(["ann@x.test", "bob@x.test", "cid@x.test"]));
     assert_eq!(message["subject"], "hello");
 
+    // The sender of the envelope can have a name, or only a local part.
+    for (from, sender) in [("App <app2@x.test>", "app2@x.test"), ("<app3@x.test>", "app3@x.test")] {
+        assert_eq!(mailpit.run(&["sendmail", "-S", &smtp, "-f", from], &[], mail).0, 0, "{from}");
+        assert_eq!(server.json("/mp/api/v2/messages/latest")["sender"], sender);
+    }
+    for from in ["", "<>", "a@x.test, b@x.test"] {
+        let (code, _, stderr) = mailpit.run(&["sendmail", "-S", &smtp, &format!("--from={from}")], &[], mail);
+        assert!(code == 11 && stderr.contains("is not a"), "{from:?} {code} {stderr}");
+    }
+
     // Recipients on the command line replace those of the header.
     let env = [("MP_SENDMAIL_SMTP_ADDR", smtp.as_str())];
     assert_eq!(mailpit.run(&["sendmail", "dora@x.test"], &env, mail).0, 0);
@@ -118,6 +128,21 @@ fn readyz_and_sendmail_use_the_server() {
     let (code, _, stderr) = mailpit.run(&["sendmail"], &env, "Subject: x\n\n");
     assert!(code == 11 && stderr.contains("no recipients"), "{stderr}");
     assert_eq!(mailpit.run(&["sendmail", "-t"], &[("MP_SENDMAIL_SMTP_ADDR", "127.0.0.1:1")], mail).0, 1);
+}
+
+#[test]
+fn sendmail_uses_unix_sockets() {
+    let mailpit = Mailpit::new();
+    let addr = format!("unix:{}", mailpit.path("smtp.sock").display());
+    let mut server = Server::spawn(mailpit.server().env("RESTANTE_SMTP_ADDR", format!("127.0.0.1:0,{addr}")));
+    server.wait_for_log("[http] accessible via ");
+    let mail = "To: ann@x.test\nSubject: hello\n\ntext\n";
+    assert_eq!(mailpit.run(&["sendmail", "--smtp-addr", &addr], &[], mail), (0, String::new(), String::new()));
+    assert_eq!(server.count("ann"), 1);
+    let (code, replies, _) = mailpit.run(&["sendmail", "-bs", "-S", &addr], &[], "NOOP\r\nQUIT\r\n");
+    assert!(code == 0 && replies.starts_with("220 ") && replies.ends_with("221 2.0.0 Bye\r\n"), "{replies}");
+    let (code, _, stderr) = mailpit.run(&["sendmail", "-S", "unix:/nowhere/smtp.sock"], &[], mail);
+    assert!(code == 1 && stderr.contains("unix:/nowhere/smtp.sock cannot be reached"), "{stderr}");
 }
 
 #[test]
@@ -188,6 +213,26 @@ fn database_of_mailpit_is_not_touched() {
     server.wait();
     let log = server.full_log();
     assert!(!log.contains("is not used"), "{log}");
+}
+
+#[test]
+fn tenants_have_separate_data_directories() {
+    let mailpit = Mailpit::new();
+    let database = mailpit.path("mailpit.db");
+    let start = |tenant: &str| {
+        let mut command = mailpit.server();
+        Server::spawn(command.env("MP_DATABASE", &database).env("MP_TENANT_ID", tenant))
+    };
+    // Both run at the same time.
+    let servers = ["acme", "Other Ltd"].map(start);
+    servers[0].deliver("ann@x.test", b"Subject: x\r\n\r\ny\r\n");
+    assert_eq!(servers.each_ref().map(|server| server.count("ann")), [1, 0]);
+    drop(servers);
+    assert_eq!(start("ACME_").count("ann"), 1);
+    for name in ["mailpit.acme.restante", "mailpit.other_ltd.restante"] {
+        assert!(mailpit.path(name).is_dir(), "{name}");
+    }
+    assert!(!mailpit.path("mailpit.restante").exists());
 }
 
 #[test]
