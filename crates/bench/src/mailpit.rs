@@ -1,22 +1,19 @@
-//! The `mailpit` command: the API of Mailpit, which Mailpit and Restante have. It measures any server with this API, so both
-//! can be compared in one run.
+//! The `mailpit` command: the API of Mailpit, which Mailpit and Restante have. It measures one or several servers with this API,
+//! so both can be compared in one run.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
-use tokio::task::JoinSet;
 
 use crate::Verdict;
 use crate::error::Error;
 use crate::http::{BaseUrl, Client};
-use crate::load::{Load, parse_positive};
-use crate::measure::{Results, Sample, ratio, to_f64};
+use crate::load::parse_positive;
+use crate::measure::ratio;
 use crate::message::{self, Envelope, MessageKind};
 use crate::report::{Report, Row};
-use crate::rest::{RequestQueue, StopCondition, send_requests};
-use crate::smtp::{CommandMode, resolve};
+use crate::request_load::{RequestLoad, fill};
 
 /// The recipient and the subject of the messages, and the word that the search finds.
 const WORD: &str = "bench";
@@ -28,12 +25,14 @@ const MAX_SAMPLED: usize = 1000;
 /// Options of the `mailpit` command.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The web server, with its base path if it has one.
-    #[arg(long, value_name = "URL")]
-    http: String,
-    /// Delete all messages and send new ones over this SMTP server first; without it, the existing messages are read.
+    /// The web server, with its base path if it has one. Repeat it to compare servers: they are measured in turn, and `ratio`
+    /// is the rate of each one divided by that of the first.
+    #[arg(long, value_name = "URL", required = true)]
+    http: Vec<String>,
+    /// Delete all messages and send new ones over this SMTP server first; without it, the existing messages are read. One for
+    /// each web server.
     #[arg(long, value_name = "HOST:PORT")]
-    smtp: Option<String>,
+    smtp: Vec<String>,
     /// What to request; all of them by default.
     #[arg(long, value_enum)]
     what: Vec<RequestKind>,
@@ -52,9 +51,9 @@ pub(crate) struct Options {
     /// Duration of each kind of request in seconds.
     #[arg(long, default_value_t = 5)]
     seconds: u64,
-    /// The server's process, to measure its CPU time and memory.
+    /// The server's process, to measure its CPU time and memory. One for each web server.
     #[arg(long)]
-    pid: Option<u32>,
+    pid: Vec<u32>,
     /// Print one JSON object per line.
     #[arg(long)]
     json: bool,
@@ -84,63 +83,71 @@ struct MessageEntry {
     id: String,
 }
 
+/// A server under test.
+struct Server<'a> {
+    url: &'a str,
+    base: BaseUrl,
+    pid: Option<u32>,
+    /// Its newest messages.
+    list: MessageList,
+}
+
+impl Options {
+    /// Checks that each server has an SMTP server and a process, if there are any.
+    fn check(&self) -> Result<(), Error> {
+        let is_complete = |count: usize| count == 0 || count == self.http.len();
+        if is_complete(self.smtp.len()) && is_complete(self.pid.len()) {
+            return Ok(());
+        }
+        Err(Error::Usage("--smtp and --pid are required for every --http or for none".to_owned()))
+    }
+}
+
 /// Runs the `mailpit` command.
 pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
-    let base = BaseUrl::parse(&options.http).await?;
-    let mut client = Client::new(&base);
-    if let Some(smtp) = &options.smtp {
-        client.exchange(&base.request("DELETE", "/api/v1/messages")).await?.ok()?;
-        fill(smtp, options).await?;
-    }
-    let list = client.exchange(&base.request("GET", &format!("/api/v1/messages?limit={MAX_SAMPLED}"))).await?;
-    let list: MessageList =
-        serde_json::from_slice(list.ok()?).map_err(|_| Error::Protocol("list is not the expected JSON"))?;
-    if list.messages.is_empty() {
-        return Err(Error::Usage("there are no messages: use --smtp to send some".to_owned()));
+    options.check()?;
+    let mut servers = Vec::new();
+    for (number, url) in options.http.iter().enumerate() {
+        servers.push(prepare(options, number, url).await?);
     }
     let mut report = Report::new(options.json);
     let mut verdict = Verdict::Clean;
     let all = RequestKind::value_variants();
     for &kind in if options.what.is_empty() { all } else { &options.what } {
-        verdict = verdict.and(measure(options, &base, kind, &list, &mut report).await?);
+        let mut reference_rate = None;
+        for Server { url, base, pid, list } in &servers {
+            let requests = paths(kind, &list.messages).map(|path| base.request("GET", &path)).collect();
+            let duration = Some(Duration::from_secs(options.seconds));
+            let load = RequestLoad { base, connections: options.connections, duration, pid: *pid };
+            let measurement = load.measure(requests).await?;
+            let mut row = Row::default().with("server", *url).with("what", format!("{kind:?}").to_lowercase());
+            if servers.len() > 1 {
+                let rate = measurement.rate();
+                row = row.with_rounded("ratio", ratio(rate, *reference_rate.get_or_insert(rate)), 2);
+            }
+            verdict = verdict.and(measurement.verdict());
+            report.row(&measurement.append_to(row.with("stored", list.total)));
+        }
     }
     Ok(verdict)
 }
 
-/// Measures one kind of request.
-async fn measure(
-    options: &Options,
-    base: &BaseUrl,
-    kind: RequestKind,
-    list: &MessageList,
-    report: &mut Report,
-) -> Result<Verdict, Error> {
-    let requests = paths(kind, &list.messages).map(|path| base.request("GET", &path)).collect();
-    let before = options.pid.map(Sample::read).transpose()?;
-    let start = Instant::now();
-    let until = StopCondition::Time(start + Duration::from_secs(options.seconds));
-    let queue = Arc::new(RequestQueue::new(requests, until));
-    let mut workers = JoinSet::new();
-    for _ in 0..options.connections {
-        workers.spawn(send_requests(Client::new(base), Arc::clone(&queue)));
+/// Fills a server if there is an SMTP server for it, and lists its messages.
+async fn prepare<'a>(options: &Options, number: usize, url: &'a str) -> Result<Server<'a>, Error> {
+    let base = BaseUrl::parse(url).await?;
+    let mut client = Client::new(&base);
+    if let Some(smtp) = options.smtp.get(number) {
+        client.exchange(&base.request("DELETE", "/api/v1/messages")).await?.ok()?;
+        let message = message::build_message(options.kind, WORD, options.size);
+        fill(smtp, vec![Envelope::to([WORD])], options.messages, message).await?;
     }
-    let results = Results::merge(workers.join_all().await);
-    let elapsed = start.elapsed().as_secs_f64();
-    let after = options.pid.map(Sample::read).transpose()?;
-    let (verdict, count) = (results.verdict(), to_f64(results.latencies.len()));
-    let mut row = Row::default()
-        .with("what", format!("{kind:?}").to_lowercase())
-        .with("stored", list.total)
-        .with("requests", results.latencies.len())
-        .with("errors", results.errors)
-        .with_rounded("per_s", ratio(count, elapsed), 0)
-        .with_rounded("bytes_per_body", ratio(to_f64(results.bytes), count), 0)
-        .with_percentiles(results.latencies.percentiles());
-    if let Some((before, after)) = before.zip(after) {
-        row = row.with_cpu(before, after, count).with_memory(before, after);
+    let list = client.exchange(&base.request("GET", &format!("/api/v1/messages?limit={MAX_SAMPLED}"))).await?;
+    let list: MessageList =
+        serde_json::from_slice(list.ok()?).map_err(|_| Error::Protocol("list is not the expected JSON"))?;
+    if list.messages.is_empty() {
+        return Err(Error::Usage(format!("{url} has no messages: use --smtp to send some")));
     }
-    report.row(&row);
-    Ok(verdict)
+    Ok(Server { url, base, pid: options.pid.get(number).copied(), list })
 }
 
 /// Returns the paths of the requests of a kind.
@@ -151,19 +158,6 @@ fn paths(kind: RequestKind, messages: &[MessageEntry]) -> impl Iterator<Item = S
         RequestKind::Get => (None, messages),
     };
     single.into_iter().chain(messages.iter().map(|message| format!("/api/v1/message/{}", message.id)))
-}
-
-async fn fill(smtp: &str, options: &Options) -> Result<(), Error> {
-    let load = Arc::new(Load {
-        addresses: resolve(smtp).await?,
-        connections: 4,
-        connection_per_message: false,
-        mode: CommandMode::Sequential,
-        envelopes: vec![Envelope::to([WORD])],
-        message: message::build_message(options.kind, WORD, options.size),
-    });
-    let outcome = load.run(options.messages).await;
-    outcome.results.first_error.map_or(Ok(()), |error| Err(Error::Usage(format!("sending messages: {error}"))))
 }
 
 #[cfg(test)]

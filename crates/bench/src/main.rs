@@ -15,6 +15,7 @@ mod monitors;
 mod pop3;
 mod pop3_load;
 mod report;
+mod request_load;
 mod rest;
 mod search;
 mod servers;
@@ -63,7 +64,7 @@ enum Command {
     Pop3(pop3_load::Options),
     /// Search many messages by two words: latency for common and rare words.
     Search(search::Options),
-    /// The API of Mailpit, of Mailpit or Restante: list, get and search: rate, latency, CPU of the server.
+    /// The API of Mailpit, which Mailpit and Restante have: list, get and search: rate, latency, CPU, and the ratio of servers.
     Mailpit(mailpit::Options),
 }
 

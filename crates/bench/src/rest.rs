@@ -1,22 +1,18 @@
 //! The mailbox API over HTTP: paths and lists, and the `http` command that measures its performance.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
-use tokio::task::JoinSet;
 
 use crate::Verdict;
 use crate::error::Error;
 use crate::http::{BaseUrl, Client};
-use crate::load::{Load, parse_positive};
-use crate::measure::{Results, Sample, mib, ratio, to_f64};
+use crate::load::parse_positive;
 use crate::message::{self, Envelope, MessageKind, mailbox_name};
 use crate::report::{Report, Row};
-use crate::smtp::{CommandMode, resolve};
+use crate::request_load::{RequestLoad, fill};
 
 /// Options of the `http` command.
 #[derive(Args)]
@@ -108,7 +104,8 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         for name in &names {
             mailboxes.purge(&mut client, name).await?;
         }
-        fill(smtp, &names, options).await?;
+        let envelopes = names.iter().map(|name| Envelope::to([name.as_str()])).collect();
+        fill(smtp, envelopes, options.messages, message::build_message(options.kind, "bench", options.size)).await?;
     }
     let (stored, requests) = build_requests(&mailboxes, &names, options.what).await?;
     if stored == 0 {
@@ -119,38 +116,15 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         io::stdin().read_line(&mut String::new()).map_err(|error| Error::io("waiting for Enter", error))?;
     }
 
-    let before = options.pid.map(Sample::read).transpose()?;
-    let start = Instant::now();
-    let until = if options.once {
-        StopCondition::Once
-    } else {
-        StopCondition::Time(start + Duration::from_secs(options.seconds))
-    };
-    let queue = Arc::new(RequestQueue::new(requests, until));
-    let mut workers = JoinSet::new();
-    for _ in 0..options.connections {
-        workers.spawn(send_requests(mailboxes.client(), Arc::clone(&queue)));
-    }
-    let results = Results::merge(workers.join_all().await);
-    let elapsed = start.elapsed().as_secs_f64();
-    let after = options.pid.map(Sample::read).transpose()?;
-
-    let verdict = results.verdict();
-    let count = to_f64(results.latencies.len());
-    let mut row = Row::default()
+    let duration = (!options.once).then(|| Duration::from_secs(options.seconds));
+    let load = RequestLoad { base: &mailboxes.base, connections: options.connections, duration, pid: options.pid };
+    let measurement = load.measure(requests).await?;
+    let verdict = measurement.verdict();
+    let row = Row::default()
         .with("what", format!("{:?}", options.what).to_lowercase())
         .with("mailboxes", names.len())
-        .with("stored", stored)
-        .with("requests", results.latencies.len())
-        .with("errors", results.errors)
-        .with_rounded("per_s", ratio(count, elapsed), 0)
-        .with_rounded("mib_per_s", ratio(mib(results.bytes), elapsed), 1)
-        .with_rounded("bytes_per_body", ratio(to_f64(results.bytes), count), 0)
-        .with_percentiles(results.latencies.percentiles());
-    if let Some((before, after)) = before.zip(after) {
-        row = row.with_cpu(before, after, count).with_memory(before, after);
-    }
-    Report::new(options.json).row(&row);
+        .with("stored", stored);
+    Report::new(options.json).row(&measurement.append_to(row));
     Ok(verdict)
 }
 
@@ -229,19 +203,6 @@ impl MailboxApi {
     }
 }
 
-async fn fill(smtp: &str, names: &[String], options: &Options) -> Result<(), Error> {
-    let load = Arc::new(Load {
-        addresses: resolve(smtp).await?,
-        connections: 4,
-        connection_per_message: false,
-        mode: CommandMode::Sequential,
-        envelopes: names.iter().map(|name| Envelope::to([name.as_str()])).collect(),
-        message: message::build_message(options.kind, "bench", options.size),
-    });
-    let outcome = load.run(options.messages).await;
-    outcome.results.first_error.map_or(Ok(()), |error| Err(Error::Usage(format!("filling the mailbox: {error}"))))
-}
-
 /// Returns the number of stored messages and the requests to send. The mailboxes alternate.
 async fn build_requests(api: &MailboxApi, names: &[String], kind: RequestKind) -> Result<(usize, Vec<Vec<u8>>), Error> {
     let mut client = api.client();
@@ -285,57 +246,6 @@ fn evenly_spaced(entries: &[ListEntry], count: usize) -> impl Iterator<Item = &L
     (0..count).map(move |n| &entries[n * entries.len() / count])
 }
 
-/// The requests that all workers send in turn.
-pub(crate) struct RequestQueue {
-    requests: Vec<Vec<u8>>,
-    next: AtomicUsize,
-    until: StopCondition,
-}
-
-/// When the workers stop.
-pub(crate) enum StopCondition {
-    /// When each request was sent once.
-    Once,
-    /// At this time, but not before every worker has sent a request.
-    Time(Instant),
-}
-
-impl RequestQueue {
-    /// Creates a queue of these requests, of which there is at least one.
-    pub(crate) fn new(requests: Vec<Vec<u8>>, until: StopCondition) -> Self {
-        Self { requests, next: AtomicUsize::new(0), until }
-    }
-
-    fn next(&self, is_first: bool) -> Option<&[u8]> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let is_due = match self.until {
-            StopCondition::Once => number < self.requests.len(),
-            StopCondition::Time(deadline) => is_first || Instant::now() < deadline,
-        };
-        is_due.then(|| self.requests[number % self.requests.len()].as_slice())
-    }
-}
-
-/// Runs one worker: sends requests until there are no more.
-pub(crate) async fn send_requests(mut client: Client, queue: Arc<RequestQueue>) -> Results {
-    let mut results = Results::default();
-    let mut is_first = true;
-    while let Some(request) = queue.next(is_first) {
-        is_first = false;
-        let start = Instant::now();
-        match client.exchange(request).await.and_then(|response| response.ok().map(<[u8]>::len)) {
-            Ok(length) => results.record_success(start.elapsed(), length),
-            Err(error @ Error::Refused(_)) => results.record_error(&error),
-            Err(error) => {
-                results.record_error(&error);
-                // Do not retry in a tight loop if the server is gone.
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        }
-    }
-    results
-}
-
 fn mailbox_path(mailbox: &str) -> String {
     format!("/api/v1/mailbox/{}", encode_segment(mailbox))
 }
@@ -374,19 +284,6 @@ mod tests {
         assert_eq!(ids(3), ["0", "3", "6"]);
         assert_eq!(ids(99).len(), 10);
         assert_eq!(evenly_spaced(&[], 3).count(), 0);
-    }
-
-    #[test]
-    fn requests_are_sent_once_or_repeatedly() {
-        let queue = |until| RequestQueue::new(vec![vec![0], vec![1]], until);
-        let once = queue(StopCondition::Once);
-        let sent: Vec<_> = std::iter::from_fn(|| once.next(false)).collect();
-        assert_eq!(sent, [[0], [1]]);
-        let expired = queue(StopCondition::Time(Instant::now()));
-        assert_eq!((expired.next(true), expired.next(false)), (Some(&[0][..]), None));
-        let endless = queue(StopCondition::Time(Instant::now() + Duration::from_mins(1)));
-        let sent: Vec<_> = (0..3).filter_map(|_| endless.next(false)).collect();
-        assert_eq!(sent, [[0], [1], [0]]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod cluster;
 mod database;
 mod fake;
+mod mailpit;
 mod monitors;
 mod pop3;
 

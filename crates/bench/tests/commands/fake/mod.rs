@@ -1,6 +1,7 @@
-//! A fake mail server: stores messages in memory, lists them as chunked JSON, sends events to monitors, serves POP3 and
-//! can misbehave. It listens on a free port of loopback. Its threads run until the test process ends.
+//! A fake mail server: stores messages in memory, lists them as chunked JSON, also in the API of Mailpit, sends events to
+//! monitors, serves POP3 and can misbehave. It listens on a free port of loopback. Its threads run until the test process ends.
 
+mod mailpit;
 mod monitor;
 mod pop3;
 
@@ -218,6 +219,10 @@ fn http_session(stream: TcpStream, behavior: Behavior, state: &Mutex<State>) -> 
         let (method, path) = (words.next()?, words.next()?);
         if let Some(request) = monitor::MonitorRequest::parse(path, &fields) {
             return monitor::session(output, &request, behavior, state);
+        }
+        if let Some(response) = mailpit::respond(method, path, &mut state.lock().unwrap()) {
+            output.write_all(response.as_bytes()).ok()?;
+            continue;
         }
         let segments: Vec<&str> = path.trim_start_matches("/api/v1/mailbox/").split('/').collect();
         let mut state = state.lock().unwrap();
