@@ -59,6 +59,17 @@ async fn messages_without_html_are_not_checked() {
     assert_eq!((response.status.as_u16(), response.text()), (400, "message does not contain HTML"));
 }
 
+/// Mailpit shows such a file as the HTML of the message.
+#[tokio::test]
+async fn mailpit_checks_inline_files() {
+    let source = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\ntext\r\n\
+        --b\r\nContent-Type: text/html\r\nContent-Disposition: inline; filename=a.html\r\n\r\n<video>\r\n--b--\r\n";
+    let server = TestServer::new();
+    server.add_message(1, "test", source).await;
+    let check = server.request("GET /api/v1/message/latest/html-check").await.json();
+    assert_eq!(check["Warnings"][0]["Slug"], "html-video", "{check}");
+}
+
 #[tokio::test]
 async fn mailpit_check_has_the_features_that_mailpit_finds() {
     let server = server().await;

@@ -12,6 +12,7 @@ use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 use serde::Serialize;
 
+use crate::dialects::mailpit::content;
 use crate::dialects::mailpit::error::Error;
 use crate::dialects::mailpit::success;
 use crate::dialects::mailpit::success::HandlerResult;
@@ -28,10 +29,11 @@ const TESTS: usize = 186;
 /// Returns the check of the HTML of a message.
 pub(crate) async fn html_check(State(server): State<Arc<Server>>, target: TargetMessage) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| {
-        if !mime.has_html() {
+        let html = content::html(mime);
+        if html.is_empty() {
             return Err(Problem::NoHtml);
         }
-        json::body(&HtmlCheck::from(check(&mime.html())))
+        json::body(&HtmlCheck::from(check(&html)))
     };
     let representation = Representation::Extract(Extract::MailpitHtmlCheck);
     match server.render(target.message.first(), representation, write).await {
