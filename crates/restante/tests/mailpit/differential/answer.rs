@@ -1,9 +1,11 @@
 //! Requests to both servers, and answers in a form that can be compared.
 
+use std::fmt;
+
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::Side;
+use super::side::Side;
 
 /// A request in which `{name}` stands for the id of the mail with this name.
 pub(crate) struct Request {
@@ -22,8 +24,18 @@ impl Request {
     }
 }
 
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = self.body.as_deref().filter(|body| !body.is_empty()).map(|body| format!(" {body}"));
+        write!(f, "{} {}{}", self.method, self.path, body.unwrap_or_default())
+    }
+}
+
 /// The headers that are compared.
-const HEADERS: [&str; 3] = ["content-type", "content-disposition", "location"];
+const HEADERS: [&str; 4] = ["content-type", "content-disposition", "location", "allow"];
+
+/// The longest body of an answer.
+pub(crate) const MAX_BODY_BYTES: u64 = 64 << 20;
 
 /// Sends a request and returns its answer: the status, headers, and the body as JSON or as text; of other bodies the length and
 /// a hash.
@@ -44,14 +56,15 @@ pub(crate) fn send(side: &Side, request: &Request) -> Value {
         }
     }
     let content_type = answer["content-type"].as_str().unwrap_or_default().to_owned();
-    let bytes = response.body_mut().with_config().limit(64 << 20).read_to_vec().unwrap();
+    let bytes = response.body_mut().with_config().limit(MAX_BODY_BYTES).read_to_vec().unwrap();
     answer["body"] = body_of(side, &content_type, bytes);
     answer
 }
 
 fn body_of(side: &Side, content_type: &str, bytes: Vec<u8>) -> Value {
     match String::from_utf8(bytes) {
-        Ok(text) if content_type.starts_with("application/json") => {
+        // An answer to HEAD is empty.
+        Ok(text) if content_type.starts_with("application/json") && !text.is_empty() => {
             serde_json::from_str(&side.with_names(&text)).unwrap_or_else(|error| panic!("{error}: {text}"))
         }
         Ok(text) => side.with_names(&text).into(),

@@ -125,6 +125,11 @@ pub(crate) fn all() -> Vec<Mail> {
     mails
 }
 
+/// Returns a mail whose HTML shows a picture of the mail.
+pub(crate) fn with_html_and_picture() -> Vec<Mail> {
+    parts().into_iter().filter(|mail| mail.name == "picture-in-html").collect()
+}
+
 fn addresses() -> Vec<Mail> {
     let with = |name: &str, headers: &str| {
         Mail::new(name, &format!("{headers}\nSubject: {name}\nDate: Mon, 16 Nov 2026 19:36:59 +0000\n\nText\n"))
@@ -164,7 +169,7 @@ fn addresses() -> Vec<Mail> {
         with("empty-to", "From: ann@example.test\nTo:"),
         with("undisclosed", "From: ann@example.test\nTo: undisclosed-recipients:;"),
         with("group", "From: ann@example.test\nTo: Team: bob@example.test, Cid <cid@example.test>;"),
-        with("two-to-headers", "From: ann@example.test\nTo: bob@example.test\nTo: cid@example.test"),
+        with("two-to-headers", "From: ann@example.test\nTo: bob@example.test\nTo: zed@example.test"),
         with("no-sender", "From: ann@example.test\nTo: bob@example.test").from(""),
         with("other-sender", "From: ann@example.test\nTo: bob@example.test").from("bounce+ann@example.test"),
         with("plus-address", "From: ann@example.test\nTo: bob+urgent@example.test").to(&["bob+urgent@example.test"]),

@@ -1,5 +1,7 @@
 //! Replaces values that differ between two runs of the same program, and gives lists a form in which a difference has one place.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::answer::Request;
@@ -24,11 +26,20 @@ pub(crate) fn normal(request: &Request, mut answer: Value) -> Value {
         }
         *warnings = keyed_by(warnings, "Slug");
     }
-    if request.path.ends_with("/raw")
-        && let Value::String(source) = &mut answer["body"]
+    if request.path.contains("/raw")
+        && let Value::String(source) = &answer["body"]
+        && answer["status"] == 200
     {
-        *source = without_trace(source);
+        answer["body"] = without_added_fields(source);
     }
+    if let Some(Value::String(methods)) = answer.get_mut("allow") {
+        *methods = sorted_list(methods);
+    }
+    without_volatile_values(answer)
+}
+
+/// Replaces values that differ between two runs of the same program.
+pub(crate) fn without_volatile_values(mut answer: Value) -> Value {
     let mut values = vec![("", &mut answer)];
     while let Some((key, value)) = values.pop() {
         match value {
@@ -64,22 +75,32 @@ fn keyed_by(items: &Value, field: &str) -> Value {
     items.iter().map(|item| (item[field].as_str().unwrap_or_default().to_owned(), item.clone())).collect()
 }
 
-/// Removes the header fields that a server adds: Return-Path, Received, and in Mailpit also Message-ID and Bcc.
-fn without_trace(source: &str) -> String {
+/// Returns the words of a list with commas in alphabetical order.
+fn sorted_list(list: &str) -> String {
+    let mut words: Vec<_> = list.split(',').map(str::trim).collect();
+    words.sort_unstable();
+    words.join(", ")
+}
+
+/// The header fields that a server adds.
+const ADDED_FIELDS: [&str; 4] = ["return-path", "received", "message-id", "bcc"];
+
+/// Returns the header fields of a source that a server may have added, by name, and the rest of the source.
+fn without_added_fields(source: &str) -> Value {
     let (header, body) = source.split_once("\r\n\r\n").unwrap_or((source, ""));
-    let mut kept = String::new();
-    let mut is_kept = true;
-    for line in header.split("\r\n") {
-        if !line.starts_with([' ', '\t']) {
-            let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
-            is_kept = !["return-path", "received", "message-id", "bcc"].contains(&name.as_str());
-        }
-        if is_kept {
-            kept.push_str(line);
-            kept.push_str("\r\n");
+    let mut added: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut rest = String::new();
+    let header = header.replace("\r\n ", "\n ").replace("\r\n\t", "\n\t");
+    for field in header.split("\r\n") {
+        let name = field.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        if ADDED_FIELDS.contains(&name.as_str()) {
+            added.entry(name).or_default().push(field);
+        } else {
+            rest.push_str(field);
+            rest.push_str("\r\n");
         }
     }
-    format!("{kept}\r\n{body}")
+    json!({"added": added, "rest": format!("{rest}\r\n{body}")})
 }
 
 /// Replaces ids that Mailpit has made.
