@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use restante_mail::mime::html_tokens::{Attributes, Token, Tokens, find_attribute};
 use restante_mail::mime::references::{ReferenceContext, resolve};
 
+use crate::element_names::{closes_paragraph, is_metadata, is_scope, is_table_part, is_void};
+
 /// The maximum number of elements.
 pub(crate) const MAX_ELEMENTS: usize = 50_000;
 /// The maximum nesting depth. Deeper elements become children of the deepest one.
@@ -287,93 +289,6 @@ pub(crate) fn attributes<'a>(element: &Element<'a>) -> impl Iterator<Item = (Cow
 
 pub(crate) fn lowercase(name: &str) -> Cow<'_, str> {
     if name.bytes().any(|b| b.is_ascii_uppercase()) { name.to_ascii_lowercase().into() } else { name.into() }
-}
-
-fn is_metadata(name: &str) -> bool {
-    matches!(
-        name,
-        "base" | "basefont" | "bgsound" | "link" | "meta" | "noscript" | "script" | "style" | "template" | "title"
-    )
-}
-
-fn is_void(name: &str) -> bool {
-    matches!(
-        name,
-        "area"
-            | "base"
-            | "basefont"
-            | "bgsound"
-            | "br"
-            | "col"
-            | "embed"
-            | "frame"
-            | "hr"
-            | "img"
-            | "input"
-            | "keygen"
-            | "link"
-            | "meta"
-            | "param"
-            | "source"
-            | "track"
-            | "wbr"
-    )
-}
-
-fn is_table_part(name: &str) -> bool {
-    matches!(name, "caption" | "col" | "colgroup" | "tbody" | "td" | "tfoot" | "th" | "thead" | "tr")
-}
-
-/// Returns whether end tags inside of the element do not close elements around it.
-fn is_scope(name: &str) -> bool {
-    matches!(name, "applet" | "caption" | "marquee" | "object" | "table" | "td" | "template" | "th")
-}
-
-fn closes_paragraph(name: &str) -> bool {
-    matches!(
-        name,
-        "address"
-            | "article"
-            | "aside"
-            | "blockquote"
-            | "center"
-            | "dd"
-            | "details"
-            | "dialog"
-            | "dir"
-            | "div"
-            | "dl"
-            | "dt"
-            | "fieldset"
-            | "figcaption"
-            | "figure"
-            | "footer"
-            | "form"
-            | "h1"
-            | "h2"
-            | "h3"
-            | "h4"
-            | "h5"
-            | "h6"
-            | "header"
-            | "hgroup"
-            | "hr"
-            | "li"
-            | "listing"
-            | "main"
-            | "menu"
-            | "nav"
-            | "ol"
-            | "p"
-            | "plaintext"
-            | "pre"
-            | "search"
-            | "section"
-            | "summary"
-            | "table"
-            | "ul"
-            | "xmp"
-    )
 }
 
 #[cfg(test)]

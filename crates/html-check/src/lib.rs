@@ -3,7 +3,8 @@
 //!
 //! - `table`: the features and their support in clients, from `data/features.tsv`
 //! - `convert`: makes the table from the data of caniemail
-//! - `document`: the tree of elements; `stylesheet`, `selector`: rules and the elements to which they apply
+//! - `document`: the tree of elements; `element_names`: kinds of elements
+//! - `stylesheet`, `selector`: rules and the elements to which they apply
 //! - `detect`, `rules`: which construct is a use of which feature
 //! - `limits`: limits on time and memory
 //! - `check`: counts the uses; `report`: the result and its scores
@@ -12,6 +13,7 @@ mod check;
 mod convert;
 mod detect;
 mod document;
+mod element_names;
 mod limits;
 mod lines;
 mod report;
