@@ -309,7 +309,8 @@ impl Details {
         self.has_flag(LACKS_ADDRESSES)
     }
 
-    /// Returns whether all values of the header are complete, here and in the headline. Very long ones are truncated.
+    /// Returns whether all values of the header are complete, here and in the headline, and all parts are counted. Very long
+    /// values are truncated.
     pub fn is_complete(&self) -> bool {
         self.has_flag(IS_COMPLETE)
     }

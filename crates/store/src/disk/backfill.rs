@@ -202,7 +202,7 @@ impl ReadRecord {
 
     fn parse(bytes: Vec<u8>) -> Option<Self> {
         let parsed = ParsedRecord::parse(&bytes).ok()?;
-        let body = BodyDetails::parse(&bytes[parsed.body()..])?;
+        let body = BodyDetails::parse(&bytes[parsed.body()..], true)?;
         Some(Self { bytes, parsed, body })
     }
 

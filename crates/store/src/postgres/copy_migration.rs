@@ -213,8 +213,10 @@ fn parse_details(rows: &[Row]) -> Result<Vec<(i64, Vec<u8>)>> {
     let mut parsed = Vec::with_capacity(rows.len());
     for row in rows {
         if get_column(row, "is_pending")? {
-            let (trace, body) = (get_column(row, "trace")?, get_column::<Option<&[u8]>>(row, "bytes")?);
-            let details = BodyDetails::parse(body.unwrap_or_default()).unwrap_or_default().details(trace);
+            let trace = get_column(row, "trace")?;
+            let body = get_column::<Option<&[u8]>>(row, "bytes")?.unwrap_or_default();
+            let is_complete = body.len() < PARSED_BYTES;
+            let details = BodyDetails::parse(body, is_complete).unwrap_or_default().details(trace);
             parsed.push((get_column(row, "id")?, details.encoded().as_bytes().to_vec()));
         }
     }

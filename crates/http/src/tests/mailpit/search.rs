@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use restante_mail::address::{Address, Alphabet};
+use restante_mail::details::DetailFields;
 use restante_mail::envelope::{self, Envelope, Recipient};
 use restante_mail::naming::Naming;
 use serde_json::json;
@@ -295,6 +296,39 @@ async fn search_holds_no_scan_permit_while_it_waits_for_a_work_permit() {
         available
     };
     assert_eq!(tokio::join!(search, other), (json!(100), 1));
+}
+
+/// Comparing many terms with long headers takes long, so it does not run on the network threads.
+#[tokio::test(start_paused = true)]
+async fn long_queries_wait_for_a_work_permit() {
+    let accounts = Accounts::new(Duration::from_hours(1));
+    for number in 0..20 {
+        add_copies(&accounts.server, number, &["ann"], &[]).await;
+    }
+    let count = u32::try_from(accounts.state.work_permits.available_permits()).unwrap();
+    let permits_held = accounts.state.work_permits.clone().acquire_many_owned(count).await.unwrap();
+    let token = accounts.token(&["*"]).await;
+    let search = async |terms: usize| {
+        let query = "-to:nobody+".repeat(terms);
+        accounts.server.request(&format!("GET {SEARCH}?query={query}\n{token}")).await
+    };
+    assert_eq!(search(1).await.json()["messages_count"], 20);
+    let to: Vec<String> = (0..500).map(|number| format!("<{number}@example.org>")).collect();
+    let message = NewMessage {
+        received: Timestamp::now(),
+        headline: Headline::new("", to.iter().map(String::as_str), ""),
+        body: MAIL.into(),
+        copies: vec![NewCopy {
+            mailbox: "ann".to_owned().into(),
+            tags: Tags::default(),
+            details: Details::new(&DetailFields::default()),
+            trace: None,
+        }],
+    };
+    accounts.server.store.append(message).await.unwrap();
+    assert_eq!(search(64).await.status, 503);
+    drop(permits_held);
+    assert_eq!(search(64).await.json()["messages_count"], 21);
 }
 
 /// Adds [`MANY`] messages. The even ones are tagged.

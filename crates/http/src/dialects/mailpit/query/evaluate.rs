@@ -8,7 +8,7 @@ use std::cell::LazyCell;
 
 use bytes::Bytes;
 use restante_mail::message::Message;
-use restante_mail::mime::{HeaderSummary, Mime, SummaryField, SummaryFields, header_summary};
+use restante_mail::mime::{HeaderSummary, Mime, Preview, SummaryField, SummaryFields, summarize};
 
 use crate::dialects::mailpit::query::parse::{Condition, Query, Term, clean, lowercase};
 use crate::dialects::mailpit::query::search_text::search_text;
@@ -26,14 +26,14 @@ pub(super) enum Decision {
 impl Query {
     /// Decides from the summary of a message.
     pub(super) fn check_summary(&self, message: &Message) -> Decision {
-        let values = LazyCell::new(|| HeaderValues::from_summary(message));
+        let values = LazyCell::new(|| MessageValues::from_summary(message));
         self.check(|condition| condition.check(message, || &values, None))
     }
 
     /// Returns whether a message matches. The cost is linear in the size of its source.
     pub(super) fn matches_source(&self, message: &Message, source: Bytes) -> bool {
-        let header = header_summary(&source);
-        let values = HeaderValues::from_summary(message).with_header(message, &header);
+        let (header, preview) = summarize(&source);
+        let values = MessageValues::from_summary(message).with_source(message, &header, &preview);
         let has_text = self.texts().next().is_some();
         let text = if has_text { search_text(message, &header, &Mime::parse(source)) } else { String::new() };
         self.check(|condition| condition.check(message, || &values, Some(&text))) == Decision::Match
@@ -72,7 +72,7 @@ impl Condition {
     fn check<'v>(
         &self,
         message: &Message,
-        values: impl Fn() -> &'v HeaderValues<'v>,
+        values: impl Fn() -> &'v MessageValues<'v>,
         text: Option<&str>,
     ) -> Option<bool> {
         let first = message.first();
@@ -99,8 +99,8 @@ impl Condition {
             Self::Tagged => Some(message.copies().iter().any(|copy| !copy.tags.is_empty())),
             Self::Read => Some(message.is_seen()),
             Self::Unread => Some(!message.is_seen()),
-            Self::HasInlineParts => Some(first.details.inline_parts() > 0),
-            Self::HasAttachments => Some(first.details.attached_parts() > 0),
+            Self::HasInlineParts => values().has_inline_parts,
+            Self::HasAttachments => values().has_attachments,
             Self::After(time) => Some(first.received.as_millisecond() >= time.as_millisecond()),
             Self::Before(time) => Some(first.received.as_millisecond() <= time.as_millisecond()),
             Self::Larger(size) => Some(first.size > *size),
@@ -135,9 +135,9 @@ fn any_contains(values: &[&str], text: &str) -> bool {
     values.iter().any(|value| lowercase(value).contains(text))
 }
 
-/// The values of the header fields of a message: those of the summary, and also those of the source if the summary is not
-/// complete. So values that a script has set are searched too.
-struct HeaderValues<'a> {
+/// What is known about a message: the values of the summary, and also those of the source if the summary is not complete. So
+/// values that a script has set are searched too.
+struct MessageValues<'a> {
     from: Vec<Address<'a>>,
     to: Vec<Address<'a>>,
     cc: Vec<Address<'a>>,
@@ -148,12 +148,18 @@ struct HeaderValues<'a> {
     message_ids: Vec<&'a str>,
     /// The fields whose values are not complete.
     truncated: SummaryFields,
+    /// Whether there are parts that are marked as inline. `None` if it is not known.
+    has_inline_parts: Option<bool>,
+    /// Whether there are parts that are marked as attachments. `None` if it is not known.
+    has_attachments: Option<bool>,
 }
 
-impl<'a> HeaderValues<'a> {
+impl<'a> MessageValues<'a> {
     fn from_summary(message: &'a Message) -> Self {
         let MessageSummary { from, to, cc, bcc, reply_to, subject, message_id, .. } = MessageSummary::new(message);
-        let is_complete = message.first().details.is_complete();
+        let details = &message.first().details;
+        let is_complete = details.is_complete();
+        let is_any = |count: u32| if count > 0 || is_complete { Some(count > 0) } else { None };
         Self {
             from: vec![from],
             to: to.unwrap_or_default(),
@@ -164,11 +170,13 @@ impl<'a> HeaderValues<'a> {
             subjects: vec![subject],
             message_ids: vec![message_id],
             truncated: if is_complete { SummaryFields::default() } else { SummaryFields::ALL },
+            has_inline_parts: is_any(details.inline_parts()),
+            has_attachments: is_any(details.attached_parts()),
         }
     }
 
-    /// Adds the values of the header of the source, unless they are known already.
-    fn with_header(mut self, message: &'a Message, header: &'a HeaderSummary) -> Self {
+    /// Adds the values of the source, unless they are known already.
+    fn with_source(mut self, message: &'a Message, header: &'a HeaderSummary, preview: &Preview) -> Self {
         if self.truncated.is_empty() {
             return self;
         }
@@ -182,6 +190,8 @@ impl<'a> HeaderValues<'a> {
         self.reply_to.extend(parse(&header.reply_to));
         self.subjects.push(&header.subject);
         self.message_ids.push(&header.message_id);
+        self.has_inline_parts.get_or_insert(preview.inline_parts > 0);
+        self.has_attachments.get_or_insert(preview.attached_parts > 0);
         self.truncated = header.truncated;
         if [SummaryField::To, SummaryField::Cc, SummaryField::Bcc]
             .into_iter()

@@ -220,7 +220,7 @@ fn values_that_are_not_stored_are_read_from_the_source() {
     let mut copy = deliver(MAIL, &["bob@x.org"], &[]).into_copies().remove(0);
     copy.details = Details::from_encoded("ann@x.org\nlaptop\n\n\nmx\n0\nHello\n0\nbob@x.org\n");
     let message = Message::group([copy]).remove(0);
-    for query in ["reply-to:support", "message-id:id-1", "cc:d@x.org"] {
+    for query in ["reply-to:support", "message-id:id-1", "cc:d@x.org", "has:attachment", "has:inline"] {
         assert_eq!(matches(query, &message, MAIL), (true, false), "{query}");
         assert_eq!(matches(&format!("-{query}"), &message, MAIL), (false, false), "{query}");
     }
