@@ -44,8 +44,10 @@ export class TimeAgo extends HTMLElement {
 
   refresh() {
     const [text, title] = [this.#format(this.#millis), exact(this.#millis)];
-    if (this.textContent !== text) this.textContent = text;
-    if (this.title !== title) this.title = title;
+    // An assignment to `this` would declare a property of this class for TypeScript 7.
+    const element = /** @type {HTMLElement} */ (this);
+    if (element.textContent !== text) element.textContent = text;
+    if (element.title !== title) element.title = title;
   }
 }
 
