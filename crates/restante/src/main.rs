@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use restante::command_line::{self, Command, Exit};
 use restante::mailpit::{self, MailpitCommand};
-use restante::serve::{self, Personality};
+use restante::serve::{self, EmulatedProgram};
 use restante::{completions, health, script, token, transfer, user};
 use restante_settings::Loaded;
 
@@ -28,26 +28,26 @@ fn main() -> ExitCode {
         Command::Docs(docs) => completions::run(&docs),
         Command::Token(loaded, task) => token::run(&loaded.config, &task),
         Command::User(loaded, task) => user::run(&loaded.config, &task),
-        Command::Serve(loaded) => run_server(&loaded, Personality::Restante),
+        Command::Serve(loaded) => run_server(&loaded, None),
     }
 }
 
-/// Runs the program in the place of Mailpit, with these arguments after the program name.
+/// Runs the program as a replacement for Mailpit, with these arguments after the program name.
 fn run_as_mailpit(args: Result<Vec<OsString>, Exit>) -> ExitCode {
     let args = match args {
         Ok(args) => args,
         Err(exit) => return exit.print(),
     };
     match mailpit::parse(args, std::env::vars_os(), &|path| std::fs::read(path)) {
-        MailpitCommand::Serve(loaded) => run_server(&loaded, Personality::Mailpit),
+        MailpitCommand::Serve(loaded) => run_server(&loaded, Some(EmulatedProgram::Mailpit)),
         MailpitCommand::Readyz(readyz) => mailpit::run_readyz(&readyz),
         MailpitCommand::Sendmail(args) => restante_cli::run_as_mailpit_sendmail(&args),
         MailpitCommand::Exit(exit) => exit.print(),
     }
 }
 
-fn run_server(loaded: &Loaded, personality: Personality) -> ExitCode {
-    serve::run(loaded, personality).unwrap_or_else(|error| {
+fn run_server(loaded: &Loaded, emulated: Option<EmulatedProgram>) -> ExitCode {
+    serve::run(loaded, emulated).unwrap_or_else(|error| {
         // The exit code reports the error too.
         let _ = writeln!(std::io::stderr(), "restante: {error}");
         ExitCode::FAILURE

@@ -37,18 +37,16 @@ const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// The exit code for errors that a restart cannot fix. The systemd unit does not restart the server after it.
 const EXIT_PERMANENT_ERROR: u8 = 2;
 
-/// Which program the server is to its users. It affects log lines; everything else is in the configuration.
+/// A program that the server replaces. It determines log lines; everything else is in the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Personality {
-    /// Restante.
-    Restante,
-    /// A server in the place of Mailpit.
+pub enum EmulatedProgram {
+    /// Mailpit.
     Mailpit,
 }
 
 /// Runs the server until it is stopped. Errors are logged, or returned as a sentence for the operator if there is no
 /// log yet.
-pub fn run(loaded: &Loaded, personality: Personality) -> Result<ExitCode, String> {
+pub fn run(loaded: &Loaded, emulated: Option<EmulatedProgram>) -> Result<ExitCode, String> {
     process::tune_allocator();
     let config = &loaded.config;
     let log = restante_logging::start(&config.log).map_err(|error| format!("cannot open the log: {error}"))?;
@@ -61,7 +59,7 @@ pub fn run(loaded: &Loaded, personality: Personality) -> Result<ExitCode, String
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
-    match run_server(config, personality, runtime, &log) {
+    match run_server(config, emulated, runtime, &log) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(ServeError { message, is_permanent }) => {
             tracing::error!("{message}");
@@ -73,7 +71,7 @@ pub fn run(loaded: &Loaded, personality: Personality) -> Result<ExitCode, String
 /// Loads the script, opens the store, serves, and closes the store.
 fn run_server(
     config: &Config,
-    personality: Personality,
+    emulated: Option<EmulatedProgram>,
     runtime: Runtime,
     log: &restante_logging::Handle,
 ) -> Result<(), ServeError> {
@@ -96,7 +94,7 @@ fn run_server(
     let journal = storage::open_journal(config, &opened);
     let extensions = Arc::new(extensions);
     let mailroom = build_mailroom(config, opened.store.clone(), journal.clone(), &extensions);
-    let result = runtime.block_on(serve(config, personality, Arc::new(mailroom), extensions, signals, log));
+    let result = runtime.block_on(serve(config, emulated, Arc::new(mailroom), extensions, signals, log));
     // The runtime drops all other references to store and journal, so that this thread closes them.
     runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
     drop((opened, journal));
@@ -162,7 +160,7 @@ async fn open_store(config: &Config, signals: &mut Signals) -> Result<Option<Ope
 
 async fn serve(
     config: &Config,
-    personality: Personality,
+    emulated: Option<EmulatedProgram>,
     mailroom: Arc<Mailroom>,
     extensions: Arc<Extensions>,
     mut signals: Signals,
@@ -195,8 +193,8 @@ async fn serve(
     let web_port = web::port(&web);
     let mail_shutdown = start_listeners(mail);
     let web_shutdown = start_listeners(web);
-    if personality == Personality::Mailpit {
-        mailpit::announce(config, web_port);
+    if emulated == Some(EmulatedProgram::Mailpit) {
+        mailpit::log_ready_lines(config, web_port);
     }
     let retention = config.storage.retention_period.map(|period| {
         let mailroom = mailroom.clone();

@@ -27,19 +27,18 @@ pub struct Flags {
     pub config: Option<PathBuf>,
     /// Settings and their values, in the order of the command line.
     pub given: Vec<(&'static Setting, String)>,
-    /// Values that replace defaults, because the server takes the place of another program. All other sources override
-    /// them.
+    /// Values that override defaults, because the server replaces another program. All other sources override them.
     pub presets: Vec<Preset>,
 }
 
-/// A value from the defaults, variables or flags of the program whose place the server takes.
+/// A value from the defaults, variables or flags of a program that the server replaces.
 #[derive(Debug, Clone)]
 pub struct Preset {
     /// The setting.
     pub setting: &'static Setting,
     /// The value as text.
     pub value: String,
-    /// [`Origin::Personality`] or [`Origin::Foreign`].
+    /// [`Origin::EmulatedProgram`] or [`Origin::Foreign`].
     pub origin: Origin,
 }
 

@@ -21,9 +21,9 @@ pub enum Origin {
     Default,
     /// The host name of the machine.
     HostName,
-    /// The default of the program whose place the server takes; the name of that program.
-    Personality(&'static str),
-    /// A variable or a flag of the program whose place the server takes, such as `variable MP_WEBROOT`.
+    /// The default of a program that the server replaces; the name of that program.
+    EmulatedProgram(&'static str),
+    /// A variable or a flag of a program that the server replaces, such as `variable MP_WEBROOT`.
     Foreign(String),
     /// A line of the configuration file.
     File {
@@ -48,7 +48,7 @@ impl Origin {
         match self {
             Self::Default => 0,
             Self::HostName => 1,
-            Self::Personality(_) => 2,
+            Self::EmulatedProgram(_) => 2,
             Self::Foreign(_) => 3,
             Self::File { .. } => 4,
             Self::Variable(name) if name.starts_with(COMPAT_PREFIX) => 5,
@@ -63,7 +63,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::HostName => f.write_str("host name"),
-            Self::Personality(program) => write!(f, "default as {program}"),
+            Self::EmulatedProgram(program) => write!(f, "default as {program}"),
             Self::Foreign(source) => f.write_str(source),
             Self::File { path, line } => write!(f, "file {}:{line}", path.display()),
             Self::Variable(name) => write!(f, "variable {name}"),

@@ -533,7 +533,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "storage.maxmessages", "0", Value::Number,
         "The maximum number of messages in all mailboxes together; 0 means no limit. A message in several mailboxes counts once. \
-         The oldest messages are deleted first, about a second after the limit is exceeded.",
+         The messages that were received first are deleted, about a second after the limit is exceeded.",
         |c, v| set(&mut c.storage.max_messages, optional_limit(v, 1_000_000_000)),
     ),
     Setting::new(

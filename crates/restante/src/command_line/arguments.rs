@@ -156,7 +156,7 @@ fn parse_import(matches: &ArgMatches) -> ImportRequest {
 /// server, most messages of a large database would be lost.
 fn mailpit_import_presets() -> Vec<Preset> {
     let unlimited = |setting: &&Setting| ["storage.retentionperiod", "storage.mailboxmsgcap"].contains(&setting.key);
-    let origin = Origin::Personality("mailpit");
+    let origin = Origin::EmulatedProgram("mailpit");
     let preset = |setting| Preset { setting, value: "0".to_owned(), origin: origin.clone() };
     SETTINGS.iter().filter(unlimited).map(preset).collect()
 }
@@ -212,7 +212,7 @@ pub(crate) fn command() -> Command {
              override the file.",
         )
         .args_override_self(true)
-        .arg(personality_flag())
+        .arg(as_flag())
         .args(flags())
         .subcommand(health)
         .subcommand(export_command())
@@ -418,16 +418,16 @@ fn selected_flags(keys: &[&str]) -> impl Iterator<Item = Arg> {
 }
 
 /// The flag is handled before the command line is parsed, because all further arguments are those of another program.
-fn personality_flag() -> Arg {
+fn as_flag() -> Arg {
     Arg::new("as")
         .long("as")
         .value_name("PROGRAM")
         .value_parser(|_: &str| Err::<String, _>("must be the first argument"))
         .help_heading("General")
-        .help("Takes the place of another program: mailpit. Must be the first argument.")
+        .help("Runs as a replacement for another program: mailpit. Must be the first argument.")
         .long_help(
-            "Takes the place of another program: mailpit. Must be the first argument. All other arguments are then those \
-             of that program. A program with the name mailpit does the same.",
+            "Runs as a replacement for another program: mailpit. Must be the first argument. All other arguments are then \
+             those of that program. A program with the name mailpit does the same.",
         )
 }
 

@@ -1,4 +1,4 @@
-//! Converts values of Mailpit's options to settings of ours. The table of options refers to these functions.
+//! Converts the values of Mailpit's options to values of settings. The table of options refers to these functions.
 
 #![expect(clippy::unnecessary_wraps, reason = "all conversions have the type that the table needs")]
 

@@ -11,7 +11,7 @@ const MAILPIT_VERSION: &str = "1.30";
 /// Returns the help of the server.
 pub(super) fn usage() -> String {
     let mut text = format!(
-        "Restante {} in the place of Mailpit {MAILPIT_VERSION}\n\n\
+        "Restante {} as a replacement for Mailpit {MAILPIT_VERSION}\n\n\
          Usage:\n  mailpit [flags]\n  mailpit [command]\n\n\
          Available Commands:\n  \
          readyz      Checks whether the server is ready\n  \
@@ -36,7 +36,7 @@ pub(super) fn usage() -> String {
 
 /// Returns the version.
 pub(super) fn version() -> String {
-    format!("mailpit: Restante {} in the place of Mailpit {MAILPIT_VERSION}\n", env!("CARGO_PKG_VERSION"))
+    format!("mailpit: Restante {} as a replacement for Mailpit {MAILPIT_VERSION}\n", env!("CARGO_PKG_VERSION"))
 }
 
 /// Returns the help of the health check.
@@ -90,7 +90,7 @@ fn effect(effect: Effect) -> String {
         Effect::Setting(key) => format!("`{key}`"),
         Effect::Converted(keys, _) => keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "),
         Effect::Used(text) => text.to_owned(),
-        Effect::Always(text) => format!("always so: {text}"),
+        Effect::Always(text) => format!("already so: {text}"),
         Effect::Ignored(reason) => format!("none, with a warning: {reason}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Maps Mailpit's flags and variables to settings of ours. Some options depend on each other, as in Mailpit: logins
+//! Maps Mailpit's flags and variables to settings. Some options depend on each other, as in Mailpit: logins
 //! without TLS must be allowed, POP3 needs credentials, and a certificate needs a key. Single values are converted in
 //! `conversions`.
 
@@ -17,7 +17,7 @@ const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 /// The address of POP3 in Mailpit, on all interfaces.
 const POP3_ADDR: &str = ":1110";
 
-/// The settings that have other defaults if the server takes the place of Mailpit.
+/// The settings that have other defaults if the server replaces Mailpit.
 const DEFAULTS: &[(&str, &str)] = &[
     ("logfile", "stdout"),
     ("smtp.addr", ":1025"),
@@ -58,7 +58,7 @@ pub(super) struct Mapped {
 pub(super) fn map(given: &GivenValues, read_file: ReadFile<'_>) -> Mapped {
     let mut mapped = Mapped::default();
     for (key, value) in DEFAULTS {
-        mapped.add(key, (*value).to_owned(), Origin::Personality(PROGRAM));
+        mapped.add(key, (*value).to_owned(), Origin::EmulatedProgram(PROGRAM));
     }
     let mut ignored: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for option in OPTIONS {
@@ -214,7 +214,7 @@ impl Dependent<'_> {
         }
     }
 
-    /// Returns the credentials of a password file, or of a variable. They have the form of our settings.
+    /// Returns the credentials of a password file, or of a variable, in the form of the settings.
     fn credentials(&mut self, file: &str, variable: &str) -> Option<(String, Origin)> {
         let (text, given) = match (self.get(file), self.get(variable)) {
             (Some(given), _) => {

@@ -1,16 +1,16 @@
-//! The server in the place of Mailpit: `restante --as mailpit`, or the program under the name `mailpit`. It accepts
+//! The server as a replacement for Mailpit: `restante --as mailpit`, or the program under the name `mailpit`. It accepts
 //! Mailpit's flags and variables and has its ports, log lines and commands.
 //!
 //! `options` is the table of flags and variables, `arguments` parses command lines, and `mapping` and `conversions`
-//! convert values to settings. `readyz` is the health check, and `announce` writes the log lines that container tools wait for. The
-//! command `sendmail` is in `restante_cli`.
+//! convert values to settings. `readyz` is the health check, and `ready_lines` logs the lines that container tools wait
+//! for. The command `sendmail` is in `restante_cli`.
 
-mod announce;
 mod arguments;
 mod conversions;
 mod help;
 mod mapping;
 mod options;
+mod ready_lines;
 mod readyz;
 
 use std::collections::BTreeMap;
@@ -20,24 +20,24 @@ use std::process::ExitCode;
 
 use restante_settings::{Flags, Loaded, Problem, Purpose, ReadFile};
 
-pub(crate) use announce::announce;
 pub use help::render_options;
 pub use options::{Convert, Effect, Kind, MailpitOption, OPTIONS};
+pub(crate) use ready_lines::log_ready_lines;
 
 use crate::command_line::Exit;
 use arguments::FlagSpec;
 use mapping::{Given, GivenValues};
 
-/// The name of the program that the server takes the place of.
+/// The name of the program that the server replaces.
 const NAME: &str = "mailpit";
-/// The flag that selects it.
+/// The flag that selects that program.
 const AS_FLAG: &str = "--as";
 /// The prefix of Mailpit's variables.
 const PREFIX: &str = "MP_";
 /// The exit code of Mailpit for every error.
 const FAILURE: u8 = 1;
 
-/// What the process has to do in the place of Mailpit.
+/// What the process has to do as a replacement for Mailpit.
 #[derive(Debug)]
 pub enum MailpitCommand {
     /// Run the server.
@@ -50,8 +50,8 @@ pub enum MailpitCommand {
     Exit(Exit),
 }
 
-/// Returns the arguments in the place of Mailpit, without the program name, if the program has to take that place. An
-/// error names the accepted programs.
+/// Returns the arguments of Mailpit, without the program name, if the program runs as a replacement for Mailpit. An error
+/// names the accepted programs.
 pub fn arguments(args: &[OsString]) -> Option<Result<Vec<OsString>, Exit>> {
     let program = args.first().map(Path::new).and_then(Path::file_name);
     if program == Some(OsStr::new(NAME)) {
@@ -65,7 +65,7 @@ pub fn arguments(args: &[OsString]) -> Option<Result<Vec<OsString>, Exit>> {
     if name == Some(NAME) {
         return Some(Ok(rest.unwrap_or_default().to_vec()));
     }
-    let text = format!("restante: {AS_FLAG} takes the name of a program whose place the server takes: {NAME}\n");
+    let text = format!("restante: {AS_FLAG} needs the name of the program to replace: {NAME}\n");
     Some(Err(Exit { text, code: 2 }))
 }
 
@@ -93,7 +93,7 @@ pub fn parse(
     parsed.unwrap_or_else(MailpitCommand::Exit)
 }
 
-/// Runs a command that is not the server.
+/// Runs the health check.
 pub fn run_readyz(readyz: &readyz::Readyz) -> ExitCode {
     readyz.run()
 }

@@ -1,5 +1,5 @@
-//! The table of Mailpit's flags and variables, and what becomes of each: settings of ours, nothing because the server
-//! already does it, or a warning. How values are converted is in `conversions`.
+//! The table of Mailpit's flags and variables, and the effect of each: values of settings, none because the server already
+//! behaves as requested, or a warning. How values are converted is in `conversions`.
 
 use super::conversions;
 
@@ -33,7 +33,7 @@ pub enum Kind {
     Text,
 }
 
-/// What becomes of an option.
+/// The effect of an option.
 #[derive(Debug, Clone, Copy)]
 pub enum Effect {
     /// The value becomes that of this setting.
@@ -42,7 +42,7 @@ pub enum Effect {
     Converted(&'static [&'static str], Convert),
     /// The value is used by the program itself or together with other options. The text says for what.
     Used(&'static str),
-    /// The server already behaves so. The text says how.
+    /// The server already behaves as requested. The text says how.
     Always(&'static str),
     /// The value has no effect. The text says why.
     Ignored(&'static str),
@@ -80,7 +80,7 @@ const NEVER_FORWARDS: &str = "the server never sends stored mail to other server
 /// Why the credentials of the send API have no effect.
 const SEND_API: &str = "POST /api/v1/send accepts the credentials of the web interface";
 /// Why the tag filters have no effect.
-const TAG_RULES: &str = "use the setting tags.rules, whose rules are written differently";
+const TAG_RULES: &str = "rules for tags have another form in the setting tags.rules";
 /// Why options of SQLite have no effect.
 const NO_SQLITE: &str = "the data directory has its own format";
 

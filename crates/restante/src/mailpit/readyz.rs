@@ -17,9 +17,9 @@ use crate::health;
 
 /// The pause between two checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// How long a server is waited for.
+/// The default of `--timeout`.
 const DEFAULT_WAIT: Duration = Duration::from_secs(30);
-/// The longest time that a server is waited for.
+/// The maximum of `--timeout`.
 const MAX_WAIT: Duration = Duration::from_hours(24);
 
 const FLAGS: &[FlagSpec] = &[
@@ -34,7 +34,7 @@ const FLAGS: &[FlagSpec] = &[
 #[derive(Debug)]
 pub struct Readyz {
     config: Box<Config>,
-    /// How long the server is waited for; `None` means that it is checked once.
+    /// The maximum time to wait for the server. `None` means that it is checked once.
     wait: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! The program in the place of Mailpit: flags, variables, log lines and commands.
+//! The program as a replacement for Mailpit: flags, variables, log lines and commands.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::symlink;
@@ -323,7 +323,7 @@ fn prints_help_and_version() {
 #[test]
 fn other_programs_are_refused() {
     for (args, expected) in [
-        (&["--as", "postfix"][..], "takes the name of a program"),
+        (&["--as", "postfix"][..], "needs the name of the program to replace: mailpit"),
         (&["--loglevel=warn", "--as=mailpit"], "must be the first argument"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_restante")).args(args).output().unwrap();

@@ -1,4 +1,4 @@
-//! The API of Mailpit and the program in the place of Mailpit: clients written for Mailpit, and a comparison of all answers with
+//! The API of Mailpit and the program as a replacement for Mailpit: clients written for Mailpit, and a comparison of all answers with
 //! those of a real Mailpit.
 
 mod clients;

@@ -46,7 +46,7 @@ func requestOf(t *testing.T, options ...testcontainers.ContainerCustomizer) test
 	return request
 }
 
-// process is the running program in the place of a container.
+// process is the running program instead of a container.
 type process struct {
 	addresses map[string]string
 	exited    chan struct{}

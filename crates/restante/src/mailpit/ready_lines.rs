@@ -1,10 +1,10 @@
-//! The log lines of Mailpit when it is ready. Container tools wait for `[http] accessible via`.
+//! The log lines that Mailpit writes when it is ready. Container tools wait for `[http] accessible via`.
 
 use restante_net::ListenAddr;
 use restante_settings::Config;
 
 /// Logs where the server can be reached. `web_port` is the port of the web interface, which the system may have chosen.
-pub(crate) fn announce(config: &Config, web_port: Option<u16>) {
+pub(crate) fn log_ready_lines(config: &Config, web_port: Option<u16>) {
     for line in lines(config, web_port) {
         tracing::info!("{line}");
     }
