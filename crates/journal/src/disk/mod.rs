@@ -48,7 +48,7 @@ impl DiskJournal {
         let thread = WriterThread::start(queue.clone(), move || {
             let file = JournalFile::open(&file_path)?;
             ids.advance_to(file.last_session());
-            Ok(FileStorage { path: file_path, file })
+            Ok(FileStorage { path: file_path, file, has_space: true })
         })?;
         Ok(Self { path, session_ids, queue, _writer: thread })
     }
@@ -93,21 +93,27 @@ impl Journal for DiskJournal {
 struct FileStorage {
     path: PathBuf,
     file: JournalFile,
+    /// Whether there was enough free disk space for the last write.
+    has_space: bool,
 }
 
 impl Storage for FileStorage {
     const RETRY_DELAY: Duration = Duration::from_secs(10);
 
     fn write(&mut self, job: &WriteJob) -> Result<(), String> {
-        if !self.path.parent().is_none_or(has_space_beside_messages) {
-            return Err("too little free disk space".to_owned());
-        }
-        let written = self.file.write(&job.batch.chunks, job.clear_first, job.deadline, job.max_bytes);
-        written.map_err(|error| error.to_string())
+        self.has_space = self.path.parent().is_none_or(has_space_beside_messages);
+        // Old chunks are deleted in any case.
+        let chunks = if self.has_space { &job.batch.chunks[..] } else { &[] };
+        let written = self.file.write(chunks, job.clear_first, job.deadline, job.max_bytes);
+        written.map_err(|error| error.to_string())?;
+        if self.has_space { Ok(()) } else { Err("too little free disk space".to_owned()) }
     }
 
     /// Retrying does not repair a damaged file, so it is opened again, which replaces it.
     fn repair(&mut self) {
+        if !self.has_space {
+            return;
+        }
         match JournalFile::reopen(&self.path) {
             Ok(file) => self.file = file,
             Err(error) => tracing::debug!(error, "cannot open the file of session transcripts"),
