@@ -79,7 +79,7 @@ fn node(file: &str) {
     }
     test_servers(&VARIABLES, |_| {
         let mut tests = command_for("node", "node");
-        tests.args(["--test", file]);
+        tests.args(["--test", "--test-timeout=120000", file]);
         tests
     });
 }
