@@ -142,7 +142,7 @@ mod tests {
     #[tokio::test]
     async fn messages_with_many_copies_are_deleted_completely() {
         let store = Arc::new(MemoryStore::new(Limits::default()));
-        let names: Vec<String> = (0..2 * BATCH_COPIES + 1).map(|number| format!("mailbox{number}")).collect();
+        let names: Vec<String> = (0..=2 * BATCH_COPIES).map(|number| format!("mailbox{number}")).collect();
         add(&store, 1, &names.iter().map(String::as_str).collect::<Vec<_>>()).await;
         add(&store, 2, &["bob"]).await;
         mailroom(&store).enforce_message_limit(1).await.unwrap();
