@@ -5,7 +5,7 @@
 //! - `delete`: a message was deleted, or the last copy of it that the client may access; its id
 //! - `truncate`: no messages are left
 //! - `prune`: some updates or deletions were not sent, because there were too many or the store failed
-//! - `stats`: the numbers of messages and of unread messages, soon after one of the others
+//! - `stats`: the numbers of messages and of unread messages, soon after the start and after one of the others
 //!
 //! Differences from Mailpit: there is no event `error`. Every deleted message has its own event. A client that is too slow is
 //! disconnected.
@@ -55,7 +55,7 @@ pub(crate) async fn events(
 ) -> Response {
     let grant = request.grant.clone();
     let subscription = server.mailroom.subscribe(None, None).without_history();
-    let writer = MailpitEvents {
+    let mut writer = MailpitEvents {
         server: server.clone(),
         grant,
         selector: EventSelector::new(false),
@@ -68,6 +68,8 @@ pub(crate) async fn events(
         stats_due: None,
         last_stats: None,
     };
+    // A client gets the numbers soon after it connects.
+    writer.schedule_stats();
     accept_websocket(&server, request, handshake, subscription, writer)
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn steps(program: &Program, variables: &[(&str, &'static str)]) -> Ve
     let mails = mails::all();
     let mail = |name: &str| std::slice::from_ref(mails.iter().find(|mail| mail.name == name).unwrap());
     let mut watched = Watched::new(Side::new(program, variables, &[]));
-    let mut steps = Vec::new();
+    let mut steps = vec![("connect".to_owned(), watched.frames_until("stats"))];
     for name in ["picture", "copies", "text-links"] {
         let frames = watched.deliver(mail(name));
         steps.push((format!("deliver {name}"), frames));
@@ -72,7 +72,7 @@ impl Watched {
         self.named(&frames)
     }
 
-    /// Returns the frames up to one of this type, without statistics: their number depends on time.
+    /// Returns the frames up to one of this type, without statistics before it: their number depends on time.
     fn frames_until(&mut self, last: &str) -> Value {
         let deadline = Instant::now() + TEST_TIMEOUT;
         let mut frames = Vec::new();
@@ -82,7 +82,7 @@ impl Watched {
             let Message::Text(text) = self.socket.read().unwrap() else { continue };
             let frame: Value = serde_json::from_str(&text).unwrap();
             let is_last = frame["Type"] == last;
-            if frame["Type"] != "stats" {
+            if is_last || frame["Type"] != "stats" {
                 frames.push(frame);
             }
             if is_last {

@@ -320,6 +320,7 @@ pub(crate) const DIFFERENCES: &[Expected] = &[
         reason: "The version names both programs, and there is no database file of Mailpit",
         places: &[
             ["GET /api/v1/info", "body Version", "\"v1.30.5\"", "\"v1.30.5+restante.*\""],
+            ["event after connect", "0 Data Version", "\"v1.30.5\"", "\"v1.30.5+restante.*\""],
             ["GET /api/v1/info", "body Database", "\"*.db\"", "\"\""],
         ],
     },
