@@ -91,9 +91,12 @@ impl Readyz {
 mod tests {
     use super::*;
 
+    /// Arguments, variables, and the expected address, path and scheme.
+    type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
+
     #[test]
     fn flags_and_variables_select_the_server() {
-        let table: &[(&[&str], &[(&str, &str)], &str)] = &[
+        let table: &[Case<'_>] = &[
             (&[], &[], ":8025 http"),
             (&["-l", "127.0.0.1:80", "--https"], &[], "127.0.0.1:80 https"),
             (&[], &[("MP_UI_BIND_ADDR", "[::]:81"), ("MP_WEBROOT", "mp")], ":81/mp http"),
