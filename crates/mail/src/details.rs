@@ -53,6 +53,8 @@ pub struct DetailFields<'a> {
     pub attached_parts: u32,
     /// The number of parts that are marked as inline.
     pub inline_parts: u32,
+    /// Whether the message has parts that are not counted.
+    pub omits_parts: bool,
     /// The first words of the text.
     pub snippet: &'a str,
     /// The addresses of the header field Cc.
@@ -82,6 +84,7 @@ impl<'a> DetailFields<'a> {
             attachments: preview.attachments,
             attached_parts: preview.attached_parts,
             inline_parts: preview.inline_parts,
+            omits_parts: preview.omits_parts,
             snippet: &preview.snippet,
             cc: &header.cc,
             bcc: &header.bcc,
@@ -134,7 +137,7 @@ const LACKS_FROM: u32 = 1;
 const LACKS_TO: u32 = 2;
 /// Not all addresses of To, Cc and Bcc are kept.
 const LACKS_ADDRESSES: u32 = 4;
-/// All values of the header are kept completely. Earlier versions did not write this flag.
+/// All values of the header are kept completely, and all parts are counted. Earlier versions did not write this flag.
 const IS_COMPLETE: u32 = 8;
 
 impl Details {
@@ -172,7 +175,7 @@ impl Details {
         let flags = u32::from(fields.lacks_from) * LACKS_FROM
             + u32::from(fields.lacks_to) * LACKS_TO
             + u32::from(lacks_addresses) * LACKS_ADDRESSES
-            + u32::from(truncated.is_empty()) * IS_COMPLETE;
+            + u32::from(truncated.is_empty() && !fields.omits_parts) * IS_COMPLETE;
         // In the order of `Count`.
         let counts = [
             count(cc),
@@ -463,10 +466,11 @@ mod tests {
 
     #[test]
     fn flags_are_independent() {
-        for (lacks_from, lacks_to) in [(false, false), (false, true), (true, false), (true, true)] {
-            let details = Details::new(&DetailFields { lacks_from, lacks_to, ..DetailFields::default() });
+        for flags in 0..8 {
+            let [lacks_from, lacks_to, omits_parts] = [1, 2, 4].map(|flag| flags & flag != 0);
+            let details = Details::new(&DetailFields { lacks_from, lacks_to, omits_parts, ..DetailFields::default() });
             assert_eq!((details.lacks_from(), details.lacks_to()), (lacks_from, lacks_to));
-            assert!(!details.lacks_addresses() && details.is_complete());
+            assert_eq!((details.lacks_addresses(), details.is_complete()), (false, !omits_parts));
         }
     }
 

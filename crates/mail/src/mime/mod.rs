@@ -79,6 +79,8 @@ pub struct Mime {
     parts: Vec<Part>,
     bodies: Bodies,
     structural_defects: Defects,
+    omits_fields: bool,
+    omits_parts: bool,
 }
 
 impl Mime {
@@ -91,6 +93,8 @@ impl Mime {
             header: split.header,
             parts: split.parts,
             structural_defects: split.defects,
+            omits_fields: split.omits_fields,
+            omits_parts: split.omits_parts,
         }
     }
 
@@ -188,6 +192,23 @@ impl Mime {
     /// Returns the number of attachments that are not [inline](Attachment::is_inline). Decodes nothing.
     pub fn attachment_count(&self) -> usize {
         self.bodies.attachment_count(&self.parts)
+    }
+
+    /// Returns the number of parts that are marked as attachments, and of those that are marked as inline. See
+    /// [`Preview::attached_parts`] and [`Preview::inline_parts`].
+    pub fn disposition_counts(&self) -> (usize, usize) {
+        self.bodies.disposition_counts(&self.parts)
+    }
+
+    /// Returns whether the header has fields that are not in [`Mime::header`], because there are more than [`MAX_FIELDS`].
+    pub fn omits_fields(&self) -> bool {
+        self.omits_fields
+    }
+
+    /// Returns whether the message has parts that are not in [`Mime::parts`], because there are more than [`MAX_PARTS`] or
+    /// they are deeper than [`MAX_DEPTH`].
+    pub fn omits_parts(&self) -> bool {
+        self.omits_parts
     }
 
     /// Returns the parts that are offered as files, in this order: inline parts, attachments, parts without a

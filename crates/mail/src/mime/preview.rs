@@ -50,6 +50,8 @@ pub struct Preview {
     pub attached_parts: u32,
     /// The number of parts that are marked as inline.
     pub inline_parts: u32,
+    /// Whether the message has parts that are not counted, because of a limit.
+    pub omits_parts: bool,
 }
 
 /// Returns the preview of a message.
@@ -89,7 +91,7 @@ fn preview_body(source: &[u8], content: ContentFields<'_>, body: usize) -> Previ
     let mut root = content.into_part("text/plain", &mut Defects::default());
     root.header = 0..body;
     root.body = body..source.len();
-    let parts = split::split_parts(source, root);
+    let (parts, omits_parts) = split::split_parts(source, root);
     let bodies = bodies::classify(source, &parts);
     // The number of parts is limited.
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
@@ -99,6 +101,7 @@ fn preview_body(source: &[u8], content: ContentFields<'_>, body: usize) -> Previ
         attachments: count(bodies.attachment_count(&parts)),
         attached_parts: count(attached_parts),
         inline_parts: count(inline_parts),
+        omits_parts,
     }
 }
 

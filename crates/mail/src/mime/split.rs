@@ -39,29 +39,37 @@ pub(super) struct Split {
     pub(super) header: Vec<HeaderField>,
     pub(super) parts: Vec<Part>,
     pub(super) defects: Defects,
+    /// Whether the header has more fields than are kept.
+    pub(super) omits_fields: bool,
+    /// Whether the message has parts that were not found because of a limit.
+    pub(super) omits_parts: bool,
 }
 
 /// Splits a message into its parts. There is always at least one.
 pub(super) fn split(source: &Bytes) -> Split {
     let mut splitter = Splitter::new(source);
-    let mut header = Vec::new();
+    let (mut header, mut omits_fields) = (Vec::new(), false);
     let body = splitter.begin_part(None, 0, |field| {
         if header.len() < MAX_FIELDS {
             header.push(HeaderField::new(source, field));
+        } else {
+            omits_fields = true;
         }
     });
     splitter.split_body(body);
-    Split { header, parts: splitter.parts, defects: splitter.defects }
+    let Splitter { parts, defects, omits_parts, .. } = splitter;
+    Split { header, parts, defects, omits_fields, omits_parts }
 }
 
 /// Splits a message whose header was already parsed. `root` is the message itself, with the ranges of its header and
-/// its body. After [`MAX_COMPARISONS`], the rest of the message stays in the last part.
-pub(super) fn split_parts(source: &[u8], root: Part) -> Vec<Part> {
+/// its body. After [`MAX_COMPARISONS`], the rest of the message stays in the last part. Also returns whether the message has
+/// parts that were not found because of a limit.
+pub(super) fn split_parts(source: &[u8], root: Part) -> (Vec<Part>, bool) {
     let mut splitter = Splitter { comparisons_left: MAX_COMPARISONS, ..Splitter::new(source) };
     let body = root.body.start;
     splitter.add_part(root);
     splitter.split_body(body);
-    splitter.parts
+    (splitter.parts, splitter.omits_parts)
 }
 
 /// A multipart whose end was not found yet.
@@ -82,6 +90,8 @@ struct Splitter<'a> {
     /// The number of comparisons of a line with a boundary that are still permitted.
     comparisons_left: usize,
     defects: Defects,
+    /// Whether parts were not found because of a limit.
+    omits_parts: bool,
 }
 
 impl<'a> Splitter<'a> {
@@ -94,6 +104,7 @@ impl<'a> Splitter<'a> {
             declared: DeclaredBoundaries::default(),
             comparisons_left: usize::MAX,
             defects: Defects::default(),
+            omits_parts: false,
         }
     }
 
@@ -109,6 +120,7 @@ impl<'a> Splitter<'a> {
             pos = line.next_start;
             self.comparisons_left = self.comparisons_left.saturating_sub(LINE_COMPARISONS + self.open.len());
             if self.comparisons_left == 0 {
+                self.omits_parts = true;
                 break;
             }
             let Some((level, closes)) = self.match_delimiter(start, &line) else { continue };
@@ -207,6 +219,7 @@ impl<'a> Splitter<'a> {
         self.leaf = Some(index);
         if part.is_multipart() {
             if part.depth >= MAX_DEPTH {
+                self.omits_parts = true;
                 self.defects
                     .add_severe(Defect::LIMIT, format!("multiparts nested deeper than {MAX_DEPTH} are not opened"));
                 "application/octet-stream".clone_into(&mut part.content_type);
@@ -300,6 +313,7 @@ impl<'a> Splitter<'a> {
 
     /// Leaves the rest of the message in the last leaf, because the limit of parts is reached.
     fn stop_at_part_limit(&mut self) {
+        self.omits_parts = true;
         self.defects
             .add_severe(Defect::LIMIT, format!("more than {MAX_PARTS} parts, the rest is left in the last one"));
         let last = self.leaf.take().unwrap_or(self.parts.len() - 1);

@@ -180,6 +180,8 @@ fn previews_match_the_views_of_the_corpus() {
         assert_eq!(summarize(&source).1, found, "{name}");
         let mime = Mime::parse(source.into());
         assert_eq!(found.attachments as usize, mime.attachment_count(), "{name}");
+        let counts = (found.attached_parts as usize, found.inline_parts as usize);
+        assert_eq!((counts, found.omits_parts), (mime.disposition_counts(), mime.omits_parts()), "{name}");
         let text = on_one_line(&mime.text());
         let is_complete = text.chars().count() <= MAX_SNIPPET_CHARS;
         let is_long_enough = found.snippet.chars().count() >= MAX_SNIPPET_CHARS / 2;
