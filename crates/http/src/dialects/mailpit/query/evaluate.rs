@@ -1,14 +1,15 @@
 //! Decides whether a message matches a query: from its summary if that is possible, otherwise from its source.
 //!
 //! Very long values of the header are truncated in the summary. Then the summary says only what they contain, and the source
-//! decides what they do not contain. The limits on the values of a source are higher. A message does not match if they are
-//! exceeded and a term cannot be decided: no message is deleted because a part of it was not read.
+//! decides what they do not contain. The same applies to the numbers of its parts if not all are counted. The limits on the
+//! values and parts of a source are higher. A message does not match if they are exceeded and a term cannot be decided: no
+//! message is deleted because a part of it was not read.
 
 use std::cell::LazyCell;
 
 use bytes::Bytes;
 use restante_mail::message::Message;
-use restante_mail::mime::{HeaderSummary, Mime, Preview, SummaryField, SummaryFields, summarize};
+use restante_mail::mime::{HeaderSummary, Mime, SummaryField, SummaryFields, header_summary};
 
 use crate::dialects::mailpit::query::parse::{Condition, Query, Term, clean, lowercase};
 use crate::dialects::mailpit::query::search_text::search_text;
@@ -19,24 +20,41 @@ use crate::dialects::mailpit::summary::{Address, MessageSummary};
 pub(super) enum Decision {
     Match,
     NoMatch,
+    /// Texts are not decided, all other terms match. The source of the message is needed, or an index of its words.
+    UndecidedTexts,
     /// The source of the message is needed.
     Undecided,
+}
+
+impl Decision {
+    pub(super) fn is_undecided(self) -> bool {
+        matches!(self, Self::UndecidedTexts | Self::Undecided)
+    }
 }
 
 impl Query {
     /// Decides from the summary of a message.
     pub(super) fn check_summary(&self, message: &Message) -> Decision {
-        let values = LazyCell::new(|| MessageValues::from_summary(message));
+        let values = LazyCell::new(|| HeaderValues::from_summary(message));
         self.check(|condition| condition.check(message, || &values, None))
     }
 
     /// Returns whether a message matches. The cost is linear in the size of its source.
     pub(super) fn matches_source(&self, message: &Message, source: Bytes) -> bool {
-        let (header, preview) = summarize(&source);
-        let values = MessageValues::from_summary(message).with_source(message, &header, &preview);
-        let has_text = self.texts().next().is_some();
-        let text = if has_text { search_text(message, &header, &Mime::parse(source)) } else { String::new() };
-        self.check(|condition| condition.check(message, || &values, Some(&text))) == Decision::Match
+        let header = header_summary(&source);
+        let values = HeaderValues::from_summary(message).with_header(message, &header);
+        let has_texts = self.texts().next().is_some();
+        let needs_parts = has_texts || !message.first().details.is_complete() && self.needs_part_counts();
+        let content = needs_parts.then(|| {
+            let mime = Mime::parse(source);
+            let text = if has_texts { search_text(message, &header, &mime) } else { String::new() };
+            Content { text, mime }
+        });
+        self.check(|condition| condition.check(message, || &values, content.as_ref())) == Decision::Match
+    }
+
+    fn needs_part_counts(&self) -> bool {
+        self.terms.iter().any(|term| matches!(term.condition, Condition::HasInlineParts | Condition::HasAttachments))
     }
 
     /// Combines the results of all terms. `meets` returns `None` if it cannot say whether a condition is met.
@@ -46,10 +64,35 @@ impl Query {
             match condition.check_excluded(*is_excluded, &meets) {
                 Some(true) => {}
                 Some(false) => return Decision::NoMatch,
-                None => decision = Decision::Undecided,
+                None if decision == Decision::Undecided || !matches!(condition, Condition::Text(_)) => {
+                    decision = Decision::Undecided;
+                }
+                None => decision = Decision::UndecidedTexts,
             }
         }
         decision
+    }
+}
+
+/// The content of a message whose source was parsed.
+struct Content {
+    /// The search text. Empty if the query has no texts.
+    text: String,
+    mime: Mime,
+}
+
+impl Content {
+    /// Returns whether the search text contains a text, or `None` if that is not known.
+    fn contains(&self, text: &str) -> Option<bool> {
+        let is_found = self.text.contains(text);
+        (is_found || !self.mime.omits_fields() && !self.mime.omits_parts()).then_some(is_found)
+    }
+
+    /// Returns whether the message has parts that `select` selects from the numbers of attached and inline parts, or `None`
+    /// if that is not known.
+    fn has_parts(&self, select: impl Fn((usize, usize)) -> usize) -> Option<bool> {
+        let is_found = select(self.mime.disposition_counts()) > 0;
+        (is_found || !self.mime.omits_parts()).then_some(is_found)
     }
 }
 
@@ -67,13 +110,13 @@ impl Condition {
         }
     }
 
-    /// Returns whether a message meets the condition, or `None` if that is not known. `text` is the search text, if it is
-    /// known.
+    /// Returns whether a message meets the condition, or `None` if that is not known. `content` is the content of the source,
+    /// if it is known.
     fn check<'v>(
         &self,
         message: &Message,
-        values: impl Fn() -> &'v MessageValues<'v>,
-        text: Option<&str>,
+        values: impl Fn() -> &'v HeaderValues<'v>,
+        content: Option<&Content>,
     ) -> Option<bool> {
         let first = message.first();
         // A truncated value says only what it contains.
@@ -99,15 +142,17 @@ impl Condition {
             Self::Tagged => Some(message.copies().iter().any(|copy| !copy.tags.is_empty())),
             Self::Read => Some(message.is_seen()),
             Self::Unread => Some(!message.is_seen()),
-            Self::HasInlineParts => values().has_inline_parts,
-            Self::HasAttachments => values().has_attachments,
+            Self::HasInlineParts if !first.details.is_complete() => content?.has_parts(|(_, inline)| inline),
+            Self::HasInlineParts => Some(first.details.inline_parts() > 0),
+            Self::HasAttachments if !first.details.is_complete() => content?.has_parts(|(attached, _)| attached),
+            Self::HasAttachments => Some(first.details.attached_parts() > 0),
             Self::After(time) => Some(first.received.as_millisecond() >= time.as_millisecond()),
             Self::Before(time) => Some(first.received.as_millisecond() <= time.as_millisecond()),
             Self::Larger(size) => Some(first.size > *size),
             Self::Smaller(size) => Some(first.size < *size),
             Self::Text(searched) => {
-                if let Some(text) = text {
-                    return Some(text.contains(searched));
+                if let Some(content) = content {
+                    return content.contains(searched);
                 }
                 // The search text contains these texts, and more.
                 let addresses = values().lists().into_iter().flatten();
@@ -135,9 +180,9 @@ fn any_contains(values: &[&str], text: &str) -> bool {
     values.iter().any(|value| lowercase(value).contains(text))
 }
 
-/// What is known about a message: the values of the summary, and also those of the source if the summary is not complete. So
-/// values that a script has set are searched too.
-struct MessageValues<'a> {
+/// The values of the header fields of a message: those of the summary, and also those of the source if the summary is not
+/// complete. So values that a script has set are searched too.
+struct HeaderValues<'a> {
     from: Vec<Address<'a>>,
     to: Vec<Address<'a>>,
     cc: Vec<Address<'a>>,
@@ -148,18 +193,12 @@ struct MessageValues<'a> {
     message_ids: Vec<&'a str>,
     /// The fields whose values are not complete.
     truncated: SummaryFields,
-    /// Whether there are parts that are marked as inline. `None` if it is not known.
-    has_inline_parts: Option<bool>,
-    /// Whether there are parts that are marked as attachments. `None` if it is not known.
-    has_attachments: Option<bool>,
 }
 
-impl<'a> MessageValues<'a> {
+impl<'a> HeaderValues<'a> {
     fn from_summary(message: &'a Message) -> Self {
         let MessageSummary { from, to, cc, bcc, reply_to, subject, message_id, .. } = MessageSummary::new(message);
-        let details = &message.first().details;
-        let is_complete = details.is_complete();
-        let is_any = |count: u32| if count > 0 || is_complete { Some(count > 0) } else { None };
+        let is_complete = message.first().details.is_complete();
         Self {
             from: vec![from],
             to: to.unwrap_or_default(),
@@ -170,13 +209,11 @@ impl<'a> MessageValues<'a> {
             subjects: vec![subject],
             message_ids: vec![message_id],
             truncated: if is_complete { SummaryFields::default() } else { SummaryFields::ALL },
-            has_inline_parts: is_any(details.inline_parts()),
-            has_attachments: is_any(details.attached_parts()),
         }
     }
 
-    /// Adds the values of the source, unless they are known already.
-    fn with_source(mut self, message: &'a Message, header: &'a HeaderSummary, preview: &Preview) -> Self {
+    /// Adds the values of the header of the source, unless they are known already.
+    fn with_header(mut self, message: &'a Message, header: &'a HeaderSummary) -> Self {
         if self.truncated.is_empty() {
             return self;
         }
@@ -190,8 +227,6 @@ impl<'a> MessageValues<'a> {
         self.reply_to.extend(parse(&header.reply_to));
         self.subjects.push(&header.subject);
         self.message_ids.push(&header.message_id);
-        self.has_inline_parts.get_or_insert(preview.inline_parts > 0);
-        self.has_attachments.get_or_insert(preview.attached_parts > 0);
         self.truncated = header.truncated;
         if [SummaryField::To, SummaryField::Cc, SummaryField::Bcc]
             .into_iter()

@@ -2,7 +2,8 @@
 //!
 //! Most terms are decided from the summaries, which are read in batches. Words and phrases are searched in the sources of
 //! the newest messages for which the summary does not decide. For older messages the index of the server's own search
-//! decides, if it is enabled: it finds words by their beginnings, not parts of words. Changes need a complete result.
+//! decides, if it is enabled: it finds words by their beginnings, not parts of words. An older message does not match if the
+//! source is needed for another term. Changes need a complete result.
 //!
 //! A search never holds a permit while it waits for another one, and gives each permit back after one batch, so that other
 //! requests wait for a batch at most.
@@ -136,11 +137,12 @@ impl Finder<'_> {
     /// Returns those of these messages that match, in the same order.
     async fn select(&mut self, grant: &Grant, messages: Vec<Message>) -> Result<Vec<Message>, Problem> {
         let mut candidates = self.check_summaries(messages).await?;
-        let mut undecided: Vec<_> =
-            candidates.iter_mut().filter(|(decision, _)| *decision == Decision::Undecided).collect();
+        let mut undecided: Vec<_> = candidates.iter_mut().filter(|(decision, _)| decision.is_undecided()).collect();
         let read = self.read(&mut undecided).await?;
         for (decision, message) in &mut undecided[read..] {
-            let is_match = self.check_index(grant, message).await?;
+            self.completeness = Completeness::Incomplete;
+            // The index knows only the texts.
+            let is_match = *decision == Decision::UndecidedTexts && self.check_index(grant, message).await?;
             *decision = if is_match { Decision::Match } else { Decision::NoMatch };
         }
         Ok(candidates
@@ -206,9 +208,8 @@ impl Finder<'_> {
         Ok(work.run(evaluate).await?)
     }
 
-    /// Returns whether a message that is too old to be read matches, as far as the index knows.
+    /// Returns whether a message that is too old to be read matches the texts of the query, as far as the index knows.
     async fn check_index(&mut self, grant: &Grant, message: &Message) -> Result<bool, Problem> {
-        self.completeness = Completeness::Incomplete;
         let (server, query) = (self.server, &self.query);
         let indexed = self.indexed.get_or_insert_with(|| IndexedMatches::new(server, grant, query, message));
         indexed.contains(message.id()).await

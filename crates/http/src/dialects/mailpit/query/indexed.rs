@@ -84,7 +84,7 @@ impl<'s> IndexedMatches<'s> {
         self.server.settings.metrics.observe_search(start.elapsed());
         let results = results?;
         self.found.extend(results.hits.iter().map(|hit| hit.summary.message));
-        // Further copies of the last message say nothing new.
+        // Further copies of the last message are skipped.
         let last = self.found.back().copied();
         self.before = results.next.filter(|_| results.is_complete).map(|next| last.map_or(next, |last| next.min(last)));
         Ok(true)

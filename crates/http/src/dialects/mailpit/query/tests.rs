@@ -48,7 +48,7 @@ fn matches(query: &str, message: &Message, source: &str) -> (bool, bool) {
     let query = Query::parse(query, Some("UTC")).unwrap();
     let by_source = query.matches_source(message, source.to_owned().into());
     match query.check_summary(message) {
-        Decision::Undecided => (by_source, false),
+        decision if decision.is_undecided() => (by_source, false),
         decision => {
             assert_eq!(decision == Decision::Match, by_source, "{query:?}");
             (by_source, true)
@@ -223,6 +223,79 @@ fn values_that_are_not_stored_are_read_from_the_source() {
     for query in ["reply-to:support", "message-id:id-1", "cc:d@x.org", "has:attachment", "has:inline"] {
         assert_eq!(matches(query, &message, MAIL), (true, false), "{query}");
         assert_eq!(matches(&format!("-{query}"), &message, MAIL), (false, false), "{query}");
+    }
+}
+
+/// An excluded part could be among those that were not counted.
+#[test]
+fn parts_that_are_not_counted_are_read_from_the_source() {
+    let mut copy = deliver(MAIL, &["bob@x.org"], &[]).into_copies().remove(0);
+    let (header, preview) = summarize(MAIL.split("Content-Disposition").next().unwrap().as_bytes());
+    let start = DetailFields { omits_parts: true, ..DetailFields::of_source(&header, &preview) };
+    let incomplete = [
+        Details::default(),
+        Details::new(&start),
+        // Written by earlier versions.
+        Details::from_encoded("ann@x.org\nlaptop\n\n\nmx\n0\nHello\n0\nbob@x.org\n"),
+        Details::from_encoded("ann@x.org\nlaptop\n\n\nmx\n7\nHello\n0 0 0\nbob@x.org\n"),
+    ];
+    let plain = "From: ann@x.org\r\n\r\nHi\r\n";
+    for details in incomplete {
+        copy.details = details;
+        let message = Message::group([copy.clone()]).remove(0);
+        for query in ["has:attachment", "has:inline"] {
+            let excluded = format!("-{query}");
+            assert_eq!(matches(query, &message, MAIL), (true, false), "{query} {message:?}");
+            assert_eq!(matches(&excluded, &message, MAIL), (false, false), "{excluded} {message:?}");
+            assert_eq!(matches(query, &message, plain), (false, false), "{query} {message:?}");
+            assert_eq!(matches(&excluded, &message, plain), (true, false), "{excluded} {message:?}");
+        }
+    }
+}
+
+#[test]
+fn terms_that_the_parsed_part_of_a_message_does_not_decide_do_not_match() {
+    let head = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nfirst\r\n";
+    let file = "--b\r\nContent-Disposition: attachment\r\n\r\nx\r\n";
+    let encoded = "--b\r\nContent-Transfer-Encoding: base64\r\n\r\na2VlcA==\r\n";
+    let parts = |count: usize| "--b\r\n\r\npart\r\n".repeat(count);
+    let level = |number| format!("Content-Type: multipart/mixed; boundary=b{number}\r\n\r\n--b{number}\r\n");
+    let levels: String = (0..60).map(level).collect();
+    let fields = "X-Filler: x\r\n".repeat(1000);
+    let table = [
+        (format!("{head}{}{encoded}--b--\r\n", parts(1000)), "keep", None),
+        (format!("{head}{}{file}--b--\r\n", parts(1000)), "first", Some(true)),
+        (format!("{head}{}{file}--b--\r\n", parts(1000)), "has:attachment", None),
+        (format!("{head}{}{file}--b--\r\n", parts(1000)), "has:inline", None),
+        (format!("{head}{file}{}--b--\r\n", parts(1000)), "has:attachment", Some(true)),
+        (format!("{levels}Content-Transfer-Encoding: base64\r\n\r\na2VlcA==\r\n"), "keep", None),
+        (format!("{fields}Reply-To: keep at x\r\n\r\nHi\r\n"), "keep", None),
+        (format!("{fields}\r\nHi\r\n"), "has:attachment", Some(false)),
+    ];
+    for (source, query, is_met) in table {
+        let message = deliver(&source, &["bob@x.org"], &[]);
+        assert_eq!(matches(query, &message, &source).0, is_met == Some(true), "{query}");
+        let excluded = format!("-{query}");
+        assert_eq!(matches(&excluded, &message, &source).0, is_met == Some(false), "{excluded}");
+    }
+}
+
+/// The index knows only texts.
+#[test]
+fn undecided_texts_are_distinguished_from_other_undecided_terms() {
+    let cc: Vec<String> = (0..200).map(|number| format!("person{number:03}@x.org")).collect();
+    let message = deliver(&format!("From: a@x.org\r\nCc: {}\r\n\r\nHi\r\n", cc.join(", ")), &[], &[]);
+    let table = [
+        ("word", Decision::UndecidedTexts),
+        ("word -other is:unread", Decision::UndecidedTexts),
+        ("word -cc:person199", Decision::Undecided),
+        ("-cc:person199 word", Decision::Undecided),
+        ("cc:person199", Decision::Undecided),
+        ("word cc:person199 is:read", Decision::NoMatch),
+        ("is:unread", Decision::Match),
+    ];
+    for (query, expected) in table {
+        assert_eq!(Query::parse(query, None).unwrap().check_summary(&message), expected, "{query}");
     }
 }
 
