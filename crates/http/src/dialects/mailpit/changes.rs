@@ -5,8 +5,8 @@
 //!
 //! - A deletion with damaged JSON is an error. Mailpit deletes all messages then. A form counts as no body, as in
 //!   Mailpit, because a client of Mailpit sends its ids as a form.
-//! - A query with an invalid term is an error, for example `to:` or a date that cannot be parsed. Mailpit ignores the term, and
-//!   changes more messages.
+//! - A query with an invalid term is an error, for example `to:`, `-has:atachment` or a date that cannot be parsed. Mailpit
+//!   ignores the term or searches it as a text, and changes more messages.
 //! - If there are too many messages to search for words in all of them, nothing is changed.
 
 use std::sync::Arc;

@@ -195,7 +195,16 @@ async fn invalid_searches_are_refused() {
             assert_eq!((response.status.as_u16(), response.text()), (400, expected), "{method} {query}");
         }
     }
-    for query in ["before:soon", "from:ann+-after:yesterday", "before:2026-11-16&tz=Mars%2FOlympus"] {
+    let invalid = [
+        "before:soon",
+        "from:ann+-after:yesterday",
+        "before:2026-11-16&tz=Mars%2FOlympus",
+        "-has:atachment",
+        "!is:tagge",
+        "-larger:10g",
+        "-smaller:0",
+    ];
+    for query in invalid {
         let response = server.request(&format!("DELETE {SEARCH}?query={query}")).await;
         assert_eq!(response.status, 400, "{query}");
         assert!(

@@ -14,8 +14,8 @@ const MAX_TERMS: usize = 64;
 #[derive(Debug, PartialEq)]
 pub(crate) struct Query {
     pub(super) terms: Vec<Term>,
-    /// The first term that has no effect because its date or the time zone is invalid.
-    ignored_term: Option<String>,
+    /// The first term with an invalid value. It has no effect, or is searched as a text.
+    invalid_term: Option<String>,
 }
 
 /// A condition that messages must meet, or must not meet if it is excluded.
@@ -61,7 +61,7 @@ impl Query {
         let named_zone = zone.filter(|zone| !zone.is_empty()).map(TimeZone::get);
         let has_invalid_zone = matches!(named_zone, Some(Err(_)));
         let zone = named_zone.and_then(Result::ok).unwrap_or_else(TimeZone::system);
-        let mut query = Self { terms: Vec::new(), ignored_term: None };
+        let mut query = Self { terms: Vec::new(), invalid_term: None };
         for word in split(text) {
             if clean(&word).is_empty() {
                 continue;
@@ -70,13 +70,13 @@ impl Query {
             let rest = if is_excluded { &word[1..] } else { &word[..] };
             let condition = match prefixed(rest) {
                 Some(("after" | "before", value)) if clean(value).is_empty() => {
-                    query.ignored_term.get_or_insert_with(|| rest.to_owned());
+                    query.invalid_term.get_or_insert_with(|| rest.to_owned());
                     continue;
                 }
                 Some((name @ ("after" | "before"), value)) => {
                     let time = date::parse(&clean(value), &zone);
                     if time.is_none() || has_invalid_zone {
-                        query.ignored_term.get_or_insert_with(|| rest.to_owned());
+                        query.invalid_term.get_or_insert_with(|| rest.to_owned());
                     }
                     let Some(time) = time else { continue };
                     if name == "after" { Condition::After(time) } else { Condition::Before(time) }
@@ -84,10 +84,13 @@ impl Query {
                 Some((name, value)) => match field_condition(name, value) {
                     FieldTerm::Condition(condition) => condition,
                     FieldTerm::Blank => {
-                        query.ignored_term.get_or_insert_with(|| rest.to_owned());
+                        query.invalid_term.get_or_insert_with(|| rest.to_owned());
                         continue;
                     }
-                    FieldTerm::Unknown => Condition::Text(clean(rest)),
+                    FieldTerm::Invalid => {
+                        query.invalid_term.get_or_insert_with(|| rest.to_owned());
+                        Condition::Text(clean(rest))
+                    }
                 },
                 None => Condition::Text(clean(rest)),
             };
@@ -99,10 +102,10 @@ impl Query {
         Ok(query)
     }
 
-    /// Refuses a query without terms, or with a term that has no effect. A change by such a query would apply to more
-    /// messages than was meant.
+    /// Refuses a query without terms, or with an invalid term. A change by such a query would apply to other messages than
+    /// was meant.
     pub(crate) fn check_for_change(&self) -> Result<(), Error> {
-        match &self.ignored_term {
+        match &self.invalid_term {
             Some(term) => Err(Error::text(format!("Error: a term of the search query is invalid: {term}"))),
             None if self.terms.is_empty() => Err(Error::text("Error: no search query")),
             None => Ok(()),
@@ -123,8 +126,8 @@ enum FieldTerm {
     Condition(Condition),
     /// The prefix is followed by nothing. The term has no effect.
     Blank,
-    /// This is no prefix of the language. The term is a text.
-    Unknown,
+    /// The prefix is followed by a value that it cannot have. The term is a text.
+    Invalid,
 }
 
 fn field_condition(name: &str, value: &str) -> FieldTerm {
@@ -134,7 +137,7 @@ fn field_condition(name: &str, value: &str) -> FieldTerm {
     };
     let size = |condition: fn(u64) -> Condition| match parse_size(&cleaned) {
         Some(size) if size > 0 => FieldTerm::Condition(condition(size)),
-        _ => FieldTerm::Unknown,
+        _ => FieldTerm::Invalid,
     };
     match (name, cleaned.as_str()) {
         ("to", _) => text(Condition::To, cleaned),
@@ -155,7 +158,7 @@ fn field_condition(name: &str, value: &str) -> FieldTerm {
             ("is", "tagged") => FieldTerm::Condition(Condition::Tagged),
             ("has", "inline" | "inlines") => FieldTerm::Condition(Condition::HasInlineParts),
             ("has", "attachment" | "attachments") => FieldTerm::Condition(Condition::HasAttachments),
-            _ => FieldTerm::Unknown,
+            _ => FieldTerm::Invalid,
         },
     }
 }
@@ -347,6 +350,13 @@ mod tests {
             ("word -after:soon", "", false),
             ("word before:", "", false),
             ("word to:", "", false),
+            ("-has:attachment -is:tagged -larger:10m -smaller:1", "", true),
+            ("-has:atachment", "", false),
+            ("-is:tagge", "", false),
+            ("is:", "", false),
+            ("-larger:10g", "", false),
+            ("word !smaller:0", "", false),
+            ("-https://example.com", "", true),
             ("to:", "", false),
             (",", "", false),
             ("word", "Mars/Olympus", true),
