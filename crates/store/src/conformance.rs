@@ -65,6 +65,7 @@ where
     messages::overview_counts_messages(&unbounded().await).await;
     messages::overview_counts_long_tags(&unbounded().await).await;
     messages::overview_has_current_spellings_of_tags(&unbounded().await).await;
+    messages::overview_has_the_spelling_of_the_most_copies(&unbounded().await).await;
     messages::copies_are_removed_together(&unbounded().await).await;
     messages::numbers_ascend_and_are_never_reused(&unbounded().await).await;
     messages::store_version_changes_with_every_change(&unbounded().await).await;

@@ -21,7 +21,8 @@ pub struct Overview {
 /// A tag and the messages that have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagCount {
-    /// The tag. If messages spell it with other cases of letters, the spelling of the most copies.
+    /// The tag. If messages spell it with other cases of letters, the spelling of the most copies, and of several such
+    /// spellings the first one in the order of their bytes.
     pub tag: String,
     /// The number of messages with a copy that has the tag.
     pub messages: u64,
@@ -38,30 +39,32 @@ pub struct TagCounter {
 struct CountedTag {
     messages: u64,
     /// The spellings of the tag, and the number of copies that have each of them.
-    spellings: Vec<(String, u64)>,
+    spellings: BTreeMap<String, u64>,
 }
 
 impl CountedTag {
     fn add_spelling(&mut self, tag: &str, copies: u64) {
-        match self.spellings.iter_mut().find(|(spelling, _)| spelling == tag) {
-            Some((_, count)) => *count += copies,
-            None => self.spellings.push((tag.to_owned(), copies)),
-        }
-    }
-
-    fn remove_spelling(&mut self, tag: &str) {
-        if let Some(index) = self.spellings.iter().position(|(spelling, _)| spelling == tag) {
-            let count = &mut self.spellings[index].1;
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.spellings.remove(index);
+        match self.spellings.get_mut(tag) {
+            Some(count) => *count += copies,
+            None => {
+                self.spellings.insert(tag.to_owned(), copies);
             }
         }
     }
 
-    /// Returns the spelling of the most copies.
+    fn remove_spelling(&mut self, tag: &str) {
+        if let Some(count) = self.spellings.get_mut(tag) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.spellings.remove(tag);
+            }
+        }
+    }
+
+    /// Returns the spelling of the most copies, the first one of several.
     fn spelling(&self) -> Option<&str> {
-        let most = self.spellings.iter().rev().max_by_key(|(_, count)| *count);
+        // Of equal elements, `max_by_key` returns the last one.
+        let most = self.spellings.iter().rev().max_by_key(|(_, count)| **count);
         most.map(|(spelling, _)| spelling.as_str())
     }
 }
@@ -95,21 +98,22 @@ impl TagCounter {
 
     /// Adds a message whose copies have these tags.
     pub fn add_message<'t>(&mut self, copies: impl IntoIterator<Item = &'t Tags>) {
-        self.add_messages(copies, 1);
+        self.add_messages(copies.into_iter().map(|tags| (tags, 1)), 1);
     }
 
-    /// Adds messages whose copies have these tags.
-    pub(crate) fn add_messages<'t>(&mut self, copies: impl IntoIterator<Item = &'t Tags>, messages: u64) {
-        let copies: Vec<&Tags> = copies.into_iter().filter(|tags| !tags.is_empty()).collect();
-        let Some((first, rest)) = copies.split_first() else { return };
-        let (equal, other): (Vec<&Tags>, Vec<&Tags>) = rest.iter().partition(|tags| *tags == first);
+    /// Adds messages of which each has these tags, with the number of copies that have them.
+    pub(crate) fn add_messages<'t>(&mut self, copies: impl IntoIterator<Item = (&'t Tags, u64)>, messages: u64) {
+        let copies: Vec<(&Tags, u64)> = copies.into_iter().filter(|(tags, _)| !tags.is_empty()).collect();
+        let Some(&(first, _)) = copies.first() else { return };
+        let (equal, other): (Vec<_>, Vec<_>) = copies.into_iter().partition(|(tags, _)| *tags == first);
+        let equal_copies: u64 = equal.iter().map(|(_, copies)| copies).sum();
         for tag in first.iter() {
             let entry = self.counts.entry(tag.to_lowercase()).or_default();
             entry.messages += messages;
-            entry.add_spelling(tag, messages * (1 + equal.len() as u64));
+            entry.add_spelling(tag, messages * equal_copies);
         }
         let mut known: HashSet<String> = HashSet::new();
-        for tags in other {
+        for (tags, copies) in other {
             if known.is_empty() {
                 known.extend(first.iter().map(str::to_lowercase));
             }
@@ -117,7 +121,7 @@ impl TagCounter {
                 let is_new = known.insert(tag.to_lowercase());
                 let entry = self.counts.entry(tag.to_lowercase()).or_default();
                 entry.messages += if is_new { messages } else { 0 };
-                entry.add_spelling(tag, messages);
+                entry.add_spelling(tag, messages * copies);
             }
         }
     }
@@ -175,7 +179,8 @@ mod tests {
         for tag in ["c", "b", "unknown"] {
             counter.remove_from_copy(tag, true);
         }
-        assert_eq!(counts(&counter), [("A".to_owned(), 2), ("b".to_owned(), 2)]);
+        // Both spellings have one copy.
+        assert_eq!(counts(&counter), [("A".to_owned(), 2), ("B".to_owned(), 2)]);
     }
 
     #[test]
@@ -200,7 +205,7 @@ mod tests {
         let mut counter = TagCounter::default();
         let copies = [(1, tags(["a"])), (1, tags(["A", "b"])), (1, tags(["B"])), (2, tags(["a"]))];
         counter.add_copies(copies.map(Ok::<_, ()>)).unwrap();
-        assert_eq!(counts(&counter), [("a".to_owned(), 2), ("b".to_owned(), 1)]);
+        assert_eq!(counts(&counter), [("a".to_owned(), 2), ("B".to_owned(), 1)]);
         assert_eq!(counter.add_copies([Err::<(u8, Tags), _>("damaged")]), Err("damaged"));
     }
 

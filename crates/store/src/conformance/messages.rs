@@ -179,6 +179,26 @@ pub(super) async fn overview_has_current_spellings_of_tags(store: &impl Store) {
     }
 }
 
+pub(super) async fn overview_has_the_spelling_of_the_most_copies(store: &impl Store) {
+    let copies = append(store, 1, &["ann", "bob", "cid"]).await;
+    let single = append(store, 2, &["ann"]).await;
+    let table: [([&str; 3], &str, &str); 5] = [
+        (["name", "name", "NAME"], "other", "name"),
+        (["NAME", "name", "NAME"], "other", "NAME"),
+        // Of several spellings, the first one.
+        (["name", "name", "NAME"], "NAME", "NAME"),
+        (["name", "Name", "nAME"], "other", "Name"),
+        (["Name", "name", "NAME"], "name", "name"),
+    ];
+    for (spellings, other, expected) in table {
+        for (copy, tag) in copies.iter().chain(&single).zip(spellings.into_iter().chain([other])) {
+            store.set_tags(vec![CopyKey::from(copy)], Tags::new([tag]).unwrap()).await.unwrap();
+        }
+        let overview = store.overview().await.unwrap();
+        assert_eq!(overview.tags[0].tag, expected, "{spellings:?} {other}");
+    }
+}
+
 pub(super) async fn copies_are_removed_together(store: &impl Store) {
     let first = append(store, 1, &["ann", "bob", "cid"]).await;
     let second = append(store, 2, &["bob"]).await;

@@ -156,18 +156,21 @@ const SELECT_MAILBOXES: &str = "SELECT name, messages, unseen, bytes, newest.id,
     FROM mailboxes CROSS JOIN LATERAL (SELECT id, received FROM copies WHERE mailbox = name ORDER BY id DESC LIMIT 1) AS newest
     WHERE name >= $1 AND name > $2 AND ($3::bytea IS NULL OR name < $3) ORDER BY name LIMIT $4";
 
-/// The numbers of messages and of unread ones, and the tags: the different tags of the copies of a message, and the number of
-/// messages whose copies have them.
+/// The numbers of messages and of unread ones, and the tags: the different tags of the copies of a message with the numbers of
+/// these copies, and the number of messages whose copies have them.
 const SELECT_OVERVIEW: &str = "
     SELECT messages - extra_copies AS messages,
         (SELECT coalesce(sum(unseen), 0)::bigint FROM mailboxes)
             - (SELECT count(*) - count(DISTINCT body) FROM copies WHERE shared AND NOT seen) AS unread,
         tagged.*
     FROM state LEFT JOIN LATERAL (
-        SELECT ARRAY[tags] AS copies_tags, count(*) AS number FROM copies WHERE tags <> '' AND NOT shared GROUP BY tags
-        UNION ALL SELECT copies_tags, count(*) FROM (
-            SELECT array_agg(DISTINCT tags) AS copies_tags FROM copies WHERE tags <> '' AND shared GROUP BY body
-        ) AS tagged_bodies GROUP BY copies_tags
+        SELECT ARRAY[tags] AS copies_tags, ARRAY[1::bigint] AS copy_counts, count(*) AS number
+        FROM copies WHERE tags <> '' AND NOT shared GROUP BY tags
+        UNION ALL SELECT copies_tags, copy_counts, count(*) FROM (
+            SELECT array_agg(tags ORDER BY tags) AS copies_tags, array_agg(number ORDER BY tags) AS copy_counts FROM (
+                SELECT body, tags, count(*) AS number FROM copies WHERE tags <> '' AND shared GROUP BY body, tags
+            ) AS tagged_copies GROUP BY body
+        ) AS tagged_bodies GROUP BY copies_tags, copy_counts
     ) AS tagged ON true";
 
 const SELECT_OLDEST: &str = concat!("SELECT mailbox, ", summary!(), " FROM copies ORDER BY received, id LIMIT $1");
@@ -359,7 +362,8 @@ pub(super) async fn overview(database: &Database) -> Result<Overview> {
         let Some(copies) = get_column::<Option<Vec<&[u8]>>>(row, "copies_tags")? else { continue };
         let copies: Vec<Tags> =
             copies.into_iter().map(|encoded| Tags::from_encoded(&String::from_utf8_lossy(encoded))).collect();
-        tags.add_messages(&copies, get_u64(row, "number")?);
+        let numbers = get_column::<Vec<i64>>(row, "copy_counts")?.into_iter().map(rows::to_u64);
+        tags.add_messages(copies.iter().zip(numbers), get_u64(row, "number")?);
     }
     Ok(Overview { messages, unread, tags: tags.counts() })
 }
