@@ -293,10 +293,15 @@ impl Mailroom {
                         changes.entry(tags).or_default().push((&copy).into());
                     }
                 }
-                for (tags, copies) in changes {
-                    let existing = inner.store.set_tags(copies, tags.clone()).await?;
+                // They are requested together, so that a store can commit them together.
+                let set = |store: Arc<dyn Store>, (tags, copies): (Tags, Vec<CopyKey>)| async move {
+                    store.set_tags(copies, tags.clone()).await.map(|existing| (existing, tags))
+                };
+                let (changed, last_error) = inner.change_each(changes, set).await;
+                for (existing, tags) in changed {
                     inner.publish_tags(&existing, &tags);
                 }
+                last_error.map_or(Ok(()), Err)?;
             }
             Ok(())
         };
@@ -432,19 +437,20 @@ impl Inner {
         last_error.map_or(Ok(count), Err)
     }
 
-    /// Changes each of these copies concurrently. Returns the results of the changes that succeeded, and the last error.
-    async fn change_each<T, F>(
+    /// Makes a change for each of these values concurrently. Returns the results of the changes that succeeded, and the last
+    /// error.
+    async fn change_each<V, T, F>(
         &self,
-        copies: impl IntoIterator<Item = CopyKey>,
-        operation: impl Fn(Arc<dyn Store>, CopyKey) -> F,
+        values: impl IntoIterator<Item = V>,
+        operation: impl Fn(Arc<dyn Store>, V) -> F,
     ) -> (Vec<T>, Option<StoreError>)
     where
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
         let mut changes = JoinSet::new();
-        for copy in copies {
-            changes.spawn(operation(self.store.clone(), copy));
+        for value in values {
+            changes.spawn(operation(self.store.clone(), value));
         }
         let (mut done, mut last_error) = (Vec::new(), None);
         while let Some(ended) = changes.join_next().await {

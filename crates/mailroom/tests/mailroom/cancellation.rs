@@ -295,3 +295,25 @@ async fn panic_in_the_store_is_an_error() {
         "the mailroom still works"
     );
 }
+
+/// Otherwise a store would commit each of them by itself.
+#[tokio::test(start_paused = true)]
+async fn different_tags_are_set_together() {
+    let store = PausingStore::new();
+    let mailroom = mailroom(store.clone());
+    let keys =
+        [delivered(&mailroom, &store).await, delivered(&mailroom, &store).await].map(|copy| CopyKey::from(&copy));
+    let [one, added] = [["one"], ["added"]].map(|tags| Tags::new(tags).unwrap());
+    store.resume.notify_one();
+    mailroom.set_tags(vec![keys[0].clone()], one).await.unwrap();
+    let update = mailroom.update_tags(keys.into(), move |tags| tags.union(&added));
+    let resume_all = async {
+        // The clock advances when all tasks wait.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        store.resume.notify_waiters();
+    };
+    let (updated, ()) = tokio::join!(timeout(LONG, update), resume_all);
+    updated.expect("all changes are requested").unwrap();
+    let listed = mailroom.messages(Page::ALL).await.unwrap().messages;
+    assert!(listed.iter().all(|message| message.tags().contains("added")), "{listed:?}");
+}
