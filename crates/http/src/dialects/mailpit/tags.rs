@@ -15,6 +15,7 @@ use restante_auth::{Grant, Scope};
 use restante_mail::message::{Message, MessageId};
 use restante_mail::tags::{MAX_TAG_CHARS, Tags};
 use restante_mailroom::CopyKey;
+use restante_store::Page;
 use restante_store::overview::MAX_OVERVIEW_TAGS;
 use serde::Deserialize;
 
@@ -128,25 +129,43 @@ impl Server {
         if exists { Ok(()) } else { Err(Error::text(format!("tag not found: {tag}"))) }
     }
 
-    /// Returns whether a message has the tag. If there are more tags than the overview has, it searches all messages.
+    /// Returns whether a message has the tag. It searches all messages if the overview does not decide: that of a grant for
+    /// some mailboxes has only the newest messages, and other overviews have only the first [`MAX_OVERVIEW_TAGS`] tags.
     async fn has_tag(&self, grant: &Grant, tag: &str, cancellation: &Cancellation) -> Result<bool, Problem> {
-        let overview = self.overview(grant).await?;
-        let lowercase = tag.to_lowercase();
-        if overview.tags.iter().any(|count| count.tag.to_lowercase() == lowercase) {
-            return Ok(true);
-        }
-        let mut is_complete = overview.tags.len() < MAX_OVERVIEW_TAGS;
-        let mut range = MessageRange { before: None, after: None, limit: CHANGE_BATCH };
-        while !is_complete {
-            let find = self.permitted_messages(grant, range);
-            let MessagePage { messages, next } = cancellation.run_until_cancelled(find).await?;
-            if messages.iter().flat_map(Message::copies).any(|copy| copy.tags.contains(tag)) {
+        if grant.covers_all_mailboxes() {
+            let (_, overview) = self.complete_overview().await?;
+            let lowercase = tag.to_lowercase();
+            if overview.tags.iter().any(|count| count.tag.to_lowercase() == lowercase) {
                 return Ok(true);
             }
-            range.before = next;
-            is_complete = next.is_none();
+            // The tags are sorted.
+            let omitted_after = overview.tags.last().filter(|_| overview.tags.len() >= MAX_OVERVIEW_TAGS);
+            if omitted_after.is_none_or(|last| lowercase < last.tag.to_lowercase()) {
+                return Ok(false);
+            }
         }
-        Ok(false)
+        cancellation.run_until_cancelled(self.find_tag(grant, tag)).await
+    }
+
+    /// Searches all messages for the tag, the newest first. Only one request at a time reads a batch after its first one.
+    async fn find_tag(&self, grant: &Grant, tag: &str) -> Result<bool, Problem> {
+        let mut page = Page { before: None, after: None, limit: Some(CHANGE_BATCH) };
+        loop {
+            let mut permit = None;
+            if page.before.is_some() {
+                self.continue_scan(&mut permit).await?;
+            }
+            let messages = self.mailroom.messages(page).await?.messages;
+            drop(permit);
+            let mut copies = messages.iter().flat_map(Message::copies);
+            if copies.any(|copy| grant.covers(&copy.mailbox) && copy.tags.contains(tag)) {
+                return Ok(true);
+            }
+            if messages.len() < CHANGE_BATCH {
+                return Ok(false);
+            }
+            page.before = messages.first().map(Message::id);
+        }
     }
 
     /// Replaces or removes a tag of all messages that have it. A change of a batch that has begun completes. Messages that

@@ -98,10 +98,7 @@ async fn renamed_tag_has_the_new_spelling() {
 #[tokio::test]
 async fn tags_beyond_the_limit_of_lists_are_changed() {
     let server = server();
-    for message in 0..=500 {
-        let tags: Vec<String> = (0..20).map(|number| format!("t{message:03} {number:02}")).collect();
-        add_copies(&server, message, &["bob"], &tags.iter().map(String::as_str).collect::<Vec<_>>()).await;
-    }
+    add_many_tags(&server).await;
     assert_eq!(all_tags(&server, "").await.as_array().map(Vec::len), Some(10_000));
     let rename = async |tag: &str, name: &str| {
         change(&server, &format!("PUT /api/v1/tags/{tag}"), &json!({"Name": name}).to_string()).await
@@ -111,6 +108,53 @@ async fn tags_beyond_the_limit_of_lists_are_changed() {
     assert_eq!(all_tags(&server, "").await[0], "a");
     assert_eq!(change(&server, "DELETE /api/v1/tags/t500%2018", "").await, ok());
     assert_eq!(change(&server, "DELETE /api/v1/tags/t500%2018", "").await, error("tag not found: t500 18"));
+}
+
+/// Adds 501 messages with 20 tags each, more than a list has.
+async fn add_many_tags(server: &TestServer) {
+    for message in 0..=500 {
+        let tags: Vec<String> = (0..20).map(|number| format!("t{message:03} {number:02}")).collect();
+        add_copies(server, message, &["bob"], &tags.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    }
+}
+
+/// A name that would be in the list is known without a search of all messages.
+#[tokio::test(start_paused = true)]
+async fn messages_are_searched_only_for_tags_after_the_list() {
+    let accounts = Accounts::new(Duration::from_hours(1));
+    add_many_tags(&accounts.server).await;
+    let token = accounts.token(&[]).await;
+    let delete = async |tag: &str| change(&accounts.server, &format!("DELETE /api/v1/tags/{tag}\n{token}"), "").await;
+    let permit = accounts.state.scan_permits.clone().acquire_owned().await.unwrap();
+    assert_eq!(delete("none").await, error("tag not found: none"));
+    let search = async {
+        let start = tokio::time::Instant::now();
+        (delete("zeta").await, start.elapsed().as_secs())
+    };
+    let release = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop(permit);
+    };
+    assert_eq!(tokio::join!(search, release).0, (error("tag not found: zeta"), 1));
+}
+
+/// The overview of such a token has only the newest 20,000 messages.
+#[tokio::test]
+async fn limited_token_changes_tags_of_old_messages() {
+    let accounts = Accounts::new(Duration::from_hours(1));
+    let server = &accounts.server;
+    add_copies(server, 0, &["bob"], &["old"]).await;
+    add_copies(server, 1, &["carl"], &["hidden"]).await;
+    for number in 2..=20_002 {
+        add_copies(server, number, &["carl"], &[]).await;
+    }
+    let token = accounts.token(&["bob"]).await;
+    let rename = async |tag: &str| {
+        change(server, &format!("PUT /api/v1/tags/{tag}\n{token}"), &json!({"Name": "new"}).to_string()).await
+    };
+    assert_eq!(rename("hidden").await, error("tag not found: hidden"));
+    assert_eq!(rename("old").await, ok());
+    assert_eq!(rename("old").await, error("tag not found: old"));
 }
 
 #[tokio::test]
