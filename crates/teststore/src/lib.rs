@@ -1,6 +1,7 @@
 //! A store for tests that several nodes share: messages in memory, and a feed for each node that contains every change,
-//! in one order. The feed of a node can be held back, as a slow or broken network would do.
+//! in one order. The feed of a node can be held back, as a slow or broken network would do, and its lists can fail.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -13,7 +14,7 @@ use restante_store::memory::MemoryStore;
 use restante_store::overview::Overview;
 use restante_store::{
     Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
-    Result, Store, Usage, Version,
+    Result, Store, StoreError, Usage, Version,
 };
 use tokio::sync::mpsc::Sender;
 
@@ -49,6 +50,7 @@ pub struct Node {
     /// The index in [`State::links`].
     index: usize,
     feed: Mutex<Option<Feed>>,
+    fails_lists: AtomicBool,
 }
 
 impl SharedStore {
@@ -71,11 +73,23 @@ impl SharedStore {
         let index = state.links.len();
         let starts_after = Some(state.clock);
         state.links.push(NodeLink { sender, held_changes: Some(Vec::new()), starts_after });
-        Arc::new(Node { store: self.clone(), index, feed: Mutex::new(Some(feed)) })
+        Arc::new(Node { store: self.clone(), index, feed: Mutex::new(Some(feed)), fails_lists: AtomicBool::new(false) })
     }
 }
 
 impl Node {
+    /// Sets whether lists and overviews of messages fail on this node.
+    pub fn fail_lists(&self, fails: bool) {
+        self.fails_lists.store(fails, Ordering::Relaxed);
+    }
+
+    fn check_lists(&self) -> Result<()> {
+        if self.fails_lists.load(Ordering::Relaxed) {
+            return Err(StoreError::Unavailable("lists fail on this node".to_owned()));
+        }
+        Ok(())
+    }
+
     /// Holds back the changes for this node.
     pub async fn hold(&self) {
         self.store.state.lock().await.links[self.index].held_changes = Some(Vec::new());
@@ -209,6 +223,7 @@ impl Store for Node {
     }
 
     async fn messages(&self, page: Page) -> Result<MessageListing> {
+        self.check_lists()?;
         self.store.memory.messages(page).await
     }
 
@@ -233,6 +248,7 @@ impl Store for Node {
     }
 
     async fn overview(&self) -> Result<Overview> {
+        self.check_lists()?;
         self.store.memory.overview().await
     }
 

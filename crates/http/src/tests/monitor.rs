@@ -57,7 +57,7 @@ impl EventServer {
         Self::build(Arc::new(MemoryStore::new(Limits::default())), history, settings)
     }
 
-    fn with_store(store: Arc<dyn Store>, settings: Settings) -> Self {
+    pub(super) fn with_store(store: Arc<dyn Store>, settings: Settings) -> Self {
         Self::build(store, 3, settings)
     }
 

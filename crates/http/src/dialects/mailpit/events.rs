@@ -41,6 +41,8 @@ const STATS_DELAY: Duration = Duration::from_millis(250);
 /// time, up to [`MAX_SCANNED_MESSAGES`](crate::state::messages::MAX_SCANNED_MESSAGES) messages are read.
 const LIMITED_STATS_DELAY: Duration = Duration::from_secs(2);
 const LIMITED_STATS_INTERVAL: Duration = Duration::from_secs(15);
+/// The minimum time after an error of the store until the messages are counted again.
+const STATS_RETRY_DELAY: Duration = Duration::from_secs(2);
 /// The number of deleted messages that are remembered. Copies of a message are usually deleted together.
 const MAX_RECENT_DELETIONS: usize = 64;
 
@@ -199,12 +201,17 @@ impl MailpitEvents {
         self.stats_due.get_or_insert(due);
     }
 
-    /// Returns the statistics, after `truncate` if all messages were deleted.
+    /// Returns the statistics, after `truncate` if all messages were deleted. If the store fails, they are due again later.
     async fn statistics(&mut self) -> Vec<Bytes> {
         self.stats_due = None;
         self.last_stats = Some(Instant::now());
+        let Ok(overview) = self.server.overview(&self.grant).await else {
+            self.schedule_stats();
+            let earliest = Instant::now() + STATS_RETRY_DELAY;
+            self.stats_due = self.stats_due.map(|due| due.max(earliest));
+            return Vec::new();
+        };
         let has_deletions = std::mem::take(&mut self.has_deletions);
-        let Ok(overview) = self.server.overview(&self.grant).await else { return Vec::new() };
         let truncate = if has_deletions && overview.messages == 0 { render("truncate", ()) } else { None };
         let stats = Stats { total: overview.messages, unread: overview.unread, version: VERSION };
         truncate.into_iter().chain(render("stats", stats)).collect()
@@ -256,6 +263,7 @@ impl MailpitEvents {
         ids.retain(|id| !self.recent_deletions.contains(id));
         let unique: BTreeSet<MessageId> = ids.iter().copied().collect();
         let Ok(existing) = self.server.existing_messages(&self.grant, unique).await else {
+            self.has_deletions = true;
             return Vec::from_iter(render("prune", ()));
         };
         let mut events = Vec::new();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use restante_teststore::SharedStore;
 use serde_json::json;
 
 use super::*;
@@ -118,7 +119,7 @@ async fn changes_of_many_messages_are_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_of_a_limited_token_are_counted_seldom() {
+async fn messages_of_a_limited_token_are_counted_every_15_seconds() {
     let accounts = Accounts::new(Duration::from_hours(1));
     let server = EventServer::with(Settings { auth: Some(accounts.auth.clone()), ..Settings::default() });
     let token = accounts.token(&["bob"]).await;
@@ -146,6 +147,23 @@ async fn next_stats(socket: &mut WebSocketClient) -> Value {
             }
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn statistics_follow_when_the_store_works_again() {
+    let node = SharedStore::new(Limits::default()).node().await;
+    let server = EventServer::with_store(node.clone(), Settings::default());
+    server.deliver("bob", "hello").await;
+    let mut socket = server.websocket(EVENTS).await;
+    assert_eq!(next_stats(&mut socket).await["Total"], 1);
+    node.fail_lists(true);
+    send_request(&server.router, "DELETE /api/v1/mailbox/bob", Body::empty(), Peer::default()).await;
+    assert_eq!(socket.json().await, json!({"Type": "prune", "Data": null}));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    node.fail_lists(false);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(socket.json().await, json!({"Type": "truncate", "Data": null}));
+    assert_eq!(next_stats(&mut socket).await["Total"], 0);
 }
 
 #[tokio::test]
