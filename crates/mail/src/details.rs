@@ -468,7 +468,7 @@ mod tests {
     fn flags_are_independent() {
         for flags in 0..8 {
             let [lacks_from, lacks_to, omits_parts] = [1, 2, 4].map(|flag| flags & flag != 0);
-            let details = Details::new(&DetailFields { lacks_from, lacks_to, omits_parts, ..DetailFields::default() });
+            let details = Details::new(&DetailFields { omits_parts, lacks_from, lacks_to, ..DetailFields::default() });
             assert_eq!((details.lacks_from(), details.lacks_to()), (lacks_from, lacks_to));
             assert_eq!((details.lacks_addresses(), details.is_complete()), (false, !omits_parts));
         }

@@ -297,8 +297,8 @@ impl Mailroom {
                 let set = |store: Arc<dyn Store>, (tags, copies): (Tags, Vec<CopyKey>)| async move {
                     store.set_tags(copies, tags.clone()).await.map(|existing| (existing, tags))
                 };
-                let (changed, last_error) = inner.change_each(changes, set).await;
-                for (existing, tags) in changed {
+                let (done, last_error) = inner.change_each(changes, set).await;
+                for (existing, tags) in done {
                     inner.publish_tags(&existing, &tags);
                 }
                 last_error.map_or(Ok(()), Err)?;
