@@ -34,7 +34,9 @@ async fn programs_get_the_html_with_links_to_parts() {
     let server = server_with(HOSTILE).await;
     let response = server.request("GET /view/latest.html").await;
     let link = format!("/api/v1/message/{}/part/2", id(0));
-    let expected = "\r\n<script>alert(1)</script>\r\n\
+    let expected = "\
+        <basefont http-equiv=\"refresh\" content=\"0;url=http://evil.example/\"><basefont href=\"http://evil.example/\">\r\n\
+        <basefont rel=\"preconnect\" href=\"http://evil.example\"><script>alert(1)</script>\r\n\
         <a href=\"https://example.org/confirm?a=1&amp;b=2\" target=_top>Confirm</a><img src=\""
         .to_owned()
         + &link
@@ -64,7 +66,9 @@ async fn browsers_get_a_harmless_document() {
     let server = server_with(HOSTILE).await;
     let response = server.request(&format!("GET /view/latest.html\n{BROWSER}")).await;
     assert!(response.text().contains("<img src=\"data:image/png;base64,YWJj\">"), "{}", response.text());
-    assert!(!response.text().contains("evil.example"), "{}", response.text());
+    for active in ["<meta", "<base ", "<link"] {
+        assert!(!response.text().contains(active), "{}", response.text());
+    }
     let again =
         server.request(&format!("GET /view/latest.html\n{BROWSER}\nIf-None-Match: {}", response.header("etag"))).await;
     let program = server.request("GET /view/latest.html").await;
