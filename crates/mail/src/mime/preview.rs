@@ -22,7 +22,7 @@ use super::transfer_encoding::TransferEncoding;
 use super::uuencode;
 
 /// The maximum length of a snippet, in characters.
-pub const MAX_SNIPPET_CHARS: usize = 80;
+pub const MAX_SNIPPET_CHARS: usize = 200;
 /// A snippet that would end within a word ends before the word, unless it would be shorter than this number of
 /// characters.
 const MIN_CUT_SNIPPET_CHARS: usize = MAX_SNIPPET_CHARS / 2;
@@ -492,23 +492,23 @@ mod tests {
 
     #[test]
     fn ends_snippets_at_words() {
-        let words = "word ".repeat(30);
+        let words = "word ".repeat(60);
         let table = [
             ("", String::new()),
             (" \r\n\t ", String::new()),
             ("  two\r\n\r\n  words  ", "two words".to_owned()),
-            (&words, words[..79].to_owned()),
-            (&"x".repeat(200), "x".repeat(80)),
-            (&"€".repeat(200), "€".repeat(80)),
-            (&"😀".repeat(200), "😀".repeat(80)),
+            (&words, words[..199].to_owned()),
+            (&"x".repeat(500), "x".repeat(200)),
+            (&"€".repeat(500), "€".repeat(200)),
+            (&"😀".repeat(500), "😀".repeat(200)),
             // A cut at the only space would leave too little.
-            (&format!("See {}", "x".repeat(200)), format!("See {}", "x".repeat(76))),
-            (&format!("{} {}", "a".repeat(40), "x".repeat(200)), "a".repeat(40)),
-            (&format!("{} {}", "é".repeat(40), "x".repeat(200)), "é".repeat(40)),
-            (&format!("{} {}", "a".repeat(39), "x".repeat(200)), format!("{} {}", "a".repeat(39), "x".repeat(40))),
-            (&format!("{} b", "a".repeat(78)), format!("{} b", "a".repeat(78))),
-            (&format!("{} b", "a".repeat(79)), "a".repeat(79)),
-            (&format!("{} b", "a".repeat(80)), "a".repeat(80)),
+            (&format!("See {}", "x".repeat(500)), format!("See {}", "x".repeat(196))),
+            (&format!("{} {}", "a".repeat(100), "x".repeat(500)), "a".repeat(100)),
+            (&format!("{} {}", "é".repeat(100), "x".repeat(500)), "é".repeat(100)),
+            (&format!("{} {}", "a".repeat(99), "x".repeat(500)), format!("{} {}", "a".repeat(99), "x".repeat(100))),
+            (&format!("{} b", "a".repeat(198)), format!("{} b", "a".repeat(198))),
+            (&format!("{} b", "a".repeat(199)), "a".repeat(199)),
+            (&format!("{} b", "a".repeat(200)), "a".repeat(200)),
             ("Hi\u{200b}\u{feff} \u{34f}\u{ad}\u{a0}\u{2007}there\u{200c}", "Hi there".to_owned()),
             ("a\0b\x1bc\x7fd\u{85}e", "a b c d e".to_owned()),
         ];

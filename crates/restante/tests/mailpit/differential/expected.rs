@@ -197,7 +197,7 @@ pub(crate) const DIFFERENCES: &[Expected] = &[
     },
     // Lists.
     Expected {
-        reason: "The snippet is that of Restante's lists: up to 80 characters, of the text if there is text and HTML",
+        reason: "The snippet is that of Restante's lists: up to 200 characters, of the text if there is text and HTML",
         places: &[[ALL, "body messages by id {*} Snippet", "\"*\"", "\"*\""]],
     },
     Expected {
