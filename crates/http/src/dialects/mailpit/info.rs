@@ -4,6 +4,7 @@
 //!
 //! - `LatestVersion` is `disabled`: the server does not look for newer versions.
 //! - `Database` is empty. `DatabaseSize` is the size of all messages.
+//! - `MessagesDeleted` counts a message in several mailboxes several times.
 //! - `Memory` is the resident memory of the process, where the system reports it.
 //! - A client that may read only some mailboxes gets the numbers of its messages, and 0 for the size of the store and the
 //!   counters of the server.
