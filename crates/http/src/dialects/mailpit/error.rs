@@ -5,9 +5,14 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use crate::dialects::mailpit::success::{JSON, TEXT};
 use crate::response::problem::Problem;
 use crate::response::{json, success};
+
+/// The content type of texts.
+pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// The content type of JSON, without a charset as Mailpit has it.
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The text of the status 404, whatever is missing.
 const NOT_FOUND: &str = "404 page not found";

@@ -6,7 +6,8 @@ use axum::extract::State;
 use axum::http::header;
 use axum::http::request::Parts;
 
-use crate::dialects::mailpit::success::{HandlerResult, TEXT};
+use crate::dialects::mailpit::error::TEXT;
+use crate::dialects::mailpit::success::HandlerResult;
 use crate::dialects::mailpit::target::TargetMessage;
 use crate::extractors::parameters::lenient_query_pairs;
 use crate::response::etag::IfNoneMatch;

@@ -1,19 +1,13 @@
 //! The successful responses that several requests have in common.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, header};
+use axum::http::header;
 use axum::response::Response;
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::dialects::mailpit::error::Error;
+use crate::dialects::mailpit::error::{Error, JSON};
 use crate::response::{json, success};
-
-/// The content type of texts.
-pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-
-/// The content type of JSON, without a charset as Mailpit has it.
-pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The result of a handler.
 pub(crate) type HandlerResult = Result<Response, Error>;

@@ -16,8 +16,8 @@ use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 
 use crate::dialects::mailpit::content;
-use crate::dialects::mailpit::error::Error;
-use crate::dialects::mailpit::success::{HandlerResult, TEXT};
+use crate::dialects::mailpit::error::{Error, TEXT};
+use crate::dialects::mailpit::success::HandlerResult;
 use crate::dialects::mailpit::target::{MESSAGE_NOT_FOUND, TargetMessage};
 use crate::dialects::mailpit::view_html::{PartLinks, disarm, link_parts};
 use crate::extractors::parameters::{LATEST, RequestGrant, lenient_query_pairs};
