@@ -11,6 +11,8 @@ use crate::element_names::{closes_paragraph, is_metadata, is_scope, is_table_par
 
 /// The maximum number of elements.
 pub(crate) const MAX_ELEMENTS: usize = 50_000;
+/// The maximum number of tags. Tags that add no element are compared with the open elements, too.
+const MAX_TAGS: usize = 2 * MAX_ELEMENTS;
 /// The maximum nesting depth. Deeper elements become children of the deepest one.
 const MAX_DEPTH: usize = 256;
 
@@ -45,7 +47,7 @@ pub(crate) struct Element<'a> {
 #[derive(Debug)]
 pub(crate) struct Document<'a> {
     pub(crate) elements: Vec<Element<'a>>,
-    /// Whether elements were left out.
+    /// Whether the rest of the document was left out.
     pub(crate) is_truncated: bool,
 }
 
@@ -53,8 +55,10 @@ impl<'a> Document<'a> {
     /// Parses a document.
     pub(crate) fn parse(html: &'a str) -> Self {
         let mut builder = Builder::new();
+        let mut tags = 0;
         for token in Tokens::new(html) {
-            if builder.document.elements.len() >= MAX_ELEMENTS {
+            tags += usize::from(matches!(token, Token::StartTag(..) | Token::EndTag(_)));
+            if builder.document.elements.len() >= MAX_ELEMENTS || tags > MAX_TAGS {
                 builder.document.is_truncated = true;
                 break;
             }
@@ -346,12 +350,17 @@ mod tests {
     }
 
     #[test]
-    fn limits_elements_and_depth() {
+    fn limits_elements_tags_and_depth() {
         let html = "<br>".repeat(MAX_ELEMENTS);
         let document = Document::parse(&html);
         assert!(document.is_truncated && document.elements.len() == MAX_ELEMENTS);
         let html = "<div>".repeat(40_000);
         let document = Document::parse(&html);
         assert!(!document.is_truncated && document.elements.len() == 40_003);
+        // Neither tag adds an element.
+        for tag in ["</x>", "<td>"] {
+            assert!(!Document::parse(&tag.repeat(MAX_TAGS)).is_truncated, "{tag}");
+            assert!(Document::parse(&tag.repeat(MAX_TAGS + 1)).is_truncated, "{tag}");
+        }
     }
 }

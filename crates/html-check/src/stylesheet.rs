@@ -119,6 +119,8 @@ fn read_prelude<'a>(
 ) -> Prelude<'a> {
     let mut keyword = None;
     let mut start = tokens.rest();
+    // Whether only white space and comments follow `start`.
+    let mut is_at_start = true;
     let text_before = |start: &'a str, rest: &str| &start[..start.len() - rest.len()];
     loop {
         let before = tokens.rest();
@@ -129,24 +131,29 @@ fn read_prelude<'a>(
             CssToken::CurlyBracketBlock => PreludeEnd::Block,
             CssToken::CloseCurlyBracket => PreludeEnd::BlockEnd,
             CssToken::Semicolon if keyword.is_some() => PreludeEnd::Statement,
-            CssToken::AtKeyword(name) if text_before(start, before).trim().is_empty() => {
+            CssToken::AtKeyword(name) if is_at_start => {
                 keyword = Some((name.to_ascii_lowercase(), source));
                 start = tokens.rest();
                 continue;
             }
             CssToken::CDO | CssToken::CDC => {
                 start = tokens.rest();
+                is_at_start = true;
                 continue;
             }
             CssToken::Comment(_) => {
                 detector.comment(&mut |detected| report(detected, source));
                 // A comment before a rule is not part of it.
-                if text_before(start, before).trim().is_empty() {
+                if is_at_start {
                     start = tokens.rest();
                 }
                 continue;
             }
-            _ => continue,
+            CssToken::WhiteSpace(_) => continue,
+            _ => {
+                is_at_start = false;
+                continue;
+            }
         };
         return Prelude { keyword, text: text_before(start, before), end };
     }

@@ -187,6 +187,10 @@ fn work_is_bounded() {
         format!("<style>{}", "a:not(".repeat(100_000)),
         format!("<style>{}", "i[".repeat(100_000)),
         format!("<i style='{}'>", "{".repeat(1_000_000)),
+        format!("<style>{}a{}", " ".repeat(1_000_000), "@x".repeat(500_000)),
+        format!("<style>{}a{}", " ".repeat(1_000_000), "/**/".repeat(250_000)),
+        format!("{}{}", "<b>".repeat(256), "</x>".repeat(500_000)),
+        format!("{}{}", "<b>".repeat(256), "<td>".repeat(500_000)),
         "<table><td>".repeat(100_000),
         "<svg>".repeat(300_000),
         "\n".repeat(3_000_000),
@@ -196,6 +200,84 @@ fn work_is_bounded() {
         assert!(report.usages.iter().all(|usage| usage.lines.len() <= check::MAX_LINES));
     }
     assert!(check(&"x".repeat(check::MAX_HTML_BYTES + 1)).is_truncated);
+}
+
+/// A quadratic algorithm needs minutes for these documents.
+#[test]
+fn parsing_is_linear() {
+    // The start, the repeated piece and the end.
+    let families = [
+        ("<style>", "@x", "{}"),
+        ("<style>", "@media ", "{}"),
+        ("<style>", "@media/**/", "{}"),
+        ("<style>@media ", "(a)", "{}"),
+        ("<style>", "@media all{", ""),
+        ("<style>", "@media all{}", ""),
+        ("<style>", "/**/", "a{}"),
+        ("<style>a", "/**/", "{}"),
+        ("<style>a", " /**/", "{}"),
+        ("<style>", "/*", ""),
+        ("<style>", "<!--", ""),
+        ("<style>", "<!-- ", "@x"),
+        ("<style>", "a<!--", ""),
+        ("<style>", "{", ""),
+        ("<style>", "}", ""),
+        ("<style>", "a{", ""),
+        ("<style>", "a{}", ""),
+        ("<style>", "a{b:c}", ""),
+        ("<style>", ";", ""),
+        ("<style>", "\"", ""),
+        ("<style>", "\"\n", ""),
+        ("<style>", "'a\\\n", ""),
+        ("<style>", "\\", ""),
+        ("<style>", "url(", ""),
+        ("<style>", "url( '", ""),
+        ("<style>", "url(a b", ""),
+        ("<style>", "a(", "{}"),
+        ("<style>", "a[", "{}"),
+        ("<style>", "[a='b'", "{}"),
+        ("<style>", "a:", "{}"),
+        ("<style>", "a:not(", "{}"),
+        ("<style>", "::a", "{}"),
+        ("<style>", ".", "{}"),
+        ("<style>", ".a", "{}"),
+        ("<style>", "#a", "{}"),
+        ("<style>", "a ", "{}"),
+        ("<style>", "a>", "{}"),
+        ("<style>", "a,", "{}"),
+        ("<style>", " ", "{}"),
+        ("<style>a{", "b:", "}"),
+        ("<style>a{", "b:c;", "}"),
+        ("<style>a{b:", "c ", "}"),
+        ("<style>a{b:", "1px", "}"),
+        ("<style>a{b:", "1e", "}"),
+        ("<style>a{b:", "-", "}"),
+        ("<style>a{b:", "!", "}"),
+        ("<style>a{b:", "rgb(", "}"),
+        ("<style>a{", "b{", "}"),
+        ("<style>a{", "b{}", "}"),
+        ("<style>a{", "/**/", "}"),
+        ("", "<style>a{b:c}</style>", ""),
+        ("", "<style>@media{", ""),
+        ("<i style='", "b:c;", "'>"),
+        ("<i style='", "b:&#99;", "'>"),
+        ("<i style='b:\"", "&quot;", "'>"),
+        ("", "<i style='b:c'>", ""),
+        ("<i ", "style='b:c' ", ">"),
+        ("<i ", "class=a ", ">"),
+        ("<i class='", "a ", "'>"),
+        ("<style>.a{b:c}</style><i class='", "a ", "'>"),
+        ("<img src='", ".", "'>"),
+        ("", "<html>", ""),
+        ("", "<p>", ""),
+        ("", "<li>", ""),
+        ("", "</p>", ""),
+    ];
+    for (start, piece, end) in families {
+        let pieces = (1 << 18) / piece.len();
+        let report = check(&format!("{start}{}{end}", piece.repeat(pieces)));
+        assert!(report.elements > 0, "{start}{piece}{end}");
+    }
 }
 
 #[test]
