@@ -1,6 +1,7 @@
 //! The check itself: finds the uses of all features in a document.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -176,14 +177,10 @@ impl<'a> Checker<'a> {
         for (id, element) in document.elements.iter().enumerate() {
             let mut has_unconditional_rule = false;
             let mut sizes: Vec<Dimension> = Vec::new();
-            for (rule, steps, selector) in index.candidates(element) {
-                if self.work.is_reached() {
+            for (rule, is_unconditional) in index.matching_rules(document, id, &mut self.work) {
+                if !self.work.take(rule.steps()) {
                     break;
                 }
-                if !selector.matches(document, id, &mut self.work) || !self.work.take(steps) {
-                    continue;
-                }
-                let is_unconditional = selector.is_unconditional && !rule.is_conditional;
                 has_unconditional_rule |= is_unconditional;
                 for declaration in &rule.declarations {
                     self.declaration(declaration, id, |detected| is_unconditional && detected.is_in_mailpit);
@@ -260,28 +257,51 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// A rule, the work for counting its declarations, and one of its selectors.
-type Candidate<'r, 'a> = (&'r Rule<'a>, usize, &'r Selector);
-
 /// Rules by the keys of their selectors.
 struct RuleIndex<'r, 'a> {
-    keys: HashMap<SelectorKey<'r>, Vec<Candidate<'r, 'a>>>,
+    rules: &'r [Rule<'a>],
+    /// The selectors with each key, and the index of their rule.
+    keys: HashMap<SelectorKey<'r>, Vec<(usize, &'r Selector)>>,
 }
 
 impl<'r, 'a> RuleIndex<'r, 'a> {
     fn new(rules: &'r [Rule<'a>]) -> Self {
         let mut keys: HashMap<_, Vec<_>> = HashMap::new();
-        for rule in rules {
-            let steps = rule.steps();
+        for (at, rule) in rules.iter().enumerate() {
             for selector in &rule.selectors {
-                keys.entry(selector.key()).or_default().push((rule, steps, selector));
+                keys.entry(selector.key()).or_default().push((at, selector));
             }
         }
-        Self { keys }
+        Self { rules, keys }
     }
 
-    /// Returns the rules that may apply to an element.
-    fn candidates<'e>(&'e self, element: &'e Element<'_>) -> impl Iterator<Item = Candidate<'r, 'a>> + 'e
+    /// Returns the rules that apply to an element, each once, and whether one of the selectors that match is
+    /// unconditional.
+    fn matching_rules(
+        &self,
+        document: &Document<'_>,
+        id: ElementId,
+        work: &mut WorkLimit,
+    ) -> impl Iterator<Item = (&'r Rule<'a>, bool)> + use<'r, 'a> {
+        let mut matching = Vec::new();
+        for (at, selector) in self.candidates(&document.elements[id]) {
+            if work.is_reached() {
+                break;
+            }
+            if selector.matches(document, id, work) {
+                let is_unconditional = selector.is_unconditional && !self.rules[at].is_conditional;
+                matching.push((at, Reverse(is_unconditional)));
+            }
+        }
+        // Of several selectors of a rule, the unconditional ones are first.
+        matching.sort_unstable();
+        matching.dedup_by_key(|(at, _)| *at);
+        let rules = self.rules;
+        matching.into_iter().map(|(at, Reverse(is_unconditional))| (&rules[at], is_unconditional))
+    }
+
+    /// Returns the selectors that may match an element.
+    fn candidates<'e>(&'e self, element: &'e Element<'_>) -> impl Iterator<Item = (usize, &'r Selector)> + 'e
     where
         'r: 'e,
     {

@@ -125,6 +125,29 @@ fn finds_features_of_style_sheets() {
     }
 }
 
+/// A rule applies to an element once, even if several of its selectors match.
+#[test]
+fn counts_a_rule_once_per_element() {
+    let table = [
+        ("p{width:1rem}", "css-unit-rem 1 1 [1]"),
+        ("p,.x{width:1rem}", "css-unit-rem 1 1 [1]"),
+        (".x{width:1rem}", "css-unit-rem 1 1 [1]"),
+        ("p,p,#y,.x{width:1rem 1rem}", "css-unit-rem 2 2 [1]"),
+        ("p:hover,.x{width:1rem}", "css-unit-rem 1 1 [1]"),
+        ("p,.x:hover{width:1rem}", "css-unit-rem 1 1 [1]"),
+        ("p:hover,.x:hover{width:1rem}", "css-unit-rem 1 0 [1]"),
+        ("p{width:1rem}.x{width:1rem}", "css-unit-rem 2 2 [1]"),
+    ];
+    for (css, expected) in table {
+        let uses = uses(&format!("<style>{css}</style><p class='x x' id=y>"));
+        assert_eq!(
+            uses.iter().find(|line| line.starts_with("css-unit-rem")).map_or("", |line| line),
+            expected,
+            "{css}"
+        );
+    }
+}
+
 #[test]
 fn counts_elements() {
     let table = [
