@@ -37,8 +37,8 @@ const HEADERS: [&str; 4] = ["content-type", "content-disposition", "location", "
 /// The longest body of an answer.
 pub(crate) const MAX_BODY_BYTES: u64 = 64 << 20;
 
-/// Sends a request and returns its answer: the status, headers, and the body as JSON or as text; of other bodies the length and
-/// a hash.
+/// Sends a request and returns its answer: the status, headers, and the body as JSON or as text; of thumbnails the dimensions;
+/// of other bodies the length and a hash.
 pub(crate) fn send(side: &Side, request: &Request) -> Value {
     let url = format!("{}{}", side.server.url(""), side.with_ids(&request.path));
     let body = request.body.as_deref().map(|body| side.with_ids(body));
@@ -57,7 +57,11 @@ pub(crate) fn send(side: &Side, request: &Request) -> Value {
     }
     let content_type = answer["content-type"].as_str().unwrap_or_default().to_owned();
     let bytes = response.body_mut().with_config().limit(MAX_BODY_BYTES).read_to_vec().unwrap();
-    answer["body"] = body_of(side, &content_type, bytes);
+    answer["body"] = match jpeg_dimensions(&bytes).filter(|_| request.path.ends_with("/thumb")) {
+        // The content depends on the encoder.
+        Some((width, height)) => json!({"width": width, "height": height}),
+        None => body_of(side, &content_type, bytes),
+    };
     answer
 }
 
@@ -76,6 +80,19 @@ fn body_of(side: &Side, content_type: &str, bytes: Vec<u8>) -> Value {
             let bytes = error.into_bytes();
             let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
             json!({"bytes": bytes.len(), "sha256": hash})
+        }
+    }
+}
+
+/// Returns the width and the height of a JPEG image, from its frame header.
+fn jpeg_dimensions(bytes: &[u8]) -> Option<(u16, u16)> {
+    let number = |at: usize| Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+    // Each segment has a marker of two bytes and its length.
+    let mut segment = bytes.starts_with(&[0xff, 0xd8]).then_some(2)?;
+    loop {
+        match number(segment)? {
+            0xffc0..=0xffc2 => return Some((number(segment + 7)?, number(segment + 5)?)),
+            _ => segment += 2 + usize::from(number(segment + 2)?),
         }
     }
 }

@@ -69,7 +69,9 @@ impl Watched {
         let frames = self.frames_until("new");
         let id = frames[0]["Data"]["ID"].as_str().unwrap().to_owned();
         self.side.ids.push((mail[0].name.clone(), id));
-        self.named(&frames)
+        let mut frames = self.named(&frames);
+        self.side.replace_size(&mut frames[0]["Data"]);
+        frames
     }
 
     /// Returns the frames up to one of this type, without statistics before it: their number depends on time.

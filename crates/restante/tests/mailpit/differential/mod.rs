@@ -1,5 +1,5 @@
 //! The same mails into Mailpit and into Restante, and every answer compared field by field. Differences that are intended are
-//! listed in `expected.rs` with a reason; any other difference, and one that no longer occurs, fails the test.
+//! listed in `expected` with a reason; any other difference, and one that no longer occurs, fails the test.
 //!
 //! Needs a real Mailpit: `MAILPIT_BIN` is its path. Without it the test is skipped.
 
@@ -63,6 +63,7 @@ fn compare_answers(sides: &mut [Side; 2], requests: &[Request], differences: &mu
         let [one, other] = sides.each_mut().map(|side| {
             let mut answer = send(side, request);
             side.name_new_message(&mut answer);
+            side.replace_sizes(request, &mut answer);
             answer
         });
         compare(&request.to_string(), &normal(request, one), &normal(request, other), differences);
@@ -73,7 +74,7 @@ fn compare_answers(sides: &mut [Side; 2], requests: &[Request], differences: &mu
 fn report(differences: &[Difference]) {
     let mut unexpected: Vec<&Difference> = differences.iter().collect();
     let mut missing = Vec::new();
-    for Expected { reason, places } in expected::DIFFERENCES {
+    for Expected { reason, places } in expected::differences() {
         let mut count = 0;
         for place in *places {
             let before = unexpected.len();

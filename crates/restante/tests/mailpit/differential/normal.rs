@@ -32,6 +32,11 @@ pub(crate) fn normal(request: &Request, mut answer: Value) -> Value {
     {
         answer["body"] = without_added_fields(source);
     }
+    if request.path.contains("embed=1")
+        && let Value::String(html) = &answer["body"]
+    {
+        answer["body"] = without_style_of_writer(html);
+    }
     if let Some(Value::String(methods)) = answer.get_mut("allow") {
         *methods = sorted_list(methods);
     }
@@ -101,6 +106,23 @@ fn without_added_fields(source: &str) -> Value {
         }
     }
     json!({"added": added, "rest": format!("{rest}\r\n{body}")})
+}
+
+/// The script that Mailpit adds to an embedded page.
+const SCRIPT_START: &str = "<script nonce=";
+const SCRIPT_END: &str = "</script>";
+/// Tags that a parser adds.
+const IMPLIED_TAGS: [&str; 8] = ["<html>", "<head>", "</head>", "<body>", "</body>", "</html>", "<tbody>", "</tbody>"];
+
+/// Returns whether the page has Mailpit's script, and the rest of the page in a form that does not depend on whether a parser has
+/// read and written it.
+fn without_style_of_writer(html: &str) -> Value {
+    let script =
+        html.split_once(SCRIPT_START).and_then(|(before, script)| Some((before, script.split_once(SCRIPT_END)?.1)));
+    let rest = script.map_or_else(|| html.to_owned(), |(before, after)| format!("{before}{after}"));
+    let rest = IMPLIED_TAGS.iter().fold(rest, |rest, tag| rest.replace(tag, ""));
+    let rest = rest.replace("/>", ">").replace("&nbsp;", "\u{a0}").replace(['\r', '\n'], "");
+    json!({"has script": script.is_some(), "html": rest})
 }
 
 /// Replaces ids that Mailpit has made.
