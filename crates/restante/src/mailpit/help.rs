@@ -90,7 +90,7 @@ fn effect(effect: Effect) -> String {
         Effect::Setting(key) => format!("`{key}`"),
         Effect::Converted(keys, _) => keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "),
         Effect::Used(text) => text.to_owned(),
-        Effect::Always(text) => format!("already so: {text}"),
+        Effect::Always(text) => format!("always: {text}"),
         Effect::Ignored(reason) => format!("none, with a warning: {reason}"),
     }
 }

@@ -40,7 +40,7 @@ pub enum Effect {
     Setting(&'static str),
     /// The value is converted to these settings.
     Converted(&'static [&'static str], Convert),
-    /// The value is used by the program itself or together with other options. The text says for what.
+    /// The value is used by the program itself or together with other options. The text says for what, in Markdown.
     Used(&'static str),
     /// The server already behaves as requested. The text says how.
     Always(&'static str),
@@ -99,7 +99,7 @@ pub const OPTIONS: &[MailpitOption] = &[
         Ignored("messages are stored as they are")),
     MailpitOption::new("label", "MP_LABEL", Text, "Label of the instance", Ignored("instances have no label")),
     MailpitOption::new("tenant-id", "MP_TENANT_ID", Text, "Prefix of the database tables",
-        Used("with a database, storage.path: every tenant has its own data directory")),
+        Used("with a database, `storage.path`: every tenant has its own data directory")),
     MailpitOption::new("max", "MP_MAX_MESSAGES", Int, "Maximum number of messages",
         Setting("storage.maxmessages")).short('m'),
     MailpitOption::new("max-age", "MP_MAX_AGE", Text, "Maximum age of messages, such as 12h or 3d",
@@ -120,9 +120,9 @@ pub const OPTIONS: &[MailpitOption] = &[
         Converted(&["web.addr"], conversions::web_addr)).short('l'),
     MailpitOption::new("webroot", "MP_WEBROOT", Text, "Prefix of all paths", Setting("web.basepath")),
     MailpitOption::new("ui-auth-file", "MP_UI_AUTH_FILE", Text, "Password file for the web interface and the API",
-        Used("auth.credentials")),
+        Used("`auth.credentials`")),
     MailpitOption::new("", "MP_UI_AUTH", Text, "Users and passwords for the web interface and the API",
-        Used("auth.credentials")),
+        Used("`auth.credentials`")),
     MailpitOption::new("ui-tls-cert", "MP_UI_TLS_CERT", Text, "Certificate of the web interface",
         Converted(&["web.tlsenabled", "web.tlscert"], conversions::web_certificate)).deprecated(&["ui-ssl-cert", "MP_UI_SSL_CERT"]),
     MailpitOption::new("ui-tls-key", "MP_UI_TLS_KEY", Text, "Private key of the web interface",
@@ -152,9 +152,9 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("smtp", "MP_SMTP_BIND_ADDR", Text, "Address of the SMTP server",
         Converted(&["smtp.addr"], conversions::smtp_addr)).short('s'),
     MailpitOption::new("smtp-auth-file", "MP_SMTP_AUTH_FILE", Text, "Password file for SMTP",
-        Used("smtp.credentials, smtp.requireauth, smtp.requirestarttls")),
+        Used("`smtp.credentials`, `smtp.requireauth`, `smtp.requirestarttls`")),
     MailpitOption::new("", "MP_SMTP_AUTH", Text, "Users and passwords for SMTP",
-        Used("smtp.credentials, smtp.requireauth")),
+        Used("`smtp.credentials`, `smtp.requireauth`")),
     MailpitOption::new("smtp-auth-accept-any", "MP_SMTP_AUTH_ACCEPT_ANY", Bool, "Accepts any user name and password",
         Setting("smtp.acceptanylogin")),
     MailpitOption::new("smtp-tls-cert", "MP_SMTP_TLS_CERT", Text, "Certificate of the SMTP server",
@@ -201,11 +201,11 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("chaos-triggers", "MP_CHAOS_TRIGGERS", Text, "Triggers of Chaos", Setting("chaos.triggers")),
     // POP3
     MailpitOption::new("pop3", "MP_POP3_BIND_ADDR", Text, "Address of the POP3 server",
-        Used("pop3.addr, if there are credentials for POP3")),
+        Used("`pop3.addr`, if there are credentials for POP3")),
     MailpitOption::new("pop3-auth-file", "MP_POP3_AUTH_FILE", Text, "Password file for POP3; it enables POP3",
-        Used("pop3.credentials")),
+        Used("`pop3.credentials`")),
     MailpitOption::new("", "MP_POP3_AUTH", Text, "Users and passwords for POP3; they enable POP3",
-        Used("pop3.credentials")),
+        Used("`pop3.credentials`")),
     MailpitOption::new("pop3-tls-cert", "MP_POP3_TLS_CERT", Text, "Certificate of the POP3 server",
         Converted(&["pop3.tlsenabled", "pop3.forcetls", "pop3.tlscert"], conversions::pop3_certificate)),
     MailpitOption::new("pop3-tls-key", "MP_POP3_TLS_KEY", Text, "Private key of the POP3 server",
@@ -233,8 +233,8 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("", "MP_DEMO_MODE", Bool, "Disables relaying, link check and send API",
         Ignored("there is no demo mode")),
     // The sendmail command
-    MailpitOption::new("", "MP_SENDMAIL_SMTP_ADDR", Text, "SMTP server of the sendmail command", Used("mailpit sendmail")),
-    MailpitOption::new("", "MP_SENDMAIL_FROM", Text, "Sender of the sendmail command", Used("mailpit sendmail")),
+    MailpitOption::new("", "MP_SENDMAIL_SMTP_ADDR", Text, "SMTP server of the sendmail command", Used("`mailpit sendmail`")),
+    MailpitOption::new("", "MP_SENDMAIL_FROM", Text, "Sender of the sendmail command", Used("`mailpit sendmail`")),
 ];
 
 /// A variable of relaying or forwarding.
