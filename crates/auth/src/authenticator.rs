@@ -31,6 +31,10 @@ use crate::verified_cache::VerifiedCache;
 
 /// The number of passwords that are verified at the same time. Each takes one core and some tens of megabytes.
 const MAX_CONCURRENT_CHECKS: usize = 2;
+/// The hash that a password is verified against if there are no users, so that it takes as long. It has the parameters
+/// of newly generated hashes, and no password matches it.
+const DUMMY_HASH: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$cmVzdGFudGUtbm9ib2R5$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// The settings of an [`Authenticator`].
 #[derive(Clone, Default)]
@@ -83,13 +87,13 @@ impl AllUsers {
         self.file.find(name).or_else(|| self.configured.find(name))
     }
 
-    /// Returns a hash to verify the password of an unknown user against.
+    /// Returns a hash to verify the password of an unknown user against, so that it takes as long as for a known one.
+    /// The hashes of users may take different times, so the hash is chosen by a number derived from the name that
+    /// others cannot compute. The duration then does not reveal whether the user exists.
     fn dummy_hash(&self, number: u64) -> Result<PasswordHash, &'static str> {
-        if self.file.is_empty() && !self.configured.is_empty() {
-            self.configured.dummy_hash(number)
-        } else {
-            self.file.dummy_hash(number)
-        }
+        let hashes = || self.file.hashes().iter().chain(self.configured.hashes());
+        let index = usize::try_from(number % hashes().count().max(1) as u64).unwrap_or_default();
+        hashes().nth(index).cloned().map_or_else(|| PasswordHash::parse(DUMMY_HASH), Ok)
     }
 }
 

@@ -395,6 +395,30 @@ async fn unknown_users_of_a_setting_take_as_long_as_known_ones() {
     assert_eq!(authenticator.dummy_hash("ann", &configured(Vec::new(), Vec::new())), None);
 }
 
+/// The hashes of the file and of the settings can take different times. The hash for an unknown user is one of all.
+#[tokio::test]
+async fn unknown_users_take_as_long_as_users_of_any_source() {
+    let dir = TestDir::new();
+    fs::write(dir.path().join("users"), line("ann", "one") + &line("bob", "two")).unwrap();
+    let file = ["one", "two"].map(hash_of);
+    let configured = [hash_of("three"), PasswordHash::parse_or_plain("four").unwrap()];
+    let credentials = vec![("cid".to_owned(), configured[0].clone()), ("dan".to_owned(), configured[1].clone())];
+    let chosen = async |settings| {
+        let users = Authenticator::open(settings).unwrap().users().await;
+        [0, 1, 2, 3, 4, u64::MAX].map(|number| users.dummy_hash(number).unwrap())
+    };
+    let select = |hashes: &[PasswordHash], indexes: [usize; 6]| indexes.map(|index| hashes[index].clone());
+
+    let none = chosen(Settings::default()).await;
+    assert!(none.iter().all(|hash| hash.as_str() == DUMMY_HASH && !hash.verify("")));
+    let from_file = Fixture::settings(dir.path());
+    assert_eq!(chosen(from_file.clone()).await, select(&file, [0, 1, 0, 1, 0, 1]));
+    let from_settings = Settings { credentials: credentials.clone(), ..Settings::default() };
+    assert_eq!(chosen(from_settings).await, select(&configured, [0, 1, 0, 1, 0, 1]));
+    let from_both = Settings { credentials, ..from_file };
+    assert_eq!(chosen(from_both).await, select(&[file, configured].concat(), [0, 1, 2, 3, 0, 3]));
+}
+
 #[test]
 fn invalid_user_file_is_an_error() {
     let dir = TestDir::new();
