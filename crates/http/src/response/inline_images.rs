@@ -40,7 +40,7 @@ impl<'a> EmbeddedImages<'a> {
 
 impl InlineParts for EmbeddedImages<'_> {
     fn url_by_content_id(&self, content_id: &str) -> Option<String> {
-        self.embed(self.images.by_id.get(content_id)?)
+        self.embed(self.images.by_id.get(&content_id.to_lowercase())?)
     }
 
     fn url_by_location(&self, location: &str) -> Option<String> {
@@ -82,7 +82,7 @@ impl<'a> ImageLinks<'a> {
 
 impl InlineParts for ImageLinks<'_> {
     fn url_by_content_id(&self, content_id: &str) -> Option<String> {
-        self.link(self.images.by_id.get(content_id)?)
+        self.link(self.images.by_id.get(&content_id.to_lowercase())?)
     }
 
     fn url_by_location(&self, location: &str) -> Option<String> {
@@ -93,7 +93,8 @@ impl InlineParts for ImageLinks<'_> {
 /// The images of a message by their names. Of two with the same name, the first counts.
 #[derive(Default)]
 struct Images<'a> {
-    by_id: HashMap<&'a str, Image<'a>>,
+    /// By their Content-IDs, in lower case.
+    by_id: HashMap<String, Image<'a>>,
     by_location: HashMap<&'a str, Image<'a>>,
 }
 
@@ -116,7 +117,7 @@ impl<'a> Images<'a> {
                 images.by_location.entry(location).or_insert_with(|| image.clone());
             }
             if let Some(id) = &part.content_id {
-                images.by_id.entry(id).or_insert(image);
+                images.by_id.entry(id.to_lowercase()).or_insert(image);
             }
         }
         images
@@ -193,7 +194,7 @@ mod tests {
     fn images_by_content_id() {
         let mime = message(&[
             ("Content-Type: image/png\r\nContent-ID: <a@x>", "abc"),
-            ("Content-Type: image/jpg\r\nContent-ID: b\r\nContent-Transfer-Encoding: base64", "YW\r\nJj"),
+            ("Content-Type: image/jpg\r\nContent-ID: B\r\nContent-Transfer-Encoding: base64", "YW\r\nJj"),
             ("Content-Type: image/svg+xml; charset=utf-8\r\nContent-ID: <c>", "abc"),
             ("Content-Type: text/html\r\nContent-ID: <html>\r\nContent-Disposition: attachment", "abc"),
             ("Content-Type: image/tiff\r\nContent-ID: <tiff>", "abc"),
@@ -204,6 +205,7 @@ mod tests {
         let links = ImageLinks::new(&mime, &summary, "http://localhost");
         let table = [
             ("a@x", "data:image/png;base64,YWJj", "1/attachment-1.png"),
+            ("A@X", "data:image/png;base64,YWJj", "1/attachment-1.png"),
             ("b", "data:image/jpeg;base64,YWJj", "2/attachment-2.jpg"),
             ("c", "data:image/svg+xml;base64,YWJj", "3/attachment-3.svg"),
             ("\"><script", "data:image/gif;base64,YWJj", "6/%22%3E%3Cscript%3E.gif"),
@@ -216,7 +218,7 @@ mod tests {
                 "{name}"
             );
         }
-        for name in ["html", "tiff", "", "A@x", "<a@x>"] {
+        for name in ["html", "tiff", "", "<a@x>"] {
             assert_eq!((embedded.url_by_content_id(name), links.url_by_content_id(name)), (None, None), "{name}");
         }
     }
