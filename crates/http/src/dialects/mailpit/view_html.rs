@@ -29,8 +29,14 @@ const NEW_WINDOW: &str = " target=\"_blank\" rel=\"noreferrer noopener\"";
 const ACTIVE_ELEMENTS: [&str; 3] = ["meta", "link", "base"];
 /// The element that replaces them. It is obsolete and has no effect. Like them it has no content, and may be in the head.
 const INERT_ELEMENT: &str = "basefont";
+/// The attribute that contains the document of a frame. In its value, `&lt;` starts a tag. Policies for frames do not apply
+/// to it.
+const FRAME_DOCUMENT: &str = "srcdoc";
+/// The end of the name that replaces it. There is no such attribute.
+const INERT_SUFFIX: &str = "-inert";
 
-/// Returns the HTML without elements that act on their own. If `opens_windows`, all links open in a new window.
+/// Returns the HTML without elements that act on their own, and without documents in attributes. If `opens_windows`, all
+/// links open in a new window.
 ///
 /// Browsers find other tags than the tokenizer in some places: inside of `svg` and `math`, a `style` or `title` contains
 /// tags, and there are CDATA sections; a `select` ignores the tags of raw text elements. So an element is renamed wherever
@@ -54,6 +60,25 @@ pub(crate) fn disarm(html: &str, opens_windows: bool) -> String {
             out.push_str(&html[copied..start]);
             out.push_str(INERT_ELEMENT);
             copied = start + name.len();
+        }
+    }
+    out.push_str(&html[copied..]);
+    rename_frame_documents(&out)
+}
+
+/// Returns the HTML with another name for [`FRAME_DOCUMENT`]. For the reason that [`disarm`] gives, the name is replaced
+/// wherever an equals sign follows it. Without one, the attribute has no value. Parameters of URLs keep their name: no
+/// attribute starts after `?`, `&` or `;`.
+fn rename_frame_documents(html: &str) -> String {
+    let mut out = String::with_capacity(html.len());
+    let mut copied = 0;
+    for (at, _) in html.match_indices('=') {
+        let before = html.as_bytes()[..at].trim_ascii_end();
+        let Some((start, name)) = before.split_last_chunk::<{ FRAME_DOCUMENT.len() }>() else { continue };
+        if name.eq_ignore_ascii_case(FRAME_DOCUMENT.as_bytes()) && !matches!(start.last(), Some(b'?' | b'&' | b';')) {
+            out.push_str(&html[copied..before.len()]);
+            out.push_str(INERT_SUFFIX);
+            copied = before.len();
         }
     }
     out.push_str(&html[copied..]);
@@ -255,6 +280,37 @@ mod tests {
                 assert!(opened.contains(renamed) && !opened.contains(&tag.to_lowercase()), "{opened}");
             }
         }
+    }
+
+    #[test]
+    fn documents_of_frames_are_renamed() {
+        let unchanged = |html| (html, html);
+        let table = [
+            ("<iframe srcdoc=\"&lt;base&gt;\">", "<iframe srcdoc-inert=\"&lt;base&gt;\">"),
+            ("<IFRAME/SrcDoc=x>", "<IFRAME/SrcDoc-inert=x>"),
+            ("<iframe title=\"\"srcdoc=x>", "<iframe title=\"\"srcdoc-inert=x>"),
+            ("<iframe\nSRCDOC \t\r\n\u{c}= 'x'>", "<iframe\nSRCDOC-inert \t\r\n\u{c}= 'x'>"),
+            ("<iframe srcdoc=x srcdoc=y", "<iframe srcdoc-inert=x srcdoc-inert=y"),
+            // The tokenizer finds no tag here.
+            (
+                "<svg><title><iframe title=\"</title>\" srcdoc=x></title>",
+                "<svg><title><iframe title=\"</title>\" srcdoc-inert=x></title>",
+            ),
+            ("<select><xmp></select><iframe srcdoc=x>", "<select><xmp></select><iframe srcdoc-inert=x>"),
+            ("<!-- <iframe srcdoc=x> -->", "<!-- <iframe srcdoc-inert=x> -->"),
+            // In a document in a document.
+            ("<iframe srcdoc='<iframe srcdoc=x>'>", "<iframe srcdoc-inert='<iframe srcdoc-inert=x>'>"),
+            unchanged("<iframe srcdoc><p>The attribute srcdoc</p> = srcdoc"),
+            unchanged("<iframe srcdoc\u{b}=x srcdoc\0=x srcdocs=x>"),
+            unchanged("<a href=\"/?srcdoc=1&amp;srcdoc=2&srcdoc=3\">"),
+            unchanged("=doc=éé=rcdoc="),
+        ];
+        for (html, expected) in table {
+            assert_eq!(disarm(html, false), expected, "{html}");
+        }
+        // Takes very long if whitespace is examined more than once.
+        let many = format!("srcdoc{}", " ".repeat(1_000_000)) + &"srcdoc =".repeat(100_000) + &" = ".repeat(300_000);
+        assert_eq!(disarm(&many, true).matches(INERT_SUFFIX).count(), 100_000);
     }
 
     #[test]
