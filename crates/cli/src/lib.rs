@@ -93,7 +93,7 @@ impl fmt::Debug for ClientCommand {
 /// Acts as `sendmail` if the program is called by that name. Returns the exit code, or `None` if it has another name.
 pub fn run_as_sendmail(args: &[OsString]) -> Option<ExitCode> {
     let name = args.first().map(Path::new).and_then(Path::file_name);
-    (name == Some(OsStr::new("sendmail"))).then(|| send::sendmail(args))
+    (name == Some(OsStr::new("sendmail"))).then(|| send::sendmail::run(args))
 }
 
 /// Acts as the command `mailpit sendmail`. The arguments begin with `sendmail`.

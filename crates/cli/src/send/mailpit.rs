@@ -23,9 +23,9 @@ use crate::server::Credentials;
 
 const DEFAULT_ADDR: &str = "localhost:1025";
 /// The variable with the address of the SMTP server.
-const ADDR_VARIABLE: &str = "MP_SENDMAIL_SMTP_ADDR";
+pub(super) const ADDR_VARIABLE: &str = "MP_SENDMAIL_SMTP_ADDR";
 /// The variable with the envelope sender.
-const FROM_VARIABLE: &str = "MP_SENDMAIL_FROM";
+pub(super) const FROM_VARIABLE: &str = "MP_SENDMAIL_FROM";
 /// The time limit of each step of SMTP.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The exit code if the message cannot be used.
@@ -137,7 +137,7 @@ fn parse_sender(text: &str) -> Result<String, CommandError> {
 }
 
 /// Connects standard input and output to the SMTP server, until the server closes the connection.
-fn speak_smtp(addr: &str) -> Result<(), CommandError> {
+pub(super) fn speak_smtp(addr: &str) -> Result<(), CommandError> {
     let unreachable = |error: io::Error| CommandError::Unreachable(format!("{addr} cannot be reached: {error}."));
     let mut stream = SmtpStream::connect(addr, TIMEOUT).map_err(unreachable)?;
     let mut replies = stream.try_clone().map_err(unreachable)?;

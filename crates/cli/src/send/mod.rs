@@ -1,19 +1,19 @@
 //! `restante send`: composes a message, or reads a complete one as `sendmail` does, and sends it by SMTP. `compose`
-//! creates messages from flags, `mailpit` is the command of Mailpit, `raw_message` completes those from standard input,
-//! `smtp_target` finds the server, `stream` connects to it, and `smtp` sends them.
+//! creates messages from flags, `sendmail` reads them from standard input, `mailpit` is the command of Mailpit,
+//! `raw_message` completes messages from standard input, `smtp_target` finds the server, `stream` connects to it, and
+//! `smtp` sends them.
 
 mod compose;
 pub(crate) mod mailpit;
 mod raw_message;
+pub(crate) mod sendmail;
 mod smtp;
 mod smtp_target;
 mod stream;
 
-use std::ffi::OsString;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::Read as _;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use restante_mail::address::{Address, Alphabet, is_valid_domain};
@@ -22,13 +22,13 @@ use restante_mail::mime::NamedAddress;
 use serde_json::json;
 
 use self::compose::ComposeFlags;
-use self::raw_message::{DefaultHeaders, RawMessage, parse_all_addresses, truncate_at_dot};
+use self::sendmail::SendmailTask;
 use self::smtp::{ConnectionSettings, OutgoingMessage, send_message};
 use self::smtp_target::SmtpTarget;
 use crate::error::CommandError;
-use crate::options::{Options, env_variable};
+use crate::options::env_variable;
 use crate::server::Credentials;
-use crate::{ClientCommand, CommandContext, Task};
+use crate::{CommandContext, Task};
 
 /// The maximum number of bytes read from a file or from standard input.
 const MAX_INPUT_BYTES: u64 = 256 * 1024 * 1024;
@@ -38,16 +38,6 @@ const COMPOSE_FLAGS: &[&str] = &["from", "to", "cc", "bcc", "subject", "text", "
 const IGNORED_FLAGS_WITH_VALUE: &str = "ABCLNORVXdep";
 /// Flags of `sendmail` that are ignored.
 const IGNORED_FLAGS: &str = "GUmnv";
-
-/// The exit codes of `sendmail` (`sysexits.h`).
-mod sysexits {
-    pub(super) const USAGE: u8 = 64;
-    pub(super) const NO_USER: u8 = 67;
-    pub(super) const UNAVAILABLE: u8 = 69;
-    pub(super) const IO: u8 = 74;
-    pub(super) const TEMPORARY: u8 = 75;
-    pub(super) const NO_PERMISSION: u8 = 77;
-}
 
 pub(crate) fn command() -> Command {
     let compose = compose_args().map(|arg| arg.help_heading("New message"));
@@ -73,48 +63,14 @@ pub(crate) fn command() -> Command {
 }
 
 pub(crate) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
-    let smtp = matches.get_one("smtp").cloned();
-    let sender = matches.get_one::<String>("sender").cloned();
     if COMPOSE_FLAGS.iter().any(|name| matches.contains_id(name)) {
-        return Box::new(ComposeTask { smtp, sender, flags: ComposeFlags::parse(matches) });
+        return Box::new(ComposeTask {
+            smtp: matches.get_one("smtp").cloned(),
+            sender: matches.get_one("sender").cloned(),
+            flags: ComposeFlags::parse(matches),
+        });
     }
-    let texts = |name: &str| matches.get_many::<String>(name).into_iter().flatten().cloned().collect::<Vec<_>>();
-    Box::new(SendmailTask {
-        smtp,
-        sender,
-        name: matches.get_one("name").cloned().unwrap_or_default(),
-        recipients_from_header: matches.get_flag("t"),
-        ignores_dots: matches.get_flag("i") || texts("o").iter().any(|option| option == "i"),
-        mode: matches.get_one("b").cloned(),
-        queue: matches.contains_id("q"),
-        recipients: texts("recipients"),
-    })
-}
-
-/// Runs the program under the name `sendmail`.
-pub(crate) fn sendmail(args: &[OsString]) -> ExitCode {
-    let command = Options::add_to(
-        Command::new("sendmail")
-            .about("Sends a message from standard input by SMTP; restante send has more options")
-            .disable_version_flag(true)
-            // `-h` is the hop count.
-            .disable_help_flag(true)
-            .arg(Arg::new("help").long("help").action(ArgAction::Help).help("Prints help"))
-            .arg(Arg::new("hops").short('h').hide(true))
-            .arg(smtp_arg())
-            .args(sendmail_args())
-            .args(compose_args().map(|arg| arg.hide(true))),
-    );
-    let command = command.args_override_self(true);
-    match command.try_get_matches_from(args) {
-        Ok(matches) => ClientCommand { task: parse(&matches), options: Options::parse(&matches) }.run(),
-        Err(error) => {
-            let is_help = error.exit_code() == 0;
-            // The exit code reports the error too.
-            let _ = error.print();
-            if is_help { ExitCode::SUCCESS } else { ExitCode::from(sysexits::USAGE) }
-        }
-    }
+    Box::new(SendmailTask::parse(matches))
 }
 
 fn smtp_arg() -> Arg {
@@ -183,72 +139,6 @@ impl Task for ComposeTask {
             .map_err(|error| CommandError::Usage(format!("The message cannot be composed: {error}.")))?;
         let sender = self.sender.as_ref().map_or_else(|| NamedAddress::from_display(&draft.from).address, Clone::clone);
         send(context, self.smtp.as_deref(), &local, &sender, &to, source)
-    }
-}
-
-/// Sends a message from standard input, as `sendmail` does.
-struct SendmailTask {
-    smtp: Option<String>,
-    sender: Option<String>,
-    name: String,
-    recipients_from_header: bool,
-    ignores_dots: bool,
-    mode: Option<String>,
-    queue: bool,
-    recipients: Vec<String>,
-}
-
-impl Task for SendmailTask {
-    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        if let Some(mode) = self.mode.as_deref().filter(|mode| *mode != "m") {
-            return Err(CommandError::Usage(format!(
-                "The flag -b{mode} is not supported: messages can only be sent (-bm)."
-            )));
-        }
-        if self.queue {
-            return Err(CommandError::Usage("The flag -q is not supported: there is no queue.".to_owned()));
-        }
-        if self.recipients.is_empty() && !self.recipients_from_header {
-            return Err(CommandError::Usage("There are no recipients: give addresses, -t or --to.".to_owned()));
-        }
-        let local = LocalSender::detect();
-        let input = read_stdin()?;
-        let raw = RawMessage::parse(if self.ignores_dots { &input } else { truncate_at_dot(&input) });
-
-        let mut named = Vec::new();
-        for list in &self.recipients {
-            let found = parse_all_addresses(list.as_bytes());
-            named.extend(found.ok_or_else(|| CommandError::Usage(format!("{list:?} is not a recipient address.")))?);
-        }
-        let header_recipients = if self.recipients_from_header { raw.recipients() } else { Vec::new() };
-        let mut to: Vec<String> =
-            named.into_iter().chain(header_recipients).map(|address| local.qualify(&address)).collect();
-        to.sort_unstable();
-        to.dedup();
-        let sender = match &self.sender {
-            Some(sender) => sender.trim_matches(['<', '>']).to_owned(),
-            None => raw.from().map_or_else(|| local.address(), |from| local.qualify(&from)),
-        };
-        let author = if sender.is_empty() { local.address() } else { local.qualify(&sender) };
-        let unique_id = format!("{:x}.{:016x}", context.now.as_microsecond(), random_number());
-        let defaults =
-            DefaultHeaders { now: context.now, unique_id: &unique_id, host: &local.host, from: (&author, &self.name) };
-        let source = raw.with_defaults(&defaults, self.recipients_from_header);
-        send(context, self.smtp.as_deref(), &local, &sender, &to, source)
-    }
-
-    fn exit_code(&self, error: &CommandError) -> u8 {
-        match error {
-            CommandError::OutputClosed => 0,
-            CommandError::Usage(_) => sysexits::USAGE,
-            CommandError::Unauthorized(_) => sysexits::NO_PERMISSION,
-            CommandError::Local(_) => sysexits::IO,
-            CommandError::Unreachable(_) | CommandError::Undelivered { is_temporary: true, .. } => sysexits::TEMPORARY,
-            CommandError::Undelivered { is_recipient: true, .. } => sysexits::NO_USER,
-            CommandError::Undelivered { .. } | CommandError::Server(_) | CommandError::NotFound(_) => {
-                sysexits::UNAVAILABLE
-            }
-        }
     }
 }
 

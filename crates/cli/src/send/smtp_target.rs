@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::stream::UNIX_PREFIX;
 use crate::error::CommandError;
 use crate::options::{SMTP_VARIABLE, SmtpOptions, env_variable};
 use crate::server::{ApiRequest, Server};
@@ -13,7 +14,7 @@ const DEFAULT_PORT: u16 = 2500;
 /// An SMTP server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SmtpTarget {
-    /// Host and port.
+    /// Host and port, or `unix:/path`.
     pub(super) addr: String,
     /// True if credentials should be sent. A read-only token would be refused even if no authentication is required.
     pub(super) use_credentials: bool,
@@ -51,5 +52,5 @@ fn with_port(addr: String) -> String {
     let has_port = addr
         .rsplit_once(':')
         .is_some_and(|(host, port)| port.parse::<u16>().is_ok() && (!host.contains(':') || host.starts_with('[')));
-    if has_port { addr } else { format!("{addr}:{DEFAULT_PORT}") }
+    if has_port || addr.starts_with(UNIX_PREFIX) { addr } else { format!("{addr}:{DEFAULT_PORT}") }
 }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// The beginning of the address of a Unix socket.
-const UNIX_PREFIX: &str = "unix:";
+pub(super) const UNIX_PREFIX: &str = "unix:";
 
 /// A connection.
 #[derive(Debug)]

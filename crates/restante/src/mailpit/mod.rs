@@ -53,9 +53,15 @@ pub enum MailpitCommand {
 /// Returns the arguments of Mailpit, without the program name, if the program runs as a replacement for Mailpit. An error
 /// names the accepted programs.
 pub fn arguments(args: &[OsString]) -> Option<Result<Vec<OsString>, Exit>> {
-    let program = args.first().map(Path::new).and_then(Path::file_name);
-    if program == Some(OsStr::new(NAME)) {
+    let program = args.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
+    if program == NAME {
         return Some(Ok(args[1..].to_vec()));
+    }
+    // As in Mailpit, a name such as `mailpit-sendmail` is that of the command.
+    let lower_case = program.to_string_lossy().to_ascii_lowercase();
+    if lower_case.contains(NAME) && lower_case.contains("send") {
+        let command = OsString::from("sendmail");
+        return Some(Ok([command].into_iter().chain(args[1..].iter().cloned()).collect()));
     }
     let first = args.get(1)?.to_str()?;
     let (name, rest) = match first.strip_prefix(AS_FLAG)? {

@@ -233,8 +233,8 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("", "MP_DEMO_MODE", Bool, "Disables relaying, link check and send API",
         Ignored("there is no demo mode")),
     // The sendmail command
-    MailpitOption::new("", "MP_SENDMAIL_SMTP_ADDR", Text, "SMTP server of the sendmail command", Used("`mailpit sendmail`")),
-    MailpitOption::new("", "MP_SENDMAIL_FROM", Text, "Sender of the sendmail command", Used("`mailpit sendmail`")),
+    MailpitOption::new("", "MP_SENDMAIL_SMTP_ADDR", Text, "SMTP server of the sendmail command", Used("`mailpit sendmail`, `sendmail`")),
+    MailpitOption::new("", "MP_SENDMAIL_FROM", Text, "Sender of the sendmail command", Used("`mailpit sendmail`, `sendmail`")),
 ];
 
 /// A variable of relaying or forwarding.

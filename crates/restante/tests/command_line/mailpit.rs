@@ -43,8 +43,17 @@ impl Mailpit {
 
     /// Runs a command with this input. Returns the exit code, standard output and standard error.
     fn run(&self, args: &[&str], env: &[(&str, &str)], input: &str) -> (i32, String, String) {
-        let mut command = self.command();
-        command.args(args).envs(env.iter().copied());
+        self.run_as("mailpit", args, env, input)
+    }
+
+    /// Runs the program under another name.
+    fn run_as(&self, name: &str, args: &[&str], env: &[(&str, &str)], input: &str) -> (i32, String, String) {
+        let path = self.path(name);
+        if !path.exists() {
+            symlink("mailpit", &path).unwrap();
+        }
+        let mut command = Command::new(path);
+        command.env_clear().env("USER", "tester").args(args).envs(env.iter().copied());
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         // A command that has already failed does not read it.
@@ -128,6 +137,46 @@ fn readyz_and_sendmail_use_the_server() {
     let (code, _, stderr) = mailpit.run(&["sendmail"], &env, "Subject: x\n\n");
     assert!(code == 11 && stderr.contains("no recipients"), "{stderr}");
     assert_eq!(mailpit.run(&["sendmail", "-t"], &[("MP_SENDMAIL_SMTP_ADDR", "127.0.0.1:1")], mail).0, 1);
+}
+
+#[test]
+fn sendmail_has_other_names() {
+    let mailpit = Mailpit::new();
+    let addr = format!("unix:{}", mailpit.path("smtp.sock").display());
+    let mut server = Server::spawn(mailpit.server().env("RESTANTE_SMTP_ADDR", format!("127.0.0.1:0,{addr}")));
+    server.wait_for_log("[http] accessible via ");
+    let (smtp, web) = (server.smtp.to_string(), server.url(""));
+    let mail = "From: bob@x.test\nTo: ann@x.test\nSubject: hello\n\ntext\n";
+    let (here, nowhere) = (("MP_SENDMAIL_SMTP_ADDR", smtp.as_str()), ("MP_SENDMAIL_SMTP_ADDR", "127.0.0.1:1"));
+
+    // Names with both words are the command of Mailpit.
+    for name in ["mailpit-sendmail", "Mailpit_send"] {
+        assert_eq!(mailpit.run_as(name, &["-S", &smtp], &[], mail), (0, String::new(), String::new()), "{name}");
+        let (code, _, stderr) = mailpit.run_as(name, &["-t"], &[nowhere], mail);
+        assert!(code == 1 && stderr.contains("127.0.0.1:1 cannot be reached"), "{stderr}");
+    }
+    assert_eq!(server.count("ann"), 2);
+
+    // The name sendmail is that of Restante, with the options of Mailpit that select the server and the sender.
+    let cases: &[Case<'_>] = &[
+        (&["-t", "-S", &smtp], &[], "bob@x.test"),
+        (&["-t", "--smtp-addr", &smtp, "-v", "--verbose"], &[nowhere], "bob@x.test"),
+        (&["-t", "--smtp-addr", &addr, "--from", "App <app@x.test>"], &[], "app@x.test"),
+        (&["-t"], &[here, ("MP_SENDMAIL_FROM", "App <app2@x.test>")], "app2@x.test"),
+        (&["-t", "-f", "app3@x.test"], &[here, ("MP_SENDMAIL_FROM", "app2@x.test")], "app3@x.test"),
+        (&["-t"], &[nowhere, ("RESTANTE_SMTP", &smtp)], "bob@x.test"),
+        (&["-t"], &[nowhere, ("RESTANTE_SERVER", &web)], "bob@x.test"),
+    ];
+    for (args, env, sender) in cases {
+        let before = server.count("ann");
+        assert_eq!(mailpit.run_as("sendmail", args, env, mail), (0, String::new(), String::new()), "{args:?} {env:?}");
+        assert_eq!(server.count("ann"), before + 1, "{args:?} {env:?}");
+        assert_eq!(server.json("/api/v2/messages/latest")["sender"], *sender, "{args:?} {env:?}");
+    }
+    let (code, replies, _) = mailpit.run_as("sendmail", &["-bs"], &[here], "NOOP\r\nQUIT\r\n");
+    assert!(code == 0 && replies.starts_with("220 ") && replies.ends_with("221 2.0.0 Bye\r\n"), "{replies}");
+    let (code, _, stderr) = mailpit.run_as("sendmail", &["-bs"], &[nowhere], "QUIT\r\n");
+    assert!(code == 75 && stderr.contains("127.0.0.1:1 cannot be reached"), "{code} {stderr}");
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn sendmail_name_uses_sendmail_options() {
     let table: &[(&[&str], i32)] = &[
         (&[], 64),
         (&["-t"], 64),
-        (&["-bs"], 64),
+        (&["-bd"], 64),
         (&["-q"], 64),
         (&["--unknown"], 64),
         (&["ann@x.org", "bad <>", ""], 64),

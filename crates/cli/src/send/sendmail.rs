@@ -1,0 +1,167 @@
+//! Sends a message from standard input as `sendmail` does. Under the name `sendmail`, the program also has the flags and
+//! variables of Mailpit's sendmail that select the server and the sender, and `-bs`.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use restante_mail::mime::NamedAddress;
+
+use super::raw_message::{DefaultHeaders, RawMessage, parse_all_addresses, truncate_at_dot};
+use super::smtp_target::SmtpTarget;
+use super::{
+    COMPOSE_FLAGS, LocalSender, compose_args, mailpit, parse, random_number, read_stdin, send, sendmail_args, smtp_arg,
+};
+use crate::error::CommandError;
+use crate::options::{Options, SMTP_VARIABLE, env_variable};
+use crate::{ClientCommand, CommandContext, Task, print_note};
+
+/// The exit codes of `sendmail` (`sysexits.h`).
+mod sysexits {
+    pub(super) const USAGE: u8 = 64;
+    pub(super) const NO_USER: u8 = 67;
+    pub(super) const UNAVAILABLE: u8 = 69;
+    pub(super) const IO: u8 = 74;
+    pub(super) const TEMPORARY: u8 = 75;
+    pub(super) const NO_PERMISSION: u8 = 77;
+}
+
+/// Runs the program under the name `sendmail`.
+pub(crate) fn run(args: &[OsString]) -> ExitCode {
+    let command = Options::add_to(
+        Command::new("sendmail")
+            .about("Sends a message from standard input by SMTP; restante send has more options")
+            .disable_version_flag(true)
+            // `-h` is the hop count.
+            .disable_help_flag(true)
+            .arg(Arg::new("help").long("help").action(ArgAction::Help).help("Prints help"))
+            .arg(Arg::new("hops").short('h').hide(true))
+            // The other names are those of Mailpit's sendmail.
+            .arg(smtp_arg().short('S').visible_alias("smtp-addr"))
+            .arg(Arg::new("verbose").long("verbose").action(ArgAction::Count).hide(true))
+            .args(sendmail_args())
+            .args(compose_args().map(|arg| arg.hide(true))),
+    );
+    let matches = match command.args_override_self(true).try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) => {
+            let is_help = error.exit_code() == 0;
+            // The exit code reports the error too.
+            let _ = error.print();
+            return if is_help { ExitCode::SUCCESS } else { ExitCode::from(sysexits::USAGE) };
+        }
+    };
+    let options = Options::parse(&matches);
+    // Alone, `--from` is the envelope sender, as in Mailpit's sendmail.
+    if COMPOSE_FLAGS.iter().any(|name| *name != "from" && matches.contains_id(name)) {
+        return ClientCommand { task: parse(&matches), options }.run();
+    }
+    let task = SendmailTask::parse(&matches).with_variables(&matches, &options);
+    if task.mode.as_deref() != Some("s") {
+        return ClientCommand { task: Box::new(task), options }.run();
+    }
+    let Err(error) = task.speak_smtp(&options) else { return ExitCode::SUCCESS };
+    print_note(error.message().unwrap_or_default());
+    ExitCode::from(task.exit_code(&error))
+}
+
+/// Sends a message from standard input, as `sendmail` does.
+pub(super) struct SendmailTask {
+    smtp: Option<String>,
+    sender: Option<String>,
+    name: String,
+    recipients_from_header: bool,
+    ignores_dots: bool,
+    mode: Option<String>,
+    queue: bool,
+    recipients: Vec<String>,
+}
+
+impl SendmailTask {
+    pub(super) fn parse(matches: &ArgMatches) -> Self {
+        let texts = |name: &str| matches.get_many::<String>(name).into_iter().flatten().cloned().collect::<Vec<_>>();
+        Self {
+            smtp: matches.get_one("smtp").cloned(),
+            sender: matches.get_one("sender").cloned(),
+            name: matches.get_one("name").cloned().unwrap_or_default(),
+            recipients_from_header: matches.get_flag("t"),
+            ignores_dots: matches.get_flag("i") || texts("o").iter().any(|option| option == "i"),
+            mode: matches.get_one("b").cloned(),
+            queue: matches.contains_id("q"),
+            recipients: texts("recipients"),
+        }
+    }
+
+    /// Adds the server and the sender from Mailpit's variables, and the sender from `--from`. Flags and variables of
+    /// Restante override the variables.
+    fn with_variables(self, matches: &ArgMatches, options: &Options) -> Self {
+        let is_server_named = options.smtp_options().is_server_named;
+        let other_addr = || env_variable(mailpit::ADDR_VARIABLE).filter(|_| !is_server_named);
+        let other_sender = || matches.get_one("from").cloned().or_else(|| env_variable(mailpit::FROM_VARIABLE));
+        Self {
+            smtp: self.smtp.or_else(|| env_variable(SMTP_VARIABLE)).or_else(other_addr),
+            sender: self.sender.or_else(|| Some(NamedAddress::from_display(&other_sender()?).address)),
+            ..self
+        }
+    }
+
+    /// Connects standard input and output to the SMTP server (`-bs`).
+    fn speak_smtp(&self, options: &Options) -> Result<(), CommandError> {
+        let target = SmtpTarget::find(self.smtp.as_deref(), &options.server()?, options.smtp_options())?;
+        mailpit::speak_smtp(&target.addr)
+    }
+}
+
+impl Task for SendmailTask {
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        if let Some(mode) = self.mode.as_deref().filter(|mode| *mode != "m") {
+            return Err(CommandError::Usage(format!(
+                "The flag -b{mode} is not supported: messages can only be sent (-bm)."
+            )));
+        }
+        if self.queue {
+            return Err(CommandError::Usage("The flag -q is not supported: there is no queue.".to_owned()));
+        }
+        if self.recipients.is_empty() && !self.recipients_from_header {
+            return Err(CommandError::Usage("There are no recipients: give addresses, -t or --to.".to_owned()));
+        }
+        let local = LocalSender::detect();
+        let input = read_stdin()?;
+        let raw = RawMessage::parse(if self.ignores_dots { &input } else { truncate_at_dot(&input) });
+
+        let mut named = Vec::new();
+        for list in &self.recipients {
+            let found = parse_all_addresses(list.as_bytes());
+            named.extend(found.ok_or_else(|| CommandError::Usage(format!("{list:?} is not a recipient address.")))?);
+        }
+        let header_recipients = if self.recipients_from_header { raw.recipients() } else { Vec::new() };
+        let mut to: Vec<String> =
+            named.into_iter().chain(header_recipients).map(|address| local.qualify(&address)).collect();
+        to.sort_unstable();
+        to.dedup();
+        let sender = match &self.sender {
+            Some(sender) => sender.trim_matches(['<', '>']).to_owned(),
+            None => raw.from().map_or_else(|| local.address(), |from| local.qualify(&from)),
+        };
+        let author = if sender.is_empty() { local.address() } else { local.qualify(&sender) };
+        let unique_id = format!("{:x}.{:016x}", context.now.as_microsecond(), random_number());
+        let defaults =
+            DefaultHeaders { now: context.now, unique_id: &unique_id, host: &local.host, from: (&author, &self.name) };
+        let source = raw.with_defaults(&defaults, self.recipients_from_header);
+        send(context, self.smtp.as_deref(), &local, &sender, &to, source)
+    }
+
+    fn exit_code(&self, error: &CommandError) -> u8 {
+        match error {
+            CommandError::OutputClosed => 0,
+            CommandError::Usage(_) => sysexits::USAGE,
+            CommandError::Unauthorized(_) => sysexits::NO_PERMISSION,
+            CommandError::Local(_) => sysexits::IO,
+            CommandError::Unreachable(_) | CommandError::Undelivered { is_temporary: true, .. } => sysexits::TEMPORARY,
+            CommandError::Undelivered { is_recipient: true, .. } => sysexits::NO_USER,
+            CommandError::Undelivered { .. } | CommandError::Server(_) | CommandError::NotFound(_) => {
+                sysexits::UNAVAILABLE
+            }
+        }
+    }
+}
