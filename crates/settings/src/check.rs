@@ -65,6 +65,8 @@ pub enum Purpose {
     Read,
     /// To test a script, without any messages.
     Script,
+    /// To check the health of a running server.
+    Check,
 }
 
 /// Returns the problems of the settings as a whole. Settings that already have a problem are skipped, because their
@@ -83,7 +85,7 @@ pub(super) fn find_problems(
     if purpose == Purpose::Serve {
         checker.check_service(config, read_file);
     }
-    if purpose != Purpose::Script {
+    if !matches!(purpose, Purpose::Script | Purpose::Check) {
         checker.check_storage(config, purpose, read_file);
     }
     checker.problems

@@ -97,7 +97,8 @@ pub(super) fn map(given: &GivenValues, read_file: ReadFile<'_>) -> Mapped {
 }
 
 impl Mapped {
-    fn add(&mut self, key: &str, value: String, origin: Origin) {
+    /// Adds a value of a setting.
+    pub(super) fn add(&mut self, key: &str, value: String, origin: Origin) {
         // A test checks that the table contains every key.
         if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) {
             self.presets.push(Preset { setting, value, origin });

@@ -87,7 +87,7 @@ pub fn parse(
     }
     let args: Vec<String> = args.into_iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let parsed = match args.first().map(String::as_str) {
-        Some("readyz") => readyz::parse(&args[1..], &env).map(MailpitCommand::Readyz),
+        Some("readyz") => readyz::parse(&args[1..], env, read_file).map(MailpitCommand::Readyz),
         Some("version") => Err(Exit { text: help::version(), code: 0 }),
         Some("help") => Err(Exit { text: help::usage(), code: 0 }),
         Some(command @ ("dump" | "ingest" | "reindex")) => Err(failure(&help::replacement(command))),

@@ -6,16 +6,16 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use restante_settings::{Config, SETTINGS, parse_boolean, parse_duration};
+use restante_settings::{Config, Flags, Origin, Problem, Purpose, ReadFile, SETTINGS, parse_boolean, parse_duration};
 
 use super::arguments::{self, FlagSpec};
 use super::conversions;
-use super::mapping::GivenValues;
-use super::{add_variables, failure, help};
+use super::mapping::{self, GivenValues};
+use super::{add_variables, configuration_errors, failure, help};
 use crate::command_line::Exit;
 use crate::health;
 
-/// The pause between two checks.
+/// The pause between two checks, and the minimum time limit of a check.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// The default of `--timeout`.
 const DEFAULT_WAIT: Duration = Duration::from_secs(30);
@@ -38,19 +38,14 @@ pub struct Readyz {
     wait: Option<Duration>,
 }
 
-/// Parses the flags and the variables of Mailpit's web interface.
-pub(super) fn parse(args: &[String], env: &[(OsString, OsString)]) -> Result<Readyz, Exit> {
+/// Parses the flags, and loads the settings of the server, so that all of its variables and its file select the same
+/// address. Only the options of the web interface matter: the others may be flags of the server, which are not known here.
+pub(super) fn parse(args: &[String], env: Vec<(OsString, OsString)>, read_file: ReadFile<'_>) -> Result<Readyz, Exit> {
     let parsed = arguments::parse(args, FLAGS).map_err(|error| failure(&error))?;
     if parsed.help {
         return Err(Exit { text: help::readyz(), code: 0 });
     }
-    let mut given = GivenValues::new();
-    // The server warns about deprecated and unknown variables.
-    add_variables(env, &mut given, &mut Vec::new());
-    let variable = |option: &str| given.get(option).map(|given| given.value.clone());
     let flag = |name: &str| parsed.flags.iter().rfind(|flag| flag.name == name).map(|flag| flag.value.clone());
-    let listen = flag("listen").or_else(|| variable("listen")).unwrap_or_else(|| ":8025".to_owned());
-    let webroot = flag("webroot").or_else(|| variable("webroot")).unwrap_or_default();
     let is_on = |name| flag(name).map(|value| parse_boolean(&value)).transpose();
     let invalid = |name: &str, error: String| failure(&format!("--{name}: {error}"));
     let https = is_on("https").map_err(|error| invalid("https", error))?;
@@ -58,17 +53,43 @@ pub(super) fn parse(args: &[String], env: &[(OsString, OsString)]) -> Result<Rea
     let timeout = flag("timeout").map(|text| parse_duration(&text)).transpose();
     let timeout = timeout.map_err(|error| invalid("timeout", error))?.unwrap_or(DEFAULT_WAIT).min(MAX_WAIT);
 
-    let mut config = Config::default();
-    let mut settings = conversions::web_addr(&listen).map_err(|error| invalid("listen", error))?;
-    settings.push(("web.basepath", webroot));
-    for (key, value) in settings {
-        if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) {
-            (setting.apply)(&mut config, &value).map_err(|error| failure(&error))?;
+    let mut config = load(env, read_file)?;
+    let mut apply = |name: &str, key: &str, value: &str| match SETTINGS.iter().find(|setting| setting.key == key) {
+        Some(setting) => (setting.apply)(&mut config, value).map_err(|error| invalid(name, error)),
+        None => Ok(()),
+    };
+    if let Some(listen) = flag("listen") {
+        for (key, value) in conversions::web_addr(&listen).map_err(|error| invalid("listen", error))? {
+            apply("listen", key, &value)?;
         }
     }
-    config.web.tls.force = https.unwrap_or_else(|| variable("ui-tls-cert").is_some());
-    let wait = wait.unwrap_or(false).then_some(timeout);
-    Ok(Readyz { config: Box::new(config), wait })
+    if let Some(webroot) = flag("webroot") {
+        apply("webroot", "web.basepath", &webroot)?;
+    }
+    if let Some(https) = https {
+        config.web.tls.force = https;
+    }
+    Ok(Readyz { config: Box::new(config), wait: wait.unwrap_or(false).then_some(timeout) })
+}
+
+/// Loads the settings that select the server.
+fn load(env: Vec<(OsString, OsString)>, read_file: ReadFile<'_>) -> Result<Config, Exit> {
+    let mut given = GivenValues::new();
+    // The server warns about deprecated and unknown variables.
+    add_variables(&env, &mut given, &mut Vec::new());
+    let certificate = given.remove("ui-tls-cert");
+    given.retain(|name, _| ["listen", "webroot"].contains(name));
+    let mut mapped = mapping::map(&given, read_file);
+    if !mapped.problems.is_empty() {
+        let problems: Vec<Problem> = mapped.problems.into_iter().map(Problem::new).collect();
+        return Err(configuration_errors(&problems));
+    }
+    if let Some(certificate) = certificate {
+        mapped.add("web.tlsenabled", "true".to_owned(), Origin::Foreign(certificate.source));
+    }
+    let flags = Flags { presets: mapped.presets, ..Flags::default() };
+    let loaded = restante_settings::load(&flags, env, restante_cli::ENVIRONMENT_VARIABLES, read_file, Purpose::Check);
+    loaded.map(|loaded| loaded.config).map_err(|problems| configuration_errors(&problems))
 }
 
 impl Readyz {
@@ -76,7 +97,8 @@ impl Readyz {
     pub(super) fn run(&self) -> ExitCode {
         let started = Instant::now();
         loop {
-            let Err(reason) = health::check(&self.config, health::TIMEOUT) else { return ExitCode::SUCCESS };
+            let timeout = self.check_timeout(started.elapsed());
+            let Err(reason) = health::check(&self.config, timeout) else { return ExitCode::SUCCESS };
             if self.wait.is_none_or(|wait| started.elapsed() >= wait) {
                 // The exit code reports the result too.
                 let _ = writeln!(std::io::stderr(), "{reason}");
@@ -85,10 +107,18 @@ impl Readyz {
             sleep(POLL_INTERVAL);
         }
     }
+
+    /// Returns the time limit of a check that starts after this time: not more than the rest of the maximum time.
+    fn check_timeout(&self, elapsed: Duration) -> Duration {
+        let rest = self.wait.map_or(health::TIMEOUT, |wait| wait.saturating_sub(elapsed));
+        rest.clamp(POLL_INTERVAL, health::TIMEOUT)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     /// Arguments, variables, and the expected address, path and scheme.
@@ -104,13 +134,41 @@ mod tests {
             (&[], &[("MP_UI_SSL_CERT", "x.pem")], ":8025 https"),
             (&["--https=false"], &[("MP_UI_SSL_CERT", "x.pem")], ":8025 http"),
             (&[], &[("MP_UI_TLS_CERT", "")], ":8025 http"),
+            // Settings of Restante override those of Mailpit, and flags override both.
+            (&[], &[("RESTANTE_WEB_ADDR", ":80"), ("RESTANTE_WEB_BASEPATH", "/x"), ("MP_WEBROOT", "y")], ":80/x http"),
+            (&[], &[("RESTANTE_WEB_TLSENABLED", "true")], ":8025 https"),
+            (&["-l", ":81", "--https=0"], &[("RESTANTE_CONFIG", "r.toml")], ":81/file http"),
+            (&[], &[("RESTANTE_CONFIG", "r.toml")], ":82/file https"),
+            // Options of the server that are only valid together with its flags.
+            (&[], &[("MP_SMTP_AUTH", "a:b"), ("MP_POP3_TLS_CERT", "x.pem"), ("MP_UI_AUTH_FILE", "x")], ":8025 http"),
         ];
+        let read_file = |path: &Path| match path.to_str() {
+            Some("r.toml") => Ok(b"[web]\naddr = \":82\"\nbasepath = \"/file\"\ntlsenabled = true\n".to_vec()),
+            _ => Err(std::io::ErrorKind::NotFound.into()),
+        };
         for (args, env, expected) in table {
             let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
             let env: Vec<_> = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
-            let web = parse(&args, &env).unwrap().config.web;
+            let web = parse(&args, env.clone(), &read_file).unwrap().config.web;
             let scheme = if web.tls.force { "https" } else { "http" };
             assert_eq!(format!("{}{} {scheme}", web.addr[0], web.base_path), *expected, "{args:?} {env:?}");
+        }
+    }
+
+    #[test]
+    fn a_check_takes_no_longer_than_the_maximum_time() {
+        let [ms, secs] = [Duration::from_millis, Duration::from_secs];
+        for (wait, elapsed, timeout) in [
+            (None, ms(0), secs(3)),
+            (Some(secs(30)), secs(1), secs(3)),
+            (Some(secs(1)), ms(0), secs(1)),
+            (Some(secs(1)), ms(600), ms(400)),
+            // A server that is ready can answer in any case.
+            (Some(secs(1)), ms(900), ms(250)),
+            (Some(ms(0)), ms(0), ms(250)),
+        ] {
+            let readyz = Readyz { config: Box::default(), wait };
+            assert_eq!(readyz.check_timeout(elapsed), timeout, "{wait:?} {elapsed:?}");
         }
     }
 }

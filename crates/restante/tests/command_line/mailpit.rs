@@ -108,6 +108,9 @@ fn readyz_and_sendmail_use_the_server() {
     let (code, _, stderr) = mailpit.run(&["readyz", "-l", &web, "--webroot", "other"], &[], "");
     assert!(code == 1 && stderr.contains("responds with 404"), "{stderr}");
     assert_eq!(mailpit.run(&["readyz", "--listen", "nowhere"], &[], "").0, 1);
+    // The settings of Restante override them, as for the server.
+    let env = [("MP_UI_BIND_ADDR", ":1"), ("RESTANTE_WEB_ADDR", web.as_str()), ("RESTANTE_WEB_BASEPATH", "mp")];
+    assert_eq!(mailpit.run(&["readyz"], &env, "").0, 0);
 
     // As PHP calls it.
     let mail = "To: Ann <ann@x.test>\nCc: bob@x.test\nBcc: cid@x.test\nSubject: hello\n\ntext\n";
