@@ -40,6 +40,7 @@ use export::ExportCounts;
 use file_walker::FileWalker;
 use import::{ImportOptions, ImportOutcome};
 
+pub use mailpit_database::mailpit_table_prefix;
 pub use request::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
 
 /// The maximum size of an imported message, unless the server accepts larger ones.
@@ -150,7 +151,8 @@ pub async fn import(
     let total = if console.has_bar() { total_bytes(request) } else { 0 };
     let options = ImportOptions { naming, mailbox, received_now: request.received_now, retention, total };
     let limit = MAX_MESSAGE_BYTES.max(max_message_bytes);
-    let events = message_reader::spawn_reader(FileWalker::new(request.format, &request.paths), limit);
+    let walker = FileWalker::new(request.format, &request.paths);
+    let events = message_reader::spawn_reader(walker, request.tenant.clone(), limit);
     let imported = import::import(store, &options, events, &mut console, stop).await;
     let problems = console.problem_count();
     let mut lines = summary_lines(&imported, problems, retention);

@@ -65,20 +65,41 @@ pub(super) struct DatabaseMessage {
 /// A message that cannot be imported: its id, and the reason.
 pub(super) type RowResult = Result<DatabaseMessage, String>;
 
-/// Reads all messages in the order of their arrival, and calls `handle` for each until it fails. Messages of more than
-/// `limit` bytes are errors. The error of this function is a sentence about the file.
+/// Returns the beginning of the names of a tenant's tables. As in Mailpit, characters other than ASCII letters, digits
+/// and underscores count as underscores, and it ends in one. It is in lower case, because SQLite ignores the case of names.
+/// An empty name is the default tenant, whose tables have no prefix.
+pub fn mailpit_table_prefix(tenant: &str) -> String {
+    let words = tenant.split_whitespace().collect::<Vec<_>>().join(" ");
+    let keep = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
+    let mut prefix: String = words.chars().map(keep).collect();
+    if !prefix.is_empty() && !prefix.ends_with('_') {
+        prefix.push('_');
+    }
+    prefix
+}
+
+/// Reads the messages of one tenant or of all tenants in the order of their arrival, and calls `handle` for each until it
+/// fails. Messages of more than `limit` bytes are errors. The error of this function is a sentence about the file.
 pub(super) fn read<E>(
     path: &Path,
+    tenant: Option<&str>,
     limit: usize,
     mut handle: impl FnMut(RowResult) -> Result<(), E>,
 ) -> Result<Result<(), E>, String> {
     let connection = open(path)?;
-    let tenants = tenants(&connection).map_err(|error| error.to_string())?;
-    if tenants.is_empty() {
+    let mut prefixes = table_prefixes(&connection).map_err(|error| error.to_string())?;
+    if prefixes.is_empty() {
         return Err("is not a Mailpit database".to_owned());
     }
-    for tenant in &tenants {
-        let query = Query::for_tenant(&connection, tenant).map_err(|error| error.to_string())?;
+    if let Some(tenant) = tenant {
+        let wanted = mailpit_table_prefix(tenant);
+        prefixes.retain(|prefix| prefix.eq_ignore_ascii_case(&wanted));
+        if prefixes.is_empty() {
+            return Err(format!("does not contain the tenant {tenant:?}"));
+        }
+    }
+    for prefix in &prefixes {
+        let query = Query::for_tenant(&connection, prefix).map_err(|error| error.to_string())?;
         match query.run(&connection, limit, &mut handle).map_err(|error| error.to_string())? {
             Ok(()) => {}
             Err(error) => return Ok(Err(error)),
@@ -136,7 +157,7 @@ fn open(path: &Path) -> Result<Connection, String> {
 }
 
 /// Returns the prefixes of the tables of all tenants. The default one is empty.
-fn tenants(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+fn table_prefixes(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")?;
     let names = statement.query_map([], |row| row.get::<_, String>(0))?;
     let prefixes = names.filter_map(Result::ok).filter_map(|name| Some(name.strip_suffix(DATA_TABLE)?.to_owned()));
@@ -304,13 +325,17 @@ mod tests {
         CREATE TABLE message_tags (Key INTEGER PRIMARY KEY, ID TEXT, TagID INTEGER);";
 
     fn read_all(dir: &TestDir, sql: &str, limit: usize) -> Result<Vec<RowResult>, String> {
+        read_tenant(dir, sql, None, limit)
+    }
+
+    fn read_tenant(dir: &TestDir, sql: &str, tenant: Option<&str>, limit: usize) -> Result<Vec<RowResult>, String> {
         let path = dir.path().join("mailpit #1.db");
         let connection = Connection::open(&path).unwrap();
         connection.execute_batch("PRAGMA journal_mode = WAL").unwrap();
         connection.execute_batch(sql).unwrap();
         connection.close().unwrap();
         let mut found = Vec::new();
-        read(&path, limit, |result| {
+        read(&path, tenant, limit, |result| {
             found.push(result);
             Ok::<(), ()>(())
         })?
@@ -364,6 +389,22 @@ mod tests {
         assert_eq!((found[0].tags.as_slice(), found[0].seen), (&["one".to_owned()][..], true));
         assert_eq!((found[0].recipients.as_slice(), found[1].id.as_str()), (&["bob@y.test".to_owned()][..], "q"));
         assert_eq!(found[1].source.len(), 387);
+        for (tenant, expected) in [("", "a"), ("qa", "q"), ("QA_", "q"), (" Qa ", "q")] {
+            let found = read_tenant(&TestDir::new(), &sql, Some(tenant), 10_000).unwrap();
+            let ids: Vec<String> = found.into_iter().map(|message| message.unwrap().id).collect();
+            assert_eq!(ids, [expected], "{tenant:?}");
+        }
+        let error = read_tenant(&TestDir::new(), &sql, Some("q"), 10_000).unwrap_err();
+        assert_eq!(error, "does not contain the tenant \"q\"");
+    }
+
+    #[test]
+    fn table_prefixes_are_those_of_mailpit() {
+        for (tenant, prefix) in
+            [("", ""), (" ", ""), ("acme", "acme_"), ("Acme_", "acme_"), ("a_ ", "a_"), ("../a  b/é", "___a_b__")]
+        {
+            assert_eq!(mailpit_table_prefix(tenant), prefix, "{tenant:?}");
+        }
     }
 
     #[test]
@@ -396,7 +437,7 @@ mod tests {
             "INSERT INTO mailbox VALUES (1, 'a', '', 0); INSERT INTO mailbox_data VALUES ('a', 'Subject: x', 0);";
         connection.execute_batch(&format!("PRAGMA journal_mode = WAL; {TABLES} {insert}")).unwrap();
         let mut count = 0;
-        let read = read(&path, 100, |result| {
+        let read = read(&path, None, 100, |result| {
             count += usize::from(result.is_ok());
             Ok::<(), ()>(())
         });
@@ -422,7 +463,7 @@ mod tests {
             }
             // SQLite cannot create the file that it needs to read a write-ahead log.
             std::os::unix::fs::symlink("missing/file", copy.path().join("mailpit.db-shm")).unwrap();
-            let error = read(&copy.path().join("mailpit.db"), 100, |_| Ok::<(), ()>(())).unwrap_err();
+            let error = read(&copy.path().join("mailpit.db"), None, 100, |_| Ok::<(), ()>(())).unwrap_err();
             assert!(error.contains(expected) && error.contains("to a writable directory"), "{error}");
         }
     }
@@ -444,7 +485,7 @@ mod tests {
         assert_eq!(read_all(&dir, "CREATE TABLE x (y)", 10), Err("is not a Mailpit database".to_owned()));
         let path = dir.path().join("text");
         std::fs::write(&path, "Subject: x\n").unwrap();
-        assert!(read(&path, 10, |_| Ok::<(), ()>(())).is_err());
-        assert!(read(&dir.path().join("missing"), 10, |_| Ok::<(), ()>(())).is_err());
+        assert!(read(&path, None, 10, |_| Ok::<(), ()>(())).is_err());
+        assert!(read(&dir.path().join("missing"), None, 10, |_| Ok::<(), ()>(())).is_err());
     }
 }

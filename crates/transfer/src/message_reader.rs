@@ -68,12 +68,14 @@ pub(super) enum ReaderEvent {
     },
 }
 
-/// Starts a thread that reads all files of the walker. Messages of more than `limit` bytes are reported as problems.
-pub(super) fn spawn_reader(walker: FileWalker, limit: usize) -> Receiver<ReaderEvent> {
+/// Starts a thread that reads all files of the walker. Of a Mailpit database only the messages of the tenant are read, if
+/// one is given. Messages of more than `limit` bytes are reported as problems.
+pub(super) fn spawn_reader(walker: FileWalker, tenant: Option<String>, limit: usize) -> Receiver<ReaderEvent> {
     let (sender, receiver) = channel(QUEUE_CAPACITY);
     let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {
-        let reader = Reader { sender, runtime, limit, budget: Arc::new(Semaphore::new(MAX_UNSTORED_KIB as usize)) };
+        let reader =
+            Reader { sender, runtime, tenant, limit, budget: Arc::new(Semaphore::new(MAX_UNSTORED_KIB as usize)) };
         // An error means that the receiver needs no more messages.
         let _ = reader.read_all(walker);
     });
@@ -86,6 +88,7 @@ struct ReceiverClosed;
 struct Reader {
     sender: Sender<ReaderEvent>,
     runtime: Handle,
+    tenant: Option<String>,
     limit: usize,
     budget: Arc<Semaphore>,
 }
@@ -172,7 +175,7 @@ impl Reader {
 
     fn read_mailpit(&self, file: &InputFile) -> Result<(), ReceiverClosed> {
         let path = file.path.display();
-        let read = mailpit_database::read(&file.path, self.limit, |result| match result {
+        let read = mailpit_database::read(&file.path, self.tenant.as_deref(), self.limit, |result| match result {
             Ok(message) => {
                 let DatabaseMessage { id, source, received, seen, recipients, login, tags } = message;
                 let permit = self.acquire(source.len())?;

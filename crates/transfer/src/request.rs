@@ -33,6 +33,8 @@ pub struct ImportRequest {
     pub format: ImportFormat,
     /// The mailbox for all messages, as a name or an address. If `None`, file names and contents determine the mailbox.
     pub mailbox: Option<String>,
+    /// The tenant of a Mailpit database whose messages are imported. An empty name is the default tenant, `None` means all.
+    pub tenant: Option<String>,
     /// Whether all messages count as received now.
     pub received_now: bool,
     /// The files and folders to import, or `-` for standard input.

@@ -63,7 +63,8 @@ async fn export_to(store: &dyn Store, format: Option<ExportFormat>, mailboxes: &
 async fn import_from(store: &Arc<dyn Store>, naming: Naming, request: ImportRequest) -> (ImportOutcome, u64) {
     let mailbox = request.mailbox.map(|name| naming.parse_mailbox(&name).unwrap());
     let options = ImportOptions { naming, mailbox, received_now: request.received_now, retention: None, total: 0 };
-    let events = message_reader::spawn_reader(FileWalker::new(request.format, &request.paths), LIMIT);
+    let walker = FileWalker::new(request.format, &request.paths);
+    let events = message_reader::spawn_reader(walker, request.tenant, LIMIT);
     let mut console = silent_console();
     let (_sender, stop) = watch::channel(false);
     let imported = import::import(store, &options, events, &mut console, stop).await;
@@ -71,7 +72,13 @@ async fn import_from(store: &Arc<dyn Store>, naming: Naming, request: ImportRequ
 }
 
 fn import_everything(path: &Path) -> ImportRequest {
-    ImportRequest { format: ImportFormat::Auto, mailbox: None, received_now: false, paths: vec![path.to_owned()] }
+    ImportRequest {
+        format: ImportFormat::Auto,
+        mailbox: None,
+        tenant: None,
+        received_now: false,
+        paths: vec![path.to_owned()],
+    }
 }
 
 /// Returns all messages of a mailbox with their sources.
@@ -398,7 +405,7 @@ async fn stopped_import_reports_stored_messages() {
     let options =
         ImportOptions { naming: Naming::Local, mailbox: None, received_now: false, retention: None, total: 0 };
     let events =
-        message_reader::spawn_reader(FileWalker::new(ImportFormat::Auto, &[folder.0.path().to_owned()]), LIMIT);
+        message_reader::spawn_reader(FileWalker::new(ImportFormat::Auto, &[folder.0.path().to_owned()]), None, LIMIT);
     let (_sender, stop) = watch::channel(true);
     let imported = import::import(&store, &options, events, &mut silent_console(), stop).await;
     assert!(matches!(imported.error, Some(import::ImportError::Interrupted)));
@@ -513,6 +520,11 @@ async fn mailpit_databases_are_imported() {
         assert_eq!(cid.details.recipients().collect::<Vec<_>>(), ["cid@y.test", "cid@z.test"]);
     }
     assert_eq!(fs::read(&path).unwrap(), before);
+
+    // A tenant that does not exist is a problem.
+    let request = ImportRequest { tenant: Some("acme".to_owned()), ..import_everything(&path) };
+    let (imported, problems) = import_from(&store(), Naming::Local, request).await;
+    assert_eq!((imported.messages, problems), (0, 1));
 
     // A single mailbox also gets messages without recipients.
     let store = store();

@@ -147,6 +147,7 @@ fn parse_import(matches: &ArgMatches) -> ImportRequest {
     ImportRequest {
         format,
         mailbox: matches.get_one::<String>("mailbox").cloned(),
+        tenant: matches.get_one::<String>("tenant").cloned(),
         received_now: matches.get_flag("received-now"),
         paths,
     }
@@ -294,6 +295,15 @@ fn import_command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with_all(["paths", "format"])
                 .help("The database of a Mailpit server, such as mailpit.db"),
+        )
+        .arg(
+            Arg::new("tenant")
+                .long("tenant")
+                .value_name("NAME")
+                .requires("from")
+                // An argument is not required if it conflicts with another one.
+                .conflicts_with("paths")
+                .help("Imports only this tenant of the Mailpit database (MP_TENANT_ID); '' is the one without a name"),
         )
         .arg(
             Arg::new("paths")
@@ -533,5 +543,17 @@ mod tests {
             assert_eq!(limits(&format!("{args} --storage-mailboxmsgcap=9"), None), (Some(9), None), "{args}");
             assert_eq!(limits(args, Some(("RESTANTE_STORAGE_RETENTIONPERIOD", "2h"))), (None, Some(2)), "{args}");
         }
+    }
+
+    #[test]
+    fn an_import_can_select_a_tenant() {
+        let parse = |args: &str| parse(args.split(' ').map(OsString::from));
+        let Ok(ParsedArguments::Configured(Task::Import(request), _)) =
+            parse("restante import --data d --from m.db --tenant acme")
+        else {
+            panic!("the arguments are valid")
+        };
+        assert_eq!(request.tenant.as_deref(), Some("acme"));
+        assert!(parse("restante import --data d --tenant acme m.mbox").is_err());
     }
 }

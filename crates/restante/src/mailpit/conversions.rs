@@ -2,12 +2,15 @@
 
 #![expect(clippy::unnecessary_wraps, reason = "all conversions have the type that the table needs")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use restante_settings::parse_boolean;
+use restante_transfer::mailpit_table_prefix;
 
-/// The extension of the data directory beside Mailpit's database.
-const DATA_EXTENSION: &str = "restante";
+/// The end of the name of the data directory beside Mailpit's database.
+const DATA_SUFFIX: &str = ".restante";
+/// The extension of a database that the name of the data directory leaves out.
+const DATABASE_EXTENSION: &str = "db";
 /// The name of Mailpit's database in a directory.
 const DATABASE_NAME: &str = "mailpit.db";
 /// The largest message that can be configured, in bytes.
@@ -20,19 +23,16 @@ type Settings = Result<Vec<(&'static str, String)>, String>;
 /// the file is never touched and the directory is in the same volume. Each tenant has its own directory.
 pub(super) fn data_directory(database: &str, tenant: &str) -> PathBuf {
     let file = database_file(database);
-    match tenant_name(tenant) {
-        Some(tenant) => file.with_extension(format!("{tenant}.{DATA_EXTENSION}")),
-        None => file.with_extension(DATA_EXTENSION),
+    let name = Path::new(file.file_name().unwrap_or_default());
+    // Other extensions are kept: two databases must not have the same directory.
+    let stem = name.file_stem().filter(|_| name.extension().is_some_and(|extension| extension == DATABASE_EXTENSION));
+    let mut directory = stem.unwrap_or(name.as_os_str()).to_owned();
+    if let Some(tenant) = mailpit_table_prefix(tenant).strip_suffix('_') {
+        directory.push("@");
+        directory.push(tenant);
     }
-}
-
-/// Returns the name of a tenant in a path. Two names that mean the same tables in Mailpit have the same result: only ASCII
-/// letters, digits and underscores count, in any case, and the prefix of the tables ends in an underscore.
-fn tenant_name(tenant: &str) -> Option<String> {
-    let words = tenant.split_whitespace().collect::<Vec<_>>().join(" ");
-    let keep = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
-    let name: String = words.chars().map(keep).collect();
-    (!name.is_empty()).then(|| name.strip_suffix('_').unwrap_or(&name).to_owned())
+    directory.push(DATA_SUFFIX);
+    file.with_file_name(directory)
 }
 
 /// Returns the file that Mailpit would use: in a directory it has a fixed name.
@@ -191,15 +191,19 @@ mod tests {
             let text: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
             assert_eq!(text.join(" "), *expected);
         }
-        for (tenant, directory) in [
-            ("", "/data/mailpit.restante"),
-            (" ", "/data/mailpit.restante"),
-            ("acme", "/data/mailpit.acme.restante"),
-            ("Acme_", "/data/mailpit.acme.restante"),
-            ("acme__", "/data/mailpit.acme_.restante"),
-            ("../a b/é", "/data/mailpit.___a_b_.restante"),
+        for (database, tenant, directory) in [
+            ("/data/mailpit.db", "", "/data/mailpit.restante"),
+            ("/data/mailpit.db", " ", "/data/mailpit.restante"),
+            ("/data/mailpit.db", "acme", "/data/mailpit@acme.restante"),
+            ("/data/mailpit.db", "Acme_", "/data/mailpit@acme.restante"),
+            ("/data/mailpit.db", "acme__", "/data/mailpit@acme_.restante"),
+            ("/data/mailpit.db", "../a b/é", "/data/mailpit@___a_b_.restante"),
+            ("/data/mailpit.acme.db", "", "/data/mailpit.acme.restante"),
+            ("/data/app.dev", "", "/data/app.dev.restante"),
+            ("/data/app.test", "acme", "/data/app.test@acme.restante"),
+            ("mail", "", "mail.restante"),
         ] {
-            assert_eq!(data_directory("/data/mailpit.db", tenant), PathBuf::from(directory), "{tenant}");
+            assert_eq!(data_directory(database, tenant), PathBuf::from(directory), "{database} {tenant}");
         }
         for wrong in [
             max_age("3w"),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use restante_settings::{Origin, Preset, ReadFile, SETTINGS, parse_boolean};
+use restante_transfer::mailpit_table_prefix;
 
 use super::conversions::{data_directory, database_file, listen_addr};
 use super::options::{Effect, Kind, MailpitOption, OPTIONS};
@@ -158,10 +159,15 @@ impl Dependent<'_> {
         }
         if !dir.exists() && is_sqlite(&file, self.read_file) {
             let (file, dir) = (file.display(), dir.display());
+            // The name of the tables is safe in a shell.
+            let (flag, note) = match mailpit_table_prefix(name) {
+                prefix if prefix.is_empty() => (String::new(), ", which imports the messages of all tenants"),
+                prefix => (format!(" --tenant {prefix}"), ""),
+            };
             self.mapped.warnings.push(format!(
                 "the Mailpit database {file} is not used: to move its messages, stop the server and run restante import \
-                 --from {file} --data {dir}, which imports the messages of all tenants; to keep more than 500, set \
-                 MP_MAX_MESSAGES to a higher number or 0 before the next start"
+                 --from {file}{flag} --data {dir}{note}; to keep more than 500, set MP_MAX_MESSAGES to a higher number \
+                 or 0 before the next start"
             ));
         }
     }

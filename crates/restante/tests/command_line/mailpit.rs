@@ -251,7 +251,7 @@ fn database_of_mailpit_is_not_touched() {
     std::fs::write(&database, content).unwrap();
     let mut server = Server::spawn(mailpit.server().arg("-d").arg(&database));
     let warning = server.wait_for_log("is not used");
-    let expected = format!("restante import --from {} --data", database.display());
+    let expected = format!("restante import --from {} --data ", database.display());
     assert!(warning.contains(&expected) && warning.contains("MP_MAX_MESSAGES"), "{warning}");
     server.deliver("ann@x.test", b"Subject: x\r\n\r\ny\r\n");
     drop(server);
@@ -281,10 +281,23 @@ fn tenants_have_separate_data_directories() {
     assert_eq!(servers.each_ref().map(|server| server.count("ann")), [1, 0]);
     drop(servers);
     assert_eq!(start("ACME_").count("ann"), 1);
-    for name in ["mailpit.acme.restante", "mailpit.other_ltd.restante"] {
+    for name in ["mailpit@acme.restante", "mailpit@other_ltd.restante"] {
         assert!(mailpit.path(name).is_dir(), "{name}");
     }
     assert!(!mailpit.path("mailpit.restante").exists());
+}
+
+#[test]
+fn the_warning_names_the_import_of_the_tenant() {
+    let mailpit = Mailpit::new();
+    let database = mailpit.path("mailpit.db");
+    std::fs::write(&database, b"SQLite format 3\0 and more").unwrap();
+    let mut server = Server::spawn(mailpit.server().env("MP_DATABASE", &database).env("MP_TENANT_ID", "Other Ltd"));
+    let warning = server.wait_for_log("is not used");
+    let directory = mailpit.path("mailpit@other_ltd.restante");
+    let (database, directory) = (database.display(), directory.display());
+    let expected = format!("run restante import --from {database} --tenant other_ltd_ --data {directory};");
+    assert!(warning.contains(&expected), "{warning}");
 }
 
 #[test]
