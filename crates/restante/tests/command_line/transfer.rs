@@ -352,7 +352,7 @@ fn rejects_invalid_arguments() {
 #[test]
 fn help_shows_only_relevant_flags() {
     let scratch = Scratch::new();
-    for (name, flags) in [("export", 6), ("import", 10)] {
+    for (name, flags) in [("export", 6), ("import", 11)] {
         let shown = command().args([name, "-h"]).current_dir(scratch.0.path()).stdout(Stdio::piped()).output().unwrap();
         let help = String::from_utf8(shown.stdout).unwrap();
         assert!(shown.status.success() && help.contains("--data <DIR>"), "{help}");
