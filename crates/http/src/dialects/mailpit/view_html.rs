@@ -16,11 +16,11 @@ use crate::dialects::mailpit::content::{Files, part_ids};
 /// The maximum number of bytes that links to parts add to the document. The other links stay as they were sent.
 const MAX_ADDED_BYTES: usize = 32 * 1024 * 1024;
 
-/// Values of `http-equiv` with which the document leaves the page, resolves host names or sets cookies.
-const REMOVED_DIRECTIVES: [&str; 3] = ["refresh", "x-dns-prefetch-control", "set-cookie"];
+/// Values of `http-equiv` with which the document leaves the page, contacts hosts or sets cookies.
+const REMOVED_DIRECTIVES: [&str; 4] = ["refresh", "x-dns-prefetch-control", "set-cookie", "link"];
 /// Relations for which browsers contact a host before anything of it is needed. No policy prevents all of them.
-const REMOVED_RELATIONS: [&str; 6] =
-    ["dns-prefetch", "preconnect", "prefetch", "prerender", "preload", "modulepreload"];
+const REMOVED_RELATIONS: [&str; 7] =
+    ["dns-prefetch", "preconnect", "prefetch", "prerender", "preload", "modulepreload", "next"];
 
 /// The attributes of links that open in a new window.
 const NEW_WINDOW: &str = " target=\"_blank\" rel=\"noreferrer noopener\"";
@@ -236,6 +236,11 @@ mod tests {
             ("a<base href=//x>b<BASE target=_top>c", "a<basefont href=//x>b<basefont target=_top>c"),
             ("<link rel=preconnect href=//x>", "<basefont rel=preconnect href=//x>"),
             ("<link href=x rel='stylesheet PREFETCH'>", "<basefont href=x rel='stylesheet PREFETCH'>"),
+            ("<link rel=next href=//x>", "<basefont rel=next href=//x>"),
+            (
+                "<meta http-equiv=Link content='<//x>; rel=prefetch'>",
+                "<basefont http-equiv=Link content='<//x>; rel=prefetch'>",
+            ),
             unchanged("<link rel=stylesheet href=//x>"),
             ("<noscript>a<noscript><base>b</noscript>", "<noscript>a<noscript><basefont>b</noscript>"),
             ("a<base", "a<basefont"),
