@@ -106,7 +106,7 @@ impl Storage for FileStorage {
         let chunks = if self.has_space { &job.batch.chunks[..] } else { &[] };
         let written = self.file.write(chunks, job.clear_first, job.deadline, job.max_bytes);
         written.map_err(|error| error.to_string())?;
-        if self.has_space { Ok(()) } else { Err("too little free disk space".to_owned()) }
+        if chunks.len() == job.batch.chunks.len() { Ok(()) } else { Err("too little free disk space".to_owned()) }
     }
 
     /// Retrying does not repair a damaged file, so it is opened again, which replaces it.

@@ -28,7 +28,7 @@ pub const MAX_SNIPPET_CHARS: usize = 200;
 const MIN_CUT_SNIPPET_CHARS: usize = MAX_SNIPPET_CHARS / 2;
 /// The number of bytes of a text without a transfer encoding that are read first. They contain a snippet, unless most of
 /// them are blank.
-const UNENCODED_BYTES: usize = 512;
+const UNENCODED_BYTES: usize = 1024;
 /// The escape character of stateful charsets (ISO 2022).
 const ESCAPE: u8 = 0x1b;
 /// The number of ASCII characters that are written at once.

@@ -3,7 +3,7 @@
 //! Differences from Mailpit:
 //!
 //! - `MessageID` is empty if the message has none. Mailpit adds one to the message.
-//! - `Snippet` is the one of our own lists: at most 80 characters, and of the text if there is text and HTML. Mailpit has up to
+//! - `Snippet` is the one of our own lists: at most 200 characters, and of the text if there is text and HTML. Mailpit has up to
 //!   200 bytes, and prefers the HTML.
 //! - `Bcc` has the hidden recipients also if the header has a field Bcc. Mailpit drops them then.
 //! - `Size` counts the header fields that this server adds, as the raw message has them. Those of Mailpit have another length.
