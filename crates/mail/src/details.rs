@@ -242,6 +242,11 @@ impl Details {
         self.line(Line::Helo).is_empty() && !self.line(Line::Host).is_empty()
     }
 
+    /// Returns whether a server received the message. Otherwise it was imported.
+    pub fn is_received(&self) -> bool {
+        !self.line(Line::Host).is_empty()
+    }
+
     /// Returns the IP address of the client as text. Empty on a Unix socket.
     pub fn ip(&self) -> &str {
         self.line(Line::Ip)

@@ -1,0 +1,23 @@
+//! Relay: sends stored messages to other mail servers. A message is *released* by a request, or *forwarded* by a rule.
+//! Nothing is sent unless a target is configured and its list of allowed recipients permits it.
+//!
+//! Data flows in one direction. [`Relay::release`] and the `forwarder`, which applies the rules to new messages, add
+//! entries to the [`queue`]. The `sender` of each target claims entries, sends them over a `session`, and records the
+//! results. The queue is the only state that survives a restart; an entry refers to a stored message, whose source is
+//! read when it is sent.
+//!
+//! Delivery is at least once: an entry that was sent, but whose result could not be recorded, is sent again.
+
+mod counts;
+mod entry;
+pub mod queue;
+mod recipients;
+mod release;
+mod retry;
+mod settings;
+
+pub use counts::{Counts, TargetCounts};
+pub use entry::{Entry, EntryId, EntryRecipient, EntryState, Origin, RecipientState};
+pub use recipients::RecipientPatterns;
+pub use release::{MAX_RECIPIENTS, ReleaseError, ReleaseRequest};
+pub use settings::{ForwardRule, Login, Mechanism, Password, Settings, Target, TargetTls, Verification};

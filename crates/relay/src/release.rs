@@ -1,0 +1,126 @@
+//! Release: a client requests that a stored message is sent to some recipients.
+
+use std::fmt;
+
+use restante_mail::address::{Address, Alphabet};
+use restante_mail::message::Message;
+use restante_store::StoreError;
+
+use crate::settings::Target;
+
+/// The maximum number of recipients of one entry.
+pub const MAX_RECIPIENTS: usize = 100;
+
+/// A request to send a message.
+#[derive(Clone, Debug)]
+pub struct ReleaseRequest {
+    /// The message, with the copies that the client may read.
+    pub message: Message,
+    /// The name of the target. May be left out if there is only one.
+    pub target: Option<String>,
+    /// The recipients. Empty for the recipients of the envelope.
+    pub recipients: Vec<String>,
+    /// The name of the user or token, if authentication is configured.
+    pub by: Option<String>,
+}
+
+/// Why a message is not released. It displays as a sentence for the client.
+#[derive(Clone, Debug)]
+pub enum ReleaseError {
+    /// No target is configured.
+    NoTarget,
+    /// No target has this name.
+    UnknownTarget(String),
+    /// There are several targets, so the request has to name one of these.
+    AmbiguousTarget(Vec<String>),
+    /// There is no recipient.
+    NoRecipients,
+    /// There are more than [`MAX_RECIPIENTS`].
+    TooManyRecipients,
+    /// A recipient is not a valid address.
+    InvalidRecipient(String),
+    /// The target does not allow these recipients.
+    NotAllowed(Vec<String>),
+    /// The target blocks these recipients.
+    Blocked(Vec<String>),
+    /// The message was sent in a loop.
+    Loop(&'static str),
+    /// The message was deleted.
+    Deleted,
+    /// The queue has reached its limit.
+    QueueFull,
+    /// The storage failed.
+    Store(StoreError),
+}
+
+impl fmt::Display for ReleaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTarget => f.write_str("no relay target is configured: set relay.targets"),
+            Self::UnknownTarget(name) => write!(f, "there is no relay target {name:?}"),
+            Self::AmbiguousTarget(names) => write!(f, "name one of the relay targets: {}", names.join(", ")),
+            Self::NoRecipients => f.write_str("there is no recipient"),
+            Self::TooManyRecipients => write!(f, "there are more than {MAX_RECIPIENTS} recipients"),
+            Self::InvalidRecipient(address) => write!(f, "{address:?} is not a valid mail address"),
+            Self::NotAllowed(addresses) => {
+                write!(f, "the relay target does not allow these recipients: {}", addresses.join(", "))
+            }
+            Self::Blocked(addresses) => {
+                write!(f, "the relay target blocks these recipients: {}", addresses.join(", "))
+            }
+            Self::Loop(reason) => write!(f, "the message is in a loop: {reason}"),
+            Self::Deleted => f.write_str("the message was deleted"),
+            Self::QueueFull => f.write_str("the relay queue is full; retry later"),
+            Self::Store(_) => f.write_str("the relay queue is not available; retry later"),
+        }
+    }
+}
+
+impl std::error::Error for ReleaseError {}
+
+/// Returns the target with this name, or the only one.
+pub(crate) fn select_target<'a>(targets: &'a [Target], name: Option<&str>) -> Result<&'a Target, ReleaseError> {
+    match (name, targets) {
+        (_, []) => Err(ReleaseError::NoTarget),
+        (Some(name), _) => {
+            let target = targets.iter().find(|target| target.name == name);
+            target.ok_or_else(|| ReleaseError::UnknownTarget(name.to_owned()))
+        }
+        (None, [only]) => Ok(only),
+        (None, _) => Err(ReleaseError::AmbiguousTarget(targets.iter().map(|target| target.name.clone()).collect())),
+    }
+}
+
+/// Returns the recipients in their canonical form, each once. All of them have to be allowed.
+pub(crate) fn check_recipients(target: &Target, recipients: &[String]) -> Result<Vec<String>, ReleaseError> {
+    if recipients.is_empty() {
+        return Err(ReleaseError::NoRecipients);
+    }
+    if recipients.len() > MAX_RECIPIENTS {
+        return Err(ReleaseError::TooManyRecipients);
+    }
+    let (mut checked, mut not_allowed, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
+    for recipient in recipients {
+        let address = parse_address(recipient).ok_or_else(|| ReleaseError::InvalidRecipient(recipient.clone()))?;
+        if target.blocked.matches(&address) {
+            blocked.push(address);
+        } else if !target.allowed.matches(&address) {
+            not_allowed.push(address);
+        } else if !checked.contains(&address) {
+            checked.push(address);
+        }
+    }
+    match (not_allowed.is_empty(), blocked.is_empty()) {
+        (false, _) => Err(ReleaseError::NotAllowed(not_allowed)),
+        (true, false) => Err(ReleaseError::Blocked(blocked)),
+        (true, true) => Ok(checked),
+    }
+}
+
+/// Parses an address that can be sent in a command: it has a domain, and no line break or control character.
+pub(crate) fn parse_address(text: &str) -> Option<String> {
+    let address = Address::parse(text.trim(), Alphabet::Utf8).ok()?;
+    let text = address.text();
+    let is_safe = !address.domain().is_empty() && !text.chars().any(|c| c.is_control() || c == '<' || c == '>');
+    is_safe.then_some(text)
+}

@@ -1,0 +1,146 @@
+//! The settings of the relay.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use restante_mail::address::Address;
+use restante_mail::patterns::Patterns;
+use restante_proto::Secret;
+
+use crate::recipients::RecipientPatterns;
+
+/// The settings of the relay.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The targets. Their names are unique.
+    pub targets: Vec<Target>,
+    /// The rules that forward messages.
+    pub rules: Vec<ForwardRule>,
+    /// Whether targets may have addresses that are not public.
+    pub allow_private_addresses: bool,
+    /// How long sending is retried.
+    pub give_up_after: Duration,
+    /// The host name of this server, for EHLO and for the detection of loops.
+    pub domain: String,
+}
+
+/// An SMTP server that messages are sent to.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The name: letters, digits, `-` and `_`.
+    pub name: String,
+    /// The host name or IP address, without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// How the connection is encrypted.
+    pub tls: TargetTls,
+    /// How the certificate is verified.
+    pub verification: Verification,
+    /// The credentials, if the server requires authentication.
+    pub login: Option<Login>,
+    /// The time limit for a connection, and for each reply.
+    pub timeout: Duration,
+    /// The maximum number of connections at the same time.
+    pub connections: usize,
+    /// Replaces the sender of the envelope.
+    pub return_path: Option<Address>,
+    /// Replaces the address in the header field From, and the sender of the envelope unless `return_path` does.
+    pub from: Option<Address>,
+    /// The recipients that messages may be sent to. If it is empty, nothing is sent.
+    pub allowed: RecipientPatterns,
+    /// Recipients that messages are not sent to, even if they are allowed.
+    pub blocked: RecipientPatterns,
+}
+
+/// How a connection is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetTls {
+    /// TLS from the first byte.
+    Implicit,
+    /// STARTTLS. Without it nothing is sent.
+    StartTls,
+    /// STARTTLS if the server offers it.
+    Optional,
+    /// No encryption.
+    None,
+}
+
+/// How the certificate of a target is verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verification {
+    /// With the certificates of the operating system.
+    System,
+    /// With the certificates in this PEM file.
+    Ca(PathBuf),
+    /// Not at all.
+    None,
+}
+
+/// The credentials for a target.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// The user.
+    pub user: String,
+    /// The password, or the token of XOAUTH2.
+    pub password: Password,
+    /// The mechanism. `None` for the strongest that the server offers, except XOAUTH2.
+    pub mechanism: Option<Mechanism>,
+    /// Whether the password may be sent over a connection that is not encrypted.
+    pub allow_unencrypted: bool,
+}
+
+/// A password, or where it is.
+#[derive(Clone, Debug)]
+pub enum Password {
+    /// The password itself.
+    Text(Secret),
+    /// A file that contains the password. It is read for every connection, so that it can be replaced.
+    File(PathBuf),
+}
+
+/// A mechanism of authentication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// PLAIN (RFC 4616).
+    Plain,
+    /// LOGIN.
+    Login,
+    /// CRAM-MD5 (RFC 2195).
+    CramMd5,
+    /// XOAUTH2.
+    Xoauth2,
+}
+
+impl Mechanism {
+    /// All mechanisms.
+    pub const ALL: [Self; 4] = [Self::Plain, Self::Login, Self::CramMd5, Self::Xoauth2];
+
+    /// Returns the name used in settings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Login => "login",
+            Self::CramMd5 => "cram-md5",
+            Self::Xoauth2 => "xoauth2",
+        }
+    }
+}
+
+/// A rule that forwards messages when they are stored. A message has to match all conditions.
+#[derive(Clone, Debug, Default)]
+pub struct ForwardRule {
+    /// The name of the target.
+    pub target: String,
+    /// Patterns of mailbox names. `None` for all.
+    pub mailboxes: Option<Patterns>,
+    /// Patterns of recipients of the envelope. The message is sent to these recipients only, unless `to` is given.
+    /// `None` for all.
+    pub recipients: Option<RecipientPatterns>,
+    /// Tags, of which the message has at least one. Empty for all.
+    pub tags: Vec<String>,
+    /// A valid expression of the query language. `None` for all.
+    pub search: Option<String>,
+    /// The addresses that the message is sent to. Empty for the recipients of the envelope.
+    pub to: Vec<Address>,
+}
