@@ -16,11 +16,13 @@ pub enum Scope {
     Write,
     /// See data about all mailboxes: sessions, metrics, the state of the server.
     Admin,
+    /// Send messages to other servers, and see and change the relay queue.
+    Relay,
 }
 
 impl Scope {
     /// All scopes.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Admin];
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Admin, Self::Relay];
 
     /// Returns the name of the scope in settings, files and responses.
     pub const fn name(self) -> &'static str {
@@ -28,6 +30,7 @@ impl Scope {
             Self::Read => "read",
             Self::Write => "write",
             Self::Admin => "admin",
+            Self::Relay => "relay",
         }
     }
 }
@@ -42,7 +45,7 @@ impl FromStr for Scope {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|scope| scope.name() == text).ok_or("read, write or admin")
+        Self::ALL.into_iter().find(|scope| scope.name() == text).ok_or("read, write, admin or relay")
     }
 }
 
@@ -52,7 +55,7 @@ pub struct Scopes(u8);
 
 impl Scopes {
     /// All scopes.
-    pub const ALL: Self = Self(0b111);
+    pub const ALL: Self = Self(0b1111);
 
     /// Returns true if the set contains this scope.
     pub fn contains(self, scope: Scope) -> bool {
@@ -146,7 +149,9 @@ mod tests {
             (&reader, Scope::Write, "ci-7", false, false),
             (&writer, Scope::Write, "anna", true, true),
             (&writer, Scope::Admin, "anna", false, false),
+            (&writer, Scope::Relay, "anna", false, false),
             (&Grant::EVERYTHING, Scope::Admin, "anna", true, true),
+            (&Grant::EVERYTHING, Scope::Relay, "anna", true, true),
         ];
         for (grant, scope, mailbox, here, everywhere) in table {
             assert_eq!(grant.allows(scope, &mailbox.to_owned().into()), here, "{scope} {mailbox}");

@@ -366,7 +366,7 @@ mod tests {
         let table = [
             ("token = 1".to_owned(), "line 1: "),
             (token("a", "scopes=[]"), "token 1: a token needs at least one scope"),
-            (token("a", "scopes=['all']"), "token 1: a scope must be read, write or admin"),
+            (token("a", "scopes=['all']"), "token 1: a scope must be read, write, admin or relay"),
             (token("a", "scopes=['read']\nexpires='soon'"), "token 1: soon is not a timestamp"),
             (token("a", "scopes=['read']\nmailboxes=['']"), "token 1: a mailbox pattern is empty"),
             (token("a", "scopes=['read']\nmailboxes=[\"\\t\"]"), "token 1: at most 100 mailbox patterns"),

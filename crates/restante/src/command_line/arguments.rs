@@ -348,7 +348,7 @@ fn token_command() -> Command {
                 .value_name("SCOPE,...")
                 .value_parser(parse_scopes)
                 .default_value("read")
-                .help("The scopes that it grants: read, write, admin"),
+                .help("The scopes that it grants: read, write, admin, relay"),
         )
         .arg(
             Arg::new("mailbox")
