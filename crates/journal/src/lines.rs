@@ -77,18 +77,18 @@ impl TranscriptLines {
         self.0.len()
     }
 
-    /// Returns the encoded lines.
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    /// Returns the encoded lines, as they are stored.
+    pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Creates the value from encoded lines.
-    pub(super) fn from_bytes(bytes: Vec<u8>) -> Self {
+    /// Creates the value from encoded lines. Invalid bytes end the list of lines.
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
     /// Frees unused capacity, if that is worth it.
-    pub(super) fn shrink(&mut self) {
+    pub fn shrink(&mut self) {
         if self.0.capacity() > INITIAL_CAPACITY || self.0.len() < INITIAL_CAPACITY / 2 {
             self.0.shrink_to_fit();
         }

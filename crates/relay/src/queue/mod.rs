@@ -10,6 +10,11 @@ use restante_store::{Result, StoreError};
 pub use crate::entry::NewEntry;
 use crate::entry::{Entry, EntryId, EntryRecipient, EntryState};
 
+mod memory;
+mod transitions;
+
+pub use memory::MemoryQueue;
+
 /// The maximum number of entries in a final state. Above it, those with the lowest ids are deleted.
 pub const MAX_FINISHED: usize = 10_000;
 
@@ -41,13 +46,14 @@ pub trait Queue: Send + Sync + 'static {
     async fn claim(&self, target: &str, now: Timestamp, limit: usize) -> Result<Vec<Entry>>;
 
     /// Records the results of claimed entries. The result of an entry that this node has not claimed any more is
-    /// ignored, except that a cancelled entry keeps its reply and transcript.
+    /// ignored. An entry that was cancelled after it was claimed stays cancelled, but everything else is recorded.
     async fn record(&self, results: Vec<AttemptRecord>) -> Result<()>;
 
-    /// Returns when the next entry of a target is due. `None` if none is queued.
+    /// Returns when the next entry of a target is due. `None` if none is queued. Expired entries count until
+    /// [`Queue::expire`] has failed them, so the time can be in the past although nothing can be claimed.
     async fn next_due(&self, target: &str) -> Result<Option<Timestamp>>;
 
-    /// Fails queued entries that have expired: their waiting recipients fail. Returns their number.
+    /// Fails queued entries that have expired: their waiting recipients fail. Returns the number of entries.
     async fn expire(&self, now: Timestamp) -> Result<u64>;
 
     /// Returns entries, highest id first.
