@@ -2,6 +2,7 @@
 //! and warnings.
 
 mod access;
+mod relay;
 mod storage;
 
 use std::io;
@@ -140,6 +141,7 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     warnings.extend(open_proxies_warning(config));
     warnings.extend(unused_secret_warning(&config.webhooks));
     warnings.extend(private_webhooks_warning(&config.webhooks));
+    warnings.extend(relay::warnings(&config.relay));
     warnings
 }
 
@@ -281,6 +283,7 @@ impl Checker<'_> {
             Err(error) => self.add(POP3_CREDENTIALS, &error),
         }
         self.check_access(config, read_file);
+        self.check_relay(&config.relay, read_file);
         if let LogOutput::File(path) = &config.log.output {
             self.check_writable(LOG_FILE, path);
         }

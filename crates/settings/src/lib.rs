@@ -12,6 +12,7 @@ mod duration;
 mod file;
 mod load;
 mod problem;
+mod relay;
 mod render;
 mod setting;
 mod sources;
@@ -33,8 +34,8 @@ pub use restante_logging::{Level, Output as LogOutput};
 pub use setting::{Apply, Setting, Status, Value};
 pub use table::SETTINGS;
 pub use types::{
-    Auth, CertSource, Config, Durability, Hosts, Lmtp, Origins, Pop3, Scripting, Search, Smtp, Storage, StoreKind, Tls,
-    Web, Webhooks,
+    Auth, CertSource, Config, Durability, Hosts, Lmtp, Origins, Pop3, Relay, Scripting, Search, Smtp, Storage,
+    StoreKind, Tls, Web, Webhooks,
 };
 pub use values::parse_boolean;
 

@@ -156,6 +156,7 @@ impl Setting {
             Some("storage") => "Storage",
             Some("lua") => "Scripting",
             Some("webhook") => "Webhooks",
+            Some("relay") => "Relay",
             Some("chaos") => "Chaos",
             Some("search") => "Search",
             _ => "General",

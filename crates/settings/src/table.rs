@@ -8,6 +8,7 @@ use restante_store::disk::Durability;
 use restante_store::postgres::Url;
 
 use super::credential::{Credential, parse_users};
+use super::relay;
 use super::setting::{Setting, Value};
 
 use super::types::{CertSource, Config, Hosts, Origins, StoreKind, Tls};
@@ -623,6 +624,50 @@ pub const SETTINGS: &[Setting] = &[
         "The maximum number of events that wait for each webhook, from 1 to 1000000. Further events are dropped and counted. \
          With a data directory, waiting events survive a restart.",
         |c, v| set(&mut c.webhooks.queue, number(v, 1..=MAX_COUNT)),
+    ),
+    // Relay
+    Setting::new(
+        "relay.targets", "", Value::List("TARGET"),
+        "The SMTP servers that stored messages can be sent to. An entry is a name, a URL and options, separated by blanks: \
+         `staging smtp://user:password@smtp.example.org:587 allow=*@example.org|qa@x.org`. The URL begins with smtp:// \
+         (default port 25) or smtps:// (TLS from the first byte, default port 465). The options are: \
+         `allow=PATTERN|...`, the recipients that messages may be sent to (without it, nothing is sent); \
+         `block=PATTERN|...`, exceptions; \
+         `starttls=required`, `optional` or `never` (default: required); \
+         `verify=false`, to accept any certificate; `ca=FILE`, a PEM file with the accepted authorities; \
+         `auth=plain`, `login`, `cram-md5` or `xoauth2`; `user=NAME`; `passwordfile=FILE`; \
+         `unencryptedlogin=true`, to log in without TLS; `timeout=30s` (1s to 10m); `connections=4` (1 to 64); \
+         `returnpath=ADDRESS`, to replace the sender of the envelope; `from=ADDRESS`, to replace the address in From. \
+         In patterns, `*` and `?` are wildcards; a pattern between slashes is a regular expression. In user, password and \
+         values of options, %XX is decoded: write a comma as %2C, a blank as %20, | as %7C and % as %25. Prefer the \
+         environment variable or the file: command-line flags are visible to all users of the machine.",
+        |c, v| set(&mut c.relay.targets, relay::parse_targets(v)),
+    ).secret(),
+    Setting::new(
+        "relay.forward", "", Value::List("RULE"),
+        "Rules that send new messages to a target. An entry is the name of a target and conditions, all of which must \
+         match: `staging mailboxes=qa-*|ci tags=error search=\"subject:error from:ci\" to=qa@example.org`. The name alone \
+         forwards all messages. `mailboxes=` and `recipients=` have patterns, `tags=` has tags, separated by |; \
+         `search=` has an expression of the search. A message is sent to its recipients, or with `recipients=` to those \
+         that match, or to the addresses after `to=`. Only recipients that the target allows get it. A value with blanks is \
+         written in double quotes; %XX is decoded as in relay.targets. Imported messages are not forwarded.",
+        |c, v| set(&mut c.relay.rules, relay::parse_rules(v)),
+    ),
+    Setting::new(
+        "relay.private", "false", Value::Bool,
+        "Allows targets at loopback, private and link-local addresses, that is, on this machine and in its local network.",
+        |c, v| set(&mut c.relay.private_addresses, parse_boolean(v)),
+    ),
+    Setting::new(
+        "relay.giveup", "24h", Value::Duration,
+        "How long sending a message to a target is retried, at growing intervals, from 1m to 720h.",
+        |c, v| set(&mut c.relay.give_up_after, duration_between(v, "1m", "720h")),
+    ),
+    Setting::new(
+        "relay.queue", "10000", Value::Number,
+        "The maximum number of messages that wait to be sent, from 1 to 1000000. Above it, releases are refused, and \
+         forwarding waits. With a data directory or a database, waiting messages survive a restart.",
+        |c, v| set(&mut c.relay.queue, number(v, 1..=MAX_COUNT)),
     ),
     // Tags
     Setting::new(

@@ -11,6 +11,7 @@ use restante_mailroom::policy::Policy;
 use restante_mailroom::tagging::Tagging;
 use restante_net::{Certificate, ListenAddr, Network};
 use restante_proto::Secret;
+use restante_relay::ForwardRule;
 pub use restante_store::disk::Durability;
 use restante_store::postgres::{Address, Url};
 use restante_webhook::Target;
@@ -46,6 +47,8 @@ pub struct Config {
     pub scripting: Scripting,
     /// The webhooks.
     pub webhooks: Webhooks,
+    /// The relay.
+    pub relay: Relay,
     /// The search.
     pub search: Search,
 }
@@ -84,6 +87,7 @@ impl Config {
             storage: Storage::default(),
             scripting: Scripting::default(),
             webhooks: Webhooks::default(),
+            relay: Relay::default(),
             search: Search::default(),
         }
     }
@@ -96,6 +100,18 @@ impl Config {
             limit => usize::try_from(limit - limit / 64).unwrap_or(usize::MAX),
         };
         self.smtp.max_message_bytes.min(limit)
+    }
+
+    /// Returns the settings of the relay.
+    pub fn relay_settings(&self) -> restante_relay::Settings {
+        let Relay { targets, rules, private_addresses, give_up_after, .. } = self.relay.clone();
+        restante_relay::Settings {
+            targets,
+            rules,
+            allow_private_addresses: private_addresses,
+            give_up_after,
+            domain: self.smtp.domain.clone(),
+        }
     }
 
     /// Returns the path of the token file: the configured one, or the one in the data directory.
@@ -431,6 +447,29 @@ pub struct Webhooks {
     pub give_up_after: Duration,
     /// The maximum number of events that wait for one webhook.
     pub queue: usize,
+}
+
+/// The relay settings.
+#[derive(Clone, Default)]
+pub struct Relay {
+    /// The targets.
+    pub targets: Vec<restante_relay::Target>,
+    /// The rules that forward messages. Their targets exist.
+    pub rules: Vec<ForwardRule>,
+    /// True if targets may have private addresses.
+    pub private_addresses: bool,
+    /// How long sending is retried.
+    pub give_up_after: Duration,
+    /// The maximum number of entries that wait in the queue.
+    pub queue: usize,
+}
+
+/// Targets contain user names, so only their names are shown.
+impl fmt::Debug for Relay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.targets.iter().map(|target| target.name.as_str()).collect();
+        f.debug_struct("Relay").field("targets", &names).field("rules", &self.rules).finish_non_exhaustive()
+    }
 }
 
 /// The search settings.

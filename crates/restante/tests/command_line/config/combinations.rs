@@ -55,6 +55,45 @@ fn warns_about_ineffective_webhook_settings() {
 }
 
 #[test]
+fn warns_about_relay_targets_that_are_unused_or_unprotected() {
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["--relay-targets=a smtp://mx.example.org allow=*"], &[]),
+        (
+            &["--relay-targets=a smtp://mx,b smtp://mx allow=*,c smtp://mx block=x@y"],
+            &["nothing is sent to targets without the option allow: relay.targets, a, c"],
+        ),
+        (
+            &["--relay-targets=a smtp://localhost allow=*,b smtp://[::1] allow=*,c smtp://10.0.0.1 allow=*"],
+            &["nothing is sent to private addresses unless relay.private is true: relay.targets, a, b, c"],
+        ),
+        (&["--relay-targets=a smtp://localhost allow=*,b smtp://[::1] allow=*", "--relay-private"], &[]),
+        (
+            &["--relay-targets=a smtps://mx allow=* verify=false,b smtp://u:p@mx allow=* unencryptedlogin=true"],
+            &[
+                "the certificates of targets are not verified: relay.targets, a",
+                "passwords of targets may be sent unencrypted: relay.targets, b",
+            ],
+        ),
+    ];
+    for (args, expected) in cases {
+        assert_eq!(flags(args).serve().warnings, *expected, "{args:?}");
+    }
+}
+
+#[test]
+fn files_of_relay_targets_are_validated() {
+    let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate").cert.pem();
+    let args = ["--relay-targets=a smtp://u@mx ca=/ca.pem passwordfile=/password allow=*"];
+    let start =
+        |pem: &str| ProcessInput { args: &args, files: &[("/ca.pem", pem), ("/password", "x")], env: &[] }.parse();
+    assert!(matches!(start(&certificate), Command::Serve(_)));
+    let Command::Exit(exit) = start("nothing") else { panic!("starts without a certificate") };
+    let expected =
+        "relay.targets = \"***\" (flag --relay-targets): the file after ca= of entry 1 contains no certificate";
+    assert!(exit.text.contains(expected), "{}", exit.text);
+}
+
+#[test]
 fn script_commands_parse_their_arguments() {
     let request = |args: &[&str]| match flags(args).parse() {
         Command::Script(loaded, request) => (loaded.config.scripting.sandbox, request),

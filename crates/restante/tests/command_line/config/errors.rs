@@ -116,6 +116,27 @@ fn invalid_values_are_rejected() {
         (&["--webhook-timeout", "11m"], "must be a duration from 100ms to 10m"),
         (&["--webhook-giveup", "0"], "must be a duration from 1s to 720h"),
         (&["--webhook-queue", "0"], "from 1 to 1000000"),
+        (
+            &["--relay-targets", "smtp.example.org"],
+            "relay.targets = \"***\" (flag --relay-targets): entry 1 is not of the form NAME URL",
+        ),
+        (
+            &["--relay-targets=a smtp://h allow=*", "--relay-forward=a,b,c"],
+            "relay.forward = \"a,b,c\" (flag --relay-forward): entry 2 names a target that is not in relay.targets",
+        ),
+        (&["--relay-targets=a smtp://h allow=*", "--relay-forward=A"], "entry 1 names a target that is not in"),
+        (&["--relay-forward=a search=("], "entry 1 has an invalid value of search: At character"),
+        (
+            &["--relay-targets=a smtp://h,b smtp://h ca=/no/such/file"],
+            "relay.targets = \"***\" (flag --relay-targets): the file after ca= of entry 2 cannot be read",
+        ),
+        (
+            &["--relay-targets=a smtp://u@h passwordfile=/no/such/file"],
+            "relay.targets = \"***\" (flag --relay-targets): the file after passwordfile= of entry 1 cannot be read",
+        ),
+        (&["--relay-private=perhaps"], "must be true or false"),
+        (&["--relay-giveup", "59s"], "must be a duration from 1m to 720h"),
+        (&["--relay-queue", "0"], "from 1 to 1000000"),
         (&["script"], "Usage: restante script <COMMAND>"),
         (&["script", "check"], "<FILE>"),
         (&["script", "check", "rules.lua", "more"], "unexpected argument 'more'"),
@@ -178,6 +199,7 @@ fn every_invalid_entry_of_a_value_is_reported() {
             &["--webhook-urls", "a,http://b,http://c d"],
             &["entry 1 does not begin", "entry 3 has an unknown option after"],
         ),
+        (&["--relay-targets", "a,b smtp://h,c d"], &["entry 1 is not of the form", "entry 3 has no URL that begins"]),
         (
             &["--storage-params", "maxkb:big,foo:1,x"],
             &["maxkb must be", "unknown parameter \"foo\"", "\"x\" is not of the form KEY:VALUE"],

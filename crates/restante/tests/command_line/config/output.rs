@@ -39,6 +39,16 @@ fn webhooks_are_masked_like_passwords() {
 }
 
 #[test]
+fn relay_targets_are_masked_like_passwords() {
+    let good: &[_] = &[("RESTANTE_RELAY_TARGETS", "a smtp://hunter2:hunter2@mx.example.org allow=*")];
+    assert!(!format!("{:?}", env(good).serve()).contains("hunter2"));
+    let check = ProcessInput { args: &["config", "check"], env: good, ..ProcessInput::default() }.exit();
+    assert!(check.text.contains("relay.targets = \"***\"") && !check.text.contains("hunter2"), "{}", check.text);
+    let text = env(&[("RESTANTE_RELAY_TARGETS", "a smtp://u:hunter2%@h,hunter2")]).error_text();
+    assert!(text.contains("entry 1 ") && text.contains("entry 2 ") && !text.contains("hunter2"), "{text}");
+}
+
+#[test]
 fn config_check_prints_the_effective_configuration() {
     let good = flags(&["config", "check", "--loglevel", "warn", "--smtp-addr", ":0"]).exit();
     assert_eq!(good.code, 0);

@@ -38,6 +38,8 @@ fn default_values() {
     assert!(config.webhooks.targets.is_empty() && config.webhooks.secret.is_none());
     assert!(!config.webhooks.private_addresses);
     assert_eq!(config.webhooks.give_up_after, Duration::from_hours(24));
+    assert!(config.relay.targets.is_empty() && config.relay.rules.is_empty() && !config.relay.private_addresses);
+    assert_eq!((config.relay.give_up_after, config.relay.queue), (Duration::from_hours(24), 10_000));
     assert!(ProcessInput::default().serve().warnings.is_empty());
 }
 
@@ -226,6 +228,43 @@ fn script_and_webhook_settings() {
     assert_eq!(targets, [first, second]);
     assert!(secret.is_some() && private_addresses);
     assert_eq!((timeout, give_up_after, queue), (Duration::from_secs(1), Duration::from_mins(1), 8));
+}
+
+#[test]
+fn relay_settings() {
+    let text = r#"
+        [smtp]
+        domain = "mail.example.org"
+        [relay]
+        targets = [
+          "staging smtp://user:p%2Cw@smtp.example.org:587 allow=*@example.org|qa@x.org",
+          "local smtp://127.0.0.1:2525 starttls=never allow=*",
+        ]
+        forward = ["local", 'staging search="subject:error from:ci" to=qa@x.org']
+        private = true
+        giveup = "1m"
+        queue = 8
+        "#;
+    let loaded = file(&[("r.toml", text)]).serve();
+    assert_eq!(loaded.warnings, Vec::<String>::new());
+    assert_eq!(loaded.config.relay.queue, 8);
+    let settings = loaded.config.relay_settings();
+    assert_eq!(settings.domain, "mail.example.org");
+    assert_eq!((settings.allow_private_addresses, settings.give_up_after), (true, Duration::from_mins(1)));
+    let servers: Vec<_> = settings.targets.iter().map(|t| (t.name.as_str(), t.host.as_str(), t.port)).collect();
+    assert_eq!(servers, [("staging", "smtp.example.org", 587), ("local", "127.0.0.1", 2525)]);
+    let rules: Vec<_> = settings.rules.iter().map(|rule| (rule.target.as_str(), rule.search.as_deref())).collect();
+    assert_eq!(rules, [("local", None), ("staging", Some("subject:error from:ci"))]);
+
+    let variables = [
+        ("RESTANTE_RELAY_TARGETS", "a smtps://mx.example.org allow=*,b smtp://mx.example.org allow=*"),
+        ("RESTANTE_RELAY_FORWARD", "b tags=error"),
+        ("RESTANTE_RELAY_GIVEUP", "720h"),
+    ];
+    let relay = env(&variables).config().relay;
+    assert_eq!((relay.targets.len(), relay.rules.len()), (2, 1));
+    assert_eq!((relay.targets[0].port, relay.targets[1].port), (465, 25));
+    assert_eq!((relay.rules[0].target.as_str(), &relay.rules[0].tags[..]), ("b", &["error".to_owned()][..]));
 }
 
 #[test]
