@@ -9,9 +9,14 @@ pub mod json;
 mod mailbox;
 mod message;
 pub mod patterns;
+mod relay;
 mod time;
 
 pub use entry::{Client, MessageCopy, MessageEntry, WholeMessage};
 pub use mailbox::{Mailbox, Newest};
 pub use message::{ExcerptPart, FoundMessage, Identifier, MessageRecord};
+pub use relay::{
+    RelayEntry, RelayEntryCounts, RelayEntryState, RelayOrigin, RelayRecipient, RelayRecipientState, RelayTarget,
+    RelayTargetState,
+};
 pub use time::Time;

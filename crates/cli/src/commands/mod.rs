@@ -8,6 +8,8 @@ mod list;
 mod mailboxes;
 mod message;
 mod read;
+mod relay;
+mod release;
 mod remove;
 mod scope;
 mod search;
@@ -37,6 +39,7 @@ const COMMANDS: &[CommandEntry] = &[
     (extract::links_command, extract::parse_links),
     (html_check::command, html_check::parse),
     (send::command, send::parse),
+    (release::command, release::parse),
     (tag::command, tag::parse),
     (remove::delete_command, remove::parse_delete),
     (remove::purge_command, remove::parse_purge),
@@ -50,13 +53,15 @@ pub const EXIT_CODES: &str = "Exit codes: 0 success, 1 nothing found or no messa
 
 pub(crate) fn all() -> impl Iterator<Item = Command> {
     let ours = COMMANDS.iter().map(|(command, _)| with_common_options(command()));
-    ours.chain([inbucket::client_command()])
+    ours.chain([relay::command(), inbucket::client_command()])
 }
 
 /// Parses the arguments of a command and its common options.
 pub(crate) fn parse(name: &str, matches: &ArgMatches) -> Option<(Box<dyn Task>, Options)> {
-    if name == inbucket::CLIENT {
-        return inbucket::parse_client(matches);
+    match name {
+        relay::RELAY => return relay::parse(matches),
+        inbucket::CLIENT => return inbucket::parse_client(matches),
+        _ => {}
     }
     let (_, parse) = COMMANDS.iter().find(|(command, _)| command().get_name() == name)?;
     Some((parse(matches), Options::parse(matches)))

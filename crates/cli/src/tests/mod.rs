@@ -6,5 +6,6 @@ mod errors;
 mod fake;
 mod html_check;
 mod reading;
+mod relay;
 mod sending;
 mod watching;

@@ -1,0 +1,126 @@
+//! `restante release`: sends a message to other mail servers, through a relay target of the server.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use restante_api_types::{RelayEntry, RelayEntryState};
+use serde_json::{Map, Value};
+
+use super::relay::{self, entry_path, target_arg};
+use super::{arg_text, parse_segment};
+use crate::error::CommandError;
+use crate::options::duration_arg;
+use crate::server::{ApiRequest, Server, decode};
+use crate::{CommandContext, Task};
+
+/// How long `--wait` waits by default.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The pauses between requests for the state of the entry. They double up to the maximum.
+const MIN_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) fn command() -> Command {
+    Command::new("release")
+        .about("Sends a message to other mail servers")
+        .long_about(
+            "Sends a message through a relay target of the server. It prints the entry of the relay queue, as `restante \
+             relay list` does. With --wait, it waits until the message was sent, and fails if a recipient was refused.",
+        )
+        .after_help(
+            "Exit codes: 0 success, 1 no such message, or with --wait not sent in time or refused, 2 wrong usage, 3 \
+             server not reachable, 4 credentials or recipients refused, 5 error of the server or of this machine.",
+        )
+        .arg(
+            Arg::new("id")
+                .value_name("ID")
+                .required(true)
+                .value_parser(parse_segment)
+                .help("The id of a message, or latest"),
+        )
+        .arg(
+            Arg::new("to")
+                .long("to")
+                .value_name("ADDRESS")
+                .action(ArgAction::Append)
+                .help("A recipient; may be repeated [default: the recipients of the envelope]"),
+        )
+        .arg(target_arg().help("The relay target [default: the only one]"))
+        .arg(Arg::new("wait").long("wait").action(ArgAction::SetTrue).help("Waits until the message was sent"))
+        .arg(
+            duration_arg("wait-timeout", "How long to wait [default: 30s]").long("timeout").requires("wait"),
+        )
+}
+
+pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
+    let timeout = matches.get_one("wait-timeout").copied().unwrap_or(DEFAULT_TIMEOUT);
+    Box::new(Release {
+        id: arg_text(matches, "id"),
+        recipients: matches.get_many("to").into_iter().flatten().cloned().collect(),
+        target: matches.get_one("target").cloned(),
+        wait: matches.get_flag("wait").then_some(timeout),
+    })
+}
+
+struct Release {
+    id: String,
+    recipients: Vec<String>,
+    target: Option<String>,
+    /// How long to wait until the message was sent, if at all.
+    wait: Option<Duration>,
+}
+
+impl Task for Release {
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let mut body = Map::new();
+        if let Some(target) = &self.target {
+            body.insert("target".to_owned(), target.as_str().into());
+        }
+        if !self.recipients.is_empty() {
+            body.insert("to".to_owned(), self.recipients.clone().into());
+        }
+        let path = &["api", "v2", "messages", &self.id, "release"];
+        let mut document = context.server.post(path, &Value::Object(body))?;
+        if let Some(timeout) = self.wait {
+            let id = decode::<RelayEntry<'static>>(&document)?.id;
+            document = wait_until_final(&context.server, &id, timeout)?;
+        }
+        let entry: RelayEntry<'static> = decode(&document)?;
+        if context.json {
+            context.style.write_json(context.out, &document)?;
+        } else {
+            relay::print_entries(context, std::slice::from_ref(&entry))?;
+        }
+        if self.wait.is_some() { sent_result(&entry) } else { Ok(()) }
+    }
+}
+
+/// Requests an entry until its state is final, or until the time limit. Returns its last state.
+fn wait_until_final(server: &Server, id: &str, timeout: Duration) -> Result<Value, CommandError> {
+    let (started, mut pause) = (Instant::now(), MIN_PAUSE);
+    loop {
+        let document = server.get(ApiRequest { path: &entry_path(id), ..ApiRequest::default() })?;
+        let remaining = timeout.saturating_sub(started.elapsed());
+        if decode::<RelayEntry<'static>>(&document)?.state.is_final() || remaining.is_zero() {
+            return Ok(document);
+        }
+        thread::sleep(pause.min(remaining));
+        pause = (pause * 2).min(MAX_PAUSE);
+    }
+}
+
+/// Returns an error unless the message was sent to all recipients.
+fn sent_result(entry: &RelayEntry<'_>) -> Result<(), CommandError> {
+    let reason = match entry.state {
+        RelayEntryState::Delivered => return Ok(()),
+        RelayEntryState::Failed => "The message was not delivered to all recipients",
+        RelayEntryState::Cancelled => "The entry was cancelled",
+        RelayEntryState::Queued | RelayEntryState::Sending => {
+            "The message was not sent in time, and is still in the queue"
+        }
+    };
+    Err(CommandError::not_found(match &*entry.last_reply {
+        "" => format!("{reason}."),
+        reply => format!("{reason}: {reply}"),
+    }))
+}
