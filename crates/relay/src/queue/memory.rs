@@ -345,3 +345,14 @@ impl Stored {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::conformance;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn passes_conformance_suite() {
+        conformance::run(async |max_waiting, max_finished| MemoryQueue::with_limits(max_waiting, max_finished)).await;
+    }
+}

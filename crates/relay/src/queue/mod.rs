@@ -10,6 +10,8 @@ use restante_store::{Result, StoreError};
 pub use crate::entry::NewEntry;
 use crate::entry::{Entry, EntryId, EntryRecipient, EntryState};
 
+#[cfg(test)]
+mod conformance;
 mod memory;
 mod transitions;
 

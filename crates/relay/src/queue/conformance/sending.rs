@@ -1,0 +1,143 @@
+//! Rules about claims and their results.
+
+use std::collections::HashSet;
+
+use super::*;
+
+pub(super) async fn claims_due_entries_in_order(queue: &impl Queue) {
+    let created_at = |message, at| NewEntry { created: second(at), ..new_entry(message) };
+    let other = NewEntry { target: "other".to_owned(), ..new_entry(9) };
+    let entries = vec![created_at(1, 50), created_at(2, 10), created_at(3, 30), created_at(4, 10), other];
+    let added = queue.add(entries).await.unwrap();
+    assert_eq!(queue.next_due("mx").await.unwrap(), Some(second(10)));
+    assert_eq!(claim(queue, second(9), 10).await, []);
+    assert_eq!(claim(queue, second(10), 1).await, [added[1]]);
+    assert_eq!(claim(queue, second(40), 10).await, [added[3], added[2]]);
+    assert_eq!(queue.next_due("mx").await.unwrap(), Some(second(50)));
+    assert_eq!(claim(queue, second(50), 0).await, []);
+    assert_eq!(claim(queue, second(50), 10).await, [added[0]]);
+    assert_eq!(queue.next_due("mx").await.unwrap(), None);
+    assert_eq!(queue.next_due("other").await.unwrap(), Some(second(0)));
+}
+
+pub(super) async fn entry_is_claimed_once(queue: Arc<impl Queue>) {
+    const ENTRIES: u64 = 300;
+    let added = queue.add((1..=ENTRIES).map(new_entry).collect()).await.unwrap();
+    let tasks: Vec<_> = (0..8).map(|_| tokio::spawn(claim_all(queue.clone()))).collect();
+    let mut claimed = Vec::new();
+    for task in tasks {
+        claimed.extend(task.await.unwrap());
+    }
+    // A task can end early if others have locked what is left.
+    claimed.extend(claim_all(queue.clone()).await);
+    assert_eq!(claimed.len(), added.len());
+    assert_eq!(claimed.iter().collect::<HashSet<_>>().len(), added.len());
+    assert!(list_all(&*queue).await.iter().all(|entry| entry.state == EntryState::Delivered));
+}
+
+/// Claims and delivers entries until there are none.
+async fn claim_all(queue: Arc<impl Queue>) -> Vec<EntryId> {
+    let mut claimed = Vec::new();
+    loop {
+        let batch = claim(&*queue, second(0), 7).await;
+        if batch.is_empty() {
+            return claimed;
+        }
+        queue.record(batch.iter().copied().map(delivered).collect()).await.unwrap();
+        claimed.extend(batch);
+    }
+}
+
+pub(super) async fn records_outcomes(queue: &impl Queue) {
+    use RecipientState::{Delivered, Failed, Waiting};
+    let table = [
+        (EntryState::Delivered, [Delivered, Delivered]),
+        (EntryState::Failed, [Delivered, Failed]),
+        (EntryState::Failed, [Failed, Failed]),
+        (EntryState::Queued, [Delivered, Waiting]),
+        (EntryState::Queued, [Failed, Waiting]),
+    ];
+    let added = queue.add((1..=5).map(new_entry).collect()).await.unwrap();
+    assert_eq!(claim(queue, second(0), 10).await, added);
+    let result = |(id, (state, recipients)): (&EntryId, &(_, _))| attempted(*id, *state, *recipients, "2\u{0}0 é");
+    queue.record(added.iter().zip(&table).map(result).collect()).await.unwrap();
+    for (id, (state, recipients)) in added.iter().zip(table) {
+        assert_eq!(states(queue, *id).await, (state, recipients.to_vec()));
+        let entry = find(queue, *id).await;
+        assert_eq!((entry.attempts, entry.last_attempt, &*entry.last_reply), (1, Some(second(7)), "2\u{0}0 é"));
+        assert_eq!(entry.next_attempt, (state == EntryState::Queued).then(|| second(100)));
+        assert_eq!(entry.recipients[0].reply, format!("{} 2\u{0}0 é", recipients[0].name()));
+        assert_eq!(queue.transcript(*id).await.unwrap(), Some(transcript("2\u{0}0 é")));
+    }
+}
+
+pub(super) async fn released_entry_is_queued_as_it_was(queue: &impl Queue) {
+    let id = add(queue, new_entry(1)).await;
+    let before = find(queue, id).await;
+    assert_eq!(claim(queue, second(20), 10).await, [id]);
+    queue.record(vec![AttemptRecord { id, outcome: AttemptOutcome::Released }]).await.unwrap();
+    assert_eq!(find(queue, id).await, before);
+    assert_eq!(queue.transcript(id).await.unwrap(), None);
+    assert_eq!(claim(queue, second(0), 10).await, [id]);
+}
+
+pub(super) async fn entry_is_retried_when_it_is_due(queue: &impl Queue) {
+    let id = add(queue, new_entry(1)).await;
+    for attempts in 1..=3 {
+        assert_eq!(claim(queue, second(100), 10).await, [id]);
+        let recipients = [RecipientState::Delivered, RecipientState::Waiting];
+        queue.record(vec![attempted(id, EntryState::Queued, recipients, &attempts.to_string())]).await.unwrap();
+        assert_eq!(claim(queue, second(99), 10).await, []);
+        assert_eq!(queue.next_due("mx").await.unwrap(), Some(second(100)));
+        let entry = find(queue, id).await;
+        assert_eq!((entry.attempts, entry.last_reply), (attempts, attempts.to_string()));
+        assert_eq!(queue.transcript(id).await.unwrap(), Some(transcript(&attempts.to_string())), "only the last one");
+    }
+}
+
+pub(super) async fn result_without_claim_is_ignored(queue: &impl Queue) {
+    let id = add(queue, new_entry(1)).await;
+    let queued = find(queue, id).await;
+    queue.record(vec![delivered(id)]).await.unwrap();
+    assert_eq!(find(queue, id).await, queued);
+    assert_eq!(claim(queue, second(0), 10).await, [id]);
+    queue.record(vec![delivered(id)]).await.unwrap();
+    let finished = find(queue, id).await;
+    queue.record(vec![failed(id)]).await.unwrap();
+    queue.record(vec![AttemptRecord { id, outcome: AttemptOutcome::Released }]).await.unwrap();
+    assert_eq!(find(queue, id).await, finished);
+    assert_eq!(queue.transcript(id).await.unwrap(), Some(transcript("250 accepted")));
+}
+
+pub(super) async fn expired_entries_fail(queue: &impl Queue) {
+    use RecipientState::{Delivered, Failed, Waiting};
+    let late = NewEntry { expires: second(2000), ..new_entry(4) };
+    let added = queue.add(vec![new_entry(1), new_entry(2), new_entry(3), late]).await.unwrap();
+    assert_eq!(claim(queue, second(0), 3).await, added[..3]);
+    let tried = attempted(added[0], EntryState::Queued, [Delivered, Waiting], "450 later");
+    queue.record(vec![tried, AttemptRecord { id: added[2], outcome: AttemptOutcome::Released }]).await.unwrap();
+
+    assert_eq!(queue.expire(second(999)).await.unwrap(), 0);
+    assert_eq!(claim(queue, second(1000), 10).await, [added[3]], "expired entries are not claimed");
+    queue.record(vec![AttemptRecord { id: added[3], outcome: AttemptOutcome::Released }]).await.unwrap();
+    assert_eq!(queue.expire(second(1000)).await.unwrap(), 2);
+    assert_eq!(states(queue, added[0]).await, (EntryState::Failed, vec![Delivered, Failed]));
+    assert_eq!(states(queue, added[1]).await, (EntryState::Sending, vec![Waiting; 2]), "it is being sent");
+    assert_eq!(states(queue, added[2]).await, (EntryState::Failed, vec![Failed; 2]));
+    assert_eq!(states(queue, added[3]).await, (EntryState::Queued, vec![Waiting; 2]));
+    let entry = find(queue, added[0]).await;
+    assert_eq!((entry.next_attempt, &*entry.last_reply), (None, "450 later"));
+    let entry = find(queue, added[2]).await;
+    assert_eq!((entry.attempts, &*entry.last_reply), (0, "expired before the first attempt"));
+    assert_eq!(queue.expire(second(1000)).await.unwrap(), 0);
+}
+
+pub(super) async fn leave_returns_claimed_entries(queue: &impl Queue) {
+    let added = queue.add((1..=3).map(new_entry).collect()).await.unwrap();
+    let before = list_all(queue).await;
+    assert_eq!(claim(queue, second(5), 10).await, added);
+    assert_eq!(queue.cancel(Selection::Ids(vec![added[0]])).await.unwrap(), 1);
+    queue.leave().await.unwrap();
+    assert_eq!(states(queue, added[0]).await.0, EntryState::Cancelled);
+    assert_eq!(list_all(queue).await[..2], before[..2]);
+}
