@@ -10,11 +10,14 @@ use restante_store::{Result, StoreError};
 pub use crate::entry::NewEntry;
 use crate::entry::{Entry, EntryId, EntryRecipient, EntryState};
 
+mod columns;
 #[cfg(test)]
 mod conformance;
+mod disk;
 mod memory;
 mod transitions;
 
+pub use disk::DiskQueue;
 pub use memory::MemoryQueue;
 
 /// The maximum number of entries in a final state. Above it, those with the lowest ids are deleted.

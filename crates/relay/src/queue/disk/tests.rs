@@ -1,0 +1,171 @@
+//! Tests of the queue with real files.
+
+use std::cell::RefCell;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use restante_testdir::TestDir;
+
+use super::file::FILE_NAME;
+use super::*;
+use crate::entry::{EntryState, RecipientState};
+use crate::queue::ForwardOutcome;
+use crate::queue::conformance::{
+    self, add, attempted, claim, delivered, find, list_all, new_entry, second, transcript,
+};
+
+fn open(dir: &TestDir) -> DiskQueue {
+    DiskQueue::open(dir.path(), 100).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn passes_conformance_suite() {
+    let dirs = RefCell::new(Vec::new());
+    conformance::run(async |max_waiting, max_finished| {
+        let dir = TestDir::new();
+        let queue = DiskQueue::with_limits(dir.path(), Limits { max_waiting, max_finished }).unwrap();
+        dirs.borrow_mut().push(dir);
+        queue
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn entries_survive_the_process() {
+    let dir = TestDir::new();
+    let queue = open(&dir);
+    let added = queue.add((1..=5).map(new_entry).collect()).await.unwrap();
+    queue.acquire_cursor(7.into()).await.unwrap();
+    let forwarded = queue.forward(vec![new_entry(8)], 7.into(), 9.into()).await.unwrap();
+    assert_eq!(forwarded, ForwardOutcome::Added);
+    assert_eq!(claim(&queue, second(0), 4).await, added[..4]);
+    let recipients = [RecipientState::Delivered, RecipientState::Waiting];
+    let results = vec![delivered(added[0]), attempted(added[1], EntryState::Queued, recipients, "450 later")];
+    queue.record(results).await.unwrap();
+    queue.cancel(Selection::Ids(vec![added[3]])).await.unwrap();
+    let mut before = list_all(&queue).await;
+    // Without a call of `leave`, as if the process was killed.
+    drop(queue);
+
+    let queue = open(&dir);
+    let interrupted = before.iter_mut().find(|entry| entry.id == added[2]).unwrap();
+    assert_eq!(interrupted.state, EntryState::Sending);
+    (interrupted.state, interrupted.next_attempt) = (EntryState::Queued, Some(second(0)));
+    assert_eq!(list_all(&queue).await, before);
+    assert_eq!(queue.transcript(added[1]).await.unwrap(), Some(transcript("450 later")));
+    assert_eq!(queue.acquire_cursor(1.into()).await.unwrap(), Some(9.into()));
+    // The results of the earlier process are not expected any more.
+    queue.record(vec![delivered(added[2]), delivered(added[3])]).await.unwrap();
+    assert_eq!(list_all(&queue).await, before);
+    assert_eq!(claim(&queue, second(0), 1).await, [added[2]]);
+    let mode = fs::metadata(dir.path().join(FILE_NAME)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "only the owner can read it");
+}
+
+#[tokio::test]
+async fn ids_are_not_reused() {
+    let dir = TestDir::new();
+    let limits = Limits { max_waiting: 10, max_finished: 0 };
+    let queue = DiskQueue::with_limits(dir.path(), limits).unwrap();
+    let first = add(&queue, new_entry(1)).await;
+    queue.cancel(Selection::Target(None)).await.unwrap();
+    assert_eq!(queue.find(first).await.unwrap(), None);
+    drop(queue);
+    assert!(add(&open(&dir), new_entry(2)).await > first);
+}
+
+#[tokio::test]
+async fn unusable_file_is_renamed_and_replaced() {
+    let damages: [fn(&Path); 3] = [
+        |path| fs::write(path, "this is not a database").unwrap(),
+        |path| {
+            let mut bytes = fs::read(path).unwrap();
+            bytes[4096..].fill(0xff);
+            fs::write(path, bytes).unwrap();
+        },
+        |path| rusqlite::Connection::open(path).unwrap().execute_batch("DROP TABLE entries").unwrap(),
+    ];
+    for damage in damages {
+        let dir = TestDir::new();
+        add(&open(&dir), new_entry(1)).await;
+        damage(&dir.path().join(FILE_NAME));
+        let queue = open(&dir);
+        assert_eq!(list_all(&queue).await, []);
+        let id = add(&queue, new_entry(2)).await;
+        drop(queue);
+        assert_eq!(find(&open(&dir), id).await.message.number(), 2);
+        let is_renamed =
+            |entry: fs::DirEntry| entry.file_name().to_str().is_some_and(|name| name.starts_with("relay.db.unusable-"));
+        assert!(fs::read_dir(dir.path()).unwrap().any(|entry| is_renamed(entry.unwrap())));
+    }
+}
+
+#[tokio::test]
+async fn file_that_cannot_be_opened_is_an_error() {
+    let dir = TestDir::new();
+    fs::create_dir(dir.path().join(FILE_NAME)).unwrap();
+    let error = DiskQueue::open(dir.path(), 100).map(drop).unwrap_err();
+    assert!(error.contains("relay.db cannot be used: "), "{error}");
+}
+
+#[tokio::test]
+async fn reserved_space_is_left_to_messages() {
+    let dir = TestDir::new();
+    let queue = open(&dir);
+    let id = add(&queue, new_entry(1)).await;
+    queue.acquire_cursor(5.into()).await.unwrap();
+    let set_space = |has_space| queue.file.lock().unwrap().has_space = has_space;
+    set_space(|_| false);
+    let refused = queue.add(vec![new_entry(2)]).await;
+    assert!(matches!(refused, Err(AddError::Store(StoreError::NoSpace(_)))), "{refused:?}");
+    let refused = queue.forward(vec![new_entry(2)], 5.into(), 6.into()).await;
+    assert!(matches!(refused, Err(StoreError::NoSpace(_))), "{refused:?}");
+    // A message that matches no rule needs no space, and entries that wait are sent.
+    assert_eq!(queue.forward(Vec::new(), 5.into(), 6.into()).await.unwrap(), ForwardOutcome::Added);
+    assert_eq!(claim(&queue, second(0), 10).await, [id]);
+    queue.record(vec![delivered(id)]).await.unwrap();
+    set_space(|_| true);
+    assert_eq!(queue.forward(vec![new_entry(2)], 6.into(), 7.into()).await.unwrap(), ForwardOutcome::Added);
+}
+
+#[tokio::test]
+async fn full_disk_changes_nothing() {
+    let dir = TestDir::new();
+    let queue = DiskQueue::open(dir.path(), 100_000).unwrap();
+    let id = add(&queue, new_entry(1)).await;
+    queue.acquire_cursor(5.into()).await.unwrap();
+    let set_max_pages = |pages: u32| {
+        let file = queue.file.lock().unwrap();
+        file.connection().pragma_update(None, "max_page_count", pages).unwrap();
+    };
+    // SQLite reports a full disk at its present size.
+    set_max_pages(1);
+    let entries: Vec<NewEntry> = (0..1000).map(new_entry).collect();
+    let refused = queue.add(entries.clone()).await;
+    assert!(matches!(refused, Err(AddError::Store(StoreError::NoSpace(_)))), "{refused:?}");
+    let refused = queue.forward(entries.clone(), 5.into(), 6.into()).await;
+    assert!(matches!(refused, Err(StoreError::NoSpace(_))), "{refused:?}");
+    assert_eq!(conformance::ids(&list_all(&queue).await), [id]);
+    assert_eq!(queue.acquire_cursor(1.into()).await.unwrap(), Some(5.into()));
+    set_max_pages(1_000_000);
+    assert_eq!(queue.forward(entries, 5.into(), 6.into()).await.unwrap(), ForwardOutcome::Added);
+}
+
+#[tokio::test]
+async fn answers_to_users_are_on_disk() {
+    let dir = TestDir::new();
+    let queue = open(&dir);
+    let synchronous = || -> i64 {
+        let file = queue.file.lock().unwrap();
+        file.connection().pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap()
+    };
+    let during = queue
+        .run(Durability::OnCommit, |file| {
+            Ok(file.connection.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0)).unwrap())
+        })
+        .await;
+    assert_eq!((during.unwrap(), synchronous()), (2, 1), "full during the transaction, then normal");
+    let failed: Result<()> = queue.run(Durability::OnCommit, |_| Err(StoreError::Broken(String::new()))).await;
+    failed.unwrap_err();
+    assert_eq!(synchronous(), 1);
+}
