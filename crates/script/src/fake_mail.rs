@@ -8,7 +8,7 @@ use bytes::Bytes;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 
-use crate::services::MailAccess;
+use crate::services::{MailAccess, NO_SUCH_MESSAGE, Release};
 
 /// The mailbox that always fails.
 const BROKEN_MAILBOX: &str = "broken";
@@ -77,5 +77,17 @@ impl MailAccess for FakeMail {
         let count = messages.len();
         messages.retain(|(summary, _)| (&summary.mailbox, summary.id) != (mailbox, id));
         Ok(messages.len() < count)
+    }
+
+    fn release(
+        &self,
+        mailbox: &MailboxName,
+        id: MessageId,
+        Release { target, recipients }: Release,
+        timeout: Duration,
+    ) -> Result<String, String> {
+        self.find(mailbox, id, timeout)?.ok_or(NO_SUCH_MESSAGE)?;
+        let target = target.unwrap_or_else(|| "default".to_owned());
+        Ok(format!("{target}: {}", recipients.join(" ")))
     }
 }

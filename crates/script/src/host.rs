@@ -21,7 +21,7 @@ use crate::limits::TIMEOUT_GRACE;
 use crate::loaded::{LoadedScript, ScriptError};
 use crate::pool::{Limits, Pool};
 use crate::scripts::Scripts;
-use crate::{Event, Settings};
+use crate::{Event, Releaser, Settings};
 
 /// How long an idle thread that is not part of the core waits for more to do.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -68,6 +68,11 @@ impl Host {
     /// Gives scripts access to stored messages. Must be called within the Tokio runtime.
     pub fn connect(&self, mailroom: &Arc<Mailroom>) {
         self.scripts.mail().connect(mailroom);
+    }
+
+    /// Gives scripts access to the relay. Without it, messages cannot be released.
+    pub fn connect_relay(&self, relay: Arc<dyn Releaser>) {
+        self.scripts.mail().connect_relay(relay);
     }
 
     /// Loads the script again. If that fails, the old script stays in use. Returns `None` if there is no script and

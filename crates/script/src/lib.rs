@@ -29,6 +29,7 @@ pub use event::Event;
 pub use host::Host;
 pub use loaded::{LoadedScript, ScriptError};
 pub use scripts::check;
+pub use services::{Release, Releaser};
 pub use testing::run_tests;
 
 use std::path::PathBuf;

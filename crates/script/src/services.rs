@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use restante_http_client::HttpService;
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::{Message, MessageId, Summary};
 use restante_mail::naming::MailboxName;
 
 use crate::commands::Commands;
@@ -16,7 +17,7 @@ use crate::commands::Commands;
 pub(crate) struct Services {
     /// HTTP client of the module `http`.
     pub(crate) http: Arc<dyn HttpService>,
-    /// Stored messages, for `restante.store` and the contents of metadata objects.
+    /// Stored messages, for `restante.store`, `restante.release` and the contents of metadata objects.
     pub(crate) mail: Arc<dyn MailAccess>,
     /// Log of `print` and the module `logger`.
     pub(crate) log: Arc<dyn Log>,
@@ -46,6 +47,33 @@ pub(crate) trait MailAccess: Send + Sync {
     fn source(&self, mailbox: &MailboxName, id: MessageId, timeout: Duration) -> Result<Option<Bytes>, String>;
     /// Deletes a message. Returns false if it does not exist.
     fn delete(&self, mailbox: &MailboxName, id: MessageId, timeout: Duration) -> Result<bool, String>;
+    /// Adds a message to the queue of the relay. Returns the id of the entry.
+    fn release(
+        &self,
+        mailbox: &MailboxName,
+        id: MessageId,
+        release: Release,
+        timeout: Duration,
+    ) -> Result<String, String>;
+}
+
+/// The error if a message that is to be released does not exist.
+pub(crate) const NO_SUCH_MESSAGE: &str = "there is no such message";
+
+/// Where a message is sent by [`Releaser::release`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Release {
+    /// The name of the target of the relay. May be left out if there is only one.
+    pub target: Option<String>,
+    /// The recipients. Empty for the recipients of the envelope.
+    pub recipients: Vec<String>,
+}
+
+/// The relay, which the server provides to scripts.
+#[async_trait]
+pub trait Releaser: Send + Sync + 'static {
+    /// Adds a message to the queue of the relay. Returns the id of the entry. The error is a sentence for the script.
+    async fn release(&self, message: Message, release: Release) -> Result<String, String>;
 }
 
 /// The log of scripts.

@@ -3,16 +3,16 @@
 
 use std::fmt::Display;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Naming};
-use restante_mailroom::{Mailroom, MessageSelector, Page, StoreError};
+use restante_mailroom::{Mailroom, MessageSelector, Page};
 use tokio::runtime::Handle;
 
-use crate::services::MailAccess;
+use crate::services::{MailAccess, NO_SUCH_MESSAGE, Release, Releaser};
 
 /// The error after the shutdown.
 const UNREACHABLE: &str = "the stored messages are no longer accessible";
@@ -21,6 +21,8 @@ const UNREACHABLE: &str = "the stored messages are no longer accessible";
 pub(crate) struct StoredMail {
     naming: Naming,
     connection: RwLock<Connection>,
+    /// The relay, if it is configured.
+    relay: OnceLock<Arc<dyn Releaser>>,
 }
 
 /// The connection to the mailroom.
@@ -36,12 +38,17 @@ enum Connection {
 
 impl StoredMail {
     pub(crate) fn new(naming: Naming) -> Self {
-        Self { naming, connection: RwLock::new(Connection::NotConnected) }
+        Self { naming, connection: RwLock::new(Connection::NotConnected), relay: OnceLock::new() }
     }
 
     /// Connects to the mailroom. Must be called within the Tokio runtime.
     pub(crate) fn connect(&self, mailroom: &Arc<Mailroom>) {
         self.set_connection(Connection::Connected(Arc::downgrade(mailroom), Handle::current()));
+    }
+
+    /// Connects to the relay. Only the first call has an effect.
+    pub(crate) fn connect_relay(&self, relay: Arc<dyn Releaser>) {
+        drop(self.relay.set(relay));
     }
 
     /// Disconnects from the mailroom.
@@ -65,14 +72,15 @@ impl StoredMail {
 
     /// Runs a request of the mailroom and blocks until it completes or `timeout` passes. If the runtime ends, the task
     /// is dropped and the request fails.
-    fn block_on<T, F>(
+    fn block_on<T, E, F>(
         &self,
         timeout: Duration,
         request: impl FnOnce(Arc<Mailroom>) -> F + Send + 'static,
     ) -> Result<T, String>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, StoreError>> + Send,
+        E: Display + Send + 'static,
+        F: Future<Output = Result<T, E>> + Send,
     {
         let (mailroom, runtime) = self.connection()?;
         let (sender, receiver) = sync_channel(1);
@@ -130,6 +138,23 @@ impl MailAccess for StoredMail {
         let mailbox = mailbox.clone();
         self.block_on(timeout, move |mailroom| async move { mailroom.remove(&mailbox, id).await })
     }
+
+    fn release(
+        &self,
+        mailbox: &MailboxName,
+        id: MessageId,
+        release: Release,
+        timeout: Duration,
+    ) -> Result<String, String> {
+        let relay = self.relay.get().cloned().ok_or("no relay target is configured: set relay.targets")?;
+        let mailbox = mailbox.clone();
+        self.block_on(timeout, move |mailroom| async move {
+            let found = mailroom.find(&mailbox, MessageSelector::Id(id)).await.map_err(to_message)?;
+            // The message made of this copy: by default it is sent to the recipients whose mail is in this mailbox.
+            let message = Message::group(found).pop().ok_or(NO_SUCH_MESSAGE)?;
+            relay.release(message, release).await
+        })
+    }
 }
 
 fn to_message(error: impl Display) -> String {
@@ -143,14 +168,25 @@ mod tests {
     use restante_mail::details::Details;
     use restante_mail::message::Headline;
     use restante_mail::tags::Tags;
-    use restante_mailroom::Settings;
     use restante_mailroom::hooks::Extensions;
+    use restante_mailroom::{Settings, StoreError};
     use restante_store::memory::MemoryStore;
     use restante_store::{Limits, NewCopy, NewMessage, Store as _};
 
     use super::*;
 
     const TIMEOUT: Duration = Duration::from_mins(1);
+
+    /// A relay that returns what it would send.
+    struct FakeRelay;
+
+    #[async_trait::async_trait]
+    impl Releaser for FakeRelay {
+        async fn release(&self, message: Message, release: Release) -> Result<String, String> {
+            let mailboxes: Vec<_> = message.mailboxes().map(MailboxName::as_str).collect();
+            Ok(format!("{} {} {release:?}", message.first().headline.subject(), mailboxes.join(" ")))
+        }
+    }
 
     #[test]
     fn fails_before_it_is_connected() {
@@ -159,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lists_reads_and_deletes() {
+    async fn lists_reads_releases_and_deletes() {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         for subject in ["one", "two", "three"] {
             let copies = vec![NewCopy {
@@ -186,7 +222,14 @@ mod tests {
             assert_eq!(mail.find(&bob, second, TIMEOUT).unwrap().as_ref(), Some(&all[1]));
             assert_eq!(mail.latest(&bob, TIMEOUT).unwrap().as_ref(), Some(&all[2]));
             assert_eq!(mail.source(&bob, second, TIMEOUT).unwrap().unwrap(), "trace body");
+            let release = || Release { target: Some("main".to_owned()), recipients: vec!["a@x.org".to_owned()] };
+            let unconfigured = mail.release(&bob, second, release(), TIMEOUT).unwrap_err();
+            assert!(unconfigured.contains("set relay.targets"), "{unconfigured}");
+            mail.connect_relay(Arc::new(FakeRelay));
+            let released = mail.release(&bob, second, release(), TIMEOUT).unwrap();
+            assert_eq!(released, format!("two bob {:?}", release()));
             assert!(mail.delete(&bob, second, TIMEOUT).unwrap());
+            assert_eq!(mail.release(&bob, second, release(), TIMEOUT), Err(NO_SUCH_MESSAGE.to_owned()));
             assert!(!mail.delete(&bob, second, TIMEOUT).unwrap());
             assert_eq!(mail.find(&bob, second, TIMEOUT).unwrap(), None);
             assert_eq!(mail.source(&bob, second, TIMEOUT).unwrap(), None);

@@ -1,11 +1,12 @@
 //! The modules that scripts get with `require`: `logger`, `json` and `http`. Also the contents of the global `restante`
-//! besides its events: the tables `restante.store` and `restante.shared` and the function `restante.sleep`. The global
-//! itself and the objects are in `objects`.
+//! besides its events: the tables `restante.store` and `restante.shared` and the functions `restante.release` and
+//! `restante.sleep`. The global itself and the objects are in `objects`.
 
 mod convert;
 mod http;
 mod json;
 mod logger;
+mod release;
 mod shared;
 mod sleep;
 mod store;
@@ -17,7 +18,7 @@ use mlua::{Lua, Table};
 pub(crate) use convert::text_prefix;
 pub(crate) use shared::SharedDict;
 
-use crate::objects::{SHARED_KEY, SLEEP_KEY, STORE_KEY};
+use crate::objects::{RELEASE_KEY, SHARED_KEY, SLEEP_KEY, STORE_KEY};
 use crate::services::Services;
 
 /// Makes the modules available to `require` and puts the tables into the registry. A module is created when it is first
@@ -30,6 +31,7 @@ pub(crate) fn install(lua: &Lua, services: &Services, shared: &Arc<SharedDict>) 
     lua.preload_module("http", lua.create_function(move |lua, ()| http::module(lua, &client))?)?;
     lua.set_named_registry_value(STORE_KEY, store(lua, services)?)?;
     lua.set_named_registry_value(SHARED_KEY, self::shared(lua, shared)?)?;
+    lua.set_named_registry_value(RELEASE_KEY, release::function(lua, &services.mail)?)?;
     lua.set_named_registry_value(SLEEP_KEY, sleep::function(lua, &services.clock)?)
 }
 

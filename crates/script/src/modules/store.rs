@@ -13,6 +13,9 @@ use crate::event::{CallContext, Event};
 use crate::objects;
 use crate::services::MailAccess;
 
+/// The name of the table.
+const NAME: &str = "restante.store";
+
 /// How many messages are listed without the option `limit`.
 const DEFAULT_LIMIT: usize = 100;
 
@@ -28,7 +31,7 @@ pub(super) fn table(lua: &Lua, access: &Arc<dyn MailAccess>) -> mlua::Result<Tab
 
     let mail = Arc::clone(access);
     let list = move |lua: &Lua, (mailbox, options): (LuaString, Option<Table>)| {
-        let (mailbox, timeout) = prepare(lua, &*mail, &mailbox)?;
+        let (mailbox, timeout) = prepare(lua, &*mail, NAME, &mailbox)?;
         let (after, limit) = options.map_or(Ok((None, DEFAULT_LIMIT)), |options| parse_page(lua, &options))?;
         let messages = mail.list(&mailbox, after, limit, timeout).map_err(mlua::Error::runtime)?;
         let list = lua.create_table_with_capacity(messages.len(), 0)?;
@@ -41,7 +44,7 @@ pub(super) fn table(lua: &Lua, access: &Arc<dyn MailAccess>) -> mlua::Result<Tab
 
     let mail = Arc::clone(access);
     let get = move |lua: &Lua, (mailbox, id): (LuaString, Value)| {
-        let (mailbox, timeout) = prepare(lua, &*mail, &mailbox)?;
+        let (mailbox, timeout) = prepare(lua, &*mail, NAME, &mailbox)?;
         let message = find(lua, &*mail, &mailbox, &id, timeout)?;
         message.map(|summary| objects::metadata(lua, &summary, true)).transpose()
     };
@@ -49,7 +52,7 @@ pub(super) fn table(lua: &Lua, access: &Arc<dyn MailAccess>) -> mlua::Result<Tab
 
     let mail = Arc::clone(access);
     let delete = move |lua: &Lua, (mailbox, id): (LuaString, Value)| {
-        let (mailbox, timeout) = prepare(lua, &*mail, &mailbox)?;
+        let (mailbox, timeout) = prepare(lua, &*mail, NAME, &mailbox)?;
         let Some(id) = parse_id(lua, &id)? else { return Ok(false) };
         mail.delete(&mailbox, id, timeout).map_err(mlua::Error::runtime)
     };
@@ -58,11 +61,17 @@ pub(super) fn table(lua: &Lua, access: &Arc<dyn MailAccess>) -> mlua::Result<Tab
     Ok(table)
 }
 
-/// Returns the mailbox and the time that the store may take. Fails if the store may not be used now.
-fn prepare(lua: &Lua, access: &dyn MailAccess, mailbox: &LuaString) -> mlua::Result<(MailboxName, Duration)> {
+/// Returns the mailbox and the time that the store may take. Fails if the store may not be used now; `name` is what the
+/// script uses.
+pub(super) fn prepare(
+    lua: &Lua,
+    access: &dyn MailAccess,
+    name: &str,
+    mailbox: &LuaString,
+) -> mlua::Result<(MailboxName, Duration)> {
     let context = CallContext::current(lua)?;
     if context.event.is_none_or(Event::is_before) {
-        return Err(mlua::Error::runtime("restante.store can be used in after hooks only"));
+        return Err(mlua::Error::runtime(format!("{name} can be used in after hooks only")));
     }
     let mailbox = access.mailbox(&mailbox.to_string_lossy()).map_err(mlua::Error::runtime)?;
     Ok((mailbox, context.remaining()))
@@ -95,7 +104,7 @@ fn find(
 }
 
 /// Parses a message id, which may be a string or a number. Returns `None` if it is not valid.
-fn parse_id(lua: &Lua, id: &Value) -> mlua::Result<Option<MessageId>> {
+pub(super) fn parse_id(lua: &Lua, id: &Value) -> mlua::Result<Option<MessageId>> {
     // Lua's conversion to a string would lose the last digits of a number.
     let text = match to_number(id) {
         Some(number) => format!("{number:.0}"),
@@ -105,4 +114,4 @@ fn parse_id(lua: &Lua, id: &Value) -> mlua::Result<Option<MessageId>> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,4 +1,5 @@
-//! The global `inbucket`: contains the functions of scripts, and gives access to the store and the shared dictionary.
+//! The global `inbucket`: contains the functions of scripts, and gives access to the store, the relay and the
+//! shared dictionary.
 
 use mlua::{AnyUserData, Function, Lua, MetaMethod, UserData, UserDataMethods, Value};
 
@@ -10,6 +11,9 @@ pub(crate) const STORE_KEY: &str = "restante.store";
 
 /// The registry key of the table `restante.shared`.
 pub(crate) const SHARED_KEY: &str = "restante.shared";
+
+/// The registry key of the function `restante.release`.
+pub(crate) const RELEASE_KEY: &str = "restante.release";
 
 /// The registry key of the function `restante.sleep`.
 pub(crate) const SLEEP_KEY: &str = "restante.sleep";
@@ -70,6 +74,7 @@ impl UserData for Inbucket {
                 // `modules::install` puts these into the registry.
                 Some(b"store") => lua.named_registry_value(STORE_KEY),
                 Some(b"shared") => lua.named_registry_value(SHARED_KEY),
+                Some(b"release") => lua.named_registry_value(RELEASE_KEY),
                 Some(b"sleep") => lua.named_registry_value(SLEEP_KEY),
                 Some(b"version") => lua.create_string(env!("CARGO_PKG_VERSION")).map(Value::String),
                 _ => Ok(Value::Nil),

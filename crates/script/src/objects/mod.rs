@@ -28,7 +28,7 @@ use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{IncomingMessage, Verdict};
 
 pub(crate) use address::to_named_address;
-pub(crate) use inbucket::{SHARED_KEY, SLEEP_KEY, STORE_KEY};
+pub(crate) use inbucket::{RELEASE_KEY, SHARED_KEY, SLEEP_KEY, STORE_KEY};
 pub(crate) use values::describe_type;
 
 use crate::event::Event;

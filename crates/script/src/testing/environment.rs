@@ -13,10 +13,13 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 
 use crate::modules::SharedDict;
-use crate::services::{Clock, Level, Log, LogField, MailAccess, Services};
+use crate::services::{Clock, Level, Log, LogField, MailAccess, NO_SUCH_MESSAGE, Release, Services};
 
 /// The maximum number of recorded log lines.
 const MAX_LOG_ENTRIES: usize = 1000;
+
+/// The maximum number of released messages.
+const MAX_RELEASES: usize = 1000;
 
 /// The error of a request if the test has no response.
 const NO_NETWORK: &str = "there is no network in tests: set t.http";
@@ -36,8 +39,20 @@ struct State {
     clock_offset: Duration,
     /// Responds to requests.
     responder: Option<Function>,
+    /// The messages that were released.
+    releases: Vec<ReleasedMessage>,
+    /// The error of every release, if it is set.
+    release_error: Option<String>,
     /// An error in the test's own functions.
     error: Option<String>,
+}
+
+/// A message that was released.
+#[derive(Clone, Debug)]
+pub(super) struct ReleasedMessage {
+    pub(super) mailbox: MailboxName,
+    pub(super) id: MessageId,
+    pub(super) release: Release,
 }
 
 /// A log line.
@@ -111,6 +126,16 @@ impl TestEnvironment {
         self.lock().responder = Some(responder);
     }
 
+    /// Returns the released messages after the first `known` ones.
+    pub(super) fn releases_after(&self, known: usize) -> Vec<ReleasedMessage> {
+        self.lock().releases.get(known..).map(<[ReleasedMessage]>::to_vec).unwrap_or_default()
+    }
+
+    /// Sets the error of every further release.
+    pub(super) fn set_release_error(&self, error: Option<String>) {
+        self.lock().release_error = error;
+    }
+
     /// Records an error that the script would not see.
     pub(super) fn set_error(&self, text: String) {
         self.lock().error.get_or_insert(text);
@@ -170,6 +195,25 @@ impl MailAccess for TestEnvironment {
 
     fn delete(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<bool, String> {
         Ok(self.remove(mailbox, id))
+    }
+
+    fn release(
+        &self,
+        mailbox: &MailboxName,
+        id: MessageId,
+        release: Release,
+        timeout: Duration,
+    ) -> Result<String, String> {
+        self.find(mailbox, id, timeout)?.ok_or(NO_SUCH_MESSAGE)?;
+        let mut state = self.lock();
+        if let Some(error) = &state.release_error {
+            return Err(error.clone());
+        }
+        if state.releases.len() >= MAX_RELEASES {
+            return Err("the relay queue is full; retry later".to_owned());
+        }
+        state.releases.push(ReleasedMessage { mailbox: mailbox.clone(), id, release });
+        Ok(state.releases.len().to_string())
     }
 }
 

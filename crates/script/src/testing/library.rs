@@ -12,7 +12,7 @@ use restante_mail::message::{Headline, Summary};
 use restante_mail::mime::NamedAddress;
 use restante_mailroom::hooks::IncomingMessage;
 
-use super::environment::TestEnvironment;
+use super::environment::{ReleasedMessage, TestEnvironment};
 use super::{arguments, fixtures};
 use crate::call_error::PRELUDE_NAME;
 use crate::event::{CallContext, Event};
@@ -28,7 +28,7 @@ type NativeResult = mlua::Result<(Value, Option<String>)>;
 type NativeFunction = fn(&Lua, &TestEnvironment, &Value) -> NativeResult;
 
 /// The functions that `t.lua` calls with one value. Two more are in [`install`].
-const NATIVE_FUNCTIONS: [(&str, NativeFunction); 16] = [
+const NATIVE_FUNCTIONS: [(&str, NativeFunction); 18] = [
     ("session", session),
     ("sender", sender),
     ("candidate", candidate),
@@ -43,6 +43,8 @@ const NATIVE_FUNCTIONS: [(&str, NativeFunction); 16] = [
     ("leave_event", leave_event),
     ("advance", advance),
     ("logs", logs),
+    ("releases", releases),
+    ("set_release_error", set_release_error),
     ("set_responder", set_responder),
     ("record_error", record_error),
 ];
@@ -272,6 +274,26 @@ fn json_value(lua: &Lua, value: &serde_json::Value) -> mlua::Result<Value> {
         serde_json::Value::String(text) => text.as_str().into_lua(lua),
         other => other.to_string().into_lua(lua),
     }
+}
+
+/// Appends the messages that were released since the last call to a list.
+fn releases(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
+    let Value::Table(list) = value else { return Ok((Value::Nil, None)) };
+    for ReleasedMessage { mailbox, id, release } in environment.releases_after(list.raw_len()) {
+        let table = lua.create_table()?;
+        table.raw_set("mailbox", mailbox.as_str())?;
+        table.raw_set("id", id.to_string())?;
+        table.raw_set("target", release.target)?;
+        table.raw_set("to", (!release.recipients.is_empty()).then_some(release.recipients))?;
+        list.raw_push(table)?;
+    }
+    Ok((value.clone(), None))
+}
+
+/// Sets the error text that every release returns; nil for none.
+fn set_release_error(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
+    environment.set_release_error(Option::from_lua(value.clone(), lua)?);
+    Ok((Value::Nil, None))
 }
 
 /// Sets the function of the test that responds to requests.

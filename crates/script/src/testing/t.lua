@@ -261,8 +261,8 @@ end
 
 -- Test environment ---------------------------------------------------------------------------------------------------
 
-local responder
-local requests, logs = {}, {}
+local responder, release_error
+local requests, logs, releases = {}, {}, {}
 
 local response_fields = { status_code = true, headers = true, cookies = true, body = true, url = true }
 
@@ -308,6 +308,29 @@ local dynamic_fields = {
   logs = function()
     return native.logs(logs)
   end,
+  releases = function()
+    return native.releases(releases)
+  end,
+  release_error = function()
+    return release_error
+  end,
+}
+
+-- The fields that tests can set.
+local setters = {
+  http = function(value)
+    if value ~= nil and type(value) ~= "function" then
+      return "t.http must be a function, not a " .. type(value)
+    end
+    responder = value
+  end,
+  release_error = function(value)
+    if value ~= nil and type(value) ~= "string" then
+      return "t.release_error must be a text, not a " .. type(value)
+    end
+    release_error = value
+    native.set_release_error(value)
+  end,
 }
 
 return setmetatable(t, {
@@ -316,11 +339,12 @@ return setmetatable(t, {
     return value and value()
   end,
   __newindex = function(_, key, value)
-    if key ~= "http" then
-      error("t." .. tostring(key) .. " cannot be set; t.http can", 2)
-    elseif value ~= nil and type(value) ~= "function" then
-      error("t.http must be a function, not a " .. type(value), 2)
+    local set = setters[key]
+    local problem = set and set(value)
+    if not set then
+      error("t." .. tostring(key) .. " cannot be set; t.http and t.release_error can", 2)
+    elseif problem then
+      error(problem, 2)
     end
-    responder = value
   end,
 })

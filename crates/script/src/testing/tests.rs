@@ -97,6 +97,36 @@ FAIL  test_one
 }
 
 #[test]
+fn releases_are_recorded() {
+    let script = r#"
+        function restante.after.message_stored(message)
+          entry, problem = restante.release(message.mailbox, message.id, { to = "qa@x.org", target = "main" })
+          print(entry or problem)
+        end
+
+        function test_release(t)
+          local message = t.put { mailbox = "ann" }
+          t.stored(message)
+          t.equal(t.releases, { { mailbox = "ann", id = message.id, to = { "qa@x.org" }, target = "main" } })
+          t.equal(t.logs[1].text, "1")
+          t.equal(restante.release("ann", message.id), "2")
+          t.equal(t.releases[2], { mailbox = "ann", id = message.id })
+        end
+
+        function test_failure(t)
+          t.release_error = "the relay queue is full"
+          t.stored { mailbox = "ann" }
+          t.equal(t.logs[1].text, "the relay queue is full")
+          t.equal(#t.releases, 0)
+          t.equal(t.release_error, "the relay queue is full")
+          t.fails(function() t.release_error = 1 end, "t.release_error must be a text, not a number")
+        end
+    "#;
+    let output = run_script(script);
+    assert_eq!(output, "ok    test_release\nok    test_failure\n2 tests, 0 failed\n");
+}
+
+#[test]
 fn names_select_tests() {
     let script = "function test_a1() end function test_a2() end function test_b() error('no') end";
     let folder = TestFolder::new(&[("rules.lua", script)]);
@@ -198,7 +228,7 @@ fn checks_report_the_expected_value() {
         ),
         ("t.denies(smtp.deny(450, 'x'), 451)", "rules.lua:1: expected smtp.deny(451), got smtp.deny(450, x)"),
         ("t.fail('not yet')", "rules.lua:1: not yet"),
-        ("t.htpp = print", "rules.lua:1: t.htpp cannot be set; t.http can"),
+        ("t.htpp = print", "rules.lua:1: t.htpp cannot be set; t.http and t.release_error can"),
         ("t.equals(1, 1)", "rules.lua:1: attempt to call field 'equals' (a nil value)"),
     ];
     for (body, expected) in table {

@@ -11,7 +11,7 @@ use super::*;
 use crate::fake_mail::FakeMail;
 
 /// Returns a message of mailbox `anna`.
-fn summary(id: u64) -> Summary {
+pub(in crate::modules) fn summary(id: u64) -> Summary {
     Summary {
         mailbox: "anna".to_owned().into(),
         id: id.into(),
