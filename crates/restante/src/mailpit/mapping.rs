@@ -1,6 +1,6 @@
 //! Maps Mailpit's flags and variables to settings. Some options depend on each other, as in Mailpit: logins
 //! without TLS must be allowed, POP3 needs credentials, and a certificate needs a key. Single values are converted in
-//! `conversions`.
+//! `conversions`, relay and forwarding in `relay`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,6 +10,7 @@ use restante_transfer::mailpit_table_prefix;
 
 use super::conversions::{data_directory, database_file, listen_addr};
 use super::options::{Effect, Kind, MailpitOption, OPTIONS};
+use super::relay;
 
 /// The name of the program in the origin of defaults.
 const PROGRAM: &str = "mailpit";
@@ -94,6 +95,7 @@ pub(super) fn map(given: &GivenValues, read_file: ReadFile<'_>) -> Mapped {
     dependent.map_pop3();
     dependent.check_certificates();
     dependent.check_metrics();
+    relay::map(given, read_file, &mut mapped);
     mapped
 }
 
@@ -107,12 +109,12 @@ impl Mapped {
     }
 }
 
-fn origin(given: &Given) -> Origin {
+pub(super) fn origin(given: &Given) -> Origin {
     Origin::Foreign(given.source.clone())
 }
 
 /// Returns a sentence with the value, unless that is a URL, which can contain a password.
-fn problem(given: &Given, error: &str) -> String {
+pub(super) fn problem(given: &Given, error: &str) -> String {
     let Given { value, source } = given;
     if value.contains("://") { format!("{source}: {error}") } else { format!("{source} = {value:?}: {error}") }
 }

@@ -1,8 +1,8 @@
 //! The server as a replacement for Mailpit: `restante --as mailpit`, or the program under the name `mailpit`. It accepts
 //! Mailpit's flags and variables and has its ports, log lines and commands.
 //!
-//! `options` is the table of flags and variables, `arguments` parses command lines, and `mapping` and `conversions`
-//! convert values to settings. `readyz` is the health check, and `ready_lines` logs the lines that container tools wait
+//! `options` is the table of flags and variables, `arguments` parses command lines, and `mapping`, `conversions` and
+//! `relay` convert values to settings. `yaml` reads the configuration files of the relay. `readyz` is the health check, and `ready_lines` logs the lines that container tools wait
 //! for. The command `sendmail` is in `restante_cli`.
 
 mod arguments;
@@ -12,6 +12,8 @@ mod mapping;
 mod options;
 mod ready_lines;
 mod readyz;
+mod relay;
+mod yaml;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -75,8 +75,12 @@ impl MailpitOption {
 use Effect::{Always, Converted, Ignored, Setting, Used};
 use Kind::{Bool, Int, Text};
 
-/// Why relaying and forwarding have no effect.
-const NEVER_FORWARDS: &str = "the server never sends stored mail to other servers";
+/// What the options of the relay are used for.
+const RELAY: &str = "the target `relay` in `relay.targets`";
+/// What the options of forwarding are used for.
+const FORWARD: &str = "the target `forward` in `relay.targets`";
+/// Why errors of the relay are not sent to the client.
+pub(super) const SENT_LATER: &str = "messages are relayed after they were accepted";
 /// Why the credentials of the send API have no effect.
 const SEND_API: &str = "POST /api/v1/send accepts the credentials of the web interface";
 /// Why the tag filters have no effect.
@@ -179,23 +183,30 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("smtp-disable-rdns", "MP_SMTP_DISABLE_RDNS", Bool, "Disables reverse DNS lookups",
         Always("the addresses of clients are never looked up")),
     // Relay and forwarding
-    MailpitOption::new("smtp-relay-config", "MP_SMTP_RELAY_CONFIG", Text, "Configuration of a relay", Ignored(NEVER_FORWARDS)),
-    MailpitOption::new("smtp-relay-all", "MP_SMTP_RELAY_ALL", Bool, "Relays all messages", Ignored(NEVER_FORWARDS)),
+    MailpitOption::new("smtp-relay-config", "MP_SMTP_RELAY_CONFIG", Text, "Configuration file of the relay", Used(RELAY)),
+    MailpitOption::new("smtp-relay-all", "MP_SMTP_RELAY_ALL", Bool, "Relays all messages", Used("`relay.forward`")),
     MailpitOption::new("smtp-relay-matching", "MP_SMTP_RELAY_MATCHING", Text, "Relays messages to matching recipients",
-        Ignored(NEVER_FORWARDS)),
-    relay("MP_SMTP_RELAY_HOST", Text), relay("MP_SMTP_RELAY_PORT", Int), relay("MP_SMTP_RELAY_STARTTLS", Bool),
-    relay("MP_SMTP_RELAY_TLS", Bool), relay("MP_SMTP_RELAY_ALLOW_INSECURE", Bool), relay("MP_SMTP_RELAY_AUTH", Text),
-    relay("MP_SMTP_RELAY_USERNAME", Text), relay("MP_SMTP_RELAY_PASSWORD", Text), relay("MP_SMTP_RELAY_SECRET", Text),
-    relay("MP_SMTP_RELAY_RETURN_PATH", Text), relay("MP_SMTP_RELAY_OVERRIDE_FROM", Text),
-    relay("MP_SMTP_RELAY_ALLOWED_RECIPIENTS", Text), relay("MP_SMTP_RELAY_BLOCKED_RECIPIENTS", Text),
-    relay("MP_SMTP_RELAY_PRESERVE_MESSAGE_IDS", Bool), relay("MP_SMTP_RELAY_FWD_SMTP_ERRORS", Bool),
-    MailpitOption::new("smtp-forward-config", "MP_SMTP_FORWARD_CONFIG", Text, "Configuration of forwarding",
-        Ignored(NEVER_FORWARDS)),
-    relay("MP_SMTP_FORWARD_HOST", Text), relay("MP_SMTP_FORWARD_PORT", Int), relay("MP_SMTP_FORWARD_STARTTLS", Bool),
-    relay("MP_SMTP_FORWARD_TLS", Bool), relay("MP_SMTP_FORWARD_ALLOW_INSECURE", Bool), relay("MP_SMTP_FORWARD_AUTH", Text),
-    relay("MP_SMTP_FORWARD_USERNAME", Text), relay("MP_SMTP_FORWARD_PASSWORD", Text), relay("MP_SMTP_FORWARD_SECRET", Text),
-    relay("MP_SMTP_FORWARD_RETURN_PATH", Text), relay("MP_SMTP_FORWARD_OVERRIDE_FROM", Text),
-    relay("MP_SMTP_FORWARD_TO", Text), relay("MP_SMTP_FORWARD_FWD_SMTP_ERRORS", Bool),
+        Used("`relay.forward`")),
+    relay("MP_SMTP_RELAY_HOST", Text, Used(RELAY)), relay("MP_SMTP_RELAY_PORT", Int, Used(RELAY)),
+    relay("MP_SMTP_RELAY_STARTTLS", Bool, Used(RELAY)), relay("MP_SMTP_RELAY_TLS", Bool, Used(RELAY)),
+    relay("MP_SMTP_RELAY_ALLOW_INSECURE", Bool, Used(RELAY)), relay("MP_SMTP_RELAY_AUTH", Text, Used(RELAY)),
+    relay("MP_SMTP_RELAY_USERNAME", Text, Used(RELAY)), relay("MP_SMTP_RELAY_PASSWORD", Text, Used(RELAY)),
+    relay("MP_SMTP_RELAY_SECRET", Text, Used(RELAY)), relay("MP_SMTP_RELAY_RETURN_PATH", Text, Used(RELAY)),
+    relay("MP_SMTP_RELAY_OVERRIDE_FROM", Text, Used(RELAY)),
+    relay("MP_SMTP_RELAY_ALLOWED_RECIPIENTS", Text, Used(RELAY)),
+    relay("MP_SMTP_RELAY_BLOCKED_RECIPIENTS", Text, Used(RELAY)),
+    relay("MP_SMTP_RELAY_PRESERVE_MESSAGE_IDS", Bool, Always("messages keep their Message-ID")),
+    relay("MP_SMTP_RELAY_FWD_SMTP_ERRORS", Bool, Ignored(SENT_LATER)),
+    MailpitOption::new("smtp-forward-config", "MP_SMTP_FORWARD_CONFIG", Text, "Configuration file of forwarding",
+        Used(FORWARD)),
+    relay("MP_SMTP_FORWARD_HOST", Text, Used(FORWARD)), relay("MP_SMTP_FORWARD_PORT", Int, Used(FORWARD)),
+    relay("MP_SMTP_FORWARD_STARTTLS", Bool, Used(FORWARD)), relay("MP_SMTP_FORWARD_TLS", Bool, Used(FORWARD)),
+    relay("MP_SMTP_FORWARD_ALLOW_INSECURE", Bool, Used(FORWARD)), relay("MP_SMTP_FORWARD_AUTH", Text, Used(FORWARD)),
+    relay("MP_SMTP_FORWARD_USERNAME", Text, Used(FORWARD)), relay("MP_SMTP_FORWARD_PASSWORD", Text, Used(FORWARD)),
+    relay("MP_SMTP_FORWARD_SECRET", Text, Used(FORWARD)), relay("MP_SMTP_FORWARD_RETURN_PATH", Text, Used(FORWARD)),
+    relay("MP_SMTP_FORWARD_OVERRIDE_FROM", Text, Used(FORWARD)),
+    relay("MP_SMTP_FORWARD_TO", Text, Used("`relay.forward`, and the recipients that the target allows")),
+    relay("MP_SMTP_FORWARD_FWD_SMTP_ERRORS", Bool, Ignored(SENT_LATER)),
     // Chaos
     MailpitOption::new("enable-chaos", "MP_ENABLE_CHAOS", Bool, "Enables Chaos", Setting("chaos.enabled")),
     MailpitOption::new("chaos-triggers", "MP_CHAOS_TRIGGERS", Text, "Triggers of Chaos", Setting("chaos.triggers")),
@@ -231,13 +242,13 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("disable-html-check", "MP_DISABLE_HTML_CHECK", Bool, "Has no effect in Mailpit either",
         Ignored("it has no effect in Mailpit either")),
     MailpitOption::new("", "MP_DEMO_MODE", Bool, "Disables relaying, link check and send API",
-        Ignored("there is no demo mode")),
+        Used("messages are not relayed or forwarded; the rest of the demo mode does not exist")),
     // The sendmail command
     MailpitOption::new("", "MP_SENDMAIL_SMTP_ADDR", Text, "SMTP server of the sendmail command", Used("`mailpit sendmail`, `sendmail`")),
     MailpitOption::new("", "MP_SENDMAIL_FROM", Text, "Sender of the sendmail command", Used("`mailpit sendmail`, `sendmail`")),
 ];
 
 /// A variable of relaying or forwarding.
-const fn relay(variable: &'static str, kind: Kind) -> MailpitOption {
-    MailpitOption::new("", variable, kind, "Setting of a relay", Ignored(NEVER_FORWARDS))
+const fn relay(variable: &'static str, kind: Kind, effect: Effect) -> MailpitOption {
+    MailpitOption::new("", variable, kind, "Setting of a relay", effect)
 }

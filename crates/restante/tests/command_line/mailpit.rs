@@ -309,6 +309,10 @@ fn variables_without_effect_cause_one_warning() {
             .env("MP_SMTP_RELAY_PORT", "25")
             .env("MP_SMTP_RELAY_ALL", "false")
             .env("MP_SMTP_RELAY_AUTH", "none")
+            .env("MP_SMTP_RELAY_STARTTLS", "false")
+            .env("MP_SMTP_RELAY_TLS", "false")
+            .env("MP_SMTP_RELAY_ALLOW_INSECURE", "false")
+            .env("MP_SMTP_RELAY_FWD_SMTP_ERRORS", "true")
             .env("MP_SMTP_DISABLE_RDNS", "true")
             .env("MP_NEW_IN_THE_FUTURE", "1")
             .env("MP_SMTP_TLS_REQUIRED", "false"),
@@ -317,15 +321,14 @@ fn variables_without_effect_cause_one_warning() {
     server.wait();
     let log = server.full_log();
     let expected = [
-        "no effect because the server never sends stored mail to other servers: variable MP_SMTP_RELAY_PORT, variable \
-         MP_SMTP_RELAY_AUTH",
+        "no effect because messages are relayed after they were accepted: variable MP_SMTP_RELAY_FWD_SMTP_ERRORS",
         "unknown variables are ignored: MP_NEW_IN_THE_FUTURE",
         "variable MP_SMTP_TLS_REQUIRED is deprecated: use MP_SMTP_REQUIRE_STARTTLS",
     ];
     for line in expected {
         assert_eq!(log.matches(line).count(), 1, "{line}\n{log}");
     }
-    assert!(!log.contains("RDNS") && !log.contains("RELAY_ALL"), "{log}");
+    assert!(!log.contains("RDNS") && log.matches("RELAY").count() == 1, "{log}");
 }
 
 /// Arguments, variables, and a part of the error.
@@ -354,6 +357,13 @@ fn wrong_values_are_errors() {
         (&["--smtp-require-tls"], &[], "TLS cannot be required without a certificate"),
         (&["--smtp-tls-cert", "sans:localhost"], &[], "--smtp-tls-cert and --smtp-tls-key must be given together"),
         (&["--ui-auth-file", "/nowhere"], &[], "flag --ui-auth-file = \"/nowhere\": the password file cannot be read"),
+        (&["--smtp-relay-all"], &[], "messages can be relayed only with a relay: set MP_SMTP_RELAY_HOST"),
+        (&["--smtp-relay-config", "/nowhere"], &[], "flag --smtp-relay-config = \"/nowhere\": the file cannot be read"),
+        (
+            &["--smtp-relay-matching", "("],
+            &[("MP_SMTP_RELAY_HOST", "mx.example.org")],
+            "relay.forward = \"relay recipients=/%28/\" (variable MP_SMTP_RELAY_HOST): entry 1 has an invalid regular",
+        ),
         (
             &["--smtp-auth-accept-any", "--smtp-auth-allow-insecure"],
             &[("MP_SMTP_AUTH", "a:b")],
