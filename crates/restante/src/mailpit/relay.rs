@@ -18,7 +18,7 @@ pub(super) fn map(given: &GivenValues, read_file: ReadFile<'_>, mapped: &mut Map
     if is_on("MP_DEMO_MODE") {
         return;
     }
-    let mut targets = Targets::default();
+    let mut settings = RelaySettings::default();
     let problems = mapped.problems.len();
     if let Some(server) = Server::collect(Kind::Relay, given, read_file, mapped) {
         let matching = given.get("smtp-relay-matching");
@@ -31,7 +31,7 @@ pub(super) fn map(given: &GivenValues, read_file: ReadFile<'_>, mapped: &mut Map
             matching.map(|matching| format!("relay recipients={}", regex_pattern(&matching.value)))
         };
         if let Some(target) = server.target(mapped) {
-            targets.add(server.origin(), format!("{target} {}", server.recipients()), rule);
+            settings.add(server.origin(), format!("{target} {}", server.recipients()), rule);
         }
     } else if mapped.problems.len() == problems
         && (is_on("smtp-relay-all") || given.contains_key("smtp-relay-matching"))
@@ -47,20 +47,20 @@ pub(super) fn map(given: &GivenValues, read_file: ReadFile<'_>, mapped: &mut Map
         let is_pattern = |address: &String| address.contains(['*', '?']) || address.starts_with('/');
         let to_list = to.iter().map(|address| encode(address)).collect::<Vec<_>>().join("|");
         let allowed = if to.iter().any(is_pattern) { "*" } else { &to_list };
-        targets.add(server.origin(), format!("{target} allow={allowed}"), Some(format!("forward to={to_list}")));
+        settings.add(server.origin(), format!("{target} allow={allowed}"), Some(format!("forward to={to_list}")));
     }
-    targets.add_to(mapped);
+    settings.add_to(mapped);
 }
 
 /// Targets and rules in the form of the settings.
 #[derive(Default)]
-struct Targets {
+struct RelaySettings {
     origin: Option<Origin>,
     targets: Vec<String>,
     rules: Vec<String>,
 }
 
-impl Targets {
+impl RelaySettings {
     fn add(&mut self, origin: Origin, target: String, rule: Option<String>) {
         self.origin.get_or_insert(origin);
         self.targets.push(target);

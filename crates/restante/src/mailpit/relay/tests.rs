@@ -9,8 +9,11 @@ use super::*;
 use crate::mailpit::mapping::Given;
 use crate::mailpit::options::SENT_LATER;
 
-/// Maps `NAME=VALUE` texts, with one configuration file at `/file`. Returns the settings.
-fn map_values(values: &[(&'static str, &str)], file: &str) -> (Vec<String>, Mapped) {
+/// Names of options and their values.
+type Values<'a> = &'a [(&'static str, &'a str)];
+
+/// Maps values of options, with one configuration file at `/file`. Returns the settings.
+fn map_values(values: Values<'_>, file: &str) -> (Vec<String>, Mapped) {
     let given = |(name, value): &(&'static str, &str)| {
         (*name, Given { value: (*value).to_owned(), source: format!("variable {name}") })
     };
@@ -30,7 +33,7 @@ const HOST: (&str, &str) = ("MP_SMTP_RELAY_HOST", "mx.example.org");
 #[test]
 fn maps_the_relay() {
     let login = [("MP_SMTP_RELAY_USERNAME", "me@x.org"), ("MP_SMTP_RELAY_PASSWORD", "p,w")];
-    let table: &[(&[(&str, &str)], &str, &str)] = &[
+    let table: &[(Values<'_>, &str, &str)] = &[
         (&[], "relay smtp://mx.example.org:25 starttls=never allow=*", ""),
         (&login, "relay smtp://mx.example.org:25 starttls=never allow=*", ""),
         (
@@ -167,7 +170,7 @@ fn nothing_is_mapped_without_a_host_or_in_demo_mode() {
 
 #[test]
 fn reports_problems() {
-    let table: &[(&[(&str, &str)], &str)] = &[
+    let table: &[(Values<'_>, &str)] = &[
         (&[("smtp-relay-all", "true")], "messages can be relayed only with a relay: set MP_SMTP_RELAY_HOST"),
         (&[("smtp-relay-matching", "x")], "messages can be relayed only with a relay"),
         (
