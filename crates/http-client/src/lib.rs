@@ -1,7 +1,9 @@
 //! A blocking HTTP client for outgoing requests, with limits on time and size and a policy for the addresses that may
-//! be reached. The callers decide what is sent to which URL.
+//! be reached. The callers decide what is sent to which URL. The resolver and the TLS configurations also serve clients of
+//! other protocols.
 
 mod client;
+mod client_config;
 mod connectors;
 mod insecure;
 mod proxies;
@@ -13,8 +15,10 @@ use std::fmt;
 use std::time::Duration;
 
 pub use client::{Download, HttpClient};
+pub use client_config::{client_config_with_roots, system_client_config};
 pub use connectors::TlsTrust;
 pub use insecure::insecure_client_config;
+pub use resolver::PolicyResolver;
 pub use target_url::{has_private_host, parse_url};
 pub use url::Url;
 

@@ -27,30 +27,54 @@ const MAX_ADDRESSES: usize = 8;
 
 /// Resolves names, and drops addresses that the policy does not allow.
 #[derive(Debug)]
-pub(crate) struct PolicyResolver {
+pub struct PolicyResolver {
     allow_private_addresses: bool,
     active_lookups: Arc<AtomicUsize>,
 }
 
 impl PolicyResolver {
-    pub(crate) fn new(allow_private_addresses: bool) -> Self {
+    /// Creates a resolver. Without `allow_private_addresses` it returns only public addresses.
+    pub fn new(allow_private_addresses: bool) -> Self {
         Self { allow_private_addresses, active_lookups: Arc::default() }
     }
 
-    fn look_up(&self, host: &str, port: u16, timeout: Duration) -> Result<vec::IntoIter<SocketAddr>, Error> {
+    /// Returns the allowed addresses of a host, which is a name or an IP address without brackets: at least one, and not
+    /// more than are worth trying. Blocks until the name is resolved.
+    pub fn resolve_host(&self, host: &str, port: u16, timeout: Duration) -> Result<Vec<SocketAddr>, HttpError> {
+        // An IP address needs no lookup, and so no thread.
+        let addresses = match host.parse::<IpAddr>() {
+            Ok(address) => vec![SocketAddr::new(address, port)].into_iter(),
+            Err(_) => self.look_up(host, port, timeout)?,
+        };
+
+        let mut has_address = false;
+        let allowed: Vec<SocketAddr> = addresses
+            .inspect(|_| has_address = true)
+            .filter(|address| self.allow_private_addresses || is_public(address.ip()))
+            .take(MAX_ADDRESSES)
+            .collect();
+        match (has_address, allowed.is_empty()) {
+            (_, false) => Ok(allowed),
+            (true, true) => Err(HttpError::ForbiddenAddress(format!("{host} is not a public address"))),
+            (false, true) => Err(network_error(&format!("{host} has no address"))),
+        }
+    }
+
+    fn look_up(&self, host: &str, port: u16, timeout: Duration) -> Result<vec::IntoIter<SocketAddr>, HttpError> {
         let permit = LookupPermit::try_acquire(&self.active_lookups)
-            .ok_or_else(|| into_ureq_error(network_error("too many name lookups at the same time")))?;
+            .ok_or_else(|| network_error("too many name lookups at the same time"))?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let name = host.to_owned();
-        thread::Builder::new().name("lookup".to_owned()).spawn(move || {
+        let thread = thread::Builder::new().name("lookup".to_owned()).spawn(move || {
             let addresses = (name.as_str(), port).to_socket_addrs();
             drop(permit);
             // The receiver is closed if the lookup timed out.
             let _ = sender.send(addresses);
-        })?;
+        });
+        thread.map_err(|error| lookup_error(host, &error))?;
         match receiver.recv_timeout(timeout) {
             Ok(addresses) => addresses.map_err(|error| lookup_error(host, &error)),
-            Err(_) => Err(into_ureq_error(HttpError::Timeout)),
+            Err(_) => Err(HttpError::Timeout),
         }
     }
 }
@@ -61,27 +85,12 @@ impl Resolver for PolicyResolver {
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
 
-        // An IP address needs no lookup, and so no thread.
-        let addresses = match host.parse::<IpAddr>() {
-            Ok(address) => vec![SocketAddr::new(address, port)].into_iter(),
-            Err(_) => self.look_up(host, port, *timeout.after)?,
-        };
-
-        let mut allowed = self.empty();
-        let mut has_address = false;
+        let addresses = self.resolve_host(host, port, *timeout.after).map_err(into_ureq_error)?;
+        let mut resolved = self.empty();
         for address in addresses {
-            has_address = true;
-            if (self.allow_private_addresses || is_public(address.ip())) && allowed.len() < MAX_ADDRESSES {
-                allowed.push(address);
-            }
+            resolved.push(address);
         }
-        match (has_address, allowed.is_empty()) {
-            (_, false) => Ok(allowed),
-            (true, true) => {
-                Err(into_ureq_error(HttpError::ForbiddenAddress(format!("{host} is not a public address"))))
-            }
-            (false, true) => Err(Error::HostNotFound),
-        }
+        Ok(resolved)
     }
 }
 
@@ -103,8 +112,8 @@ impl Drop for LookupPermit {
     }
 }
 
-fn lookup_error(host: &str, error: &io::Error) -> Error {
-    into_ureq_error(network_error(&format!("cannot resolve {host}: {error}")))
+fn lookup_error(host: &str, error: &io::Error) -> HttpError {
+    network_error(&format!("cannot resolve {host}: {error}"))
 }
 
 fn network_error(text: &str) -> HttpError {
@@ -129,5 +138,16 @@ mod tests {
         drop(permits);
         assert!(LookupPermit::try_acquire(&active).is_some());
         assert_eq!(active.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn private_addresses_must_be_allowed() {
+        let resolve = |is_allowed, host| PolicyResolver::new(is_allowed).resolve_host(host, 25, Duration::from_mins(1));
+        for host in ["10.0.0.7", "::1", "localhost"] {
+            let error = HttpError::ForbiddenAddress(format!("{host} is not a public address"));
+            assert_eq!(resolve(false, host), Err(error));
+            assert!(!resolve(true, host).unwrap().is_empty(), "{host}");
+        }
+        assert_eq!(resolve(false, "1.1.1.1"), Ok(vec![([1, 1, 1, 1], 25).into()]));
     }
 }
