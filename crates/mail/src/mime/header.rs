@@ -169,6 +169,32 @@ impl<F: Fn(&[u8]) -> bool> Fields<'_, F> {
     }
 }
 
+/// An iterator over the fields of the header of a message: names, and the bytes after the colon, still folded. It follows
+/// the same rules for malformed headers as [`Mime`](super::Mime), and does not allocate.
+pub struct RawFields<'a>(Fields<'a, fn(&[u8]) -> bool>);
+
+impl<'a> RawFields<'a> {
+    /// Starts at the first field.
+    pub fn new(source: &'a [u8]) -> Self {
+        Self(Fields::new(source, 0, |_| false))
+    }
+
+    /// Returns the body. Skips the remaining fields.
+    pub fn into_body(mut self) -> &'a [u8] {
+        self.by_ref().for_each(drop);
+        &self.0.source[self.0.body_start()..]
+    }
+}
+
+impl<'a> Iterator for RawFields<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let field = self.0.next()?;
+        Some((&self.0.source[field.name], &self.0.source[field.value]))
+    }
+}
+
 /// Unfolds a value: trims its lines and joins them with one space, as existing clients expect.
 pub(super) fn unfold(value: &[u8]) -> Vec<u8> {
     if memchr(b'\n', value).is_none() {

@@ -54,7 +54,7 @@ pub use address_list::NamedAddress;
 pub use bodies::Role;
 pub use defect::Defect;
 pub use filename::{message_filename, numbered_filename, portable_filename};
-pub use header::HeaderField;
+pub use header::{HeaderField, RawFields};
 pub use part::{Disposition, Part};
 pub use preview::{MAX_SNIPPET_CHARS, Preview, preview, summarize};
 pub use split::{MAX_DEPTH, MAX_FIELDS, MAX_PARTS};
