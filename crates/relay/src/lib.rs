@@ -14,6 +14,7 @@ pub mod queue;
 mod recipients;
 mod release;
 mod retry;
+mod session;
 mod settings;
 
 pub use counts::{Counts, TargetCounts};
