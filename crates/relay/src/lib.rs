@@ -10,6 +10,7 @@
 
 mod counts;
 mod entry;
+mod message;
 pub mod queue;
 mod recipients;
 mod release;
