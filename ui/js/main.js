@@ -20,6 +20,7 @@ import { visible } from './lib/visible.js';
 import './components/time-ago.js';
 import './pages/mail.js';
 import './pages/missing.js';
+import './pages/relay.js';
 import './pages/send.js';
 import './pages/sessions.js';
 import './pages/settings.js';
@@ -166,6 +167,7 @@ keys.add([
   { keys: ['g i'], group: 'Everywhere', label: 'Go to the inbox', run: () => go(paths.inbox()) },
   { keys: ['g s'], group: 'Everywhere', label: 'Go to the status page', run: () => go(paths.status()) },
   { keys: ['g t'], group: 'Everywhere', label: 'Go to the SMTP sessions', run: () => go(paths.sessions()) },
+  { keys: ['g r'], group: 'Everywhere', label: 'Go to the relay queue', run: () => go(paths.relay()) },
   { keys: ['g ,'], group: 'Everywhere', label: 'Go to the settings', run: () => go(paths.settings()) },
 ]);
 setUpMailboxForm();

@@ -59,7 +59,7 @@
 /**
  * A message that is shown: its content and what was loaded by separate requests, which is null if there is none or it could not be
  * loaded. `id` is the id by which it was requested: that of the message or of a copy.
- * @typedef {Message & { copy: string, code: Code | null, mainLink: Link | null, whole: Whole | null }} ShownMessage
+ * @typedef {Message & { copy: string, code: Code | null, mainLink: Link | null, whole: Whole | null, relay: RelayEntryPage | null }} ShownMessage
  */
 
 /**
@@ -200,6 +200,44 @@
  */
 
 /**
+ * A server that messages can be released to.
+ * @typedef {object} RelayTarget
+ * @property {string} name
+ * @property {string} host
+ * @property {number} port
+ * @property {string[]} allowed The patterns of recipients that are allowed.
+ * @property {string[]} blocked The patterns of recipients that are not, even if they are allowed.
+ * @property {'ready' | 'paused'} state Paused if the server cannot be reached.
+ * @property {string | null} paused-until
+ * @property {string | null} last-error
+ * @property {Record<RelayState, number>} entries The number of queue entries by state.
+ */
+
+/** @typedef {'queued' | 'sending' | 'delivered' | 'failed' | 'cancelled'} RelayState */
+
+/**
+ * A message in the queue of the relay, for one target.
+ * @typedef {object} RelayEntry
+ * @property {string} id
+ * @property {string} message
+ * @property {string} mailbox
+ * @property {string} target
+ * @property {string} sender
+ * @property {{ address: string, state: 'waiting' | 'delivered' | 'failed', reply: string }[]} recipients
+ * @property {'release' | 'forward'} origin Whether a client or a rule requested it.
+ * @property {string | null} by The name of the user or token that released it.
+ * @property {RelayState} state
+ * @property {number} attempts
+ * @property {string} created
+ * @property {string} expires
+ * @property {string | null} next-attempt
+ * @property {string | null} last-attempt
+ * @property {string} last-reply The last reply of the server, or the error that prevented it.
+ */
+
+/** @typedef {{ entries: RelayEntry[], next: string | null }} RelayEntryPage */
+
+/**
  * A mailbox that contains messages.
  * @typedef {object} Mailbox
  * @property {string} name
@@ -222,6 +260,7 @@
  * @property {{ port: number | null, tls: Tls }} pop3
  * @property {string | null} script The file name of the script, or null.
  * @property {number} webhooks The number of webhooks.
+ * @property {string[]} [relay] The names of the relay targets that the page may send messages to.
  * @property {string | null} user The user name of the login, or null.
  * @property {boolean} locked True if a login is required.
  */
@@ -255,7 +294,7 @@
 
 /**
  * The page of an address, with its parameters.
- * @typedef {{ page: 'mail', scope: Scope, id: string | null } | { page: 'status' } | { page: 'settings' } | { page: 'send' } | { page: 'sessions', refused: boolean, id: string | null } | { page: 'missing' }} Route
+ * @typedef {{ page: 'mail', scope: Scope, id: string | null } | { page: 'status' } | { page: 'settings' } | { page: 'send' } | { page: 'sessions', refused: boolean, id: string | null } | { page: 'relay', state: RelayState | null, message: string | null } | { page: 'missing' }} Route
  */
 
 export {};

@@ -11,7 +11,7 @@ pub(crate) const LOGIN: &str = "/login";
 pub(crate) const LOGOUT: &str = "/logout";
 /// The pages, as templates without a final slash. Any site may link to them, because they contain no messages: their
 /// scripts load the messages.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "",
     "/messages",
     "/messages/{id}",
@@ -22,6 +22,7 @@ const PAGES: [&str; 14] = [
     "/status",
     "/search",
     "/sessions",
+    "/relay",
     "/settings",
     "/send",
     LOGIN,

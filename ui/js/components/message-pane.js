@@ -3,9 +3,11 @@
 // `read`, once, with the entry as detail, when a message of the list is displayed.
 
 /** @import { Messages } from '../lib/messages.js' */
-/** @import { ShownMessage } from '../types.js' */
+/** @import { RelayTarget, ShownMessage } from '../types.js' */
 /** @import { IconName } from '../lib/icons.js' */
 
+import * as connection from '../lib/connection.js';
+import * as relay from '../lib/relay.js';
 import { fill, h } from '../lib/dom.js';
 import { count } from '../lib/format.js';
 import { compare, indexOfEntry } from '../lib/entries.js';
@@ -14,6 +16,7 @@ import { menuButton } from './menu-button.js';
 import { downloads } from './message/downloads.js';
 import { testMenu } from './message/test-code.js';
 import { MessageView } from './message-view.js';
+import { openReleaseDialog } from './release-dialog.js';
 
 export class MessagePane extends HTMLElement {
   /** The id of the message that is shown or loading. @type {string | null} */
@@ -28,12 +31,16 @@ export class MessagePane extends HTMLElement {
   /** Whether the message was in the list at the last update. */
   #wasListed = false;
   #isRead = false;
+  /** The targets of the relay. Without any, messages cannot be released. @type {RelayTarget[]} */
+  #targets = [];
+  #disconnected = new AbortController();
   #view = new MessageView();
   #position = h('span', { class: 'message-position soft number truncate' });
   #previous = tool('previous', 'Previous message (k)', 'Previous message', () => this.#dispatch('step', { by: -1 }));
   #next = tool('next', 'Next message (j)', 'Next message', () => this.#dispatch('step', { by: 1 }));
   #test = menuButton({ class: 'button plain', title: 'Copy as test' }, label('code', 'Copy as test'), () => (this.#message ? testMenu(this.#message) : []));
   #download = menuButton({ class: 'button plain', title: 'Download' }, label('download', 'Download'), () => (this.#message ? downloads(this.#message) : []));
+  #release = tool('send', 'Release to a real mailbox', 'Release…', () => this.#message && openReleaseDialog(this.#message, this.#targets), true);
   #unread = tool('envelope', 'Mark as unread (u)', 'Mark unread', () => this.#act('unread'), true);
   #delete = tool('trash', 'Delete (Del)', 'Delete', () => this.#act('delete'), true);
   #tools = h('div', { class: 'message-tools', role: 'toolbar', 'aria-label': 'Message' });
@@ -51,11 +58,23 @@ export class MessagePane extends HTMLElement {
     });
     this.#delete.classList.add('danger');
     const back = h('button', { class: 'button plain back', type: 'button', onclick: () => this.#dispatch('back') }, icon('back'), 'Back');
-    fill(this.#tools, back, this.#previous, this.#next, this.#position, h('span', { class: 'spread' }), this.#test.root, this.#download.root, this.#unread, this.#delete);
+    fill(this.#tools, back, this.#previous, this.#next, this.#position, h('span', { class: 'spread' }), this.#test.root, this.#download.root, this.#release, this.#unread, this.#delete);
   }
 
   connectedCallback() {
     fill(this, this.#tools, this.#view);
+    this.#disconnected = new AbortController();
+    this.#loadTargets();
+    connection.changes.addEventListener('change', () => connection.isLost() || this.#loadTargets(), { signal: this.#disconnected.signal });
+  }
+
+  disconnectedCallback() {
+    this.#disconnected.abort();
+  }
+
+  async #loadTargets() {
+    this.#targets = await relay.targets();
+    this.#drawActions();
   }
 
   /**
@@ -102,6 +121,8 @@ export class MessagePane extends HTMLElement {
   /** A message that could not be loaded has no actions. */
   #drawActions() {
     for (const { button } of [this.#test, this.#download]) button.disabled = this.#message === null;
+    this.#release.hidden = this.#targets.length === 0;
+    this.#release.disabled = !this.#release.hidden && this.#message === null;
     for (const button of [this.#unread, this.#delete]) button.disabled = this.#hasFailed;
   }
 

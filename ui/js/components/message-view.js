@@ -2,11 +2,12 @@
 // caches the last ones, and dispatches `message-loaded`, which bubbles, for each message that it shows; its detail is null if a hint
 // is shown instead. The list and the toolbar (back, unread, delete) are not part of it.
 
-/** @import { ShownMessage } from '../types.js' */
+/** @import { RelayEntryPage, ShownMessage } from '../types.js' */
 /** @import { IconName } from '../lib/icons.js' */
 
 import * as api from '../lib/api.js';
 import * as connection from '../lib/connection.js';
+import * as relay from '../lib/relay.js';
 import { fill, h, set } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
 import { code, mostLikely } from './message/code.js';
@@ -17,11 +18,15 @@ import { headline } from './message/headline.js';
 import { MessageInvitations, calendarParts } from './message/invitation.js';
 import { mainLink } from './message/main-link.js';
 import { MessageCache } from './message/message-cache.js';
+import { MessageRelay } from './message/relay.js';
 import { MessageTabs } from './message/tabs.js';
 import { UnsubscribeCheck, hasUnsubscribe } from './message/unsubscribe.js';
 
 /** The delay before a loading message is indicated, in milliseconds. */
 const LOADING_DELAY_MS = 200;
+
+/** If they could not be loaded. @type {RelayEntryPage} */
+const NO_ENTRIES = { entries: [], next: null };
 
 const cache = new MessageCache();
 
@@ -34,6 +39,8 @@ export class MessageView extends HTMLElement {
   #disconnected = new AbortController();
   /** True if the view shows that the message could not be loaded. */
   #hasFailed = false;
+  /** The entries of the message in the queue of the relay. @type {MessageRelay | null} */
+  #relay = null;
   #tabs = new MessageTabs();
   #head = h('div', { class: 'message-head' });
   #sheet = h('article', { class: 'message', 'aria-label': 'Message' }, this.#head, this.#tabs);
@@ -94,6 +101,7 @@ export class MessageView extends HTMLElement {
       cache.put(message);
       if (!this.#isShown(wanted)) return this.#draw(message);
       if (this.#message && shownEnvelope(this.#message) !== shownEnvelope(message)) this.#drawHead(message);
+      else if (message.relay) this.#relay?.update(message.relay);
       this.#dispatchLoaded();
     } catch (error) {
       if (!signal.aborted) this.#failed(wanted, error);
@@ -121,10 +129,12 @@ export class MessageView extends HTMLElement {
   /** @param {ShownMessage} message */
   #drawHead(message) {
     this.#message = message;
+    this.#relay = message.relay && new MessageRelay(message.relay, message.whole?.id ?? message.id);
     const helpers = [message.code && code(message.code), message.mainLink && mainLink(message.mainLink)].filter((one) => one !== null);
     fill(this.#head,
       headline(message, () => this.#tabs.showAttachments()),
       helpers.length > 0 && h('div', { class: 'message-helpers' }, helpers),
+      this.#relay,
       defects(message.defects),
       hasUnsubscribe(message) && new UnsubscribeCheck(message),
       calendarParts(message).length > 0 && new MessageInvitations(message));
@@ -192,13 +202,15 @@ const shownEnvelope = ({ whole }) => JSON.stringify([whole?.tags, whole?.copies.
  * @returns {Promise<ShownMessage>}
  */
 async function load(id, cached, signal) {
-  const [message, whole, code, mainLink] = await Promise.all([
+  const loadingWhole = api.whole(id, signal).then(checked, () => null);
+  const [message, whole, relayed, code, mainLink] = await Promise.all([
     api.message(id, signal),
-    api.whole(id, signal).then(checked, () => null),
+    loadingWhole,
+    loadingWhole.then((whole) => whole && relay.entriesOf(whole.id, signal)).catch(() => NO_ENTRIES),
     cached ? cached.code : api.codes(id, signal).then(mostLikely, () => null),
     cached ? cached.mainLink : api.links(id, signal).then((links) => links.find(({ main }) => main) ?? null, () => null),
   ]);
-  return { ...message, id, copy: message.id, whole, code, mainLink };
+  return { ...message, id, copy: message.id, whole, relay: relayed, code, mainLink };
 }
 
 customElements.define('message-view', MessageView);

@@ -34,7 +34,16 @@ export function transcript({ session, lines }) {
   return h('div', { class: 'transcript' },
     facts(session),
     h('ul', { class: 'session-mails', 'aria-label': 'Messages' }, withShowMore(session.transactions, mail, { first: FIRST_MAILS, wrap })),
-    h('ol', { class: 'transcript-lines', 'aria-label': 'Transcript' }, withShowMore(lines, line, { first: FIRST_LINES, wrap })));
+    transcriptLines(lines));
+}
+
+/**
+ * Returns the lines of a session, in which each party has a letter.
+ * @param {TranscriptLine[]} lines
+ */
+export function transcriptLines(lines) {
+  const wrap = (/** @type {HTMLButtonElement} */ button) => h('li', {}, button);
+  return h('ol', { class: 'transcript-lines', 'aria-label': 'Transcript' }, withShowMore(lines, line, { first: FIRST_LINES, wrap }));
 }
 
 /**

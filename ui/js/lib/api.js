@@ -299,10 +299,11 @@ export const wasAborted = (error) => error instanceof DOMException && error.name
 export const sentence = (error) => (error instanceof Error ? error.message : String(error));
 
 /**
+ * Requests a JSON document.
  * @param {string} path
  * @param {RequestInit} [options]
  */
-async function requestJson(path, options) {
+export async function requestJson(path, options) {
   const response = await request(path, options);
   return content(response, 'json');
 }
@@ -339,10 +340,11 @@ async function request(path, options) {
 }
 
 /**
+ * Returns the options of a request with a JSON body.
  * @param {'POST' | 'PATCH'} method
  * @param {unknown} value
  * @returns {RequestInit}
  */
-function json(method, value) {
+export function json(method, value) {
   return { method, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(value) };
 }

@@ -13,6 +13,7 @@ import { MessageHtml } from './html.js';
 import { MessageHtmlCheck } from './html-check.js';
 import { MessageHtmlSource } from './html-source.js';
 import { MessageLinks } from './link-list.js';
+import { OutgoingSessions } from './outgoing-sessions.js';
 import { MessageParts } from './parts.js';
 import { MessageSession } from './session.js';
 import { MessageSource } from './source.js';
@@ -37,7 +38,7 @@ const KINDS = [
   { name: 'headers', label: 'Headers', panel: (message) => new MessageHeaders(message) },
   { name: 'parts', label: 'Parts', panel: (message) => new MessageParts(message) },
   { name: 'source', label: 'Source', panel: (message) => new MessageSource(message) },
-  { name: 'session', label: 'Session', panel: (message) => new MessageSession(message) },
+  { name: 'session', label: 'Session', panel: (message) => h('div', {}, new MessageSession(message), new OutgoingSessions(message)) },
   { name: 'html-check', label: 'HTML check', panel: (message) => new MessageHtmlCheck(message), appliesTo: (message) => message.html },
 ];
 
