@@ -15,10 +15,12 @@ mod columns;
 mod conformance;
 mod disk;
 mod memory;
+mod postgres;
 mod transitions;
 
 pub use disk::DiskQueue;
 pub use memory::MemoryQueue;
+pub use postgres::PostgresQueue;
 
 /// The maximum number of entries in a final state. Above it, those with the lowest ids are deleted.
 pub const MAX_FINISHED: usize = 10_000;

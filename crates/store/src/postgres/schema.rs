@@ -29,6 +29,7 @@ const MIGRATIONS: &[Migration] = &[
     },
     // Earlier versions misread the details of messages that programs of this version store.
     Migration { sql: &[include_str!("overview.sql")], min_compatible: 4 },
+    Migration { sql: &[include_str!("relay.sql")], min_compatible: 4 },
 ];
 
 /// A step from one version to the next.

@@ -55,6 +55,7 @@ impl DiskQueue {
 }
 
 #[async_trait]
+#[expect(clippy::redundant_closure_for_method_calls, reason = "a method has a fixed lifetime of the transaction")]
 impl Queue for DiskQueue {
     async fn add(&self, entries: Vec<NewEntry>) -> Result<Vec<EntryId>, AddError> {
         let added = self.run(Durability::OnCommit, move |file| file.add(&entries)).await?;

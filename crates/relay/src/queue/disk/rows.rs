@@ -126,6 +126,7 @@ pub(super) fn to_message_id(id: i64) -> MessageId {
 }
 
 /// Classifies an error.
+#[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
 pub(super) fn sqlite_error(error: rusqlite::Error) -> StoreError {
     let text = format!("the relay queue: {error}");
     match ErrorKind::classify(&error) {

@@ -1,0 +1,271 @@
+//! The queue in a PostgreSQL database, which several nodes share. It is in the schema of their store.
+//!
+//! Every node has a row with a heartbeat. Entries that a dead node has claimed are claimed by the others. One node at a
+//! time forwards: it has a lease of the cursor. All changes are single statements, on a connection of their own.
+//! Statements that change several entries lock them in the order of their ids, so that they cannot deadlock.
+//!
+//! The limits are those of all nodes together. Waiting entries are counted without a lock, so nodes that add entries at
+//! the same moment can exceed the limit by what they add.
+
+mod rows;
+mod statements;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use restante_journal::TranscriptLines;
+use restante_mail::message::MessageId;
+use restante_store::Result;
+use restante_store::postgres::rows::{get_column, get_u64};
+use restante_store::postgres::{Database, Parameters, PostgresStore};
+use restante_store::sql_values::{id_to_i64, nanos_to_time, time_to_nanos, to_i64};
+
+use self::rows::{EntryColumns, ResultColumns, RetryColumns, parse_count, parse_entry};
+use super::columns::state_number;
+use super::transitions::EXPIRED_REPLY;
+use super::{
+    AddError, AttemptRecord, EntryFilter, ForwardOutcome, MAX_FINISHED, NewEntry, Queue, Selection, StateCount,
+};
+use crate::entry::{Entry, EntryId};
+
+/// The time without a heartbeat after which a node counts as dead.
+const NODE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The time after which another node may forward.
+const LEASE: Duration = Duration::from_secs(15);
+/// The number of entries that a retry by hand reads at a time.
+const RETRY_PAGE: usize = 500;
+/// Finished entries are counted and pruned after this share of their limit has been added.
+const PRUNE_SHARE: usize = 100;
+
+/// A [`Queue`] in a PostgreSQL database.
+pub struct PostgresQueue {
+    /// The store's connections, for queries.
+    readers: Arc<Database>,
+    /// The connection for changes.
+    database: Database,
+    /// The id of this node.
+    node: i64,
+    max_waiting: usize,
+    max_finished: usize,
+    /// Entries that this node has finished since it last pruned them.
+    unpruned: AtomicUsize,
+}
+
+impl PostgresQueue {
+    /// Opens the queue in the database of a store. It holds at most `max_waiting` entries that are not finished. The
+    /// node gets a new id.
+    pub async fn open(store: &PostgresStore, max_waiting: usize) -> Result<Self> {
+        Self::with_limits(store, max_waiting, MAX_FINISHED).await
+    }
+
+    async fn with_limits(store: &PostgresStore, max_waiting: usize, max_finished: usize) -> Result<Self> {
+        let (readers, database) = (store.database().clone(), store.database().with_own_connection()?);
+        let rows = database.execute(statements::REGISTER, &[]).await?;
+        let node = rows.first().map_or(Ok(0), |row| get_column(row, "id"))?;
+        Ok(Self { readers, database, node, max_waiting, max_finished, unpruned: AtomicUsize::new(0) })
+    }
+
+    /// Runs a change that returns the number of changed entries.
+    async fn change(&self, sql: &str, parameters: Parameters<'_>) -> Result<u64> {
+        let rows = self.database.execute(sql, parameters).await?;
+        rows.first().map_or(Ok(0), |row| get_u64(row, "changed"))
+    }
+
+    /// Prunes finished entries above the limit, if there can be many.
+    async fn prune(&self, finished: u64) -> Result<()> {
+        let finished = usize::try_from(finished).unwrap_or(usize::MAX);
+        let unpruned = self.unpruned.fetch_add(finished, Ordering::Relaxed).saturating_add(finished);
+        if unpruned > self.max_finished / PRUNE_SHARE {
+            self.unpruned.store(0, Ordering::Relaxed);
+            self.database.execute(statements::PRUNE, &[&to_i64(self.max_finished)]).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns how many entries can be added.
+    async fn free(&self) -> Result<usize> {
+        let rows = self.database.query(statements::COUNT_WAITING, &[]).await?;
+        let waiting = rows.first().map_or(Ok(0), |row| get_u64(row, "waiting"))?;
+        Ok(self.max_waiting.saturating_sub(usize::try_from(waiting).unwrap_or(usize::MAX)))
+    }
+
+    /// Retries entries. Returns the number of those that have not changed meanwhile.
+    async fn retry_page(&self, page: &RetryColumns, now: Timestamp, expires: Timestamp) -> Result<u64> {
+        if page.ids.is_empty() {
+            return Ok(0);
+        }
+        let (now, expires) = (time_to_nanos(now), time_to_nanos(expires));
+        let parameters: Parameters<'_> = &[&page.ids, &page.attempts, &page.recipients, &now, &expires];
+        self.change(statements::RETRY, parameters).await
+    }
+}
+
+#[async_trait]
+impl Queue for PostgresQueue {
+    async fn add(&self, entries: Vec<NewEntry>) -> Result<Vec<EntryId>, AddError> {
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let columns = EntryColumns::new(&entries)?;
+        let (count, limit) = (to_i64(entries.len()), to_i64(self.max_waiting));
+        let parameters = columns.parameters_with(&count, &limit);
+        let rows = self.database.execute(statements::ADD, &parameters).await?;
+        let Some(row) = rows.first() else { return Err(AddError::Full) };
+        if !get_column::<bool>(row, "has_room")? {
+            return Err(AddError::Full);
+        }
+        let ids: Vec<i64> = get_column(row, "ids")?;
+        Ok(ids.into_iter().map(|id| EntryId(id.unsigned_abs())).collect())
+    }
+
+    async fn forward(&self, entries: Vec<NewEntry>, from: MessageId, to: MessageId) -> Result<ForwardOutcome> {
+        let columns = EntryColumns::new(&entries)?;
+        let (count, limit) = (to_i64(entries.len()), to_i64(self.max_waiting));
+        let mut parameters = columns.parameters_with(&count, &limit);
+        let (from, to) = (id_to_i64(from), id_to_i64(to));
+        parameters.push(&from);
+        parameters.push(&to);
+        let rows = self.database.execute(statements::FORWARD, &parameters).await?;
+        let Some(row) = rows.first() else { return Ok(ForwardOutcome::CursorMoved) };
+        Ok(if get_column(row, "is_moved")? {
+            ForwardOutcome::Added
+        } else if get_column(row, "was_expected")? && !get_column::<bool>(row, "has_room")? {
+            ForwardOutcome::Full
+        } else {
+            ForwardOutcome::CursorMoved
+        })
+    }
+
+    async fn acquire_cursor(&self, start: MessageId) -> Result<Option<MessageId>> {
+        let parameters: Parameters<'_> = &[&id_to_i64(start), &self.node, &LEASE.as_secs_f64()];
+        let rows = self.database.execute(statements::ACQUIRE_CURSOR, parameters).await?;
+        rows.first().map(|row| get_u64(row, "message").map(MessageId::from)).transpose()
+    }
+
+    async fn delete_cursor(&self) -> Result<()> {
+        self.database.execute(statements::DELETE_CURSOR, &[&self.node]).await.map(drop)
+    }
+
+    async fn claim(&self, target: &str, now: Timestamp, limit: usize) -> Result<Vec<Entry>> {
+        let (now, limit, timeout) = (time_to_nanos(now), to_i64(limit), NODE_TIMEOUT.as_secs_f64());
+        let parameters: Parameters<'_> = &[&target.as_bytes(), &now, &limit, &self.node, &timeout];
+        let rows = self.database.execute(statements::CLAIM, parameters).await?;
+        let claimed = rows.iter().map(|row| Ok((get_column::<i64>(row, "due")?, parse_entry(row)?)));
+        let mut claimed = claimed.collect::<Result<Vec<_>>>()?;
+        claimed.sort_unstable_by_key(|(due, entry)| (*due, entry.id));
+        Ok(claimed.into_iter().map(|(_, entry)| entry).collect())
+    }
+
+    async fn record(&self, results: Vec<AttemptRecord>) -> Result<()> {
+        if results.is_empty() {
+            return Ok(());
+        }
+        let columns = ResultColumns::new(&results)?;
+        let finished = self.change(statements::RECORD, &columns.parameters_with(&self.node)).await?;
+        self.prune(finished).await
+    }
+
+    async fn next_due(&self, target: &str) -> Result<Option<Timestamp>> {
+        let rows = self.database.query(statements::NEXT_DUE, &[&target.as_bytes()]).await?;
+        rows.first().map(|row| get_column(row, "due").map(nanos_to_time)).transpose()
+    }
+
+    async fn expire(&self, now: Timestamp) -> Result<u64> {
+        let parameters: Parameters<'_> = &[&time_to_nanos(now), &EXPIRED_REPLY.as_bytes(), &NODE_TIMEOUT.as_secs_f64()];
+        let expired = self.change(statements::EXPIRE, parameters).await?;
+        self.prune(expired).await?;
+        Ok(expired)
+    }
+
+    async fn list(&self, filter: EntryFilter) -> Result<Vec<Entry>> {
+        let before = filter.before.map_or(i64::MAX, |before| to_i64(before.0));
+        let (state, message) = (filter.state.map(state_number), filter.message.map(id_to_i64));
+        let (target, limit) = (filter.target.as_ref().map(String::as_bytes), to_i64(filter.limit));
+        let sql = match (filter.message, filter.state) {
+            (Some(_), _) => statements::LIST_OF_MESSAGE,
+            (None, Some(state)) if state.is_final() => statements::LIST_FINISHED,
+            (None, _) => statements::LIST,
+        };
+        let rows = self.readers.query(sql, &[&before, &target, &state, &limit, &message]).await?;
+        rows.iter().map(parse_entry).collect()
+    }
+
+    async fn find(&self, id: EntryId) -> Result<Option<Entry>> {
+        let rows = self.readers.query(statements::FIND, &[&to_i64(id.0)]).await?;
+        rows.first().map(parse_entry).transpose()
+    }
+
+    async fn transcript(&self, id: EntryId) -> Result<Option<TranscriptLines>> {
+        let rows = self.readers.query(statements::TRANSCRIPT, &[&to_i64(id.0)]).await?;
+        let lines: Option<Vec<u8>> = rows.first().map_or(Ok(None), |row| get_column(row, "transcript"))?;
+        Ok(lines.map(TranscriptLines::from_bytes))
+    }
+
+    async fn cancel(&self, selection: Selection) -> Result<u64> {
+        let cancelled = match selection {
+            Selection::Ids(ids) => self.change(statements::CANCEL_IDS, &[&to_numbers(&ids)]).await?,
+            Selection::Target(target) => {
+                self.change(statements::CANCEL_TARGET, &[&target.as_ref().map(String::as_bytes)]).await?
+            }
+        };
+        self.prune(cancelled).await?;
+        Ok(cancelled)
+    }
+
+    async fn retry(&self, selection: Selection, now: Timestamp, expires: Timestamp) -> Result<u64> {
+        let (mut free, mut retried) = (self.free().await?, 0);
+        match selection {
+            Selection::Ids(ids) => {
+                for ids in to_numbers(&ids).chunks(RETRY_PAGE) {
+                    let rows = self.database.query(statements::RETRYABLE_IDS, &[&ids]).await?;
+                    let page = RetryColumns::new(&rows, &mut free)?;
+                    retried += self.retry_page(&page, now, expires).await?;
+                }
+            }
+            Selection::Target(target) => {
+                let target = target.as_ref().map(String::as_bytes);
+                let mut last: i64 = 0;
+                loop {
+                    let parameters: Parameters<'_> = &[&last, &target, &to_i64(RETRY_PAGE)];
+                    let rows = self.database.query(statements::RETRYABLE, parameters).await?;
+                    let Some(row) = rows.last() else { break };
+                    last = get_column(row, "id")?;
+                    let page = RetryColumns::new(&rows, &mut free)?;
+                    retried += self.retry_page(&page, now, expires).await?;
+                }
+            }
+        }
+        Ok(retried)
+    }
+
+    async fn counts(&self) -> Result<Vec<StateCount>> {
+        let rows = self.readers.query(statements::COUNTS, &[]).await?;
+        rows.iter().map(parse_count).collect()
+    }
+
+    async fn heartbeat(&self) -> Result<()> {
+        self.database.execute(statements::HEARTBEAT, &[&self.node]).await?;
+        self.database.execute(statements::FORGET_NODES, &[]).await.map(drop)
+    }
+
+    async fn leave(&self) -> Result<()> {
+        // First a claim that is still running ends, and later ones get nothing.
+        for sql in [statements::RETIRE, statements::RELEASE_CLAIMS, statements::LEAVE] {
+            self.database.execute(sql, &[&self.node]).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns ids in ascending order, each once.
+fn to_numbers(ids: &[EntryId]) -> Vec<i64> {
+    let mut numbers: Vec<i64> = ids.iter().map(|id| to_i64(id.0)).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}

@@ -1,0 +1,210 @@
+//! Tests of the queue with a real server.
+
+use std::collections::HashSet;
+use std::sync::atomic::AtomicU32;
+
+use restante_store::postgres::{Address, Settings};
+use restante_testpg::Postgres;
+
+use super::*;
+use crate::entry::EntryState;
+use crate::queue::conformance::{
+    self, add, claim, delivered, failed, find, ids, list_all, new_entry, second, states, transcript,
+};
+
+/// A limit that no test reaches.
+const LARGE_LIMIT: usize = 100_000;
+
+/// Returns a database for all tests of this program; each uses its own schemas. `None` if PostgreSQL is not installed.
+fn address() -> Option<Address> {
+    Postgres::shared().map(|server| server.url().parse().expect("a valid URL"))
+}
+
+/// Returns a name that no other test has.
+fn fresh_schema() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("relay_{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Opens a store with a schema that no other test has.
+async fn open_store(address: &Address) -> PostgresStore {
+    let settings = Settings { schema: fresh_schema(), ..Settings::default() };
+    PostgresStore::open(address, settings).await.expect("the database is available")
+}
+
+/// Opens the queues of two nodes.
+async fn open_two() -> Option<(Arc<PostgresQueue>, Arc<PostgresQueue>)> {
+    let store = open_store(&address()?).await;
+    let open = async || Arc::new(PostgresQueue::open(&store, LARGE_LIMIT).await.unwrap());
+    Some((open().await, open().await))
+}
+
+impl PostgresQueue {
+    /// Lets the last heartbeat of this node be too long ago.
+    async fn die(&self) {
+        let sql = "UPDATE relay_nodes SET seen = now() - interval '31 s' WHERE id = $1";
+        self.database.execute(sql, &[&self.node]).await.unwrap();
+    }
+
+    async fn count_nodes(&self) -> i64 {
+        self.database.query("SELECT count(*) FROM relay_nodes", &[]).await.unwrap()[0].get(0)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn passes_conformance_suite() {
+    let Some(address) = address() else { return };
+    conformance::run(async |max_waiting, max_finished| {
+        let store = open_store(&address).await;
+        PostgresQueue::with_limits(&store, max_waiting, max_finished).await.unwrap()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_share_the_work() {
+    const ENTRIES: u64 = 600;
+    let Some((one, other)) = open_two().await else { return };
+    let added = one.add((1..=ENTRIES).map(new_entry).collect()).await.unwrap();
+    let work = async |queue: Arc<PostgresQueue>| {
+        let mut claimed = Vec::new();
+        // A claim gets nothing if the other node has locked what is left.
+        while queue.free().await.unwrap() < LARGE_LIMIT {
+            let batch = claim(&*queue, second(0), 10).await;
+            queue.record(batch.iter().copied().map(delivered).collect()).await.unwrap();
+            claimed.extend(batch);
+        }
+        claimed
+    };
+    let tasks = [one.clone(), other.clone(), one.clone(), other.clone()].map(|queue| tokio::spawn(work(queue)));
+    let mut claimed = Vec::new();
+    for task in tasks {
+        claimed.extend(task.await.unwrap());
+    }
+    assert_eq!(claimed.len(), added.len());
+    assert_eq!(claimed.iter().collect::<HashSet<_>>().len(), added.len());
+    assert!(list_all(&*other).await.iter().all(|entry| entry.state == EntryState::Delivered && entry.attempts == 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_node_loses_its_claims() {
+    let Some((dead, alive)) = open_two().await else { return };
+    let added = dead.add((1..=4).map(new_entry).collect()).await.unwrap();
+    assert_eq!(claim(&*dead, second(0), 3).await, added[..3]);
+    assert_eq!(claim(&*alive, second(0), 10).await, added[3..]);
+    assert_eq!(dead.cancel(Selection::Ids(vec![added[2]])).await.unwrap(), 1);
+    dead.die().await;
+    assert_eq!(claim(&*dead, second(0), 10).await, [], "a dead node claims nothing");
+    assert_eq!(claim(&*alive, second(0), 10).await, added[..2]);
+    // Late results are ignored, before and after those of the other node.
+    dead.heartbeat().await.unwrap();
+    dead.record(vec![failed(added[0])]).await.unwrap();
+    assert_eq!(states(&*alive, added[0]).await.0, EntryState::Sending);
+    alive.record(added.iter().copied().map(delivered).collect()).await.unwrap();
+    dead.record(added.iter().copied().map(failed).collect()).await.unwrap();
+    for id in [added[0], added[1], added[3]] {
+        assert_eq!(states(&*alive, id).await.0, EntryState::Delivered);
+        assert_eq!(alive.transcript(id).await.unwrap(), Some(transcript("250 accepted")));
+    }
+    // That of the cancelled entry was still expected from the first node.
+    let cancelled = find(&*alive, added[2]).await;
+    assert_eq!((cancelled.state, &*cancelled.last_reply), (EntryState::Cancelled, "550 refused"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_of_dead_node_expire() {
+    let Some((dead, alive)) = open_two().await else { return };
+    let id = add(&*dead, new_entry(1)).await;
+    assert_eq!(claim(&*dead, second(0), 1).await, [id]);
+    assert_eq!(alive.expire(second(1000)).await.unwrap(), 0);
+    dead.die().await;
+    assert_eq!(claim(&*alive, second(1000), 1).await, []);
+    assert_eq!(alive.expire(second(1000)).await.unwrap(), 1);
+    assert_eq!(states(&*alive, id).await.0, EntryState::Failed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_that_leaves_returns_its_claims_and_its_lease() {
+    let Some((leaving, other)) = open_two().await else { return };
+    let added = leaving.add((1..=3).map(new_entry).collect()).await.unwrap();
+    assert_eq!(claim(&*leaving, second(0), 2).await, added[..2]);
+    assert_eq!(claim(&*other, second(0), 1).await, added[2..]);
+    assert_eq!(leaving.acquire_cursor(5.into()).await.unwrap(), Some(5.into()));
+    assert_eq!(other.acquire_cursor(6.into()).await.unwrap(), None);
+    leaving.leave().await.unwrap();
+    assert_eq!(claim(&*leaving, second(0), 10).await, []);
+    assert_eq!(claim(&*other, second(0), 10).await, added[..2]);
+    assert_eq!(other.acquire_cursor(6.into()).await.unwrap(), Some(5.into()));
+    assert_eq!(leaving.acquire_cursor(6.into()).await.unwrap(), None);
+    assert_eq!(other.count_nodes().await, 1);
+    leaving.record(vec![failed(added[0])]).await.unwrap();
+    assert_eq!(states(&*other, added[0]).await.0, EntryState::Sending);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cursor_moves_to_the_other_node_when_its_lease_ends() {
+    let Some((one, other)) = open_two().await else { return };
+    assert_eq!(one.acquire_cursor(5.into()).await.unwrap(), Some(5.into()));
+    other.delete_cursor().await.unwrap();
+    assert_eq!(other.acquire_cursor(9.into()).await.unwrap(), None);
+    one.database.execute("UPDATE relay_cursor SET leased_until = now() - interval '1 s'", &[]).await.unwrap();
+    assert_eq!(other.acquire_cursor(9.into()).await.unwrap(), Some(5.into()));
+    assert_eq!(one.acquire_cursor(9.into()).await.unwrap(), None);
+    // The first node has not noticed it yet.
+    let forwarded = other.forward(vec![new_entry(6)], 5.into(), 6.into()).await.unwrap();
+    assert_eq!(forwarded, ForwardOutcome::Added);
+    let late = one.forward(vec![new_entry(6)], 5.into(), 6.into()).await.unwrap();
+    assert_eq!(late, ForwardOutcome::CursorMoved);
+    assert_eq!(list_all(&*one).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_nodes_are_forgotten_after_their_claims() {
+    let Some((dead, alive)) = open_two().await else { return };
+    let id = add(&*dead, new_entry(1)).await;
+    assert_eq!(claim(&*dead, second(0), 1).await, [id]);
+    let sql = "UPDATE relay_nodes SET seen = now() - interval '1 day' WHERE id = $1";
+    dead.database.execute(sql, &[&dead.node]).await.unwrap();
+    alive.heartbeat().await.unwrap();
+    assert_eq!(alive.count_nodes().await, 2, "it has a claim");
+    assert_eq!(claim(&*alive, second(0), 1).await, [id]);
+    alive.heartbeat().await.unwrap();
+    assert_eq!(alive.count_nodes().await, 1);
+    // It is a node again after its next heartbeat.
+    dead.heartbeat().await.unwrap();
+    let next = add(&*dead, new_entry(2)).await;
+    assert_eq!(claim(&*dead, second(0), 1).await, [next]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_are_those_of_all_nodes() {
+    let Some(address) = address() else { return };
+    let store = open_store(&address).await;
+    let open = async || PostgresQueue::with_limits(&store, 3, 2).await.unwrap();
+    let (one, other) = (open().await, open().await);
+    one.add(vec![new_entry(1), new_entry(2)]).await.unwrap();
+    assert!(matches!(other.add(vec![new_entry(3), new_entry(4)]).await, Err(AddError::Full)));
+    let last = add(&other, new_entry(3)).await;
+    assert_eq!(one.cancel(Selection::Target(None)).await.unwrap(), 3);
+    assert_eq!(ids(&list_all(&other).await), [last, EntryId(last.0 - 1)], "two finished entries are kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queue_shares_no_lock_with_the_messages() {
+    let (Some(address), schema) = (address(), fresh_schema()) else { return };
+    let settings = Settings { schema: schema.clone(), ..Settings::default() };
+    let store = PostgresStore::open(&address, settings).await.unwrap();
+    let queue = PostgresQueue::open(&store, LARGE_LIMIT).await.unwrap();
+    // Every change of the store waits for this lock.
+    let url = Postgres::shared().unwrap().url();
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute(&format!("BEGIN; SELECT FROM {schema}.state FOR UPDATE")).await.unwrap();
+    let id = add(&queue, new_entry(1)).await;
+    queue.acquire_cursor(5.into()).await.unwrap();
+    queue.forward(vec![new_entry(6)], 5.into(), 6.into()).await.unwrap();
+    assert_eq!(claim(&queue, second(0), 1).await, [id]);
+    queue.record(vec![delivered(id)]).await.unwrap();
+    queue.heartbeat().await.unwrap();
+    client.batch_execute("ROLLBACK").await.unwrap();
+}
