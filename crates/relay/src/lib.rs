@@ -8,18 +8,26 @@
 //!
 //! Delivery is at least once: an entry that was sent, but whose result could not be recorded, is sent again.
 
+mod attempt;
+mod background;
 mod counts;
 mod entry;
+mod forwarder;
 mod message;
 pub mod queue;
 mod recipients;
+mod relay;
 mod release;
 mod retry;
+mod rules;
+mod sender;
 mod session;
 mod settings;
+mod target_state;
 
 pub use counts::{Counts, TargetCounts};
 pub use entry::{Entry, EntryId, EntryRecipient, EntryState, Origin, RecipientState};
 pub use recipients::RecipientPatterns;
+pub use relay::{Relay, TargetStatus};
 pub use release::{MAX_RECIPIENTS, ReleaseError, ReleaseRequest};
 pub use settings::{ForwardRule, Login, Mechanism, Password, Settings, Target, TargetTls, Verification};

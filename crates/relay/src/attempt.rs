@@ -1,0 +1,207 @@
+//! The new state of an entry after an attempt to send it. Pure functions.
+
+use jiff::Timestamp;
+use restante_journal::TranscriptLines;
+
+use crate::entry::{Entry, EntryRecipient, EntryState, RecipientState};
+use crate::queue::AttemptOutcome;
+use crate::retry::Backoff;
+use crate::session::{ConnectError, RecipientOutcome, Transaction};
+
+/// An attempt, and whether the target as a whole has failed.
+pub(crate) struct Attempt {
+    pub(crate) outcome: AttemptOutcome,
+    pub(crate) is_target_failure: bool,
+}
+
+/// Returns the recipients that an entry still has to be sent to.
+pub(crate) fn waiting_recipients(entry: &Entry) -> impl Iterator<Item = &str> {
+    let waiting = entry.recipients.iter().filter(|recipient| recipient.state == RecipientState::Waiting);
+    waiting.map(|recipient| recipient.address.as_str())
+}
+
+/// Returns the result of a transaction with the waiting recipients.
+pub(crate) fn finish(entry: &Entry, transaction: Transaction, now: Timestamp, jitter: u8) -> Attempt {
+    let mut recipients = entry.recipients.clone();
+    let waiting = recipients.iter_mut().filter(|recipient| recipient.state == RecipientState::Waiting);
+    for (recipient, result) in waiting.zip(transaction.recipients) {
+        recipient.state = match result.outcome {
+            RecipientOutcome::Accepted => RecipientState::Delivered,
+            RecipientOutcome::Temporary => RecipientState::Waiting,
+            RecipientOutcome::Permanent => RecipientState::Failed,
+        };
+        recipient.reply = result.reply;
+    }
+    let outcome = outcome(entry, recipients, transaction.reply, transaction.transcript, now, jitter);
+    Attempt { outcome, is_target_failure: transaction.is_target_failure }
+}
+
+/// Returns the result of an attempt without a session.
+pub(crate) fn unreachable(entry: &Entry, error: ConnectError, now: Timestamp, jitter: u8) -> Attempt {
+    let recipients = with_reply(entry, RecipientState::Waiting, &error.text);
+    let outcome = outcome(entry, recipients, error.text, error.transcript, now, jitter);
+    Attempt { outcome, is_target_failure: true }
+}
+
+/// Returns the result of an entry that cannot be sent at all.
+pub(crate) fn failed(entry: &Entry, reason: &str, now: Timestamp) -> Attempt {
+    let recipients = with_reply(entry, RecipientState::Failed, reason);
+    let outcome = outcome(entry, recipients, reason.to_owned(), TranscriptLines::default(), now, 0);
+    Attempt { outcome, is_target_failure: false }
+}
+
+/// Returns the recipients of an entry. The waiting ones get this state and reply.
+fn with_reply(entry: &Entry, state: RecipientState, reply: &str) -> Vec<EntryRecipient> {
+    let mut recipients = entry.recipients.clone();
+    for recipient in recipients.iter_mut().filter(|recipient| recipient.state == RecipientState::Waiting) {
+        recipient.state = state;
+        reply.clone_into(&mut recipient.reply);
+    }
+    recipients
+}
+
+fn outcome(
+    entry: &Entry,
+    mut recipients: Vec<EntryRecipient>,
+    reply: String,
+    transcript: TranscriptLines,
+    now: Timestamp,
+    jitter: u8,
+) -> AttemptOutcome {
+    let delay = Backoff::ENTRY.delay(entry.attempts.saturating_add(1), jitter);
+    let next_attempt = now.checked_add(delay).ok().filter(|next| *next < entry.expires);
+    if next_attempt.is_none() {
+        // There is no time for another attempt.
+        for recipient in &mut recipients {
+            if recipient.state == RecipientState::Waiting {
+                recipient.state = RecipientState::Failed;
+            }
+        }
+    }
+    let has = |state| recipients.iter().any(|recipient| recipient.state == state);
+    let state = if has(RecipientState::Waiting) {
+        EntryState::Queued
+    } else if has(RecipientState::Failed) {
+        EntryState::Failed
+    } else {
+        EntryState::Delivered
+    };
+    let next_attempt = next_attempt.filter(|_| state == EntryState::Queued);
+    AttemptOutcome::Attempted { state, next_attempt, at: now, recipients, reply, transcript }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use restante_mail::message::MessageId;
+
+    use super::*;
+    use crate::entry::{EntryId, Origin};
+    use crate::session::RecipientResult;
+
+    const START: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn entry(addresses: &[&str], attempts: u32) -> Entry {
+        let recipient = |address: &&str| EntryRecipient {
+            address: (*address).to_owned(),
+            state: RecipientState::Waiting,
+            reply: String::new(),
+        };
+        Entry {
+            id: EntryId(1),
+            message: MessageId::from(1),
+            mailbox: "james".to_owned().into(),
+            copy: MessageId::from(1),
+            target: "main".to_owned(),
+            sender: "ann@x.org".to_owned(),
+            recipients: addresses.iter().map(recipient).collect(),
+            origin: Origin::Forward,
+            created: START,
+            expires: START + Duration::from_hours(1),
+            state: EntryState::Sending,
+            attempts,
+            next_attempt: None,
+            last_attempt: None,
+            last_reply: String::new(),
+        }
+    }
+
+    fn transaction(results: &[(RecipientOutcome, &str)]) -> Transaction {
+        let result = |(outcome, reply): &(RecipientOutcome, &str)| RecipientResult {
+            outcome: *outcome,
+            reply: (*reply).to_owned(),
+        };
+        Transaction {
+            recipients: results.iter().map(result).collect(),
+            reply: "the last reply".to_owned(),
+            is_reusable: true,
+            is_target_failure: false,
+            transcript: TranscriptLines::default(),
+        }
+    }
+
+    /// Describes an outcome as `state next-attempt-in-seconds | recipient states`.
+    fn describe(attempt: &Attempt, now: Timestamp) -> String {
+        let AttemptOutcome::Attempted { state, next_attempt, recipients, .. } = &attempt.outcome else {
+            return "released".to_owned();
+        };
+        let next = next_attempt.map_or("-".to_owned(), |next| next.duration_since(now).as_secs().to_string());
+        let recipients: Vec<String> = recipients
+            .iter()
+            .map(|recipient| format!("{} {} {:?}", recipient.address, recipient.state.name(), recipient.reply))
+            .collect();
+        format!("{} {next} | {}", state.name(), recipients.join(", "))
+    }
+
+    #[test]
+    fn entry_waits_for_recipients_that_were_refused_temporarily() {
+        use RecipientOutcome::{Accepted, Permanent, Temporary};
+        let table: [(&[(RecipientOutcome, &str)], &str); 5] = [
+            (&[(Accepted, "250")], r#"delivered - | a@x delivered "250""#),
+            (&[(Temporary, "450")], r#"queued 10 | a@x waiting "450""#),
+            (&[(Permanent, "550")], r#"failed - | a@x failed "550""#),
+            (
+                &[(Accepted, "250"), (Temporary, "450"), (Permanent, "550")],
+                r#"queued 10 | a@x delivered "250", b@x waiting "450", c@x failed "550""#,
+            ),
+            (&[(Accepted, "250"), (Permanent, "550")], r#"failed - | a@x delivered "250", b@x failed "550""#),
+        ];
+        for (results, expected) in table {
+            let entry = entry(&["a@x", "b@x", "c@x"][..results.len()], 0);
+            assert_eq!(describe(&finish(&entry, transaction(results), START, 0), START), expected);
+        }
+    }
+
+    #[test]
+    fn delivered_recipients_are_not_sent_again() {
+        let mut entry = entry(&["a@x", "b@x", "c@x"], 1);
+        entry.recipients[1].state = RecipientState::Delivered;
+        assert_eq!(waiting_recipients(&entry).collect::<Vec<_>>(), ["a@x", "c@x"]);
+        let results = [(RecipientOutcome::Accepted, "250 a"), (RecipientOutcome::Permanent, "550 c")];
+        assert_eq!(
+            describe(&finish(&entry, transaction(&results), START, 0), START),
+            r#"failed - | a@x delivered "250 a", b@x delivered "", c@x failed "550 c""#
+        );
+    }
+
+    #[test]
+    fn attempts_end_when_the_entry_expires() {
+        let refused = || ConnectError { text: "refused".to_owned(), transcript: TranscriptLines::default() };
+        let table = [
+            (0, 0, r#"queued 10 | a@x waiting "refused""#),
+            (3, 0, r#"queued 80 | a@x waiting "refused""#),
+            (3, 3500, r#"queued 80 | a@x waiting "refused""#),
+            (3, 3520, r#"failed - | a@x failed "refused""#),
+            (50, 0, r#"queued 900 | a@x waiting "refused""#),
+        ];
+        for (attempts, second, expected) in table {
+            let now = START + Duration::from_secs(second);
+            let attempt = unreachable(&entry(&["a@x"], attempts), refused(), now, 0);
+            assert!(attempt.is_target_failure);
+            assert_eq!(describe(&attempt, now), expected);
+        }
+        let attempt = failed(&entry(&["a@x"], 0), "the message was deleted", START);
+        assert_eq!(describe(&attempt, START), r#"failed - | a@x failed "the message was deleted""#);
+    }
+}
