@@ -31,6 +31,8 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// See the module documentation.
 pub(crate) struct Forwarder {
     context: Context,
+    /// How many messages are compared at once. Smaller while the queue has no space for more.
+    batch_messages: usize,
 }
 
 /// What a step has done.
@@ -45,18 +47,19 @@ enum Step {
 
 impl Forwarder {
     pub(crate) fn new(context: Context) -> Self {
-        Self { context }
+        Self { context, batch_messages: MAX_BATCH_MESSAGES }
     }
 
     /// Runs until the relay shuts down.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(mut self) {
         while !self.context.is_stopping() {
             match self.step().await {
-                Ok(Step::Advanced) => {}
+                Ok(Step::Advanced) => self.batch_messages = (2 * self.batch_messages).min(MAX_BATCH_MESSAGES),
                 Ok(Step::Idle) => {
                     self.wait_for_message().await;
                     self.context.pause(BATCH_DELAY).await;
                 }
+                Ok(Step::Full) if self.batch_messages > 1 => self.batch_messages /= 2,
                 Ok(Step::Full) => self.context.pause(RETRY_DELAY).await,
                 Err(error) => {
                     self.context.log_error(&error);
@@ -80,9 +83,10 @@ impl Forwarder {
     /// Compares the next messages with the rules.
     async fn step(&self) -> Result<Step> {
         let (relay, mailroom) = (self.context.relay.clone(), self.context.mailroom.clone());
+        let limit = Some(self.batch_messages);
         let read = async move {
             let Some(cursor) = relay.acquire_cursor(&mailroom).await? else { return Ok(None) };
-            let page = Page { limit: Some(MAX_BATCH_MESSAGES), before: None, after: Some(cursor) };
+            let page = Page { limit, before: None, after: Some(cursor) };
             Ok(Some((cursor, mailroom.messages(page).await?.messages)))
         };
         let Some((cursor, messages)) = self.context.on_main(read).await? else { return Ok(Step::Idle) };
