@@ -1,6 +1,6 @@
 // The page `/relay`: the targets of the relay, and the entries of its queue. It updates itself while an entry may change.
 
-/** @import { RelayState, Route } from '../types.js' */
+/** @import { RelayEntryPage, RelayState, Route } from '../types.js' */
 
 import * as api from '../lib/api.js';
 import * as paths from '../lib/paths.js';
@@ -18,6 +18,9 @@ import { relayTargets } from '../components/relay-targets.js';
 const PAGE_SIZE = 50;
 /** The maximum number of entries in one response. */
 const MAX_ENTRIES = 1_000;
+
+/** @type {RelayEntryPage} */
+const NO_ENTRIES = { entries: [], next: null };
 
 export class RelayPage extends HTMLElement {
   /** @type {Route} */
@@ -93,26 +96,28 @@ export class RelayPage extends HTMLElement {
     if (await this.#load() && this.isConnected) this.#poll.start();
   }
 
-  /** Loads the targets and the newest entries. Returns whether they may change. */
+  /** Loads the targets and the newest entries. Returns whether they may change; true if another request has replaced this one. */
   async #load() {
     this.#request.abort();
     const { signal } = this.#request = new AbortController();
+    const server = await api.about().catch(() => null);
+    if (signal.aborted) return true;
+    if (server?.['monitor-visible'] === false && this.#wanted().message === null) {
+      fill(this.#state, queueHidden());
+      return false;
+    }
     try {
       const targets = await relay.overview(signal);
-      fill(this.#targets, targets.length > 0 && relayTargets(targets));
-      this.#actions.hidden = targets.length === 0;
-      if (targets.length === 0) {
-        this.#list.show([]);
-        fill(this.#state, notConfigured());
-        return false;
-      }
-      const { entries, next } = await relay.entries({ ...this.#wanted(), limit: this.#limit, signal });
+      const isConfigured = targets.length > 0;
+      const { entries, next } = isConfigured ? await relay.entries({ ...this.#wanted(), limit: this.#limit, signal }) : NO_ENTRIES;
+      fill(this.#targets, isConfigured && relayTargets(targets));
+      this.#actions.hidden = !isConfigured;
       this.#list.show(entries);
       this.#setNext(next);
-      fill(this.#state, entries.length === 0 && nothing(this.#wanted().state));
+      fill(this.#state, !isConfigured ? notConfigured() : entries.length === 0 && nothing(this.#wanted().state));
       return entries.some(relay.isPending);
     } catch (error) {
-      if (signal.aborted) return false;
+      if (signal.aborted) return true;
       this.#showError(error);
       return this.#list.size > 0;
     }
@@ -161,6 +166,10 @@ export class RelayPage extends HTMLElement {
       toast(api.sentence(error), { bad: true });
     }
   }
+}
+
+function queueHidden() {
+  return h('p', { class: 'note' }, icon('shield'), 'This server does not show the messages of all mailboxes. Open a message to see where it was sent.');
 }
 
 function notConfigured() {
