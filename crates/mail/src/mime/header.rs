@@ -291,6 +291,17 @@ mod tests {
     }
 
     #[test]
+    fn returns_raw_fields_and_body() {
+        let source = b"A : 1\r\n 2\r\nmalformed\r\nB:\r\n\r\nC: 3\r\n";
+        let mut fields = RawFields::new(source);
+        assert_eq!(fields.next(), Some((&b"A"[..], &b" 1\r\n 2"[..])));
+        assert_eq!(fields.next(), Some((&b"B"[..], &b""[..])));
+        assert_eq!((fields.next(), fields.into_body()), (None, &b"C: 3\r\n"[..]));
+        assert_eq!(RawFields::new(source).into_body(), b"C: 3\r\n");
+        assert_eq!(RawFields::new(b"").into_body(), b"");
+    }
+
+    #[test]
     fn converts_names_to_canonical_form() {
         let table = [
             ("mime-version", "Mime-Version"),
