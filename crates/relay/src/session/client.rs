@@ -107,7 +107,7 @@ impl Client {
     pub(super) async fn send_content(&mut self, data: &[u8]) -> Result<Reply, String> {
         self.recorder().add_note(&format!("{} bytes", data.len()));
         self.recorder().set_write_mode(WriteMode::Content);
-        let limit = self.smtp.timeout + Duration::from_secs(data.len() as u64 / MIN_CONTENT_RATE);
+        let limit = self.smtp.timeout.saturating_add(Duration::from_secs(data.len() as u64 / MIN_CONTENT_RATE));
         let write = async {
             // The library doubles dots after line breaks only, and always adds a line break.
             if data.starts_with(b".") {

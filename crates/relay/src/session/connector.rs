@@ -54,7 +54,7 @@ impl Connector {
     /// Connects, starts TLS, greets and logs in.
     pub(crate) async fn connect(&self, target: &Target) -> Result<Session, ConnectError> {
         let mut client = Client::new(target.timeout);
-        let opening = timeout(target.timeout * OPENING_TIMEOUTS, self.open(&mut client, target)).await;
+        let opening = timeout(target.timeout.saturating_mul(OPENING_TIMEOUTS), self.open(&mut client, target)).await;
         match opening.unwrap_or_else(|_| Err("the server is too slow".to_owned())) {
             Ok(extensions) => Ok(Session::new(client, extensions)),
             Err(text) => {

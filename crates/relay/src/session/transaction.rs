@@ -6,6 +6,7 @@ use tokio::time::timeout;
 
 use super::client::{Client, Reply};
 use super::extensions::{Extension, Extensions};
+use super::recorder::truncate;
 use super::{RecipientOutcome, RecipientResult, Transaction};
 use crate::release::parse_address;
 
@@ -14,6 +15,8 @@ use crate::release::parse_address;
 const ENVELOPE_TIMEOUTS: u32 = 5;
 /// The time limit for the end of a session.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The maximum length of an invalid address in an error, in characters.
+const MAX_QUOTED_CHARS: usize = 80;
 /// The code of a server that closes the connection.
 const CLOSING: u16 = 421;
 
@@ -105,7 +108,7 @@ impl Session {
             return Ok(reply);
         }
         self.prepare().await?;
-        let limit = self.client.timeout() * ENVELOPE_TIMEOUTS;
+        let limit = self.client.timeout().saturating_mul(ENVELOPE_TIMEOUTS);
         let envelope = timeout(limit, self.send_envelope(&commands, results)).await;
         envelope.unwrap_or_else(|_| {
             let text = "the server is too slow".to_owned();
@@ -130,7 +133,7 @@ impl Session {
     ) -> Result<Vec<String>, Failure> {
         let sender = match sender {
             "" => String::new(),
-            text => parse_address(text).ok_or_else(|| permanent(format!("{text:?} is not a valid sender")))?,
+            text => parse_address(text).ok_or_else(|| permanent(format!("{} is not a valid sender", quote(text))))?,
         };
         if let Some(max) = self.extensions.max_size.filter(|&max| data.len() > max) {
             let text = format!("the message has {} bytes, and the server accepts at most {max}", data.len());
@@ -143,7 +146,7 @@ impl Session {
         let mut has_utf8_address = !sender.is_ascii();
         for (recipient, result) in recipients.iter().zip(results) {
             let text = match parse_address(recipient) {
-                None => format!("{recipient:?} is not a valid mail address"),
+                None => format!("{} is not a valid mail address", quote(recipient)),
                 Some(address) if !self.accepts(&address) => no_utf8_text(&address),
                 Some(address) => {
                     has_utf8_address |= !address.is_ascii();
@@ -272,6 +275,11 @@ fn refusal_outcome(reply: &Reply) -> RecipientOutcome {
 
 fn permanent(text: String) -> Failure {
     Failure::new(RecipientOutcome::Permanent, text)
+}
+
+/// Returns the start of an invalid address, with control characters escaped.
+fn quote(address: &str) -> String {
+    format!("{:?}", truncate(address, MAX_QUOTED_CHARS))
 }
 
 fn no_utf8_text(address: &str) -> String {

@@ -211,6 +211,7 @@ async fn addresses_cannot_inject_commands() {
     let mut expected = vec![Permanent; recipients.len()];
     expected[invalid.len()] = Accepted;
     assert_eq!(outcomes(&transaction), expected);
+    assert!(transaction.recipients.iter().all(|result| result.reply.len() < 200), "long addresses are cut off");
     server.finish().await;
 }
 
