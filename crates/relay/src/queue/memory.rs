@@ -198,7 +198,7 @@ impl Contents {
     /// Returns whether this number of entries can be added.
     fn has_room(&self, added: usize, max_waiting: usize) -> bool {
         let waiting = self.entries.len() - self.finished.len();
-        added == 0 || waiting.saturating_add(added) <= max_waiting
+        added == 0 || waiting == 0 || waiting.saturating_add(added) <= max_waiting
     }
 
     fn insert(&mut self, new: NewEntry) -> EntryId {

@@ -32,7 +32,8 @@ pub const MAX_FINISHED: usize = 10_000;
 /// time.
 #[async_trait]
 pub trait Queue: Send + Sync + 'static {
-    /// Adds entries, all or none. Their first attempt is due at once.
+    /// Adds entries, all or none. Their first attempt is due at once. If no entry is waiting, any number of entries is added,
+    /// here and in [`Queue::forward`], so that a message with very many entries does not wait forever.
     async fn add(&self, entries: Vec<NewEntry>) -> Result<Vec<EntryId>, AddError>;
 
     /// Adds the entries of forwarded messages, and moves the cursor of the forwarder from `from` to `to`, in one

@@ -142,6 +142,8 @@ pub(super) async fn forwards_and_moves_cursor(queue: &impl Queue) {
     assert_eq!(forward(&[6], ids([130, 140])).await, ForwardOutcome::Full);
     assert_eq!(forward(&[], ids([130, 140])).await, ForwardOutcome::Added, "nothing was to be added");
     assert_eq!(list_all(queue).await.iter().map(|entry| entry.message.number()).collect::<Vec<_>>(), [5, 2, 1]);
+    assert_eq!(queue.cancel(Selection::Target(None)).await.unwrap(), 3);
+    assert_eq!(forward(&[7, 8, 9, 10], ids([140, 150])).await, ForwardOutcome::Added, "no entry waits");
     queue.delete_cursor().await.unwrap();
     assert_eq!(queue.acquire_cursor(5.into()).await.unwrap(), Some(5.into()));
     queue.leave().await.unwrap();

@@ -312,7 +312,8 @@ impl Transaction<'_> {
     }
 
     fn has_room(&self, added: usize) -> Result<bool> {
-        Ok(added == 0 || self.waiting()?.saturating_add(added) <= self.limits.max_waiting)
+        let waiting = self.waiting()?;
+        Ok(added == 0 || waiting == 0 || waiting.saturating_add(added) <= self.limits.max_waiting)
     }
 
     fn waiting(&self) -> Result<usize> {

@@ -34,8 +34,8 @@ macro_rules! insert {
 macro_rules! room {
     () => {
         "WITH room AS MATERIALIZED (
-            SELECT $11::bigint = 0
-                OR (SELECT count(*) FROM relay_entries WHERE state < 2) + $11::bigint <= $12::bigint AS has_room
+            SELECT $11::bigint = 0 OR waiting = 0 OR waiting + $11::bigint <= $12::bigint AS has_room
+            FROM (SELECT count(*) AS waiting FROM relay_entries WHERE state < 2) AS entries
         )"
     };
 }
