@@ -14,6 +14,7 @@ mod message;
 mod monitors;
 mod pop3;
 mod pop3_load;
+mod relay;
 mod report;
 mod request_load;
 mod rest;
@@ -66,6 +67,8 @@ enum Command {
     Search(search::Options),
     /// The API of Mailpit, which Mailpit and Restante have: list, get and search: rate, latency, CPU, and the ratio of servers.
     Mailpit(mailpit::Options),
+    /// Delivery to a server that forwards all messages, compared with one that does not, and the rate of its queue.
+    Relay(relay::Options),
 }
 
 /// The verdict of a completed measurement about the server.
@@ -115,6 +118,7 @@ fn run(command: Command) -> Result<Verdict, Error> {
         Command::Pop3(options) => runtime.block_on(pop3_load::run(&options)),
         Command::Search(options) => runtime.block_on(search::run(&options)),
         Command::Mailpit(options) => runtime.block_on(mailpit::run(&options)),
+        Command::Relay(options) => runtime.block_on(relay::run(&options)),
     }
 }
 
