@@ -1,4 +1,4 @@
-//! The extensions of the mailroom: the script, the webhooks and the search. They are started, connected to the
+//! The extensions of the mailroom: the script, the webhooks, the relay and the search. They are started, connected to the
 //! mailroom, reloaded and shut down here.
 
 use std::panic::resume_unwind;
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::{self, Hooks, Observer};
+use restante_relay::Relay;
 use restante_script::{Host, LoadedScript, ScriptError};
 use restante_search::Search;
 use restante_settings::Config;
@@ -17,11 +18,15 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::script;
+use crate::script_relay::ScriptRelay;
+use crate::storage::{self, OpenedStore};
 
 /// The maximum time for the shutdown of the script.
 const SCRIPT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The part of the shutdown time that is reserved for the webhooks.
 const RESERVED_FOR_WEBHOOKS: Duration = Duration::from_secs(1);
+/// The maximum time for the shutdown of the relay. Messages that are still being sent then are sent again.
+const RELAY_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum time for the shutdown of the search. The next start adds what the index lacks then.
 const SEARCH_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 /// How much longer than its time limit an extension is waited for.
@@ -34,6 +39,7 @@ pub struct Extensions {
     /// The paths where the script may be.
     script_paths: Vec<PathBuf>,
     webhooks: Option<Arc<Webhooks>>,
+    relay: Option<Arc<Relay>>,
     search: Option<Arc<Search>>,
     /// Stores one request to reload, however many there are.
     reload_requested: Notify,
@@ -89,6 +95,19 @@ impl Extensions {
         Ok(())
     }
 
+    /// Creates the relay, if there is a target. Its queue is next to the messages, so the store must be open. The error is a
+    /// sentence for the operator.
+    pub async fn add_relay(&mut self, config: &Config, opened: &OpenedStore) -> Result<(), String> {
+        if config.relay.targets.is_empty() {
+            return Ok(());
+        }
+        let relay = Relay::new(config.relay_settings(), storage::open_relay_queue(config, opened).await?);
+        let (targets, rules) = (relay.targets().len(), relay.rule_count());
+        tracing::info!("relay started: targets={targets} forward_rules={rules}");
+        self.relay = Some(relay);
+        Ok(())
+    }
+
     /// Creates the search, or deletes the index if the search is disabled. The index is in the data directory, so the
     /// store must be open.
     pub fn add_search(&mut self, config: &Config) {
@@ -106,12 +125,16 @@ impl Extensions {
         let script = self.script.clone().map(|host| host as Arc<dyn Observer>);
         let webhooks = self.webhooks.clone().map(|webhooks| webhooks as Arc<dyn Observer>);
         let search = self.search.clone().map(|search| search as Arc<dyn Observer>);
-        let observers = script.into_iter().chain(webhooks).collect();
-        hooks::Extensions { hooks, node_observers: observers, store_observers: search.into_iter().collect() }
+        let relay = self.relay.clone().map(|relay| relay as Arc<dyn Observer>);
+        hooks::Extensions {
+            hooks,
+            node_observers: script.into_iter().chain(webhooks).collect(),
+            store_observers: search.into_iter().chain(relay).collect(),
+        }
     }
 
-    /// Connects the extensions to the mailroom. Call it before messages arrive.
-    pub async fn connect(&self, mailroom: &Arc<Mailroom>) {
+    /// Connects the extensions to the mailroom. Call it before messages arrive. The error is a sentence for the operator.
+    pub async fn connect(&self, mailroom: &Arc<Mailroom>) -> Result<(), String> {
         if let Some(host) = &self.script {
             host.connect(mailroom);
         }
@@ -121,9 +144,16 @@ impl Extensions {
             // In its own task, because it may take a while, during which messages arrive or the server is stopped.
             tokio::spawn(async move { webhooks.catch_up(&mailroom).await });
         }
+        if let Some(relay) = &self.relay {
+            relay.start(mailroom).await?;
+            if let Some(host) = &self.script {
+                host.connect_relay(Arc::new(ScriptRelay(relay.clone())));
+            }
+        }
         if let Some(search) = &self.search {
             search.start(mailroom);
         }
+        Ok(())
     }
 
     /// Requests a reload of the script. Several requests during a reload cause one more.
@@ -157,6 +187,11 @@ impl Extensions {
         if let Some(host) = self.script.clone() {
             let time_limit = time_limit.saturating_sub(RESERVED_FOR_WEBHOOKS).min(SCRIPT_SHUTDOWN_TIMEOUT);
             wait_for_shutdown("script", time_limit, spawn_blocking(move || host.shut_down(time_limit))).await;
+        }
+        if let Some(relay) = self.relay.clone() {
+            let time_left = time_limit.saturating_sub(started.elapsed() + RESERVED_FOR_WEBHOOKS);
+            let time_limit = time_left.min(RELAY_SHUTDOWN_TIMEOUT);
+            wait_for_shutdown("relay", time_limit, spawn_blocking(move || relay.shut_down(time_limit))).await;
         }
         if let Some(webhooks) = self.webhooks.clone() {
             let time_limit = time_limit.saturating_sub(started.elapsed());
@@ -195,6 +230,7 @@ impl Extensions {
             script: self.script.clone(),
             webhooks: self.webhooks.clone(),
             search: self.search.clone(),
+            relay: self.relay.clone(),
         }
     }
 }

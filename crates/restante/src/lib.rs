@@ -8,6 +8,7 @@ pub mod health;
 pub mod mailpit;
 pub mod process;
 pub mod script;
+mod script_relay;
 pub mod serve;
 pub mod storage;
 pub mod token;

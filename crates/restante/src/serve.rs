@@ -90,6 +90,7 @@ fn run_server(
     };
     storage::log_storage(&config.storage, runtime.block_on(opened.store.usage()));
     extensions.add_webhooks(config)?;
+    runtime.block_on(extensions.add_relay(config, &opened))?;
     extensions.add_search(config);
     let journal = storage::open_journal(config, &opened);
     let extensions = Arc::new(extensions);
@@ -184,7 +185,7 @@ async fn serve(
     let _pidfile = config.pidfile.clone().map(PidFile::write).transpose()?;
 
     let Components { mailroom, extensions, metrics, readiness, auth, .. } = components;
-    extensions.connect(&mailroom).await;
+    extensions.connect(&mailroom).await?;
     mailroom.read_feed_backlog().await;
     let feed_task = {
         let mailroom = mailroom.clone();

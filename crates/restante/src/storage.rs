@@ -9,6 +9,7 @@ use restante_journal::Journal;
 use restante_journal::disk::DiskJournal;
 use restante_journal::memory::MemoryJournal;
 use restante_journal::postgres::PostgresJournal;
+use restante_relay::queue::{DiskQueue, MemoryQueue, PostgresQueue, Queue};
 use restante_settings::{Config, Storage};
 use restante_store::disk::{self, DiskStore, Durability};
 use restante_store::memory::MemoryStore;
@@ -128,6 +129,19 @@ pub fn open_journal(config: &Config, opened: &OpenedStore) -> Option<Arc<dyn Jou
         tracing::error!(%error, "cannot open the journal, session transcripts are kept in memory only");
         in_memory()
     }))
+}
+
+/// Opens the queue of the relay next to the store. The error is a sentence for the operator.
+pub async fn open_relay_queue(config: &Config, opened: &OpenedStore) -> Result<Arc<dyn Queue>, String> {
+    let max_waiting = config.relay.queue;
+    Ok(match (&opened.database, &config.storage.path) {
+        (Some(database), _) => {
+            let queue = PostgresQueue::open(database, max_waiting).await;
+            Arc::new(queue.map_err(|error| format!("cannot open the relay queue: {error}"))?)
+        }
+        (None, Some(dir)) => Arc::new(DiskQueue::open(dir, max_waiting)?),
+        (None, None) => Arc::new(MemoryQueue::new(max_waiting)),
+    })
 }
 
 /// Logs where messages are stored, how many there are, and how to import existing messages of Inbucket.

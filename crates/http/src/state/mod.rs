@@ -43,6 +43,7 @@ use restante_mailroom::Mailroom;
 use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_metrics::{ExtensionCounts, Metrics};
 use restante_net::{ClientLimits, Network, Readiness};
+use restante_relay::Relay;
 use restante_script::Host;
 use restante_search::Search;
 use restante_settings::{Hosts, Origins};
@@ -109,6 +110,8 @@ pub struct Extensions {
     pub webhooks: Option<Arc<Webhooks>>,
     /// The search.
     pub search: Option<Arc<Search>>,
+    /// The relay.
+    pub relay: Option<Arc<Relay>>,
 }
 
 impl Extensions {
