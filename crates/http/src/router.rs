@@ -11,8 +11,8 @@ use restante_mailroom::Mailroom;
 
 use crate::api::v1::mailbox;
 use crate::api::v2::{
-    attachment_counts, batch, body, extract, html_check, inject, mailboxes, message, message_changes, messages, search,
-    sessions, usage, wait,
+    attachment_counts, batch, body, extract, html_check, inject, mailboxes, message, message_changes, messages, relay,
+    search, sessions, usage, wait,
 };
 use crate::dialects::mailpit;
 use crate::live;
@@ -184,6 +184,12 @@ pub(crate) fn add_own_routes(base: &str, routes: Routes, state: &HandlerState) -
         .route(&path("/api/v2/messages/{id}/attachments/{index}"), get(attachments::file))
         .route(&path("/api/v2/messages/{id}/attachments.zip"), get(attachments::archive))
         .route(&path("/api/v2/messages/{id}/transcript"), get(sessions::transcript))
+        .route(&path("/api/v2/messages/{id}/release"), post(relay::release))
+        .route(&path("/api/v2/relay"), get(relay::targets))
+        .route(&path("/api/v2/relay/entries"), get(relay::list))
+        .route(&path("/api/v2/relay/entries/{id}"), get(relay::entry))
+        .route(&path("/api/v2/relay/retry"), post(relay::retry))
+        .route(&path("/api/v2/relay/cancel"), post(relay::cancel))
         .route(&path("/api/v2/usage"), get(usage::usage))
         .route(&path("/api/v2/wait"), get(wait::wait_for_any))
         .route(&path("/api/v2/search"), get(search::search))

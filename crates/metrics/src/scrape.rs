@@ -12,6 +12,7 @@ use prometheus_client::registry::Registry;
 use restante_mail::envelope::RefusalReason;
 use restante_mailroom::{Counts, DeletionCause, Mailroom};
 use restante_net::ProxyHeaderOutcome;
+use restante_relay::{EntryState, TargetCounts};
 use restante_script::{Event, Outcome};
 use restante_store::Usage;
 
@@ -38,6 +39,8 @@ pub struct ExtensionCounts {
     pub webhooks: Vec<restante_webhook::Counts>,
     /// The counters of the search, if it is enabled.
     pub search: Option<restante_search::Counts>,
+    /// The counters of the relay.
+    pub relay: restante_relay::Counts,
 }
 
 impl Scrape {
@@ -301,6 +304,47 @@ impl Scrape {
         )
     }
 
+    fn write_relay(&self, writer: &mut ExpositionWriter<'_>) -> Result {
+        let relay = &self.extensions.relay;
+        let for_all_targets = |count: fn(&TargetCounts) -> u64| {
+            relay.targets.iter().map(move |counts| ([("target", counts.target.as_str())], count(counts)))
+        };
+        writer.gauges(
+            "restante_relay_entries",
+            "Entries of the relay queue, by target and state; in a shared database those of all nodes.",
+            relay_entries(relay).map(|(target, state, count)| ([("target", target), ("state", state.name())], count)),
+        )?;
+        writer.counters(
+            "restante_relay_attempts_total",
+            "Attempts to send a message to a relay target, by result; deferred attempts are retried.",
+            relay.targets.iter().flat_map(|counts| {
+                let results =
+                    [("delivered", counts.delivered), ("deferred", counts.deferred), ("failed", counts.failed)];
+                results.map(|(result, count)| ([("target", counts.target.as_str()), ("result", result)], count))
+            }),
+        )?;
+        writer.counters(
+            "restante_relay_connection_failures_total",
+            "Connections to a relay target that failed.",
+            for_all_targets(|counts| counts.connection_failures),
+        )?;
+        writer.gauges(
+            "restante_relay_paused",
+            "Whether a relay target is paused because it cannot be reached (1) or not (0).",
+            for_all_targets(|counts| u64::from(counts.is_paused)),
+        )?;
+        writer.counter(
+            "restante_relay_loops_total",
+            "Messages that matched a rule and were not forwarded because they are in a loop.",
+            relay.loops,
+        )?;
+        writer.counter(
+            "restante_relay_recipients_not_allowed_total",
+            "Recipients that matched a rule and that the relay target does not allow.",
+            relay.recipients_not_allowed,
+        )
+    }
+
     fn write_process(&self, writer: &mut ExpositionWriter<'_>) -> Result {
         let version = env!("CARGO_PKG_VERSION");
         writer.gauges(
@@ -338,8 +382,24 @@ impl Collector for Scrape {
         self.write_script(&mut writer)?;
         self.write_webhooks(&mut writer)?;
         self.write_search(&mut writer)?;
+        self.write_relay(&mut writer)?;
         self.write_process(&mut writer)
     }
+}
+
+/// Returns the number of entries by target and state: for all states of each target, and for targets that are not in the
+/// settings any more, but have entries.
+fn relay_entries(relay: &restante_relay::Counts) -> impl Iterator<Item = (&str, EntryState, u64)> {
+    let find = |target: &str, state| {
+        let found = relay.entries.iter().find(|entry| entry.target == target && entry.state == state);
+        found.map_or(0, |entry| entry.count)
+    };
+    let known = relay.targets.iter().flat_map(move |TargetCounts { target, .. }| {
+        EntryState::ALL.map(|state| (target.as_str(), state, find(target, state)))
+    });
+    let is_known = |name: &str| relay.targets.iter().any(|counts| counts.target == name);
+    let removed = relay.entries.iter().filter(move |entry| !is_known(&entry.target));
+    known.chain(removed.map(|entry| (entry.target.as_str(), entry.state, entry.count)))
 }
 
 /// Returns the protocols whose sessions and logins are counted: all except HTTP.

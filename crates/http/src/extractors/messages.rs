@@ -16,7 +16,7 @@ use restante_store::MessageSelector;
 
 use crate::extractors::parameters::{
     LATEST, RequestGrant, number_parameter, parse_digits, parse_limit, path_values, permitted_mailbox,
-    permitted_message, query_pairs, reject_unknown_parameters, text_parameter,
+    permitted_message, query_pairs, reject_unknown_parameters, request_grant, text_parameter,
 };
 use crate::response::problem::Problem;
 use crate::state::Server;
@@ -32,6 +32,14 @@ const MAX_MESSAGES: usize = 1000;
 pub(crate) struct PathWholeMessage {
     /// The grant of the request, which allows the request's method.
     grant: Grant,
+    selector: MessageSelector,
+}
+
+/// A message to be sent to other servers, from `{id}`. The grant of the request allows to read and to relay messages.
+#[derive(Debug)]
+pub(crate) struct PathReleasedMessage {
+    /// The grant of the request.
+    pub(crate) grant: Grant,
     selector: MessageSelector,
 }
 
@@ -86,11 +94,20 @@ impl FromRequestParts<Arc<Server>> for PathWholeMessage {
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let values: Vec<(String, String)> = path_values(parts, server).await?;
         let RequestGrant(grant) = RequestGrant::from_request_parts(parts, server).await?;
-        let selector = match path_value(&values, "id") {
-            LATEST if parts.method != Method::DELETE => MessageSelector::Latest,
-            id => MessageSelector::Id(id.parse().map_err(|_| Problem::NoSuchWholeMessage)?),
-        };
-        Ok(Self { grant, selector })
+        Ok(Self { grant, selector: parse_selector(parts, &values)? })
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for PathReleasedMessage {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        let values: Vec<(String, String)> = path_values(parts, server).await?;
+        let grant = request_grant(parts)?.clone();
+        if let Some(missing) = [Scope::Relay, Scope::Read].into_iter().find(|scope| !grant.allows_somewhere(*scope)) {
+            return Err(Problem::MissingScope(missing));
+        }
+        Ok(Self { grant, selector: parse_selector(parts, &values)? })
     }
 }
 
@@ -174,6 +191,11 @@ impl Server {
     pub(crate) async fn find_whole_message(&self, target: &PathWholeMessage) -> Result<Message, Problem> {
         self.permitted_message(&target.grant, target.selector).await
     }
+
+    /// Returns the message to be released, with the copies that the grant of the request allows.
+    pub(crate) async fn find_released_message(&self, target: &PathReleasedMessage) -> Result<Message, Problem> {
+        self.permitted_message(&target.grant, target.selector).await
+    }
 }
 
 async fn copy(parts: &mut Parts, server: &Arc<Server>, values: &[(String, String)]) -> Result<Summary, Problem> {
@@ -185,6 +207,14 @@ async fn copy(parts: &mut Parts, server: &Arc<Server>, values: &[(String, String
     let message = server.find_whole_message(&target).await?;
     let named = message.copies().iter().find(|copy| MessageSelector::Id(copy.id) == target.selector);
     Ok(named.unwrap_or(message.first()).clone())
+}
+
+/// Returns the message that `{id}` selects.
+fn parse_selector(parts: &Parts, values: &[(String, String)]) -> Result<MessageSelector, Problem> {
+    match path_value(values, "id") {
+        LATEST if parts.method != Method::DELETE => Ok(MessageSelector::Latest),
+        id => id.parse().map(MessageSelector::Id).map_err(|_| Problem::NoSuchWholeMessage),
+    }
 }
 
 fn path_value<'v>(values: &'v [(String, String)], name: &str) -> &'v str {

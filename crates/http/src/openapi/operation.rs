@@ -189,6 +189,12 @@ impl Operation {
         self.with_schemas_of::<T>().response("200", json_response_builder(description, content))
     }
 
+    /// Adds a 202 response with a JSON body.
+    pub(super) fn accepted<T: ToSchema>(self, description: &str, example: Value) -> Self {
+        let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
+        self.with_schemas_of::<T>().response("202", json_response_builder(description, content))
+    }
+
     /// Adds a 200 response with a JSON array.
     pub(super) fn json_list<T: ToSchema>(self, description: &str, example: Value) -> Self {
         let list = Array::new(reference::<T>());

@@ -26,7 +26,7 @@ pub(super) const COMMON: &[&Refusal] =
 /// Error responses of operations with a JSON body.
 pub(super) const JSON_BODY: &[&Refusal] = &[&TOO_SLOW, &TOO_LARGE, &WRONG_TYPE, &WRONG_SHAPE];
 /// Error responses of only some operations.
-const OTHERS: &[&Refusal] = &[&NOT_FOUND, &WEBSOCKET_REQUIRED];
+const OTHERS: &[&Refusal] = &[&NOT_FOUND, &LOOP, &WEBSOCKET_REQUIRED];
 
 /// A parameter cannot be parsed.
 pub(super) const MALFORMED: Refusal = Refusal {
@@ -47,15 +47,24 @@ pub(super) const FORBIDDEN: Refusal = Refusal {
     name: "Forbidden",
     status: StatusCode::FORBIDDEN,
     description: "The credentials do not allow this, the request comes from a web page of another origin, a page loads something \
-            that may be a message as a script, style or plugin, or the message would be refused over SMTP.",
+            that may be a message as a script, style or plugin, the message would be refused over SMTP, or a relay target does \
+            not allow a recipient.",
     detail: "The credentials do not allow this: it needs the scope write.",
 };
 /// The resource does not exist.
 pub(super) const NOT_FOUND: Refusal = Refusal {
     name: "NotFound",
     status: StatusCode::NOT_FOUND,
-    description: "The message does not exist, or it has no such part; or the search is disabled.",
+    description: "The message or the entry of the relay queue does not exist, or the message has no such part; or the search is \
+            disabled.",
     detail: "The mailbox has no such message.",
+};
+/// The message is in a loop.
+pub(super) const LOOP: Refusal = Refusal {
+    name: "Loop",
+    status: StatusCode::CONFLICT,
+    description: "The message was sent in a loop.",
+    detail: "The message is in a loop: it has 5 header fields X-Restante-Relay.",
 };
 /// The body did not arrive in time.
 pub(super) const TOO_SLOW: Refusal = Refusal {
@@ -117,7 +126,7 @@ pub(super) const INTERNAL: Refusal = Refusal {
 pub(super) const UNAVAILABLE: Refusal = Refusal {
     name: "Unavailable",
     status: StatusCode::SERVICE_UNAVAILABLE,
-    description: "The store is not available; there are too many connections, subscribers or waiting requests; or too many \
+    description: "The store is not available; the relay queue is full; there are too many connections, subscribers or waiting requests; or too many \
             large responses or uploads are in progress.",
     detail: "The store cannot be reached at the moment.",
 };

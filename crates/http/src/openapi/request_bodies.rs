@@ -35,6 +35,26 @@ pub(super) struct IdsAndMark {
     seen: bool,
 }
 
+/// Where a message is sent to.
+#[derive(ToSchema)]
+pub(super) struct Release {
+    /// The name of the target. It may be left out if there is only one.
+    target: Option<String>,
+    /// The recipients, at most 100. By default those of the envelope.
+    to: Option<Vec<String>>,
+}
+
+/// Entries of the relay queue. Exactly one member is required.
+#[derive(ToSchema)]
+pub(super) struct RelaySelection {
+    /// The ids of the entries, at most 1,000. Ids of entries that do not exist are ignored.
+    ids: Option<Vec<String>>,
+    /// The name of a target, for all of its entries.
+    target: Option<String>,
+    /// `true` for all entries.
+    all: Option<bool>,
+}
+
 /// The fields of a new message.
 #[derive(ToSchema)]
 pub(super) struct NewMail {

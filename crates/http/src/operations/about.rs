@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
-use restante_auth::Grant;
+use restante_auth::{Grant, Scope};
 use restante_settings::{Config, Tls};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -112,6 +112,8 @@ pub(crate) struct AboutResponse<'a> {
     script: Option<String>,
     /// The number of webhook targets.
     webhooks: usize,
+    /// The names of the relay targets that the credentials allow to send messages to.
+    relay: Vec<&'a str>,
     /// The authenticated user, or null without authentication.
     #[schema(required)]
     user: Option<&'a str>,
@@ -128,10 +130,13 @@ pub(crate) async fn about(
     let Settings { extensions, auth, .. } = &server.settings;
     let (script, webhooks) =
         (extensions.script_name(), extensions.webhooks.as_ref().map_or(0, |webhooks| webhooks.target_count()));
+    let can_release = grant.allows_somewhere(Scope::Relay) && grant.allows_somewhere(Scope::Read);
+    let relay = extensions.relay.iter().filter(|_| can_release).flat_map(|relay| relay.targets());
     success::no_store_json(&AboutResponse {
         about: &about,
         script,
         webhooks,
+        relay: relay.map(|target| target.name.as_str()).collect(),
         user: grant.name(),
         locked: auth.is_some(),
     })

@@ -18,6 +18,7 @@ use restante_mail::envelope::{RecipientRefusal, Refusal, SenderRefusal};
 use restante_mail::tags::TagError;
 use restante_net::{NotReady, TooMany};
 use restante_proto::smtp;
+use restante_relay::ReleaseError;
 use restante_search::{QueryError, SearchError};
 use restante_store::StoreError;
 use serde::Serialize;
@@ -42,6 +43,8 @@ pub(crate) enum Problem {
     Denied(Denied, Challenge),
     /// The grant of the client does not include this scope.
     MissingScope(Scope),
+    /// The grant of the client does not include this scope for all mailboxes.
+    ScopeNotEverywhere(Scope),
     /// The grant of the client does not include this mailbox.
     MailboxNotAllowed,
     /// A web page wants to load something that may be a message as a script, style or plugin.
@@ -72,6 +75,10 @@ pub(crate) enum Problem {
     NoTranscript,
     /// There is no such session, or not any more.
     NoSuchSession,
+    /// There is no such entry in the relay queue, or not any more.
+    NoSuchRelayEntry,
+    /// The message is not released, for this reason.
+    Release(ReleaseError),
     /// The path does not support this method.
     MethodNotAllowed,
     /// The path requires a WebSocket handshake.
@@ -202,6 +209,16 @@ impl From<RecipientRefusal> for Problem {
     }
 }
 
+impl From<ReleaseError> for Problem {
+    fn from(error: ReleaseError) -> Self {
+        match error {
+            ReleaseError::Store(error) => Self::Store(error),
+            ReleaseError::Deleted => Self::NoSuchWholeMessage,
+            error => Self::Release(error),
+        }
+    }
+}
+
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
@@ -221,8 +238,10 @@ impl Problem {
             // A temporary refusal has a code below 500, as over SMTP.
             Self::ForeignOrigin
             | Self::MissingScope(_)
+            | Self::ScopeNotEverywhere(_)
             | Self::MailboxNotAllowed
             | Self::ForbiddenDestination
+            | Self::Release(ReleaseError::NotAllowed(_) | ReleaseError::Blocked(_))
             | Self::Refused(Refusal { code: 500.., .. }) => StatusCode::FORBIDDEN,
             Self::NoSuchPath
             | Self::NoSuchMessage
@@ -233,16 +252,14 @@ impl Problem {
             | Self::NoHtml
             | Self::SearchDisabled
             | Self::NoTranscript
-            | Self::NoSuchSession => StatusCode::NOT_FOUND,
+            | Self::NoSuchSession
+            | Self::NoSuchRelayEntry => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::WebSocketRequired => StatusCode::UPGRADE_REQUIRED,
             Self::BodyTimeout | Self::TooFewMessages { .. } => StatusCode::REQUEST_TIMEOUT,
-            Self::UnexpectedMessage => StatusCode::CONFLICT,
+            Self::UnexpectedMessage | Self::Release(ReleaseError::Loop(_)) => StatusCode::CONFLICT,
             Self::BodyTooLarge | Self::MessageTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson | Self::NotMessage => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::InvalidJson(_) | Self::WrongShape(_) | Self::InvalidTags(_) | Self::InvalidMessage(_) => {
-                StatusCode::UNPROCESSABLE_ENTITY
-            }
             Self::TooMany(TooMany::InTotal)
             | Self::Refused(_)
             | Self::TooManySubscribers
@@ -254,7 +271,13 @@ impl Problem {
             | Self::Search(_)
             | Self::IncompleteIndex
             | Self::UndecidedMatches
+            | Self::Release(ReleaseError::QueueFull)
             | Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::InvalidJson(_)
+            | Self::WrongShape(_)
+            | Self::InvalidTags(_)
+            | Self::InvalidMessage(_)
+            | Self::Release(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -274,6 +297,11 @@ impl Problem {
             }
             Self::MissingScope(scope) => {
                 return Cow::Owned(format!("The credentials do not allow this: it needs the scope {scope}."));
+            }
+            Self::ScopeNotEverywhere(scope) => {
+                return Cow::Owned(format!(
+                    "The credentials do not allow this: it needs the scope {scope} for all mailboxes."
+                ));
             }
             Self::MailboxNotAllowed => "The credentials are not for this mailbox.",
             Self::Denied(denied, _) => match denied.reason {
@@ -312,6 +340,8 @@ impl Problem {
             }
             Self::NoTranscript => "There is no transcript of the delivery of this message.",
             Self::NoSuchSession => "There is no such session, or it is not stored any more.",
+            Self::NoSuchRelayEntry => "There is no such entry in the relay queue, or it is not stored any more.",
+            Self::Release(error) => return Cow::Owned(sentence(&error.to_string())),
             Self::MethodNotAllowed => {
                 "This path does not support this method. The Allow header lists the supported methods."
             }
@@ -374,6 +404,7 @@ impl Problem {
             | Self::NotReady(NotReady::NotAccepting)
             | Self::Search(SearchError::Busy | SearchError::Unavailable(_))
             | Self::IncompleteIndex
+            | Self::Release(ReleaseError::QueueFull)
             | Self::Store(StoreError::NoSpace(_) | StoreError::Unavailable(_)) => Some("5"),
             _ => None,
         }
@@ -384,7 +415,7 @@ impl Problem {
         match self {
             Self::Denied(denied, _) => Some(denied.clone()),
             Self::MissingScope(_) => Some(DenialReason::Scope.into()),
-            Self::MailboxNotAllowed => Some(DenialReason::Mailbox.into()),
+            Self::ScopeNotEverywhere(_) | Self::MailboxNotAllowed => Some(DenialReason::Mailbox.into()),
             _ => None,
         }
     }
@@ -476,6 +507,12 @@ impl IntoResponse for Problem {
 /// Returns the problem for a bug of the server, with its cause for the log.
 pub(crate) fn internal_error(error: &dyn Display) -> Problem {
     Problem::Internal(error.to_string())
+}
+
+/// Returns a phrase as a sentence.
+fn sentence(phrase: &str) -> String {
+    let mut chars = phrase.chars();
+    chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).chain(['.']).collect()
 }
 
 /// Refuses a connection above the limits with a problem document, before a request is read.

@@ -12,6 +12,7 @@
 //! - `attachment_archive`: all attachments of a message as one file
 //! - `attachment_counts`: the number of attachments of messages, cached
 //! - `parsed_mail_cache`: messages that waiting requests compare with their queries
+//! - `relay`: entries of the relay queue that a grant allows
 
 pub(crate) mod attachment;
 mod attachment_archive;
@@ -25,6 +26,7 @@ pub(crate) mod messages;
 mod offset;
 pub(crate) mod overview;
 pub(crate) mod parsed_mail_cache;
+pub(crate) mod relay;
 
 use std::fmt;
 use std::hash::RandomState;
@@ -127,6 +129,7 @@ impl Extensions {
             script: self.script.as_ref().map(|script| script.counts()).unwrap_or_default(),
             webhooks: self.webhooks.as_ref().map(|webhooks| webhooks.counts()).unwrap_or_default(),
             search: self.search.as_ref().map(|search| search.counts()),
+            relay: self.relay.as_ref().map(|relay| relay.counts()).unwrap_or_default(),
         }
     }
 }

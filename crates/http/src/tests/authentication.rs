@@ -17,6 +17,7 @@ pub(super) struct AuthServer {
     pub(super) reader: String,
     pub(super) writer: String,
     pub(super) admin: String,
+    pub(super) relayer: String,
     limited: String,
 }
 
@@ -43,6 +44,7 @@ impl AuthServer {
         let reader = token("reader", &[Scope::Read], &[]);
         let writer = token("writer", &[Scope::Write], &[]);
         let admin = token("admin", &[Scope::Admin], &[]);
+        let relayer = token("relayer", &[Scope::Relay], &[]);
         let limited = token("limited", &[Scope::Read, Scope::Write, Scope::Admin], &["ci-*"]);
         let auth_settings = restante_auth::Settings {
             credentials: Vec::new(),
@@ -55,7 +57,7 @@ impl AuthServer {
         let server = TestServer::with_info(Settings { auth: Some(auth.clone()), ..settings }, info);
         server.add_message(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
         server.add_message(1, "ci-1", "Subject: two\r\n\r\nHello\r\n").await;
-        Self { server, auth, dir, reader, writer, admin, limited }
+        Self { server, auth, dir, reader, writer, admin, relayer, limited }
     }
 
     /// Returns the status of a request with this `Authorization`.

@@ -33,15 +33,16 @@ pub(super) struct Accounts {
 
 impl Accounts {
     pub(super) fn new(session_time: Duration) -> Self {
-        Self::build(session_time, None)
+        Self::build(session_time, crate::Extensions::default())
     }
 
     /// Creates a server with a search.
     pub(super) fn with_search() -> Self {
-        Self::build(Duration::from_hours(1), Some(Arc::new(Search::new(None))))
+        let search = Some(Arc::new(Search::new(None)));
+        Self::build(Duration::from_hours(1), crate::Extensions { search, ..crate::Extensions::default() })
     }
 
-    fn build(session_time: Duration, search: Option<Arc<Search>>) -> Self {
+    pub(super) fn build(session_time: Duration, optional_parts: crate::Extensions) -> Self {
         let dir = TestDir::new();
         let (users, tokens) = (dir.path().join("users"), dir.path().join("tokens.toml"));
         users::add(&users, "ann", "secret").unwrap();
@@ -56,6 +57,7 @@ impl Accounts {
         let journal = Arc::new(MemoryJournal::new(1 << 20));
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let mailroom_settings = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
+        let search = optional_parts.search.clone();
         let store_observers = search.iter().map(|search| search.clone() as Arc<dyn Observer>).collect();
         let extensions = Extensions { store_observers, ..Extensions::default() };
         let mailroom = Mailroom::new(mailroom_settings, store.clone(), extensions);
@@ -66,7 +68,7 @@ impl Accounts {
         let settings = Settings {
             auth: Some(auth.clone()),
             max_message_bytes: 1000,
-            extensions: crate::Extensions { search, ..crate::Extensions::default() },
+            extensions: optional_parts,
             ..Settings::default()
         };
         let state = Arc::new(Server::new(mailroom, settings));
@@ -76,17 +78,22 @@ impl Accounts {
 
     /// Creates a token with all scopes for these mailboxes, and returns the header with it.
     pub(super) async fn token(&self, mailboxes: &[&str]) -> String {
+        self.token_with(&Scope::ALL, mailboxes).await
+    }
+
+    /// Creates a token with these scopes for these mailboxes, and returns the header with it.
+    pub(super) async fn token_with(&self, scopes: &[Scope], mailboxes: &[&str]) -> String {
         let path = self.dir.path().join("tokens.toml");
         let name = tokens::list(&path).unwrap().len().to_string();
         let mailboxes = mailboxes.iter().map(ToString::to_string).collect();
-        let request = RequestedAccess { name, scopes: Scope::ALL.into_iter().collect(), mailboxes, expires: None };
+        let request = RequestedAccess { name, scopes: scopes.iter().copied().collect(), mailboxes, expires: None };
         let token = tokens::create(&path, request).unwrap().1;
         self.auth.authenticator.reload().await;
         format!("Authorization: Bearer {token}")
     }
 
     /// Logs in with the form, and returns the header with the cookie.
-    async fn log_in(&self) -> String {
+    pub(super) async fn log_in(&self) -> String {
         let request = "POST /login\nContent-Type: application/x-www-form-urlencoded\nOrigin: http://localhost:9000";
         let response = self.server.request_with(request, "user=ann&password=secret", Peer::default()).await;
         let cookie = response.header("set-cookie").split(';').next().unwrap();

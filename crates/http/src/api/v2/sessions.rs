@@ -26,7 +26,7 @@ use crate::state::Server;
 /// The approximate size of a session without its transactions and lines. A transaction takes less.
 const RECORD_BYTES: usize = 512;
 /// The approximate size of a line, without its text.
-const LINE_BYTES: usize = 128;
+pub(super) const LINE_BYTES: usize = 128;
 
 type HandlerResult = Result<Response, Problem>;
 
@@ -103,9 +103,9 @@ impl Server {
 
 /// Selects what a client may see of a session: only what concerns mailboxes that its grant allows.
 #[derive(Clone)]
-struct Visibility {
-    grant: Grant,
-    mailroom: Arc<Mailroom>,
+pub(super) struct Visibility {
+    pub(super) grant: Grant,
+    pub(super) mailroom: Arc<Mailroom>,
 }
 
 impl Visibility {
@@ -115,7 +115,7 @@ impl Visibility {
 
     /// Returns whether the mailbox of an address may be seen. Text that is not an address is hidden, because it could
     /// contain anything.
-    fn shows_address(&self, address: &str) -> bool {
+    pub(super) fn shows_address(&self, address: &str) -> bool {
         self.grant.covers_all_mailboxes()
             || Address::parse(address, Alphabet::Utf8)
                 .ok()
@@ -335,7 +335,7 @@ impl From<journal::Outcome> for Outcome {
 /// A line of the transcript, without secrets.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-struct Line<'a> {
+pub(super) struct Line<'a> {
     #[schema(value_type = String, format = DateTime)]
     at: Time,
     /// The same time in milliseconds since 1970-01-01 UTC.
@@ -347,7 +347,7 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn new(started: Timestamp, line: &journal::TranscriptLine<'a>) -> Self {
+    pub(super) fn new(started: Timestamp, line: &journal::TranscriptLine<'a>) -> Self {
         // The journal contains only valid times, so the fallback is never used.
         let micros = started.as_microsecond().saturating_add_unsigned(line.micros);
         let at = Timestamp::from_microsecond(micros).unwrap_or(started);

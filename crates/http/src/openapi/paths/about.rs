@@ -56,6 +56,7 @@ fn about() -> serde_json::Value {
         "pop3": { "port": 1100, "tls": "starttls" },
         "script": "rules.lua",
         "webhooks": 1,
+        "relay": ["main"],
         "user": null,
         "locked": false,
     })

@@ -49,7 +49,8 @@ pub(super) fn entry_and(more: Value) -> Value {
     with_members(entry(), more)
 }
 
-fn with_members(mut whole: Value, more: Value) -> Value {
+/// Returns an object with additional members.
+pub(super) fn with_members(mut whole: Value, more: Value) -> Value {
     if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {
         whole.extend(more);
     }

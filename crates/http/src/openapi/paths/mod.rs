@@ -9,6 +9,7 @@ mod mailboxes;
 mod messages;
 mod monitor;
 mod pages;
+mod relay;
 mod search;
 mod sessions;
 mod whole_messages;
@@ -61,6 +62,11 @@ pub(super) const CHAPTERS: &[Chapter] = &[
         name: "Transcripts",
         about: "The SMTP and LMTP sessions in which messages were delivered or refused.",
         operations: sessions::operations,
+    },
+    Chapter {
+        name: "Relay",
+        about: "Sending messages to other mail servers: the targets, and the queue.",
+        operations: relay::operations,
     },
     Chapter {
         name: "Live monitor",

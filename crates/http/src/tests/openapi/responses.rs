@@ -10,6 +10,7 @@ use restante_settings::Config;
 use restante_store::StoreError;
 
 use super::super::authentication::AuthServer;
+use super::super::relay::RelayServer;
 use super::super::store_errors::{FailingStore, router_with_store};
 use super::super::{client_limits, sessions};
 use super::*;
@@ -19,7 +20,7 @@ use crate::About;
 const UNTESTABLE_STATUS: &str = "500";
 /// Operations that do not return 503 if the store fails, because they do not use it, or fail an earlier check.
 /// Other causes of 503, such as too many connections, do not reach the router.
-const WITHOUT_STORE: [&str; 8] = [
+const WITHOUT_STORE: [&str; 13] = [
     "isLive",
     "aboutServer",
     "describeApi",
@@ -28,6 +29,11 @@ const WITHOUT_STORE: [&str; 8] = [
     "listSessions",
     "readSession",
     "deleteMatchingMessages",
+    "listRelayTargets",
+    "listRelayEntries",
+    "readRelayEntry",
+    "retryRelayEntries",
+    "cancelRelayEntries",
 ];
 
 /// Requests to a server in which mailbox `test` contains [`MAIL`], which has text, HTML and attachments, and the expected statuses.
@@ -291,6 +297,7 @@ async fn responses_match_description() {
     without_search(&mut checker).await;
     extracts(&mut checker).await;
     deletions(&mut checker).await;
+    relays(&mut checker).await;
     with_auth(&mut checker).await;
     files(&mut checker).await;
     request_checks(&mut checker).await;
@@ -405,6 +412,31 @@ async fn deletions(checker: &mut ResponseChecker<'_>) {
     }
 }
 
+/// Releases messages, and lists and changes the entries of the relay queue.
+async fn relays(checker: &mut ResponseChecker<'_>) {
+    let server = RelayServer::started().await;
+    let message = server.deliver("bob@example.org", "").await;
+    let in_loop = server.deliver("bob@example.org", &"X-Restante-Relay: mx\r\n".repeat(5)).await;
+    let requests = [
+        (format!("POST /api/v2/messages/{message}/release"), "{\"to\":[\"qa@example.org\"]}", 202),
+        (format!("POST /api/v2/messages/{message}/release"), "{\"to\":[\"qa@other.org\"]}", 403),
+        (format!("POST /api/v2/messages/{in_loop}/release"), "{}", 409),
+        ("POST /api/v2/messages/17/release".to_owned(), "{}", 404),
+        ("GET /api/v2/relay".to_owned(), "", 200),
+        ("GET /api/v2/relay/entries".to_owned(), "", 200),
+        ("GET /api/v2/relay/entries?state=new".to_owned(), "", 400),
+        ("GET /api/v2/relay/entries/1".to_owned(), "", 200),
+        ("GET /api/v2/relay/entries/17".to_owned(), "", 404),
+        ("POST /api/v2/relay/cancel".to_owned(), "{\"all\":true}", 200),
+        ("POST /api/v2/relay/retry".to_owned(), "{\"ids\":[\"1\"]}", 200),
+    ];
+    for (request, body, status) in requests {
+        let response = server.post(&request, body).await;
+        assert_eq!(response.status, status, "{request} {:?}", response.body);
+        checker.check(&request, &response);
+    }
+}
+
 async fn files(checker: &mut ResponseChecker<'_>) {
     let server = TestServer::with_everything().await;
     for (begin, end) in [("/mailbox/dattach/", "/"), ("/mailbox/vattach/", "/"), ("/serve/mailbox/", "/attach/")] {
@@ -443,7 +475,12 @@ async fn request_checks(checker: &mut ResponseChecker<'_>) {
 /// With authentication, every operation except the public ones requires credentials with exactly the described scopes.
 async fn with_auth(checker: &mut ResponseChecker<'_>) {
     let auth_server = AuthServer::with_info(Settings::default(), info(&Config::default())).await;
-    let tokens = [("read", &auth_server.reader), ("write", &auth_server.writer), ("admin", &auth_server.admin)];
+    let tokens = [
+        ("read", &auth_server.reader),
+        ("write", &auth_server.writer),
+        ("admin", &auth_server.admin),
+        ("relay", &auth_server.relayer),
+    ];
     for operation in checker.operations.clone() {
         let (_, _, described) = operation;
         if described["responses"]["401"].is_null() {
