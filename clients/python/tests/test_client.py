@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import http.server
+import json
 import re
 import smtplib
+import threading
 from email.message import EmailMessage
 
 import pytest
@@ -30,8 +33,6 @@ def send(smtp: tuple[str, int], *mails: EmailMessage) -> None:
 
 
 def test_wait_returns_when_a_message_arrives(mailbox, restante_smtp):
-    import threading
-
     later = threading.Timer(0.3, send, [restante_smtp, message(mailbox.address, "Grüße aus Köln")])
     later.start()
     mail = mailbox.wait(match="subject:grusse or subject:gruße", timeout=20)
@@ -304,6 +305,105 @@ def test_transcript(mailbox, restante_smtp):
     send(restante_smtp, message(mailbox.address))
     lines = [line["text"] for line in mailbox.wait().transcript()["lines"]]
     assert any(line.lower().startswith("rcpt to:") for line in lines), lines
+
+
+def relay_record(id: str, state: str, **more) -> dict:
+    return {
+        "id": id,
+        "message": "1794",
+        "mailbox": "ann",
+        "target": "main",
+        "sender": "shop@example.com",
+        "recipients": [{"address": "qa@example.org", "state": "waiting", "reply": ""}],
+        "origin": "release",
+        "by": None,
+        "state": state,
+        "attempts": 1,
+        "created": "2026-11-14T23:43:00.000000+00:00",
+        "expires": "2026-11-15T23:43:00.000000+00:00",
+        "next-attempt": None,
+        "last-attempt": "2026-11-14T23:43:01.000000+00:00",
+        "last-reply": "450 later",
+        **more,
+    }
+
+
+@pytest.fixture
+def relay_server():
+    """A server that has only the relay, with prepared responses: lists of bodies by method and path, of which the last one is
+    repeated. ``requests`` are the bodies that it got."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def respond(self):
+            length = int(self.headers.get("Content-Length", 0))
+            server.requests.append(json.loads(self.rfile.read(length)) if length else None)
+            bodies = server.responses[f"{self.command} {self.path}"]
+            body = json.dumps(bodies.pop(0) if len(bodies) > 1 else bodies[0]).encode()
+            self.send_response(202 if self.command == "POST" else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = respond
+
+        def log_message(self, *arguments):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.responses, server.requests = {}, []
+    server.client = Restante(f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_release_and_wait(relay_server):
+    line = {"at": "2026-11-14T23:43:01.000000+00:00", "from": "server", "text": "220 mx"}
+    relay_server.responses = {
+        "POST /api/v2/messages/1794/release": [relay_record("7", "queued")],
+        "GET /api/v2/relay/entries/7": [relay_record("7", "sending"), relay_record("7", "delivered", transcript=[line])],
+    }
+    client = relay_server.client
+    entry = client.release("1794", to="qa@example.org", target="main")
+    assert (entry.id, entry.state, entry.is_final) == ("7", "queued", False)
+    assert entry.recipients[0].address == "qa@example.org" and entry.last_attempt > entry.created
+    entry = client.wait_for_relay(entry)
+    assert (entry.state, entry.is_final, entry.transcript[0]["text"]) == ("delivered", True, "220 mx")
+    client.release("1794", to=["a@x.org", "b@x.org"])
+    client.release("1794")
+    bodies = [{"target": "main", "to": ["qa@example.org"]}, None, None, {"to": ["a@x.org", "b@x.org"]}, {}]
+    assert relay_server.requests == bodies
+
+
+def test_wait_for_relay_raises_a_timeout(relay_server):
+    relay_server.responses = {"GET /api/v2/relay/entries/7": [relay_record("7", "queued")]}
+    with pytest.raises(WaitTimeout, match="relay entry 7 is still queued after 1 attempts: 450 later"):
+        relay_server.client.wait_for_relay("7", timeout=0)
+
+
+def test_relay_entries(relay_server):
+    path = "GET /api/v2/relay/entries?"
+    relay_server.responses = {
+        path + "message=1794&target=main&state=failed&limit=200": [{"entries": [relay_record("9", "failed")], "next": "5"}],
+        path + "message=1794&target=main&state=failed&before=5&limit=200": [{"entries": [], "next": None}],
+        path + "limit=1": [{"entries": [relay_record("9", "failed")], "next": "9"}],
+    }
+    client = relay_server.client
+    assert [one.id for one in client.relay_entries(message="1794", target="main", state="failed")] == ["9"]
+    assert [one.id for one in client.relay_entries(limit=1)] == ["9"]
+
+
+def test_release_without_targets(restante, mailbox, restante_smtp):
+    send(restante_smtp, message(mailbox.address))
+    with pytest.raises(RestanteError, match="relay target") as failure:
+        restante.release(mailbox.wait(), to="qa@example.org")
+    assert failure.value.status == 422
+    assert list(restante.relay_entries()) == []
+    with pytest.raises(NotFound):
+        restante.relay_entry("7")
 
 
 def test_a_new_mailbox_has_no_last_message(mailbox):

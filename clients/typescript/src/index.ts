@@ -21,8 +21,20 @@ export type {
   Link,
   MessageCopy,
   MessageEntry,
+  RelayEntry,
+  RelayEntryDetails,
+  RelayRecipient,
   Summary,
   WholeMessageRecord,
 } from "./records.js";
-export { Restante, type ListOptions, type MailboxState, type MessageFilter, type RestanteOptions, type Usage } from "./server.js";
+export {
+  Restante,
+  type ListOptions,
+  type MailboxState,
+  type MessageFilter,
+  type RelayFilter,
+  type ReleaseOptions,
+  type RestanteOptions,
+  type Usage,
+} from "./server.js";
 export type { WaitOptions } from "./wait.js";

@@ -150,6 +150,46 @@ export interface HtmlCheck {
   truncated: boolean;
 }
 
+/** A recipient of an entry of the relay queue. */
+export interface RelayRecipient {
+  address: string;
+  state: "waiting" | "delivered" | "failed";
+  /** The last reply about this recipient; empty before the first attempt. */
+  reply: string;
+}
+
+/** An entry of the relay queue: a message that is sent to some recipients through one target. */
+export interface RelayEntry {
+  id: string;
+  /** The id of the message. */
+  message: string;
+  /** The mailbox of the copy that is sent. */
+  mailbox: string;
+  /** The name of the target. */
+  target: string;
+  /** The sender of the envelope; empty for bounces. */
+  sender: string;
+  recipients: RelayRecipient[];
+  /** Whether a client released the message, or a rule forwards it. */
+  origin: "release" | "forward";
+  /** The user or token that released the message. */
+  by: string | null;
+  state: "queued" | "sending" | "delivered" | "failed" | "cancelled";
+  attempts: number;
+  created: string;
+  /** When the entry fails if it could not be sent before. */
+  expires: string;
+  "next-attempt": string | null;
+  "last-attempt": string | null;
+  /** The last reply of the target, or the error that prevented one. */
+  "last-reply": string;
+}
+
+/** An entry of the relay queue, with the lines of its last attempt. The client is the Restante server. */
+export interface RelayEntryDetails extends RelayEntry {
+  transcript: { at: string; "posix-millis": number; "after-millis": number; from: "client" | "server"; text: string }[];
+}
+
 /** Returns a short description of a message for error texts. */
 export function describe({ id, subject, from }: Pick<Summary, "id" | "subject" | "from">): string {
   return `message ${id} "${subject}" from ${from}`;

@@ -2,7 +2,8 @@
 
 import { Mailbox } from "./mailbox.js";
 import { fetchMessage, type WholeMessage } from "./message.js";
-import { describe, type MessageEntry, type Summary } from "./records.js";
+import { describe, type MessageEntry, type RelayEntry, type RelayEntryDetails, type Summary } from "./records.js";
+import { waitForRelay } from "./relay.js";
 import { Transport } from "./transport.js";
 import { expectNone, firstId, idOf, waitForMessages, type WaitOptions } from "./wait.js";
 
@@ -55,6 +56,26 @@ export interface ListOptions extends MessageFilter {
   before?: string | { id: string } | null | undefined;
   /** Only messages that arrived after this one. */
   after?: string | { id: string } | null | undefined;
+}
+
+/** Where a message is sent to. */
+export interface ReleaseOptions {
+  /** One address, or several. Default: the recipients of the envelope. */
+  to?: string | string[] | undefined;
+  /** The name of the relay target. Default: the only one. */
+  target?: string | undefined;
+}
+
+/** The conditions for entries of the relay queue, and their number. */
+export interface RelayFilter {
+  /** Only entries of this message. */
+  message?: string | { id: string } | undefined;
+  /** Only entries of the target with this name. */
+  target?: string | undefined;
+  /** Only entries in this state. */
+  state?: RelayEntry["state"] | undefined;
+  /** The maximum number of entries. */
+  limit?: number | undefined;
 }
 
 interface EntryPage {
@@ -190,6 +211,43 @@ export class Restante {
   /** Deletes all messages in all mailboxes. Returns their number. */
   async deleteEverything(): Promise<number> {
     return (await this.#transport.json<{ deleted: number }>("DELETE", "/api/v2/mailboxes")).deleted;
+  }
+
+  /**
+   * Sends a message to other mail servers, through a relay target of the server. Returns the entry of the relay queue; the message
+   * may not be sent yet. Throws `Refused` if the target does not allow a recipient.
+   */
+  async release(message: string | { id: string }, { to, target }: ReleaseOptions = {}): Promise<RelayEntry> {
+    const json = { target, to: to === undefined ? undefined : [to].flat() };
+    return this.#transport.json("POST", `/api/v2/messages/${encodeURIComponent(idOf(message) ?? "")}/release`, { json });
+  }
+
+  /** Yields the entries of the relay queue, newest first. */
+  async *relayEntries({ message, target, state, limit }: RelayFilter = {}): AsyncGenerator<RelayEntry> {
+    let before: string | undefined;
+    let left = limit ?? Infinity;
+    while (left > 0) {
+      const query = { message: idOf(message), target, state, before, limit: Math.min(left, PAGE_SIZE) };
+      const page: { entries: RelayEntry[]; next: string | null } = await this.#transport.json("GET", "/api/v2/relay/entries", { query });
+      yield* page.entries;
+      left -= page.entries.length;
+      if (page.next === null) return;
+      before = page.next;
+    }
+  }
+
+  /** Returns an entry of the relay queue, with the lines of its last attempt. */
+  async relayEntry(id: string): Promise<RelayEntryDetails> {
+    return this.#transport.json("GET", `/api/v2/relay/entries/${encodeURIComponent(id)}`);
+  }
+
+  /**
+   * Waits until an entry of the relay queue is not sent again. Returns it, with the state `delivered`, `failed` or `cancelled`. The
+   * timeout is in milliseconds. Throws `WaitTimeout`, whose text has the last reply.
+   */
+  async waitForRelay(entry: string | { id: string }, options: { timeout?: number | undefined } = {}): Promise<RelayEntryDetails> {
+    const id = typeof entry === "string" ? entry : entry.id;
+    return waitForRelay(() => this.relayEntry(id), options.timeout);
   }
 
   /** Returns the numbers of messages, copies and mailboxes that the credentials allow, and their size. */

@@ -280,6 +280,64 @@ test("inject", async () => {
   assert.match(new TextDecoder().decode(await raw.source()), /\r\n\r\nas it is\r\n$/);
 });
 
+/** Returns an entry of the relay queue. */
+function relayEntry(id, state) {
+  return { id, message: "1794", recipients: [], state, attempts: 1, "last-reply": "450 later", transcript: [] };
+}
+
+/** Returns a client of a server with prepared responses: a list of bodies for each request, of which the last one is repeated. */
+function relayClient(responses) {
+  const requests = [];
+  const fetch = async (url, { method, body }) => {
+    requests.push(body);
+    const bodies = responses[`${method} ${url.replace("http://relay.test/api/v2", "")}`];
+    return Response.json(bodies.length > 1 ? bodies.shift() : bodies[0]);
+  };
+  return { client: new Restante({ url: "http://relay.test", fetch }), requests };
+}
+
+test("release and waitForRelay", async () => {
+  const { client, requests } = relayClient({
+    "POST /messages/1794/release": [relayEntry("7", "queued")],
+    "GET /relay/entries/7": [relayEntry("7", "queued"), relayEntry("7", "sending"), relayEntry("7", "failed")],
+    "GET /relay/entries/8": [relayEntry("8", "queued")],
+  });
+  const queued = await client.release({ id: "1794" }, { to: "qa@example.org", target: "main" });
+  assert.equal(queued.state, "queued");
+  assert.equal((await client.waitForRelay(queued)).state, "failed");
+  await client.release("1794", { to: ["a@x.org", "b@x.org"] });
+  await client.release("1794");
+  assert.deepEqual(requests.filter(Boolean).map((body) => JSON.parse(body)), [
+    { target: "main", to: ["qa@example.org"] },
+    { to: ["a@x.org", "b@x.org"] },
+    {},
+  ]);
+  const failure = await client.waitForRelay("8", { timeout: 0 }).catch((error) => error);
+  assert.ok(failure instanceof WaitTimeout);
+  assert.equal(failure.message, "relay entry 8 is still queued after 1 attempts: 450 later");
+});
+
+test("relayEntries", async () => {
+  const { client } = relayClient({
+    "GET /relay/entries?message=1794&target=main&state=failed&limit=200": [{ entries: [relayEntry("9", "failed")], next: "5" }],
+    "GET /relay/entries?message=1794&target=main&state=failed&before=5&limit=200": [{ entries: [], next: null }],
+    "GET /relay/entries?limit=1": [{ entries: [relayEntry("9", "failed")], next: "9" }],
+  });
+  const ids = async (filter) => (await collect(client.relayEntries(filter))).map(({ id }) => id);
+  assert.deepEqual(await ids({ message: { id: "1794" }, target: "main", state: "failed" }), ["9"]);
+  assert.deepEqual(await ids({ limit: 1 }), ["9"]);
+});
+
+test("release without targets", async () => {
+  const box = newMailbox();
+  await send(box.address, message());
+  const failure = await restante.release(await box.waitForMessage(), { to: "qa@example.org" }).catch((error) => error);
+  assert.ok(failure instanceof RestanteError);
+  assert.equal(failure.status, 422);
+  assert.deepEqual(await collect(restante.relayEntries()), []);
+  await assert.rejects(restante.relayEntry("7"), NotFound);
+});
+
 test("no server", async () => {
   const unreachable = new Restante({ url: "http://ann:s3cret@127.0.0.1:9/" });
   const failure = await unreachable.mailbox("ann").messages().catch((error) => error);

@@ -24,6 +24,7 @@ from .message import (
     Summary,
     WholeMessage,
 )
+from .relay import RelayEntry, RelayRecipient
 
 __all__ = [
     "Attachment",
@@ -38,6 +39,8 @@ __all__ = [
     "MessageEntry",
     "NotFound",
     "Refused",
+    "RelayEntry",
+    "RelayRecipient",
     "Restante",
     "RestanteError",
     "Score",

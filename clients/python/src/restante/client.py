@@ -5,17 +5,21 @@ from __future__ import annotations
 import base64
 import os
 import ssl
+import time
 from typing import Any, Iterable, Iterator, Mapping
 from urllib.parse import quote
 
 from .errors import RestanteError, UnexpectedMail, WaitTimeout
 from .message import Message, MessageEntry, Summary, WholeMessage, parse_entry, parse_message
+from .relay import RelayEntry, parse_relay_entry
 from .transport import REQUEST_TIMEOUT, Transport, details, problem
 
 #: The URL of the server if none is given.
 DEFAULT_URL = "http://localhost:9000"
 #: The maximum number of messages in one response.
 PAGE_SIZE = 200
+#: The pauses between requests for the state of an entry of the relay queue, in seconds. They double up to the maximum.
+MIN_PAUSE, MAX_PAUSE = 0.05, 1.0
 
 
 class Restante:
@@ -145,6 +149,70 @@ class Restante:
     def delete_everything(self) -> int:
         """Deletes all messages in all mailboxes. Returns their number."""
         return self._transport.json("DELETE", "/api/v2/mailboxes")["deleted"]
+
+    def release(
+        self,
+        message: str | Summary | MessageEntry,
+        *,
+        to: str | Iterable[str] | None = None,
+        target: str | None = None,
+    ) -> RelayEntry:
+        """Sends a message to other mail servers, through a relay target of the server: to the given addresses, or to the
+        recipients of its envelope. ``target`` may be left out if there is only one. Returns the entry of the relay queue; the
+        message may not be sent yet. Raises :class:`Refused` if the target does not allow a recipient."""
+        body: dict[str, Any] = {}
+        if target is not None:
+            body["target"] = target
+        if to is not None:
+            body["to"] = [to] if isinstance(to, str) else list(to)
+        path = f"/api/v2/messages/{quote(message_id(message) or '', safe='')}/release"
+        return parse_relay_entry(self._transport.json("POST", path, body=body))
+
+    def relay_entries(
+        self,
+        *,
+        message: str | MessageEntry | None = None,
+        target: str | None = None,
+        state: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[RelayEntry]:
+        """Yields the entries of the relay queue, newest first, at most ``limit``: of a message, of a target, or in a state."""
+        before, left = None, limit
+        while left is None or left > 0:
+            query = {
+                "message": message_id(message),
+                "target": target,
+                "state": state,
+                "before": before,
+                "limit": PAGE_SIZE if left is None else min(left, PAGE_SIZE),
+            }
+            page = self._transport.json("GET", "/api/v2/relay/entries", query=query)
+            for record in page["entries"]:
+                yield parse_relay_entry(record)
+            before = page["next"]
+            if before is None:
+                return
+            left = None if left is None else left - len(page["entries"])
+
+    def relay_entry(self, id: str) -> RelayEntry:
+        """Returns an entry of the relay queue, with the transcript of its last attempt."""
+        return parse_relay_entry(self._transport.json("GET", f"/api/v2/relay/entries/{quote(id, safe='')}"))
+
+    def wait_for_relay(self, entry: str | RelayEntry, *, timeout: float = 30.0) -> RelayEntry:
+        """Waits until an entry of the relay queue is not sent again. Returns it, with ``state`` ``delivered``, ``failed`` or
+        ``cancelled``. Raises :class:`WaitTimeout`, whose text has the last reply."""
+        id = entry.id if isinstance(entry, RelayEntry) else entry
+        end, pause = time.monotonic() + timeout, MIN_PAUSE
+        while True:
+            current = self.relay_entry(id)
+            if current.is_final:
+                return current
+            left = end - time.monotonic()
+            if left <= 0:
+                reply = f": {current.last_reply}" if current.last_reply else ""
+                raise WaitTimeout(f"relay entry {id} is still {current.state} after {current.attempts} attempts{reply}")
+            time.sleep(min(pause, left))
+            pause = min(pause * 2, MAX_PAUSE)
 
     def usage(self) -> dict[str, Any]:
         """Returns the numbers of ``messages``, ``copies`` and ``mailboxes`` that the credentials allow, and their size in
