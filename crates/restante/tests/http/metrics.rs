@@ -10,8 +10,9 @@ use crate::support::exposition::Exposition;
 use crate::support::tls::ClientStream;
 use crate::support::{LineConnection, Server, TEST_TIMEOUT, connect};
 
-/// Settings with which every metric has a value. The webhook is never called, because no message arrives.
-const ALL_METRICS: [&str; 2] = ["--webhook-urls", "https://ci.test/hook"];
+/// Settings with which every metric has a value. The webhook and the relay target are not used, because no message arrives.
+const ALL_METRICS: [&str; 4] =
+    ["--webhook-urls", "https://ci.test/hook", "--relay-targets", "main smtp://smtp.ci.test allow=*"];
 
 fn scrape(server: &Server) -> Exposition {
     Exposition::parse(&String::from_utf8(server.bytes("/metrics")).unwrap())

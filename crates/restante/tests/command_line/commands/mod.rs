@@ -5,6 +5,7 @@ mod extracting;
 mod inbucket;
 mod reading;
 mod reference;
+mod relay;
 mod sending;
 use std::io::Write as _;
 use std::path::Path;
