@@ -39,7 +39,8 @@ pub struct Target {
     pub verification: Verification,
     /// The credentials, if the server requires authentication.
     pub login: Option<Login>,
-    /// The time limit for a connection, and for each reply.
+    /// The time limit for a connection, and for each reply. The reply to the content of a message may take ten times as
+    /// long.
     pub timeout: Duration,
     /// The maximum number of connections at the same time.
     pub connections: usize,

@@ -16,6 +16,11 @@ const MAX_REPLY_CHARS: usize = 500;
 /// The rate at which a server has to read the content of a message, in bytes per second.
 const MIN_CONTENT_RATE: u64 = 16 * 1024;
 
+/// The time limit for the reply to the content, as a multiple of the timeout. A server that accepts a message after the
+/// client has given up gets it again with the next attempt, so the client waits longer than for other replies (RFC 5321
+/// section 4.5.3.2.6).
+const CONTENT_REPLY_TIMEOUTS: u32 = 10;
+
 /// A client of an SMTP server.
 pub(super) struct Client {
     smtp: SmtpClient<RecordedStream>,
@@ -97,8 +102,12 @@ impl Client {
 
     /// Reads a reply.
     pub(super) async fn read_reply(&mut self) -> Result<Reply, String> {
+        self.read_reply_within(self.smtp.timeout).await
+    }
+
+    async fn read_reply_within(&mut self, limit: Duration) -> Result<Reply, String> {
         self.recorder().start_reply();
-        let response = timeout(self.smtp.timeout, self.smtp.read()).await.unwrap_or(Err(Error::Timeout));
+        let response = timeout(limit, self.smtp.read()).await.unwrap_or(Err(Error::Timeout));
         let code = response.map_err(describe)?.code;
         Ok(Reply { code, lines: self.recorder().take_reply() })
     }
@@ -121,7 +130,7 @@ impl Client {
             Ok(result) => result.map_err(|error| describe(Error::Io(error)))?,
             Err(_) => return Err("the server did not read the message in time".to_owned()),
         }
-        self.read_reply().await
+        self.read_reply_within(self.smtp.timeout.saturating_mul(CONTENT_REPLY_TIMEOUTS)).await
     }
 
     /// Closes the connection.

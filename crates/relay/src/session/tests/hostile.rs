@@ -104,3 +104,16 @@ async fn unreachable_targets_are_explained() {
     let error = connector.connect(&Target { host: "mx.invalid".to_owned(), ..test_target() }).await.err().unwrap();
     assert!(error.text.starts_with("cannot resolve mx.invalid"), "{}", error.text);
 }
+
+#[tokio::test]
+async fn a_server_may_take_longer_to_accept_a_message() {
+    let script = format!(
+        "{OPENING}C: MAIL FROM:<>\nS: 250 ok\nC: RCPT TO:<a@x.org>\nS: 250 ok\nC: DATA\nS: 354 go\nC: x\nC: .\n\
+         WAIT 4\nS: 250 ok\n"
+    );
+    let server = Server::start(&script, None).await;
+    let target = Target { timeout: Duration::from_secs(3), ..test_target() };
+    let transaction = connect(&server, target).await.unwrap().send("", &["a@x.org"], b"x\r\n").await;
+    assert_eq!(transaction.reply, "250 ok");
+    server.finish().await;
+}

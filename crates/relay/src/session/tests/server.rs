@@ -24,6 +24,7 @@ impl Server {
     ///
     /// - `C: TEXT`: the client sends exactly this line.
     /// - `S: TEXT`: the server sends this line. Consecutive lines are sent at once.
+    /// - `WAIT SECONDS`: the server waits.
     /// - `TLS`: the server accepts TLS. The handshake may fail.
     /// - `ENDLESS TEXT`: the server repeats this text until the client closes the connection.
     /// - `SLOW TEXT`: the same, with delays.
@@ -66,6 +67,8 @@ async fn follow(script: &str, stream: TcpStream, tls: Option<TlsAcceptor>) {
             while stream.write_all(text.as_bytes()).await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
+        } else if let Some(seconds) = step.strip_prefix("WAIT ") {
+            tokio::time::sleep(Duration::from_secs(seconds.parse().unwrap())).await;
         } else if step == "TLS" {
             let acceptor = tls.as_ref().expect("a configuration of TLS");
             match acceptor.accept(stream.into_inner()).await {
