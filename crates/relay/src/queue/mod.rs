@@ -17,6 +17,7 @@ mod disk;
 mod memory;
 mod postgres;
 mod transitions;
+mod waiting;
 
 pub use disk::DiskQueue;
 pub use memory::MemoryQueue;

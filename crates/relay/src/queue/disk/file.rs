@@ -1,5 +1,6 @@
 //! The file: its schema, opening it, and the changes.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use super::rows::{self, COLUMNS, sqlite_error};
 use crate::entry::{Entry, EntryId};
 use crate::queue::columns::{decode_recipients, encode_recipients, origin_columns, state_from_number, state_number};
 use crate::queue::transitions::{EXPIRED_REPLY, due_after, retry_failed, state_after, waiting_recipients};
+use crate::queue::waiting::WaitingBound;
 use crate::queue::{AttemptOutcome, AttemptRecord, ForwardOutcome, NewEntry, Selection};
 
 /// The name of the file.
@@ -62,6 +64,7 @@ pub(super) struct QueueFile {
     connection: Connection,
     directory: PathBuf,
     limits: Limits,
+    waiting: RefCell<WaitingBound>,
     /// Returns whether entries may be added. Tests replace it.
     pub(super) has_space: fn(&Path) -> bool,
 }
@@ -83,7 +86,8 @@ impl QueueFile {
                 connect(&path).map_err(describe)?
             }
         };
-        Ok(Self { connection, directory: directory.to_owned(), limits, has_space: has_space_beside_messages })
+        let waiting = RefCell::default();
+        Ok(Self { connection, directory: directory.to_owned(), limits, waiting, has_space: has_space_beside_messages })
     }
 
     /// Runs a transaction. It is rolled back if it fails.
@@ -110,8 +114,12 @@ impl QueueFile {
     fn commit<T>(&mut self, run: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Deferred);
         let has_space = || (self.has_space)(&self.directory);
-        let transaction =
-            Transaction { connection: transaction.map_err(sqlite_error)?, limits: self.limits, has_space: &has_space };
+        let transaction = Transaction {
+            connection: transaction.map_err(sqlite_error)?,
+            limits: self.limits,
+            waiting: &self.waiting,
+            has_space: &has_space,
+        };
         let result = run(&transaction)?;
         transaction.connection.commit().map_err(sqlite_error)?;
         Ok(result)
@@ -136,6 +144,7 @@ const RELEASE_CLAIMS: &str = "UPDATE entries SET state = iif(state = 1, 0, state
 pub(super) struct Transaction<'a> {
     pub(super) connection: rusqlite::Transaction<'a>,
     limits: Limits,
+    waiting: &'a RefCell<WaitingBound>,
     has_space: &'a dyn Fn() -> bool,
 }
 
@@ -212,7 +221,7 @@ impl Transaction<'_> {
     }
 
     pub(super) fn expire(&self, now: Timestamp) -> Result<u64> {
-        let sql = "UPDATE entries SET state = 3, last_reply = iif(last_reply = '', ?2, last_reply)
+        let sql = "UPDATE entries INDEXED BY entries_expiring SET state = 3, last_reply = iif(last_reply = '', ?2, last_reply)
                    WHERE state = 0 AND expires <= ?1";
         let expired = self.execute(sql, params![time_to_nanos(now), EXPIRED_REPLY])?;
         self.prune()?;
@@ -236,7 +245,7 @@ impl Transaction<'_> {
     }
 
     pub(super) fn retry(&self, selection: &Selection, now: Timestamp, expires: Timestamp) -> Result<u64> {
-        let mut free = self.limits.max_waiting.saturating_sub(self.waiting()?);
+        let mut free = self.limits.max_waiting.saturating_sub(self.count_waiting()?);
         let mut retried = 0;
         let mut retry = |(id, state, recipients): Retryable| -> Result<()> {
             let state = state_from_number(state)?;
@@ -250,6 +259,7 @@ impl Transaction<'_> {
             let recipients = encode_recipients(&recipients)?;
             self.execute(sql, params![id, time_to_nanos(now), time_to_nanos(expires), recipients])?;
             free -= usize::from(is_finished);
+            self.waiting.borrow_mut().raise(usize::from(is_finished));
             retried += 1;
             Ok(())
         };
@@ -264,7 +274,8 @@ impl Transaction<'_> {
                 }
             }
             Selection::Target(target) => {
-                let sql = "SELECT id, state, recipients FROM entries
+                // In the order of the table, because a page is a small part of the entries in any state.
+                let sql = "SELECT id, state, recipients FROM entries NOT INDEXED
                            WHERE id > ?1 AND state IN (0, 3, 4) AND (?2 IS NULL OR target = ?2) ORDER BY id LIMIT ?3";
                 let mut last = 0;
                 loop {
@@ -311,13 +322,24 @@ impl Transaction<'_> {
         Ok(ids)
     }
 
+    /// Returns whether entries can be added, and raises the bound if so.
     fn has_room(&self, added: usize) -> Result<bool> {
-        let waiting = self.waiting()?;
-        Ok(added == 0 || waiting == 0 || waiting.saturating_add(added) <= self.limits.max_waiting)
+        // Nothing else adds entries, so the bound is always valid.
+        let is_known = self.waiting.borrow().has_room(added, self.limits.max_waiting, Duration::MAX);
+        let has_room = is_known || added == 0 || {
+            let waiting = self.count_waiting()?;
+            waiting == 0 || waiting.saturating_add(added) <= self.limits.max_waiting
+        };
+        if has_room {
+            self.waiting.borrow_mut().raise(added);
+        }
+        Ok(has_room)
     }
 
-    fn waiting(&self) -> Result<usize> {
-        self.count("SELECT count(*) FROM entries WHERE state IN (0, 1)")
+    fn count_waiting(&self) -> Result<usize> {
+        let waiting = self.count("SELECT count(*) FROM entries WHERE state IN (0, 1)")?;
+        self.waiting.borrow_mut().set(waiting);
+        Ok(waiting)
     }
 
     /// Deletes finished entries above the limit.

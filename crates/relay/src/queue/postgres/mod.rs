@@ -4,8 +4,8 @@
 //! time forwards: it has a lease of the cursor. All changes are single statements, on a connection of their own.
 //! Statements that change several entries lock them in the order of their ids, so that they cannot deadlock.
 //!
-//! The limits are those of all nodes together. Waiting entries are counted without a lock, so nodes that add entries at
-//! the same moment can exceed the limit by what they add.
+//! The limits are those of all nodes together. Waiting entries are counted without a lock, at most once a second while
+//! there is room. So the nodes can exceed the limit by the entries that they add within a second.
 
 mod rows;
 mod statements;
@@ -20,14 +20,18 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_journal::TranscriptLines;
 use restante_mail::message::MessageId;
-use restante_store::Result;
 use restante_store::postgres::rows::{get_column, get_u64};
 use restante_store::postgres::{Database, Parameters, PostgresStore};
 use restante_store::sql_values::{id_to_i64, nanos_to_time, time_to_nanos, to_i64};
+use restante_store::{Result, StoreError};
+use tokio::sync::Mutex;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use self::rows::{EntryColumns, ResultColumns, RetryColumns, parse_count, parse_entry};
 use super::columns::state_number;
 use super::transitions::EXPIRED_REPLY;
+use super::waiting::WaitingBound;
 use super::{
     AddError, AttemptRecord, EntryFilter, ForwardOutcome, MAX_FINISHED, NewEntry, Queue, Selection, StateCount,
 };
@@ -39,6 +43,8 @@ const NODE_TIMEOUT: Duration = Duration::from_secs(30);
 const LEASE: Duration = Duration::from_secs(15);
 /// The number of entries that a retry by hand reads at a time.
 const RETRY_PAGE: usize = 500;
+/// How long the number of waiting entries that other nodes have added is not counted.
+const MAX_COUNT_AGE: Duration = Duration::from_secs(1);
 /// Finished entries are counted and pruned after this share of their limit has been added.
 const PRUNE_SHARE: usize = 100;
 
@@ -52,6 +58,7 @@ pub struct PostgresQueue {
     node: i64,
     max_waiting: usize,
     max_finished: usize,
+    waiting: Mutex<WaitingBound>,
     /// Entries that this node has finished since it last pruned them.
     unpruned: AtomicUsize,
 }
@@ -67,7 +74,15 @@ impl PostgresQueue {
         let (readers, database) = (store.database().clone(), store.database().with_own_connection()?);
         let rows = database.execute(statements::REGISTER, &[]).await?;
         let node = rows.first().map_or(Ok(0), |row| get_column(row, "id"))?;
-        Ok(Self { readers, database, node, max_waiting, max_finished, unpruned: AtomicUsize::new(0) })
+        Ok(Self {
+            readers,
+            database,
+            node,
+            max_waiting,
+            max_finished,
+            waiting: Mutex::default(),
+            unpruned: AtomicUsize::new(0),
+        })
     }
 
     /// Runs a change that returns the number of changed entries.
@@ -87,6 +102,27 @@ impl PostgresQueue {
         Ok(())
     }
 
+    /// Runs a statement that adds entries. Returns its row.
+    async fn insert(&self, sql: &str, entries: &[NewEntry], other: &[&(dyn ToSql + Sync)]) -> Result<Row> {
+        let columns = EntryColumns::new(entries)?;
+        // There is only one connection, so this lock delays nothing.
+        let mut bound = self.waiting.lock().await;
+        let is_known = bound.has_room(entries.len(), self.max_waiting, MAX_COUNT_AGE);
+        let (count, limit) = (to_i64(entries.len()), (!is_known).then(|| to_i64(self.max_waiting)));
+        let mut parameters = columns.parameters();
+        parameters.extend([&count as &(dyn ToSql + Sync), &limit]);
+        parameters.extend(other);
+        // If it fails or is cancelled, the entries may be added nevertheless.
+        bound.raise(entries.len());
+        let row = self.database.execute(sql, &parameters).await?.pop();
+        let row = row.ok_or_else(|| StoreError::Broken("the database returned no row".to_owned()))?;
+        if let Some(waiting) = get_column::<Option<i64>>(&row, "waiting")? {
+            let waiting = usize::try_from(waiting).unwrap_or(usize::MAX);
+            bound.set(waiting.saturating_add(entries.len()));
+        }
+        Ok(row)
+    }
+
     /// Returns how many entries can be added.
     async fn free(&self) -> Result<usize> {
         let rows = self.database.query(statements::COUNT_WAITING, &[]).await?;
@@ -101,6 +137,7 @@ impl PostgresQueue {
         }
         let (now, expires) = (time_to_nanos(now), time_to_nanos(expires));
         let parameters: Parameters<'_> = &[&page.ids, &page.attempts, &page.recipients, &now, &expires];
+        self.waiting.lock().await.raise(page.ids.len());
         self.change(statements::RETRY, parameters).await
     }
 }
@@ -111,30 +148,20 @@ impl Queue for PostgresQueue {
         if entries.is_empty() {
             return Ok(Vec::new());
         }
-        let columns = EntryColumns::new(&entries)?;
-        let (count, limit) = (to_i64(entries.len()), to_i64(self.max_waiting));
-        let parameters = columns.parameters_with(&count, &limit);
-        let rows = self.database.execute(statements::ADD, &parameters).await?;
-        let Some(row) = rows.first() else { return Err(AddError::Full) };
-        if !get_column::<bool>(row, "has_room")? {
+        let row = self.insert(statements::ADD, &entries, &[]).await?;
+        if !get_column::<bool>(&row, "has_room")? {
             return Err(AddError::Full);
         }
-        let ids: Vec<i64> = get_column(row, "ids")?;
+        let ids: Vec<i64> = get_column(&row, "ids")?;
         Ok(ids.into_iter().map(|id| EntryId(id.unsigned_abs())).collect())
     }
 
     async fn forward(&self, entries: Vec<NewEntry>, from: MessageId, to: MessageId) -> Result<ForwardOutcome> {
-        let columns = EntryColumns::new(&entries)?;
-        let (count, limit) = (to_i64(entries.len()), to_i64(self.max_waiting));
-        let mut parameters = columns.parameters_with(&count, &limit);
-        let (from, to) = (id_to_i64(from), id_to_i64(to));
-        parameters.push(&from);
-        parameters.push(&to);
-        let rows = self.database.execute(statements::FORWARD, &parameters).await?;
-        let Some(row) = rows.first() else { return Ok(ForwardOutcome::CursorMoved) };
-        Ok(if get_column(row, "is_moved")? {
+        let cursor: Parameters<'_> = &[&id_to_i64(from), &id_to_i64(to)];
+        let row = self.insert(statements::FORWARD, &entries, cursor).await?;
+        Ok(if get_column(&row, "is_moved")? {
             ForwardOutcome::Added
-        } else if get_column(row, "was_expected")? && !get_column::<bool>(row, "has_room")? {
+        } else if get_column(&row, "was_expected")? && !get_column::<bool>(&row, "has_room")? {
             ForwardOutcome::Full
         } else {
             ForwardOutcome::CursorMoved

@@ -47,8 +47,8 @@ impl<'a> EntryColumns<'a> {
         Ok(columns)
     }
 
-    /// Returns the parameters of the statements that add entries: the columns, the number of entries and the limit.
-    pub(super) fn parameters_with<'b>(&'b self, count: &'b i64, limit: &'b i64) -> Vec<&'b (dyn ToSql + Sync)> {
+    /// Returns the columns as the first parameters of the statements that add entries.
+    pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
         vec![
             &self.messages,
             &self.mailboxes,
@@ -60,8 +60,6 @@ impl<'a> EntryColumns<'a> {
             &self.released_by,
             &self.created,
             &self.expires,
-            count,
-            limit,
         ]
     }
 }

@@ -30,12 +30,14 @@ macro_rules! insert {
     };
 }
 
-/// Whether `$11` entries can be added if `$12` is the limit.
+/// Whether `$11` entries can be added if `$12` is the limit. They are not counted if it is null.
 macro_rules! room {
     () => {
-        "WITH room AS MATERIALIZED (
-            SELECT $11::bigint = 0 OR waiting = 0 OR waiting + $11::bigint <= $12::bigint AS has_room
-            FROM (SELECT count(*) AS waiting FROM relay_entries WHERE state < 2) AS entries
+        "WITH counted AS MATERIALIZED (
+            SELECT CASE WHEN $11::bigint > 0 AND $12::bigint IS NOT NULL
+                THEN (SELECT count(*) FROM relay_entries WHERE state < 2) END AS waiting
+        ), room AS MATERIALIZED (
+            SELECT waiting, coalesce(waiting = 0 OR waiting + $11::bigint <= $12::bigint, true) AS has_room FROM counted
         )"
     };
 }
@@ -76,7 +78,7 @@ pub(super) const ADD: &str = concat!(
     room!(),
     ", added AS (",
     insert!("(SELECT has_room FROM room)"),
-    ") SELECT has_room, ARRAY(SELECT id FROM added ORDER BY id) AS ids FROM room"
+    ") SELECT waiting, has_room, ARRAY(SELECT id FROM added ORDER BY id) AS ids FROM room"
 );
 
 /// If another node moves the cursor at this moment, `was_expected` is still true, but nothing is moved.
@@ -87,7 +89,7 @@ pub(super) const FORWARD: &str = concat!(
     ), added AS (",
     insert!("EXISTS (SELECT FROM moved)"),
     ")
-    SELECT has_room, EXISTS (SELECT FROM moved) AS is_moved,
+    SELECT waiting, has_room, EXISTS (SELECT FROM moved) AS is_moved,
         EXISTS (SELECT FROM relay_cursor WHERE message = $13) AS was_expected
     FROM room"
 );
