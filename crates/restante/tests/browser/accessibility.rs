@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::appearance::open;
 use super::login::USERS;
 use super::page::{DESKTOP, PHONE, Page, TABLET, key};
-use super::{mails, sample_mail};
+use super::{mails, relay, sample_mail};
 use crate::support::Server;
 use crate::support::installed::skip;
 
@@ -19,7 +19,7 @@ use crate::support::installed::skip;
 const REQUIRED: &str = "REQUIRE_AXE";
 
 /// The address of each page, a selector that exists when it is complete, and its name.
-const PAGES: [(&str, &str, &str); 13] = [
+const PAGES: [(&str, &str, &str); 14] = [
     ("/", ".message-row .row-clip:not(.none)", "inbox"),
     ("/m/anna.keller", ".message-row .row-clip:not(.none)", "mailbox"),
     ("/m/nobody", "empty-list :is(h1, h2)", "empty mailbox"),
@@ -29,6 +29,7 @@ const PAGES: [(&str, &str, &str); 13] = [
     ("/search?q=zebra", "empty-list :is(h1, h2)", "search without results"),
     ("/status", ".status-words li", "status"),
     ("/sessions", ".session", "sessions"),
+    ("/relay", "relay-page .empty h2", "relay that is not configured"),
     ("/settings", "settings-page h1", "settings"),
     ("/send", ".snippet-code", "send"),
     ("/no/such/page", "h1", "missing page"),
@@ -290,6 +291,50 @@ fn login_page_is_accessible() {
             page.fill("#password", "wrong\n");
             page.find(".note.bad");
             audit.check("failed login");
+        }
+    }
+    audit.finish();
+}
+
+#[test]
+fn relay_is_accessible() {
+    let Some(axe) = axe() else { return };
+    let dir = TestDir::new();
+    let target = relay::server_that_refuses_once(&dir);
+    let server = relay::relay_to(target.smtp);
+    let Some(page) = Page::of(&server) else { return };
+    let mut audit = Audit::new(&page, &axe);
+    server.deliver("james@example.org", &mails::text("Order", "Thank you"));
+    // The first one fails, the second one is delivered.
+    for state in ["failed", "delivered"] {
+        relay::release(&server);
+        open(&page, "/relay", "relay-entry");
+        page.until(state, || page.texts("relay-entry summary > .badge").first().is_some_and(|seen| seen == state));
+    }
+    for size in [DESKTOP, TABLET, PHONE] {
+        for is_dark in [false, true] {
+            audit.set_display(size, is_dark);
+            audit.check_page("/relay?state=queued", "relay-page .empty h2", "empty queue");
+            open(&page, "/relay", "relay-entry");
+            page.click("relay-entry summary");
+            page.click("relay-entry .outgoing summary");
+            page.find("relay-entry .transcript-lines li");
+            audit.check("queue");
+            page.click(".relay-page .button.danger");
+            audit.check_layer("cancel all", "dialog[open]");
+            open(&page, "/m/james/latest", "message-relay relay-entry");
+            page.click("relay-entry summary");
+            page.eval("document.querySelector('#tab-session').click()", &json!([]));
+            page.find("message-session .transcript-lines li");
+            page.click("outgoing-sessions summary");
+            page.find("outgoing-sessions .transcript-lines li");
+            audit.check("relayed message");
+            page.click(relay::RELEASE);
+            page.fill("#release-recipients", "ann@other.test");
+            page.find("#release-hints .note");
+            page.eval("document.querySelector('dialog [type=submit]').click()", &json!([]));
+            page.find("dialog .note.bad");
+            audit.check_layer("release", "dialog[open]");
         }
     }
     audit.finish();

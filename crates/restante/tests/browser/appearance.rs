@@ -8,7 +8,7 @@ use super::sample_mail;
 use crate::support::Server;
 
 /// The path of each page, a selector that exists when it is complete, and its name.
-const PAGES: [(&str, &str, &str); 15] = [
+const PAGES: [(&str, &str, &str); 16] = [
     ("/", ".message-row .row-clip:not(.none)", "inbox"),
     ("/send", ".snippet-code", "send"),
     ("/m/anna.keller", ".row-clip:not(.none)", "list"),
@@ -24,6 +24,7 @@ const PAGES: [(&str, &str, &str); 15] = [
     ("/search?q=order+or+invoice", ".message-row", "search"),
     ("/search?q=before:soon", ".search-help dl", "language"),
     ("/sessions", ".session", "sessions"),
+    ("/relay", "relay-page .empty h2", "relay"),
 ];
 
 /// Returns by how many pixels the page is wider than the window.

@@ -33,6 +33,7 @@ mod pictures;
 mod proxy;
 mod reading;
 mod reconnect;
+mod relay;
 mod sample_mail;
 mod search;
 mod sessions;
