@@ -11,5 +11,6 @@ mod limits;
 mod messages;
 mod modules;
 mod objects;
+mod release;
 mod reload;
 mod start;
