@@ -24,6 +24,8 @@ mod sender;
 mod session;
 mod settings;
 mod target_state;
+#[cfg(test)]
+mod tests;
 
 pub use counts::{Counts, TargetCounts};
 pub use entry::{Entry, EntryId, EntryRecipient, EntryState, Origin, RecipientState};

@@ -1,6 +1,7 @@
 //! Comparison of a message with the forward rules. Pure functions.
 
 use jiff::Timestamp;
+use restante_mail::address::Address;
 use restante_mail::message::{Message, Summary};
 use restante_mail::mime::Mime;
 use restante_search::Query;
@@ -90,7 +91,7 @@ impl<'m> PreparedRule<'m> {
         let recipients: Vec<String> = if self.rule.to.is_empty() {
             copy.details.recipients().filter(is_selected).filter_map(parse_address).collect()
         } else {
-            self.rule.to.iter().map(|address| address.text()).collect()
+            self.rule.to.iter().map(Address::text).collect()
         };
         for recipient in recipients {
             if self.target.allowed.matches(&recipient) && !self.target.blocked.matches(&recipient) {

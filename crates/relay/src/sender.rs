@@ -15,7 +15,7 @@ use crate::entry::{Entry, EntryState, Origin};
 use crate::message;
 use crate::queue::{AttemptOutcome, AttemptRecord};
 use crate::retry::random_jitter;
-use crate::session::Session;
+use crate::session::{ConnectError, Session, Transaction};
 use crate::settings::Target;
 use crate::target_state::{TargetState, Turn};
 
@@ -186,23 +186,15 @@ impl Sender {
             self.context.relay.loops.fetch_add(1, Relaxed);
             return Ok(self.fail(entry, &format!("the message is in a loop: {reason}")));
         }
-        let session = match &mut self.session {
-            Some(session) => session,
-            None => match self.context.connector.connect(&self.target).await {
-                Ok(session) => self.session.insert(session),
-                Err(error) => {
-                    self.state.record_failure(&error.text, is_probe, Instant::now(), random_jitter());
-                    self.state.deferred.fetch_add(1, Relaxed);
-                    return Ok(attempt::unreachable(entry, error, Timestamp::now(), random_jitter()));
-                }
-            },
-        };
         let data = message::compose(&source, &self.target, domain);
-        let recipients: Vec<&str> = attempt::waiting_recipients(entry).collect();
-        let transaction = session.send(&entry.sender, &recipients, &data).await;
-        if !transaction.is_reusable {
-            self.session = None;
-        }
+        let transaction = match self.transact(entry, &data).await {
+            Ok(transaction) => transaction,
+            Err(error) => {
+                self.state.record_failure(&error.text, is_probe, Instant::now(), random_jitter());
+                self.state.deferred.fetch_add(1, Relaxed);
+                return Ok(attempt::unreachable(entry, error, Timestamp::now(), random_jitter()));
+            }
+        };
         if transaction.is_target_failure {
             self.state.record_failure(&transaction.reply, is_probe, Instant::now(), random_jitter());
         } else {
@@ -211,6 +203,23 @@ impl Sender {
         let attempt = attempt::finish(entry, transaction, Timestamp::now(), random_jitter());
         self.log_attempt(entry, &attempt);
         Ok(attempt)
+    }
+
+    /// Sends a message over the open session, or a new one. A server may close a session after a time or a number of
+    /// messages; then a new one is opened at once.
+    async fn transact(&mut self, entry: &Entry, data: &[u8]) -> Result<Transaction, ConnectError> {
+        let recipients: Vec<&str> = attempt::waiting_recipients(entry).collect();
+        if let Some(mut session) = self.session.take() {
+            let transaction = session.send(&entry.sender, &recipients, data).await;
+            if !transaction.is_target_failure {
+                self.session = transaction.is_reusable.then_some(session);
+                return Ok(transaction);
+            }
+        }
+        let mut session = self.context.connector.connect(&self.target).await?;
+        let transaction = session.send(&entry.sender, &recipients, data).await;
+        self.session = transaction.is_reusable.then_some(session);
+        Ok(transaction)
     }
 
     fn fail(&self, entry: &Entry, reason: &str) -> Attempt {
