@@ -15,8 +15,9 @@
 //! - `paging`: the parameters of lists
 //! - `query`: the query language
 //! - `search`: the messages that match a query
-//! - `release`: features that are not there
+//! - `release`: sending a message to other addresses
 //! - `send`: sending a message
+//! - `spam_check`: a feature that is not there
 //! - `success`: the common successful responses
 //! - `summary`: a message in a list
 //! - `target`: the message that a request is about
@@ -48,6 +49,7 @@ mod raw;
 mod release;
 mod search;
 mod send;
+mod spam_check;
 mod success;
 mod summary;
 mod tags;
@@ -88,7 +90,7 @@ pub(crate) fn routes() -> Vec<Route> {
         ("/api/v1/tags/{tag}", put(tags::rename).delete(tags::delete)),
         ("/api/v1/message/{id}/release", post(release::release)),
         ("/api/v1/message/{id}/link-check", get(link_check::link_check)),
-        ("/api/v1/message/{id}/sa-check", get(release::spam_check)),
+        ("/api/v1/message/{id}/sa-check", get(spam_check::spam_check)),
         ("/api/v1/chaos", get(chaos::get).put(chaos::set)),
         ("/api/v1/info", get(info::info)),
         ("/api/v1/webui", get(webui::webui)),

@@ -59,7 +59,7 @@ async fn webui_has_the_fields_and_types_of_mailpit() {
 }
 
 #[tokio::test]
-async fn messages_are_not_released() {
+async fn messages_are_not_released_without_a_relay() {
     let server = server();
     let id = server.send(&json!({"From": {"Email": "a@b.c"}, "To": [{"Email": "x@y.z"}]})).await;
     let table = [

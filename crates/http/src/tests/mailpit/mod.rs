@@ -9,6 +9,7 @@ mod list;
 mod message;
 mod message_content;
 mod parts;
+mod release;
 mod search;
 mod send;
 mod tags;

@@ -60,7 +60,7 @@ pub(super) const DIFFERENCES: &[Expected] = &[
         ],
     },
     Expected {
-        reason: "Restante never sends stored messages",
+        reason: "No relay is configured. Mailpit tries to connect to an empty address",
         places: &[[
             "POST /api/v1/message/{picture}/release {\"To\": [\"x@example.test\"]}",
             "body",
