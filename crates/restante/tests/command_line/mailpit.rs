@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use restante::mailpit::render_options;
 use restante_testdir::TestDir;
@@ -329,6 +330,48 @@ fn variables_without_effect_cause_one_warning() {
         assert_eq!(log.matches(line).count(), 1, "{line}\n{log}");
     }
     assert!(!log.contains("RDNS") && log.matches("RELAY").count() == 1, "{log}");
+}
+
+#[test]
+fn messages_are_relayed_forwarded_and_released() {
+    let (mailpit, receiver) = (Mailpit::new(), Server::start(&[]));
+    let port = receiver.smtp.port().to_string();
+    let file = mailpit.path("forward.yml");
+    std::fs::write(&file, format!("# all messages\nto: team@x.test\nhost: 127.0.0.1\nport: {port}\n")).unwrap();
+    let server = Server::spawn(
+        mailpit
+            .server()
+            .args(["--smtp-relay-matching", "^auto@"])
+            .env("MP_SMTP_FORWARD_CONFIG", &file)
+            .env("MP_SMTP_RELAY_HOST", "127.0.0.1")
+            .env("MP_SMTP_RELAY_PORT", &port)
+            .env("MP_SMTP_RELAY_BLOCKED_RECIPIENTS", "^boss@"),
+    );
+    let wait_for = |expected: [usize; 4]| {
+        let counts = || ["auto", "bob", "team", "qa"].map(|mailbox| receiver.count(mailbox));
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while counts() != expected {
+            assert!(Instant::now() < deadline, "{:?}, expected {expected:?}", counts());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    server.deliver("auto@x.test", b"From: ann@x.test\r\nSubject: 1\r\n\r\nHello\r\n");
+    wait_for([1, 0, 1, 0]);
+    server.deliver("bob@x.test", b"From: ann@x.test\r\nSubject: 2\r\n\r\nHello\r\n");
+    wait_for([1, 0, 2, 0]);
+
+    let id = server.json("/api/v1/messages")["messages"][0]["ID"].as_str().unwrap().to_owned();
+    let release = |to: &str| {
+        let request = ureq::post(server.url(&format!("/api/v1/message/{id}/release")));
+        let request = request.config().http_status_as_error(false).build();
+        let mut response = request.send(format!("{{\"To\":[\"{to}\"]}}")).unwrap();
+        (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
+    };
+    assert_eq!(release("boss@y.test"), (400, "Failed: 1 Address found on blocklist: boss@y.test".to_owned()));
+    assert_eq!(release("qa@y.test"), (200, "ok".to_owned()));
+    wait_for([1, 0, 2, 1]);
+    let relay = &server.json("/api/v1/webui")["MessageRelay"];
+    assert_eq!((&relay["Enabled"], &relay["SMTPServer"]), (&true.into(), &format!("127.0.0.1:{port}").into()));
 }
 
 /// Arguments, variables, and a part of the error.
