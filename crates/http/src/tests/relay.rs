@@ -314,11 +314,11 @@ async fn entry_has_the_transcript_of_its_last_attempt() {
         "last-reply": "450 later",
         "transcript": [
             {
-                "at": "2026-11-14T23:43:00.001500+00:00", "posix-millis": 1_794_699_780_001_i64, "after-millis": 1,
+                "at": "2026-11-14T23:42:59.999500+00:00", "posix-millis": 1_794_699_779_999_i64, "after-millis": 1,
                 "from": "server", "text": "220 mx \"ESMTP\"",
             },
             {
-                "at": "2026-11-14T23:43:00.002000+00:00", "posix-millis": 1_794_699_780_002_i64, "after-millis": 2,
+                "at": "2026-11-14T23:43:00.000000+00:00", "posix-millis": 1_794_699_780_000_i64, "after-millis": 2,
                 "from": "client", "text": "EHLO mx.test",
             },
         ],

@@ -68,6 +68,12 @@ fn server_that_does_not_reply_is_disconnected_after_the_timeout() {
     let id = queue.release_to(&server, "Slow", &["ann@example.org"]);
     let entry = queue.wait_for(&id, "queued");
     assert_eq!(entry["last-reply"], "the server did not reply in time");
+    // The transcript has the times of its lines, not that of the result.
+    let transcript = entry["transcript"].as_array().unwrap();
+    let [first, last] =
+        [transcript.first(), transcript.last()].map(|line| line.unwrap()["posix-millis"].as_u64().unwrap());
+    assert!(last - first >= 3000, "{entry}");
+    assert!(transcript[0]["at"].as_str() < entry["last-attempt"].as_str(), "{entry}");
 }
 
 #[test]

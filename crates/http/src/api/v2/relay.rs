@@ -2,6 +2,7 @@
 //! mailboxes that its grant allows; other entries do not exist for it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -180,7 +181,10 @@ pub(crate) struct RelayEntryDetails<'a> {
 
 impl<'a> RelayEntryDetails<'a> {
     fn new(entry: &'a Entry, lines: &'a TranscriptLines, visibility: &Visibility) -> Self {
-        let started = entry.last_attempt.unwrap_or(entry.created);
+        // An attempt has the time of its end. The times of the lines count from the start of the session.
+        let ended = entry.last_attempt.unwrap_or(entry.created);
+        let session_length = Duration::from_micros(lines.iter().last().map_or(0, |line| line.micros));
+        let started = ended.checked_sub(session_length).unwrap_or(ended);
         let (json, is_complete) = entry_json(entry, visibility);
         let lines = lines.iter().filter(|_| is_complete);
         Self { entry: json, transcript: lines.map(|line| Line::new(started, &line)).collect() }
