@@ -95,7 +95,7 @@ fn releases_a_message() {
         server.run(OutputStyle::pipe(), &["release", "1794", "--to", "b@y.org", "--to", "c@y.org", "--target", "main"]);
     assert_eq!((output, result), (ROW_7.replace("delivered", "queued") + "\n", Ok(())));
     assert!(server.requests().ends_with(r#"{"target":"main","to":["b@y.org","c@y.org"]}"#), "{}", server.requests());
-    server.run(OutputStyle::pipe(), &["release", "1794"]);
+    assert_eq!(server.run(OutputStyle::pipe(), &["release", "1794"]).1, Ok(()));
     assert!(server.requests().ends_with("{}"), "{}", server.requests());
     let (output, _) = server.run(OutputStyle::pipe(), &["release", "1794", "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&output).unwrap()["id"], "7");
@@ -204,8 +204,8 @@ fn lists_targets() {
 
 #[test]
 fn retries_and_cancels_entries() {
-    let server = FakeServer::new(RESPONSES);
     type Row = (&'static [&'static str], &'static str, &'static str, Result<(), CommandError>);
+    let server = FakeServer::new(RESPONSES);
     let table: [Row; 6] = [
         (&["relay", "retry", "9", "7", "7"], r#"{"ids":["7","9"]}"#, "Retrying 2 entries.\n", Ok(())),
         (
