@@ -1,6 +1,9 @@
 //! Several nodes with one PostgreSQL: each entry is sent by one node, and another node takes over if that one is killed or stopped.
 
 use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use restante_testpg::Postgres;
 
@@ -100,4 +103,51 @@ fn stopped_node_hands_over_at_once() {
         nodes[round % 2] = start_node(&postgres, &recorder);
     }
     assert_eq!(Queue::of(&nodes[0]).entries().len(), sent.len());
+}
+
+#[test]
+fn acknowledged_messages_are_forwarded_despite_a_crash_of_the_database() {
+    let Some(mut postgres) = Postgres::start() else { return };
+    let recorder = Recorder::start();
+    let nodes = [start_node(&postgres, &recorder), start_node(&postgres, &recorder)];
+    let (acknowledged, is_stopping) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+    let count = || acknowledged.lock().unwrap().len();
+    std::thread::scope(|scope| {
+        for (number, node) in nodes.iter().enumerate() {
+            let (smtp, acknowledged, is_stopping) = (node.smtp, &acknowledged, &is_stopping);
+            scope.spawn(move || send_until(smtp, &format!("node{number}"), is_stopping, acknowledged));
+        }
+        // The clients stop after a failure, too.
+        let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            for _ in 0..2 {
+                let before = count();
+                eventually("no messages are accepted", || count() >= before + 20);
+                postgres.kill();
+                postgres.start_again();
+            }
+            let before = count();
+            eventually("no messages are accepted after the crash", || count() >= before + 20);
+        }));
+        is_stopping.store(true, Ordering::Relaxed);
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+    wait_until_arrived(&nodes[0], &recorder, &acknowledged.into_inner().unwrap());
+}
+
+/// Sends messages until `is_stopping` is set, and collects the subjects of those that were accepted.
+fn send_until(smtp: SocketAddr, name: &str, is_stopping: &AtomicBool, acknowledged: &Mutex<Vec<String>>) {
+    let mut connection = Sender::connect(smtp).unwrap();
+    for number in 0.. {
+        if is_stopping.load(Ordering::Relaxed) {
+            return;
+        }
+        let subject = format!("{name}-{number}");
+        match connection.send(&["anna"], &message_source(&subject, 200), || ()) {
+            Ok(250) => acknowledged.lock().unwrap().push(subject),
+            // The database is not available, and the server may close the connection.
+            Ok(451) => {}
+            Ok(code) => panic!("unexpected reply: {code}"),
+            Err(_) => connection = Sender::connect(smtp).unwrap(),
+        }
+    }
 }
