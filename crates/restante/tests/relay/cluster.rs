@@ -15,15 +15,9 @@ use crate::support::smtp::Sender;
 
 fn start_node(postgres: &Postgres, recorder: &Recorder) -> Server {
     let (url, target) = (postgres.url(), recorder.target());
-    Server::start(&[
-        "--storage-url",
-        &url,
-        "--relay-private",
-        "--relay-targets",
-        &target,
-        "--relay-forward",
-        "recorder",
-    ])
+    let forwarding = ["--relay-private", "--relay-targets", &target, "--relay-forward", "recorder"];
+    // No message is deleted before it is forwarded.
+    Server::start(&[&["--storage-url", &url, "--storage-mailboxmsgcap", "0"], &forwarding[..]].concat())
 }
 
 /// Sends messages with the subjects `NAME-0`, `NAME-1` and so on, and returns the subjects.

@@ -23,7 +23,7 @@ fn released_message_arrives_without_bcc() {
     let [mail] = &mails[..] else { panic!("{mails:?}") };
     assert_eq!((mail.recipient.as_str(), mail.sender.as_str()), ("bob@example.org", "ann@x.org"));
     assert_eq!(mail.field("X-Restante-Relay"), Some("mx.test"));
-    assert!(mail.text.contains("\n\tby mx.test") || mail.text.contains("by mx.test"), "{}", mail.text);
+    assert!(mail.text.contains("by mx.test"), "{}", mail.text);
     assert_eq!(mail.field("Bcc"), None, "{}", mail.text);
     assert!(!mail.text.contains("secret@example.org") && !mail.text.contains("more@example.org"), "{}", mail.text);
     assert_eq!(mail.body(), ".\n..two dots\nBcc: text\n");
@@ -68,7 +68,8 @@ fn deferred_recipient_is_retried_without_a_request() {
     queue.wait_for(&id, "queued");
     postfix.accept_all();
     let entry = queue.wait_for(&id, "delivered");
-    assert_eq!((&entry["attempts"], postfix.wait_for(1).len()), (&2.into(), 1));
+    assert!(entry["attempts"].as_u64() > Some(1), "{entry}");
+    assert_eq!(postfix.wait_for(1).len(), 1);
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn cancelled_entry_is_not_sent() {
     let other = queue.release_to(&server, "Sent", &["now@example.org"]);
     queue.wait_for(&other, "delivered");
     let entry = queue.wait_for(&id, "cancelled");
-    assert_eq!((&entry["next-attempt"], &entry["attempts"]), (&serde_json::Value::Null, &1.into()));
+    assert!(entry["next-attempt"].is_null(), "{entry}");
     assert_eq!(postfix.wait_for(1)[0].recipient, "now@example.org");
     // A cancelled entry can be sent after all.
     assert_eq!(queue.retry(&json!({ "target": "postfix" })), 1);
