@@ -124,6 +124,7 @@ mod tests {
             next_attempt: None,
             last_attempt: None,
             last_reply: String::new(),
+            claim: 0,
         }
     }
 

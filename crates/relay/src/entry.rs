@@ -95,6 +95,8 @@ pub struct Entry {
     pub last_attempt: Option<Timestamp>,
     /// The last reply of the server, or the error that prevented it. Empty before the first attempt.
     pub last_reply: String,
+    /// The number of the claim whose result is expected. Always 0 in queues that cannot lose the reply to a claim.
+    pub claim: u64,
 }
 
 /// The state of an entry.

@@ -139,9 +139,9 @@ impl Sender {
         let (claimed_at, mut results) = (Instant::now(), Results::default());
         let mut is_interrupted = false;
         for entry in entries {
-            let (id, is_paused) = (entry.id, !is_probe && self.state.is_paused());
+            let (id, claim, is_paused) = (entry.id, entry.claim, !is_probe && self.state.is_paused());
             if is_interrupted || is_paused || self.context.is_stopping() {
-                results.push(AttemptRecord { id, outcome: AttemptOutcome::Released });
+                results.push(AttemptRecord { id, claim, outcome: AttemptOutcome::Released });
                 continue;
             }
             if claimed_at.elapsed() > MAX_RECORD_DELAY && self.is_cancelled(&entry).await {
@@ -150,12 +150,12 @@ impl Sender {
             match self.send_entry(&entry, is_probe).await {
                 Ok(attempt) => {
                     is_interrupted = attempt.is_target_failure;
-                    results.push(AttemptRecord { id, outcome: attempt.outcome });
+                    results.push(AttemptRecord { id, claim, outcome: attempt.outcome });
                 }
                 Err(error) => {
                     self.context.log_error(&error);
                     is_interrupted = true;
-                    results.push(AttemptRecord { id, outcome: AttemptOutcome::Released });
+                    results.push(AttemptRecord { id, claim, outcome: AttemptOutcome::Released });
                 }
             }
             if results.is_due() {

@@ -303,7 +303,7 @@ async fn entry_has_the_transcript_of_its_last_attempt() {
         reply: "450 later".to_owned(),
         transcript,
     };
-    server.queue.record(vec![AttemptRecord { id: claimed.id, outcome }]).await.unwrap();
+    server.queue.record(vec![AttemptRecord { id: claimed.id, claim: claimed.claim, outcome }]).await.unwrap();
     let mut entry = server.get(&server.all, &path).await.json();
     assert!(entry["created"].take().as_str() < entry["expires"].take().as_str());
     let expected = json!({
@@ -445,7 +445,7 @@ async fn limited_token_does_not_see_other_recipients() {
             reply: "550 bob".to_owned(),
             transcript,
         };
-        server.queue.record(vec![AttemptRecord { id: claimed.id, outcome }]).await.unwrap();
+        server.queue.record(vec![AttemptRecord { id: claimed.id, claim: claimed.claim, outcome }]).await.unwrap();
     }
     for (token, id, is_complete) in
         [(&limited, &forwarded, false), (&limited, &own, true), (&server.all, &forwarded, true)]

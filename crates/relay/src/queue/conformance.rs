@@ -61,7 +61,7 @@ pub(super) fn new_entry(message: u64) -> NewEntry {
     }
 }
 
-/// Returns a result.
+/// Returns a result, to be completed by [`record`].
 pub(super) fn attempted(id: EntryId, state: EntryState, recipients: [RecipientState; 2], reply: &str) -> AttemptRecord {
     let addresses = ["ann@example.org", "bob@example.org"];
     let recipient = |(address, state): (&str, RecipientState)| EntryRecipient {
@@ -71,6 +71,7 @@ pub(super) fn attempted(id: EntryId, state: EntryState, recipients: [RecipientSt
     };
     AttemptRecord {
         id,
+        claim: 0,
         outcome: AttemptOutcome::Attempted {
             state,
             next_attempt: (state == EntryState::Queued).then(|| second(100)),
@@ -107,6 +108,19 @@ pub(super) async fn add(queue: &impl Queue, entry: NewEntry) -> EntryId {
 /// Returns the ids of the entries that are claimed.
 pub(super) async fn claim(queue: &impl Queue, now: Timestamp, limit: usize) -> Vec<EntryId> {
     ids(&queue.claim("mx", now, limit).await.unwrap())
+}
+
+/// Records results of the present claims of the entries.
+pub(super) async fn record(queue: &impl Queue, mut results: Vec<AttemptRecord>) {
+    for result in &mut results {
+        result.claim = queue.find(result.id).await.unwrap().map_or(0, |entry| entry.claim);
+    }
+    queue.record(results).await.unwrap();
+}
+
+/// Returns the result of an entry that was not attempted.
+pub(super) fn released(id: EntryId) -> AttemptRecord {
+    AttemptRecord { id, claim: 0, outcome: AttemptOutcome::Released }
 }
 
 /// Returns an entry that exists.

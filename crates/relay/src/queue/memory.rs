@@ -93,7 +93,7 @@ impl Queue for MemoryQueue {
 
     async fn record(&self, results: Vec<AttemptRecord>) -> Result<()> {
         let mut contents = self.lock();
-        for AttemptRecord { id, outcome } in results {
+        for AttemptRecord { id, outcome, .. } in results {
             contents.change(id, |stored| stored.record(outcome));
         }
         contents.prune(self.max_finished);

@@ -54,8 +54,8 @@ pub trait Queue: Send + Sync + 'static {
     /// due, too. Expired entries are not claimed.
     async fn claim(&self, target: &str, now: Timestamp, limit: usize) -> Result<Vec<Entry>>;
 
-    /// Records the results of claimed entries. The result of an entry that this node has not claimed any more is
-    /// ignored. An entry that was cancelled after it was claimed stays cancelled, but everything else is recorded.
+    /// Records the results of claimed entries. The result of a claim that has ended is ignored, so it does no harm to
+    /// record results again after an error. An entry that was cancelled after it was claimed stays cancelled, but everything else is recorded.
     async fn record(&self, results: Vec<AttemptRecord>) -> Result<()>;
 
     /// Returns when the next entry of a target is due. `None` if none is queued. Expired entries count until
@@ -86,7 +86,8 @@ pub trait Queue: Send + Sync + 'static {
     /// Returns the number of entries by target and state. Cheap enough to be called every few seconds.
     async fn counts(&self) -> Result<Vec<StateCount>>;
 
-    /// Tells the other nodes that this node is alive. Has to be called every few seconds.
+    /// Tells the other nodes that this node is alive, and returns entries to the queue that were claimed although
+    /// [`Queue::claim`] returned an error. Has to be called every few seconds.
     async fn heartbeat(&self) -> Result<()> {
         Ok(())
     }
@@ -126,6 +127,8 @@ pub enum ForwardOutcome {
 pub struct AttemptRecord {
     /// The entry.
     pub id: EntryId,
+    /// The claim to which the result belongs: [`Entry::claim`] of the claimed entry.
+    pub claim: u64,
     /// What happened.
     pub outcome: AttemptOutcome,
 }

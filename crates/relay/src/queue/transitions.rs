@@ -25,6 +25,7 @@ pub(super) fn queued_entry(id: EntryId, new: NewEntry) -> Entry {
         next_attempt: Some(new.created),
         last_attempt: None,
         last_reply: String::new(),
+        claim: 0,
     }
 }
 

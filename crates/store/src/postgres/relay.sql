@@ -15,6 +15,7 @@ CREATE TABLE relay_entries (
     expires bigint NOT NULL,
     state smallint NOT NULL DEFAULT 0,     -- 0 queued, 1 sending, 2 delivered, 3 failed, 4 cancelled
     node bigint,                           -- from which a result is expected: it is being sent, or was cancelled meanwhile
+    claim bigint NOT NULL DEFAULT 0,       -- the number of the claim of this node, or 0
     attempts int NOT NULL DEFAULT 0,
     due bigint NOT NULL,                   -- the next attempt, or when it was due
     last_attempt bigint,
@@ -31,7 +32,8 @@ CREATE INDEX relay_entries_by_message ON relay_entries (message, id);
 -- The nodes that send. While a node has claimed entries, its row exists.
 CREATE TABLE relay_nodes (
     id bigint PRIMARY KEY,
-    seen timestamptz NOT NULL              -- the last heartbeat
+    seen timestamptz NOT NULL,             -- the last heartbeat
+    refused_claims bigint NOT NULL DEFAULT 0 -- claims up to this number get nothing
 ) WITH (fillfactor = 10);
 CREATE SEQUENCE relay_node_ids;
 

@@ -22,15 +22,14 @@ pub(super) async fn result_does_not_undo_cancellation(queue: &impl Queue) {
     assert_eq!(claim(queue, second(0), 10).await, added);
     assert_eq!(queue.cancel(Selection::Target(None)).await.unwrap(), 2);
     let recipients = [RecipientState::Delivered, RecipientState::Waiting];
-    let released = AttemptRecord { id: added[1], outcome: AttemptOutcome::Released };
-    queue.record(vec![attempted(added[0], EntryState::Queued, recipients, "451 half"), released]).await.unwrap();
+    record(queue, vec![attempted(added[0], EntryState::Queued, recipients, "451 half"), released(added[1])]).await;
     assert_eq!(states(queue, added[0]).await, (EntryState::Cancelled, recipients.to_vec()));
     let entry = find(queue, added[0]).await;
     assert_eq!((entry.attempts, &*entry.last_reply), (1, "451 half"));
     assert_eq!(queue.transcript(added[0]).await.unwrap(), Some(transcript("451 half")));
     assert_eq!(states(queue, added[1]).await.0, EntryState::Cancelled);
     // There is only one result of a claim.
-    queue.record(vec![delivered(added[0]), delivered(added[1])]).await.unwrap();
+    record(queue, vec![delivered(added[0]), delivered(added[1])]).await;
     assert_eq!(find(queue, added[0]).await.last_reply, "451 half");
     assert_eq!(find(queue, added[1]).await.last_reply, "");
 }
@@ -43,7 +42,7 @@ pub(super) async fn selection_limits_cancellation(queue: &impl Queue) {
     assert_eq!(queue.cancel(Selection::Ids(Vec::new())).await.unwrap(), 0);
     assert_eq!(queue.cancel(Selection::Target(Some("other".to_owned()))).await.unwrap(), 2);
     assert_eq!(claim(queue, second(0), 10).await, [added[1]]);
-    queue.record(vec![delivered(added[1])]).await.unwrap();
+    record(queue, vec![delivered(added[1])]).await;
     assert_eq!(queue.cancel(Selection::Target(None)).await.unwrap(), 0, "a delivered entry cannot be cancelled");
     assert_eq!(states(queue, added[1]).await.0, EntryState::Delivered);
 }
@@ -57,7 +56,7 @@ pub(super) async fn retries_by_hand(queue: &impl Queue) {
         attempted(added[1], EntryState::Failed, [Delivered, Failed], "550 no"),
         delivered(added[3]),
     ];
-    queue.record(results).await.unwrap();
+    record(queue, results).await;
     assert_eq!(queue.cancel(Selection::Ids(vec![added[2], added[5]])).await.unwrap(), 2);
 
     assert_eq!(queue.retry(Selection::Target(None), second(50), second(5000)).await.unwrap(), 4);
@@ -70,7 +69,7 @@ pub(super) async fn retries_by_hand(queue: &impl Queue) {
     assert_eq!(states(queue, added[3]).await.0, EntryState::Delivered);
     assert_eq!(states(queue, added[4]).await.0, EntryState::Sending);
     // This result belongs to the claim before the cancellation.
-    queue.record(vec![delivered(added[2])]).await.unwrap();
+    record(queue, vec![delivered(added[2])]).await;
     assert_eq!(states(queue, added[2]).await.0, EntryState::Queued);
     assert_eq!(claim(queue, second(4999), 10).await, [added[0], added[1], added[2], added[5]]);
 }
@@ -79,7 +78,7 @@ pub(super) async fn retry_leaves_out_entries_without_waiting_recipient(queue: &i
     let added = queue.add(vec![new_entry(1), new_entry(2)]).await.unwrap();
     assert_eq!(claim(queue, second(0), 10).await, added);
     queue.cancel(only(added[0])).await.unwrap();
-    queue.record(vec![delivered(added[0]), failed(added[1])]).await.unwrap();
+    record(queue, vec![delivered(added[0]), failed(added[1])]).await;
     assert_eq!(queue.retry(Selection::Ids(added.clone()), second(9), second(99)).await.unwrap(), 1);
     assert_eq!(states(queue, added[0]).await, (EntryState::Cancelled, vec![RecipientState::Delivered; 2]));
     assert_eq!(states(queue, added[1]).await, (EntryState::Queued, vec![RecipientState::Waiting; 2]));
@@ -113,7 +112,7 @@ pub(super) async fn adds_all_or_none(queue: &impl Queue) {
     assert!(matches!(queue.add(vec![new_entry(6)]).await, Err(AddError::Full)));
     assert_eq!(queue.add(Vec::new()).await.unwrap(), []);
     // Finished entries do not count.
-    queue.record(vec![delivered(added[0])]).await.unwrap();
+    record(queue, vec![delivered(added[0])]).await;
     add(queue, new_entry(7)).await;
 }
 
@@ -182,9 +181,9 @@ pub(super) async fn finished_entries_are_pruned(queue: &impl Queue) {
         ids(&entries)
     };
     assert_eq!(claim(queue, second(0), 5).await, added[..5]);
-    queue.record(vec![delivered(added[0]), failed(added[2]), delivered(added[4])]).await.unwrap();
+    record(queue, vec![delivered(added[0]), failed(added[2]), delivered(added[4])]).await;
     assert_eq!(remaining().await, added);
-    queue.record(vec![delivered(added[3])]).await.unwrap();
+    record(queue, vec![delivered(added[3])]).await;
     assert_eq!(remaining().await, added[1..], "the lowest id is deleted");
     assert_eq!(queue.transcript(added[0]).await.unwrap(), None);
     assert_eq!(queue.cancel(only(added[7])).await.unwrap(), 1);

@@ -43,7 +43,7 @@ async fn claim_all(queue: Arc<impl Queue>) -> Vec<EntryId> {
         if batch.is_empty() {
             return claimed;
         }
-        queue.record(batch.iter().copied().map(delivered).collect()).await.unwrap();
+        record(&*queue, batch.iter().copied().map(delivered).collect()).await;
         claimed.extend(batch);
     }
 }
@@ -60,7 +60,7 @@ pub(super) async fn records_outcomes(queue: &impl Queue) {
     let added = queue.add((1..=5).map(new_entry).collect()).await.unwrap();
     assert_eq!(claim(queue, second(0), 10).await, added);
     let result = |(id, (state, recipients)): (&EntryId, &(_, _))| attempted(*id, *state, *recipients, "2\u{0}0 é");
-    queue.record(added.iter().zip(&table).map(result).collect()).await.unwrap();
+    record(queue, added.iter().zip(&table).map(result).collect()).await;
     for (id, (state, recipients)) in added.iter().zip(table) {
         assert_eq!(states(queue, *id).await, (state, recipients.to_vec()));
         let entry = find(queue, *id).await;
@@ -75,7 +75,7 @@ pub(super) async fn released_entry_is_queued_as_it_was(queue: &impl Queue) {
     let id = add(queue, new_entry(1)).await;
     let before = find(queue, id).await;
     assert_eq!(claim(queue, second(20), 10).await, [id]);
-    queue.record(vec![AttemptRecord { id, outcome: AttemptOutcome::Released }]).await.unwrap();
+    record(queue, vec![released(id)]).await;
     assert_eq!(find(queue, id).await, before);
     assert_eq!(queue.transcript(id).await.unwrap(), None);
     assert_eq!(claim(queue, second(0), 10).await, [id]);
@@ -86,7 +86,7 @@ pub(super) async fn entry_is_retried_when_it_is_due(queue: &impl Queue) {
     for attempts in 1..=3 {
         assert_eq!(claim(queue, second(100), 10).await, [id]);
         let recipients = [RecipientState::Delivered, RecipientState::Waiting];
-        queue.record(vec![attempted(id, EntryState::Queued, recipients, &attempts.to_string())]).await.unwrap();
+        record(queue, vec![attempted(id, EntryState::Queued, recipients, &attempts.to_string())]).await;
         assert_eq!(claim(queue, second(99), 10).await, []);
         assert_eq!(queue.next_due("mx").await.unwrap(), Some(second(100)));
         let entry = find(queue, id).await;
@@ -98,13 +98,13 @@ pub(super) async fn entry_is_retried_when_it_is_due(queue: &impl Queue) {
 pub(super) async fn result_without_claim_is_ignored(queue: &impl Queue) {
     let id = add(queue, new_entry(1)).await;
     let queued = find(queue, id).await;
-    queue.record(vec![delivered(id)]).await.unwrap();
+    record(queue, vec![delivered(id)]).await;
     assert_eq!(find(queue, id).await, queued);
     assert_eq!(claim(queue, second(0), 10).await, [id]);
-    queue.record(vec![delivered(id)]).await.unwrap();
+    record(queue, vec![delivered(id)]).await;
     let finished = find(queue, id).await;
-    queue.record(vec![failed(id)]).await.unwrap();
-    queue.record(vec![AttemptRecord { id, outcome: AttemptOutcome::Released }]).await.unwrap();
+    record(queue, vec![failed(id)]).await;
+    record(queue, vec![released(id)]).await;
     assert_eq!(find(queue, id).await, finished);
     assert_eq!(queue.transcript(id).await.unwrap(), Some(transcript("250 accepted")));
 }
@@ -115,11 +115,11 @@ pub(super) async fn expired_entries_fail(queue: &impl Queue) {
     let added = queue.add(vec![new_entry(1), new_entry(2), new_entry(3), late]).await.unwrap();
     assert_eq!(claim(queue, second(0), 3).await, added[..3]);
     let tried = attempted(added[0], EntryState::Queued, [Delivered, Waiting], "450 later");
-    queue.record(vec![tried, AttemptRecord { id: added[2], outcome: AttemptOutcome::Released }]).await.unwrap();
+    record(queue, vec![tried, released(added[2])]).await;
 
     assert_eq!(queue.expire(second(999)).await.unwrap(), 0);
     assert_eq!(claim(queue, second(1000), 10).await, [added[3]], "expired entries are not claimed");
-    queue.record(vec![AttemptRecord { id: added[3], outcome: AttemptOutcome::Released }]).await.unwrap();
+    record(queue, vec![released(added[3])]).await;
     assert_eq!(queue.expire(second(1000)).await.unwrap(), 2);
     assert_eq!(states(queue, added[0]).await, (EntryState::Failed, vec![Delivered, Failed]));
     assert_eq!(states(queue, added[1]).await, (EntryState::Sending, vec![Waiting; 2]), "it is being sent");

@@ -194,7 +194,7 @@ impl Transaction<'_> {
     }
 
     pub(super) fn record(&self, results: &[AttemptRecord]) -> Result<()> {
-        for AttemptRecord { id, outcome } in results {
+        for AttemptRecord { id, outcome, .. } in results {
             let id = to_i64(id.0);
             match outcome {
                 AttemptOutcome::Released => {

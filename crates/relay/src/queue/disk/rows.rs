@@ -103,6 +103,7 @@ fn read_entry(row: &Row<'_>) -> Result<EntryRow> {
         next_attempt: (state == EntryState::Queued).then_some(due),
         last_attempt: get::<Option<i64>>(row, 14)?.map(nanos_to_time),
         last_reply: get(row, 15)?,
+        claim: 0,
     };
     Ok(EntryRow { entry, due })
 }

@@ -1,12 +1,18 @@
 //! The queue in a PostgreSQL database, which several nodes share. It is in the schema of their store.
 //!
 //! Every node has a row with a heartbeat. Entries that a dead node has claimed are claimed by the others. One node at a
-//! time forwards: it has a lease of the cursor. All changes are single statements, on a connection of their own.
+//! time forwards: it has a lease of the cursor.
+//!
+//! A claim can be committed although its reply is lost. So every claim of a node has a number, and the entries of failed
+//! claims are returned to the queue.
+//!
+//! All changes are single statements, on a connection of their own.
 //! Statements that change several entries lock them in the order of their ids, so that they cannot deadlock.
 //!
 //! The limits are those of all nodes together. Waiting entries are counted without a lock, at most once a second while
 //! there is room. So the nodes can exceed the limit by the entries that they add within a second.
 
+mod claims;
 mod rows;
 mod statements;
 #[cfg(test)]
@@ -28,7 +34,8 @@ use tokio::sync::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use self::rows::{EntryColumns, ResultColumns, RetryColumns, parse_count, parse_entry};
+use self::claims::Claims;
+use self::rows::{EntryColumns, ResultColumns, RetryColumns, parse_count, parse_entries, parse_entry};
 use super::columns::state_number;
 use super::transitions::EXPIRED_REPLY;
 use super::waiting::WaitingBound;
@@ -56,6 +63,7 @@ pub struct PostgresQueue {
     database: Database,
     /// The id of this node.
     node: i64,
+    claims: Claims,
     max_waiting: usize,
     max_finished: usize,
     waiting: Mutex<WaitingBound>,
@@ -78,6 +86,7 @@ impl PostgresQueue {
             readers,
             database,
             node,
+            claims: Claims::default(),
             max_waiting,
             max_finished,
             waiting: Mutex::default(),
@@ -91,15 +100,53 @@ impl PostgresQueue {
         rows.first().map_or(Ok(0), |row| get_u64(row, "changed"))
     }
 
-    /// Prunes finished entries above the limit, if there can be many.
-    async fn prune(&self, finished: u64) -> Result<()> {
+    /// Prunes finished entries above the limit, if there can be many. An error is only logged, because the change before
+    /// was made.
+    async fn prune(&self, finished: u64) {
         let finished = usize::try_from(finished).unwrap_or(usize::MAX);
         let unpruned = self.unpruned.fetch_add(finished, Ordering::Relaxed).saturating_add(finished);
         if unpruned > self.max_finished / PRUNE_SHARE {
             self.unpruned.store(0, Ordering::Relaxed);
-            self.database.execute(statements::PRUNE, &[&to_i64(self.max_finished)]).await?;
+            if let Err(error) = self.database.execute(statements::PRUNE, &[&to_i64(self.max_finished)]).await {
+                tracing::warn!(%error, "finished relay entries were not deleted; they are deleted later");
+            }
+        }
+    }
+
+    /// Returns the entries of failed claims to the queue.
+    async fn return_failed_claims(&self) -> Result<()> {
+        let failed = self.claims.failed();
+        let Some(last) = failed.iter().max() else { return Ok(()) };
+        self.database.execute(statements::REFUSE_CLAIMS, &[&self.node, last]).await?;
+        let returned = self.change(statements::RETURN_CLAIMS, &[&self.node, &failed]).await?;
+        self.claims.forget(&failed);
+        if returned > 0 {
+            tracing::info!(entries = returned, "returned relay entries of failed claims to the queue");
         }
         Ok(())
+    }
+
+    /// Returns the entries of the rows of a claim. Fails those that cannot be read.
+    async fn read_claimed(&self, rows: &[Row], claim: i64) -> Result<Vec<Entry>> {
+        let (mut claimed, mut unreadable, mut reply) = (Vec::with_capacity(rows.len()), Vec::new(), String::new());
+        for row in rows {
+            match parse_entry(row) {
+                Ok(entry) => claimed.push((get_column::<i64>(row, "due")?, entry)),
+                Err(error) => {
+                    let id: i64 = get_column(row, "id")?;
+                    tracing::error!(entry = id, %error, "a relay entry fails because it cannot be read");
+                    unreadable.push(id);
+                    reply = error.to_string();
+                }
+            }
+        }
+        if !unreadable.is_empty() {
+            let parameters: Parameters<'_> = &[&self.node, &claim, &unreadable, &reply.as_bytes()];
+            let failed = self.change(statements::FAIL_UNREADABLE, parameters).await?;
+            self.prune(failed).await;
+        }
+        claimed.sort_unstable_by_key(|(due, entry)| (*due, entry.id));
+        Ok(claimed.into_iter().map(|(_, entry)| entry).collect())
     }
 
     /// Runs a statement that adds entries. Returns its row.
@@ -179,13 +226,15 @@ impl Queue for PostgresQueue {
     }
 
     async fn claim(&self, target: &str, now: Timestamp, limit: usize) -> Result<Vec<Entry>> {
+        // So there are never more failed claims than senders.
+        self.return_failed_claims().await?;
         let (now, limit, timeout) = (time_to_nanos(now), to_i64(limit), NODE_TIMEOUT.as_secs_f64());
-        let parameters: Parameters<'_> = &[&target.as_bytes(), &now, &limit, &self.node, &timeout];
+        let claim = self.claims.start();
+        let parameters: Parameters<'_> = &[&target.as_bytes(), &now, &limit, &self.node, &timeout, &claim.number()];
         let rows = self.database.execute(statements::CLAIM, parameters).await?;
-        let claimed = rows.iter().map(|row| Ok((get_column::<i64>(row, "due")?, parse_entry(row)?)));
-        let mut claimed = claimed.collect::<Result<Vec<_>>>()?;
-        claimed.sort_unstable_by_key(|(due, entry)| (*due, entry.id));
-        Ok(claimed.into_iter().map(|(_, entry)| entry).collect())
+        let entries = self.read_claimed(&rows, claim.number()).await?;
+        claim.succeed();
+        Ok(entries)
     }
 
     async fn record(&self, results: Vec<AttemptRecord>) -> Result<()> {
@@ -194,7 +243,8 @@ impl Queue for PostgresQueue {
         }
         let columns = ResultColumns::new(&results)?;
         let finished = self.change(statements::RECORD, &columns.parameters_with(&self.node)).await?;
-        self.prune(finished).await
+        self.prune(finished).await;
+        Ok(())
     }
 
     async fn next_due(&self, target: &str) -> Result<Option<Timestamp>> {
@@ -205,7 +255,7 @@ impl Queue for PostgresQueue {
     async fn expire(&self, now: Timestamp) -> Result<u64> {
         let parameters: Parameters<'_> = &[&time_to_nanos(now), &EXPIRED_REPLY.as_bytes(), &NODE_TIMEOUT.as_secs_f64()];
         let expired = self.change(statements::EXPIRE, parameters).await?;
-        self.prune(expired).await?;
+        self.prune(expired).await;
         Ok(expired)
     }
 
@@ -219,7 +269,7 @@ impl Queue for PostgresQueue {
             (None, _) => statements::LIST,
         };
         let rows = self.readers.query(sql, &[&before, &target, &state, &limit, &message]).await?;
-        rows.iter().map(parse_entry).collect()
+        Ok(parse_entries(&rows))
     }
 
     async fn find(&self, id: EntryId) -> Result<Option<Entry>> {
@@ -240,7 +290,7 @@ impl Queue for PostgresQueue {
                 self.change(statements::CANCEL_TARGET, &[&target.as_ref().map(String::as_bytes)]).await?
             }
         };
-        self.prune(cancelled).await?;
+        self.prune(cancelled).await;
         Ok(cancelled)
     }
 
@@ -277,14 +327,17 @@ impl Queue for PostgresQueue {
 
     async fn heartbeat(&self) -> Result<()> {
         self.database.execute(statements::HEARTBEAT, &[&self.node]).await?;
+        self.return_failed_claims().await?;
         self.database.execute(statements::FORGET_NODES, &[]).await.map(drop)
     }
 
     async fn leave(&self) -> Result<()> {
-        // First a claim that is still running ends, and later ones get nothing.
+        // First a claim that is still running ends, and later ones get nothing. Those of failed claims are returned, too.
+        let failed = self.claims.failed();
         for sql in [statements::RETIRE, statements::RELEASE_CLAIMS, statements::LEAVE] {
             self.database.execute(sql, &[&self.node]).await?;
         }
+        self.claims.forget(&failed);
         Ok(())
     }
 }

@@ -68,6 +68,7 @@ impl<'a> EntryColumns<'a> {
 #[derive(Default)]
 pub(super) struct ResultColumns<'a> {
     ids: Vec<i64>,
+    claims: Vec<i64>,
     are_released: Vec<bool>,
     states: Vec<i16>,
     due: Vec<Option<i64>>,
@@ -80,8 +81,9 @@ pub(super) struct ResultColumns<'a> {
 impl<'a> ResultColumns<'a> {
     pub(super) fn new(results: &'a [AttemptRecord]) -> Result<Self> {
         let mut columns = Self::default();
-        for AttemptRecord { id, outcome } in results {
+        for AttemptRecord { id, claim, outcome } in results {
             columns.ids.push(to_i64(id.0));
+            columns.claims.push(to_i64(*claim));
             columns.are_released.push(matches!(outcome, AttemptOutcome::Released));
             match outcome {
                 AttemptOutcome::Released => {
@@ -105,7 +107,7 @@ impl<'a> ResultColumns<'a> {
         Ok(columns)
     }
 
-    /// Returns the parameters of the statement that records results: the columns and the node.
+    /// Returns the parameters of the statement that records results.
     pub(super) fn parameters_with<'b>(&'b self, node: &'b i64) -> Vec<&'b (dyn ToSql + Sync)> {
         vec![
             &self.ids,
@@ -117,6 +119,7 @@ impl<'a> ResultColumns<'a> {
             &self.replies,
             &self.transcripts,
             node,
+            &self.claims,
         ]
     }
 }
@@ -130,13 +133,13 @@ pub(super) struct RetryColumns {
 }
 
 impl RetryColumns {
-    /// Leaves out entries without a waiting recipient. At most `free` entries are finished ones; it is reduced by their
+    /// Leaves out entries without a waiting recipient, and unreadable ones. At most `free` entries are finished ones; it is reduced by their
     /// number.
     pub(super) fn new(rows: &[Row], free: &mut usize) -> Result<Self> {
         let mut columns = Self::default();
         for row in rows {
             let state = get_state(row)?;
-            let mut recipients = decode_recipients(get_column(row, "recipients")?, state)?;
+            let Ok(mut recipients) = decode_recipients(get_column(row, "recipients")?, state) else { continue };
             if state.is_final() && *free == 0 || !retry_failed(&mut recipients) {
                 continue;
             }
@@ -147,6 +150,12 @@ impl RetryColumns {
         }
         Ok(columns)
     }
+}
+
+/// Returns the entries of rows. Unreadable ones are left out, so that the others can be used.
+pub(super) fn parse_entries(rows: &[Row]) -> Vec<Entry> {
+    let parse = |row| parse_entry(row).inspect_err(|error| tracing::error!(%error, "a relay entry is left out"));
+    rows.iter().filter_map(|row| parse(row).ok()).collect()
 }
 
 /// Returns the entry of a row.
@@ -169,6 +178,7 @@ pub(super) fn parse_entry(row: &Row) -> Result<Entry> {
         next_attempt: (state == EntryState::Queued).then_some(due),
         last_attempt: get_column::<Option<i64>>(row, "last_attempt")?.map(nanos_to_time),
         last_reply: get_text(row, "last_reply")?,
+        claim: get_u64(row, "claim")?,
     })
 }
 

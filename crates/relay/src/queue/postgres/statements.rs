@@ -8,7 +8,7 @@ macro_rules! columns {
     () => {
         "entry.id, entry.message, entry.mailbox, entry.copy, entry.target, entry.sender, entry.recipients,
             entry.is_forwarded, entry.released_by, entry.created, entry.expires, entry.state, entry.attempts, entry.due,
-            entry.last_attempt, entry.last_reply"
+            entry.last_attempt, entry.last_reply, entry.claim"
     };
 }
 
@@ -102,10 +102,11 @@ pub(super) const ACQUIRE_CURSOR: &str = "
 
 pub(super) const DELETE_CURSOR: &str = "DELETE FROM relay_cursor WHERE node = $1 OR leased_until < now()";
 
-/// The row of the node is locked until the claim is committed, so that it cannot leave meanwhile.
+/// The row of the node is locked until the claim is committed, so that it cannot leave or refuse this claim meanwhile.
 pub(super) const CLAIM: &str = concat!(
     "WITH current AS MATERIALIZED (
-        SELECT id FROM relay_nodes WHERE id = $4 AND seen > now() - make_interval(secs => $5) FOR SHARE
+        SELECT id FROM relay_nodes
+        WHERE id = $4 AND seen > now() - make_interval(secs => $5) AND refused_claims < $6 FOR SHARE
     ), chosen AS MATERIALIZED (
         SELECT id FROM relay_entries
         WHERE target = $1 AND state < 2 AND due <= $2 AND expires > $2 AND EXISTS (SELECT FROM current) AND (
@@ -114,9 +115,21 @@ pub(super) const CLAIM: &str = concat!(
         )
         ORDER BY due, id LIMIT $3 FOR UPDATE SKIP LOCKED
     )
-    UPDATE relay_entries AS entry SET state = 1, node = $4 FROM chosen WHERE entry.id = chosen.id
+    UPDATE relay_entries AS entry SET state = 1, node = $4, claim = $6 FROM chosen WHERE entry.id = chosen.id
     RETURNING ",
     columns!()
+);
+
+/// Lets all claims of the node up to a number get nothing, and waits for those that are running. Their replies were lost,
+/// or a connection that was given up may still start them.
+pub(super) const REFUSE_CLAIMS: &str =
+    "UPDATE relay_nodes SET refused_claims = greatest(refused_claims, $2) WHERE id = $1";
+pub(super) const RETURN_CLAIMS: &str =
+    change!("node = $1 AND state = 1 AND claim = ANY ($2::bigint[])", "state = 0, node = NULL, claim = 0");
+/// Fails claimed entries that cannot be read.
+pub(super) const FAIL_UNREADABLE: &str = change!(
+    "id = ANY ($3::bigint[]) AND node = $1 AND claim = $2 AND state = 1",
+    "state = 3, node = NULL, claim = 0, last_reply = $4::bytea"
 );
 
 /// Records results. An entry that was cancelled stays cancelled. `changed` is the number of entries that are finished.
@@ -126,13 +139,15 @@ pub(super) const RECORD: &str = "
             given.reply, given.transcript
         FROM relay_entries AS entry
         JOIN unnest($1::bigint[], $2::boolean[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[],
-            $8::bytea[]) AS given (id, released, state, due, at, recipients, reply, transcript) ON entry.id = given.id
-        WHERE entry.node = $9 AND entry.state IN (1, 4)
+            $8::bytea[], $10::bigint[])
+            AS given (id, released, state, due, at, recipients, reply, transcript, claim) ON entry.id = given.id
+        WHERE entry.node = $9 AND entry.claim = given.claim AND entry.state IN (1, 4)
         ORDER BY entry.id FOR UPDATE OF entry
     ), changed AS (
         UPDATE relay_entries AS entry SET
             state = CASE WHEN entry.state = 1 THEN locked.new_state ELSE entry.state END,
             node = NULL,
+            claim = 0,
             due = coalesce(locked.due, entry.due),
             attempts = CASE WHEN locked.released THEN entry.attempts ELSE entry.attempts + 1 END,
             last_attempt = coalesce(locked.at, entry.last_attempt),
@@ -157,7 +172,8 @@ pub(super) const EXPIRE: &str = change!(
     "state < 2 AND expires <= $1 AND (
         state = 0 OR node = ANY (ARRAY(SELECT id FROM relay_nodes WHERE seen <= now() - make_interval(secs => $3)))
     )",
-    "state = 3, node = NULL, last_reply = CASE WHEN entry.last_reply = '' THEN $2::bytea ELSE entry.last_reply END"
+    "state = 3, node = NULL, claim = 0,
+        last_reply = CASE WHEN entry.last_reply = '' THEN $2::bytea ELSE entry.last_reply END"
 );
 
 pub(super) const LIST: &str = list!("$5::bigint IS NULL");
@@ -189,7 +205,7 @@ pub(super) const RETRY: &str = "
         ORDER BY entry.id FOR UPDATE OF entry
     ), changed AS (
         UPDATE relay_entries AS entry
-        SET state = 0, node = NULL, due = $4, expires = $5, recipients = locked.recipients
+        SET state = 0, node = NULL, claim = 0, due = $4, expires = $5, recipients = locked.recipients
         FROM locked WHERE entry.id = locked.id RETURNING entry.id
     )
     SELECT count(*) AS changed FROM changed";
@@ -205,7 +221,7 @@ pub(super) const FORGET_NODES: &str = "
 
 /// Marks the node as dead.
 pub(super) const RETIRE: &str = "UPDATE relay_nodes SET seen = '-infinity' WHERE id = $1";
-pub(super) const RELEASE_CLAIMS: &str = change!("node = $1 AND state = 1", "state = 0, node = NULL");
+pub(super) const RELEASE_CLAIMS: &str = change!("node = $1 AND state = 1", "state = 0, node = NULL, claim = 0");
 /// Deletes the row of the node, and ends its lease.
 pub(super) const LEAVE: &str = "
     WITH ended AS (UPDATE relay_cursor SET leased_until = '-infinity' WHERE node = $1)

@@ -5,11 +5,12 @@ use std::sync::atomic::AtomicU32;
 
 use restante_store::postgres::{Address, Settings};
 use restante_testpg::Postgres;
+use tokio_postgres::NoTls;
 
 use super::*;
-use crate::entry::EntryState;
+use crate::entry::{EntryState, RecipientState};
 use crate::queue::conformance::{
-    self, add, claim, delivered, failed, find, ids, list_all, new_entry, second, states, transcript,
+    self, add, attempted, claim, delivered, failed, find, ids, list_all, new_entry, record, second, states, transcript,
 };
 
 /// A limit that no test reaches.
@@ -46,6 +47,26 @@ impl PostgresQueue {
         self.database.execute(sql, &[&self.node]).await.unwrap();
     }
 
+    /// Starts a claim whose caller is cancelled, so that its reply is lost. Returns when it has ended.
+    async fn lose_claim(self: &Arc<Self>) {
+        let (client, connection) = tokio_postgres::connect(&Postgres::shared().unwrap().url(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let schema: String = self.database.query("SELECT current_schema()::text", &[]).await.unwrap()[0].get(0);
+        // The claim waits for this lock.
+        client.batch_execute(&format!("BEGIN; SELECT FROM {schema}.relay_nodes FOR UPDATE")).await.unwrap();
+        let queue = self.clone();
+        let claim = tokio::spawn(async move { queue.claim("mx", second(0), 10).await });
+        let waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
+        while client.query(waiting, &[]).await.unwrap().is_empty() {
+            assert!(!claim.is_finished(), "the claim waits");
+        }
+        claim.abort();
+        claim.await.unwrap_err();
+        client.batch_execute("ROLLBACK").await.unwrap();
+        // This waits for the end of the claim.
+        client.batch_execute(&format!("UPDATE {schema}.relay_nodes SET seen = seen")).await.unwrap();
+    }
+
     async fn count_nodes(&self) -> i64 {
         self.database.query("SELECT count(*) FROM relay_nodes", &[]).await.unwrap()[0].get(0)
     }
@@ -71,7 +92,7 @@ async fn nodes_share_the_work() {
         // A claim gets nothing if the other node has locked what is left.
         while queue.free().await.unwrap() < LARGE_LIMIT {
             let batch = claim(&*queue, second(0), 10).await;
-            queue.record(batch.iter().copied().map(delivered).collect()).await.unwrap();
+            record(&*queue, batch.iter().copied().map(delivered).collect()).await;
             claimed.extend(batch);
         }
         claimed
@@ -98,10 +119,10 @@ async fn dead_node_loses_its_claims() {
     assert_eq!(claim(&*alive, second(0), 10).await, added[..2]);
     // Late results are ignored, before and after those of the other node.
     dead.heartbeat().await.unwrap();
-    dead.record(vec![failed(added[0])]).await.unwrap();
+    record(&*dead, vec![failed(added[0])]).await;
     assert_eq!(states(&*alive, added[0]).await.0, EntryState::Sending);
-    alive.record(added.iter().copied().map(delivered).collect()).await.unwrap();
-    dead.record(added.iter().copied().map(failed).collect()).await.unwrap();
+    record(&*alive, added.iter().copied().map(delivered).collect()).await;
+    record(&*dead, added.iter().copied().map(failed).collect()).await;
     for id in [added[0], added[1], added[3]] {
         assert_eq!(states(&*alive, id).await.0, EntryState::Delivered);
         assert_eq!(alive.transcript(id).await.unwrap(), Some(transcript("250 accepted")));
@@ -137,7 +158,7 @@ async fn node_that_leaves_returns_its_claims_and_its_lease() {
     assert_eq!(other.acquire_cursor(6.into()).await.unwrap(), Some(5.into()));
     assert_eq!(leaving.acquire_cursor(6.into()).await.unwrap(), None);
     assert_eq!(other.count_nodes().await, 1);
-    leaving.record(vec![failed(added[0])]).await.unwrap();
+    record(&*leaving, vec![failed(added[0])]).await;
     assert_eq!(states(&*other, added[0]).await.0, EntryState::Sending);
 }
 
@@ -197,14 +218,97 @@ async fn queue_shares_no_lock_with_the_messages() {
     let queue = PostgresQueue::open(&store, LARGE_LIMIT).await.unwrap();
     // Every change of the store waits for this lock.
     let url = Postgres::shared().unwrap().url();
-    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
     tokio::spawn(connection);
     client.batch_execute(&format!("BEGIN; SELECT FROM {schema}.state FOR UPDATE")).await.unwrap();
     let id = add(&queue, new_entry(1)).await;
     queue.acquire_cursor(5.into()).await.unwrap();
     queue.forward(vec![new_entry(6)], 5.into(), 6.into()).await.unwrap();
     assert_eq!(claim(&queue, second(0), 1).await, [id]);
-    queue.record(vec![delivered(id)]).await.unwrap();
+    record(&queue, vec![delivered(id)]).await;
     queue.heartbeat().await.unwrap();
     client.batch_execute("ROLLBACK").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_are_returned_if_the_reply_to_their_claim_is_lost() {
+    let Some((one, other)) = open_two().await else { return };
+    let id = add(&*one, new_entry(1)).await;
+    let before = find(&*one, id).await;
+    let by_heartbeat = async || one.heartbeat().await.unwrap();
+    let by_next_claim = async || assert_eq!(one.claim("none", second(0), 1).await.unwrap(), []);
+    for attempt in 0..2 {
+        one.lose_claim().await;
+        assert_eq!(states(&*one, id).await.0, EntryState::Sending);
+        other.heartbeat().await.unwrap();
+        assert_eq!(claim(&*other, second(0), 1).await, [], "the node is alive");
+        if attempt == 0 {
+            by_heartbeat().await
+        } else {
+            by_next_claim().await
+        }
+        assert_eq!(find(&*one, id).await, before);
+    }
+    assert!(one.claims.failed().is_empty());
+    one.lose_claim().await;
+    one.leave().await.unwrap();
+    assert_eq!(claim(&*other, second(0), 1).await, [id]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_claim_that_starts_late_gets_nothing() {
+    let Some((queue, _)) = open_two().await else { return };
+    let id = add(&*queue, new_entry(1)).await;
+    let number = queue.claims.start().number();
+    queue.heartbeat().await.unwrap();
+    let (target, now, timeout) = (&b"mx"[..], time_to_nanos(second(0)), NODE_TIMEOUT.as_secs_f64());
+    let parameters: Parameters<'_> = &[&target, &now, &1_i64, &queue.node, &timeout, &number];
+    assert!(queue.database.execute(statements::CLAIM, parameters).await.unwrap().is_empty());
+    assert_eq!(claim(&*queue, second(0), 1).await, [id]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeated_result_does_not_change_a_later_claim() {
+    let Some((queue, _)) = open_two().await else { return };
+    let id = add(&*queue, new_entry(1)).await;
+    let first = queue.claim("mx", second(0), 1).await.unwrap().remove(0);
+    let waiting = [RecipientState::Waiting; 2];
+    let result = AttemptRecord { claim: first.claim, ..attempted(id, EntryState::Queued, waiting, "450 later") };
+    queue.record(vec![result.clone()]).await.unwrap();
+    let second_claim = queue.claim("mx", second(100), 1).await.unwrap().remove(0);
+    assert_ne!(first.claim, second_claim.claim);
+    queue.record(vec![result]).await.unwrap();
+    assert_eq!(find(&*queue, id).await, second_claim);
+    record(&*queue, vec![delivered(id)]).await;
+    assert_eq!(states(&*queue, id).await.0, EntryState::Delivered);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_entry_fails_alone() {
+    let Some((queue, _)) = open_two().await else { return };
+    let added = queue.add((1..=3).map(new_entry).collect()).await.unwrap();
+    let sql = "UPDATE relay_entries SET recipients = '[' WHERE id = $1";
+    queue.database.execute(sql, &[&to_i64(added[1].0)]).await.unwrap();
+    assert_eq!(claim(&*queue, second(0), 10).await, [added[0], added[2]]);
+    assert_eq!(ids(&list_all(&*queue).await), [added[2], added[0]]);
+    let failed = StateCount { target: "mx".to_owned(), state: EntryState::Failed, count: 1 };
+    assert!(queue.counts().await.unwrap().contains(&failed));
+    assert_eq!(queue.cancel(Selection::Ids(vec![added[0]])).await.unwrap(), 1);
+    assert_eq!(queue.retry(Selection::Target(None), second(0), second(9)).await.unwrap(), 1, "the cancelled one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn result_is_recorded_although_pruning_fails() {
+    let Some(address) = address() else { return };
+    let queue = PostgresQueue::with_limits(&open_store(&address).await, LARGE_LIMIT, 0).await.unwrap();
+    for sql in [
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$",
+        "CREATE TRIGGER refuse BEFORE DELETE ON relay_entries EXECUTE FUNCTION refuse()",
+    ] {
+        queue.database.execute(sql, &[]).await.unwrap();
+    }
+    let id = add(&queue, new_entry(1)).await;
+    assert_eq!(claim(&queue, second(0), 1).await, [id]);
+    record(&queue, vec![delivered(id)]).await;
+    assert_eq!(states(&queue, id).await.0, EntryState::Delivered);
 }
