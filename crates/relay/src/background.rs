@@ -29,6 +29,8 @@ pub(crate) struct Context {
     pub(crate) relay: Arc<Relay>,
     pub(crate) mailroom: Arc<Mailroom>,
     pub(crate) connector: Arc<Connector>,
+    /// See [`crate::queue::Queue::identity`].
+    pub(crate) identity: Arc<str>,
     pub(crate) errors: Arc<StoreErrorLog>,
     main: Handle,
     stop: watch::Receiver<bool>,
@@ -70,7 +72,13 @@ impl Context {
 }
 
 /// Runs until the relay shuts down.
-pub(crate) fn run(relay: Arc<Relay>, mailroom: Arc<Mailroom>, main: Handle, stop: watch::Receiver<bool>) {
+pub(crate) fn run(
+    relay: Arc<Relay>,
+    mailroom: Arc<Mailroom>,
+    identity: Arc<str>,
+    main: Handle,
+    stop: watch::Receiver<bool>,
+) {
     if let Err(error) = lower_priority() {
         tracing::debug!(%error, "cannot lower the priority of the relay thread");
     }
@@ -82,7 +90,8 @@ pub(crate) fn run(relay: Arc<Relay>, mailroom: Arc<Mailroom>, main: Handle, stop
         }
     };
     let connector = Connector::new(relay.settings.domain.clone(), relay.settings.allow_private_addresses);
-    let context = Context { relay, mailroom, connector: Arc::new(connector), errors: Arc::default(), main, stop };
+    let (connector, errors) = (Arc::new(connector), Arc::default());
+    let context = Context { relay, mailroom, connector, identity, errors, main, stop };
     runtime.block_on(run_tasks(context));
 }
 

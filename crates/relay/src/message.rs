@@ -9,7 +9,8 @@ use restante_mail::mime::RawFields;
 
 use crate::settings::Target;
 
-/// The header field that every sent message gets. Its value is the domain of the server.
+/// The header field that every sent message gets. Its value is the identity of the queue, and the domain of the server
+/// for readers. Servers can have the same domain, and the nodes of a cluster different ones.
 const RELAY_FIELD: &str = "X-Restante-Relay";
 /// The header field with the former value of From.
 const ORIGINAL_FROM_FIELD: &str = "X-Original-From";
@@ -26,11 +27,11 @@ const MAX_NAME_BYTES: usize = 200;
 const MAX_ORIGINAL_FROM_CHARS: usize = 200;
 
 /// Returns a message as it is sent to a target. All lines end in CRLF.
-pub(crate) fn compose(source: &Source, target: &Target, domain: &str) -> Vec<u8> {
+pub(crate) fn compose(source: &Source, target: &Target, identity: &str, domain: &str) -> Vec<u8> {
     let trace = normalize_line_ends(&source.trace);
     let message = normalize_line_ends(&source.body);
     let mut output = Vec::with_capacity(trace.len() + message.len() + 512);
-    write_field(&mut output, RELAY_FIELD, &one_line(domain.as_bytes(), usize::MAX));
+    write_field(&mut output, RELAY_FIELD, &one_line(format!("{identity} {domain}").as_bytes(), usize::MAX));
     // The server that delivers the message adds Return-Path itself (RFC 5321 section 4.4).
     for (name, value) in RawFields::new(&trace).filter(|(name, _)| !is_named(name, "Return-Path")) {
         write_raw_field(&mut output, name, value);
@@ -65,13 +66,14 @@ pub(crate) fn compose(source: &Source, target: &Target, domain: &str) -> Vec<u8>
     output
 }
 
-/// Returns why a message is in a loop, if it is. `by_rule`: also if this server itself has sent it before.
-pub(crate) fn find_loop(body: &[u8], domain: &str, by_rule: bool) -> Option<&'static str> {
+/// Returns why a message is in a loop, if it is. `by_rule`: also if it was sent from the queue with this identity before.
+pub(crate) fn find_loop(body: &[u8], identity: &str, by_rule: bool) -> Option<&'static str> {
     let (mut relay_fields, mut received_fields) = (0, 0);
     for (name, value) in RawFields::new(&body[..body.len().min(MAX_SCANNED_BYTES)]) {
         if is_named(name, RELAY_FIELD) {
             relay_fields += 1;
-            if by_rule && value.trim_ascii().eq_ignore_ascii_case(domain.as_bytes()) {
+            let sent_by = value.split(u8::is_ascii_whitespace).find(|word| !word.is_empty());
+            if by_rule && sent_by.is_some_and(|word| word.eq_ignore_ascii_case(identity.as_bytes())) {
                 return Some("this server has sent it before");
             }
         } else if is_named(name, "Received") {
@@ -175,14 +177,18 @@ mod tests {
     use super::*;
     use crate::session::tests::test_target;
 
+    const IDENTITY: &str = "0123456789abcdef0123456789abcdef";
+
     fn composed(body: &[u8], from: Option<&str>) -> String {
         let trace = "Return-Path: <ann@x.org>\r\nReceived: from a (local) by mx\r\n  for <bob>; today\r\n";
         let source = Source { trace: trace.into(), body: Bytes::copy_from_slice(body) };
         let from = from.map(|address| Address::parse(address, Alphabet::Utf8).unwrap());
-        let text = compose(&source, &crate::settings::Target { from, ..test_target() }, "mx.test");
+        let text =
+            compose(&source, &crate::settings::Target { from, ..test_target() }, IDENTITY, "mx.test\r\nInjected: 1");
         let text = String::from_utf8_lossy(&text).into_owned();
-        let trace = "X-Restante-Relay: mx.test\r\nReceived: from a (local) by mx\r\n  for <bob>; today\r\n";
-        text.strip_prefix(trace).expect("the trace").to_owned()
+        let relay = format!("X-Restante-Relay: {IDENTITY} mx.test Injected: 1\r\n");
+        let trace = format!("{relay}Received: from a (local) by mx\r\n  for <bob>; today\r\n");
+        text.strip_prefix(&trace).expect("the trace").to_owned()
     }
 
     #[test]
@@ -234,29 +240,33 @@ mod tests {
 
     #[test]
     fn finds_loops() {
-        let relayed = |domain: &str, count| format!("X-Restante-Relay: {domain}\r\n").repeat(count);
+        let relayed = |value: &str, count| format!("X-Restante-Relay: {value}\r\n").repeat(count);
         let received = |count| "received: from a\r\n by b\r\n".repeat(count);
         let table = [
             (String::new(), false, false),
-            (relayed("MX.test", 1), false, true),
+            (relayed(IDENTITY, 1), false, true),
+            (relayed(&format!("\r\n\t{} mx.test", IDENTITY.to_uppercase()), 1), false, true),
+            (relayed(&format!("{IDENTITY}0 mx.test"), 1), false, false),
+            (relayed(&format!("other {IDENTITY}"), 1), false, false),
+            (relayed("", 1), false, false),
             (relayed("other.test", 4), false, false),
             (relayed("other.test", 5), true, true),
             (received(29), false, false),
             (received(30), true, true),
-            (format!("\r\n{}{}", relayed("mx.test", 9), received(99)), false, false),
+            (format!("\r\n{}{}", relayed(IDENTITY, 9), received(99)), false, false),
         ];
         for (body, is_loop, is_loop_by_rule) in table {
-            assert_eq!(find_loop(body.as_bytes(), "mx.test", false).is_some(), is_loop, "{body}");
-            assert_eq!(find_loop(body.as_bytes(), "mx.test", true).is_some(), is_loop_by_rule, "{body}");
+            assert_eq!(find_loop(body.as_bytes(), IDENTITY, false).is_some(), is_loop, "{body}");
+            assert_eq!(find_loop(body.as_bytes(), IDENTITY, true).is_some(), is_loop_by_rule, "{body}");
         }
     }
 
     #[test]
     fn a_sent_message_is_recognized() {
         let source = Source { trace: Bytes::new(), body: "A: 1\r\n\r\nx".into() };
-        let sent = compose(&source, &test_target(), "mx.test");
-        assert!(find_loop(&sent, "mx.test", true).is_some());
-        assert!(find_loop(&sent, "other.test", true).is_none());
+        let sent = compose(&source, &test_target(), IDENTITY, "mx.test");
+        assert!(find_loop(&sent, IDENTITY, true).is_some());
+        assert!(find_loop(&sent, "fedcba9876543210fedcba9876543210", true).is_none(), "another server");
     }
 
     proptest! {

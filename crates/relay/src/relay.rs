@@ -47,6 +47,8 @@ pub struct Relay {
 /// What exists only while the relay is running.
 struct Running {
     mailroom: Arc<Mailroom>,
+    /// See [`Queue::identity`].
+    identity: Arc<str>,
     worker: Worker,
 }
 
@@ -86,18 +88,20 @@ impl Relay {
     /// Sessions run on a thread of low priority, so that they do not slow down deliveries. The store and the queue are
     /// accessed on the runtime of the caller.
     pub async fn start(self: &Arc<Self>, mailroom: &Arc<Mailroom>) -> Result<(), String> {
+        let cannot_open = |error| format!("cannot open the relay queue: {error}");
+        let identity: Arc<str> = self.queue.identity().await.map_err(cannot_open)?.into();
         if self.settings.rules.is_empty() {
-            let deleted = self.queue.delete_cursor().await;
-            deleted.map_err(|error| format!("cannot open the relay queue: {error}"))?;
+            self.queue.delete_cursor().await.map_err(cannot_open)?;
         } else {
             // Messages that are stored from now on are forwarded, if this is the first start with rules.
-            self.acquire_cursor(mailroom).await.map_err(|error| format!("cannot open the relay queue: {error}"))?;
+            self.acquire_cursor(mailroom).await.map_err(cannot_open)?;
         }
         let (relay, stop) = (self.clone(), self.stop.subscribe());
-        let (main, background_mailroom) = (Handle::current(), mailroom.clone());
-        let worker = Worker::spawn("relay", move || background::run(relay, background_mailroom, main, stop));
+        let (main, background_mailroom, background_identity) = (Handle::current(), mailroom.clone(), identity.clone());
+        let run = move || background::run(relay, background_mailroom, background_identity, main, stop);
+        let worker = Worker::spawn("relay", run);
         let worker = worker.map_err(|error| format!("cannot start the relay thread: {error}"))?;
-        *self.lock_running() = Some(Running { mailroom: mailroom.clone(), worker });
+        *self.lock_running() = Some(Running { mailroom: mailroom.clone(), identity, worker });
         Ok(())
     }
 
@@ -131,12 +135,11 @@ impl Relay {
         };
         let recipients = check_recipients(target, &recipients)?;
         let copy = message.first();
-        let Some(mailroom) = self.lock_running().as_ref().map(|running| running.mailroom.clone()) else {
-            return Err(ReleaseError::NoTarget);
-        };
+        let running = self.lock_running().as_ref().map(|running| (running.mailroom.clone(), running.identity.clone()));
+        let Some((mailroom, identity)) = running else { return Err(ReleaseError::NoTarget) };
         let source = mailroom.source(&copy.mailbox, copy.id).await.map_err(ReleaseError::Store)?;
         let source = source.ok_or(ReleaseError::Deleted)?;
-        if let Some(reason) = message::find_loop(&source.body, &self.settings.domain, false) {
+        if let Some(reason) = message::find_loop(&source.body, &identity, false) {
             return Err(ReleaseError::Loop(reason));
         }
         let origin = Origin::Release { by };

@@ -181,12 +181,12 @@ impl Sender {
         let Some(source) = self.context.on_main(async move { mailroom.source(&mailbox, copy).await }).await? else {
             return Ok(self.fail(entry, "the message was deleted"));
         };
-        let domain = &self.context.relay.settings.domain;
-        if let Some(reason) = message::find_loop(&source.body, domain, entry.origin == Origin::Forward) {
+        let (identity, domain) = (&self.context.identity, &self.context.relay.settings.domain);
+        if let Some(reason) = message::find_loop(&source.body, identity, entry.origin == Origin::Forward) {
             self.context.relay.loops.fetch_add(1, Relaxed);
             return Ok(self.fail(entry, &format!("the message is in a loop: {reason}")));
         }
-        let data = message::compose(&source, &self.target, domain);
+        let data = message::compose(&source, &self.target, identity, domain);
         let transaction = match self.transact(entry, &data).await {
             Ok(transaction) => transaction,
             Err(error) => {

@@ -15,7 +15,7 @@ use restante_store::memory::MemoryStore;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::queue::{EntryFilter, MemoryQueue, Selection};
+use crate::queue::{EntryFilter, MemoryQueue, Queue as _, Selection};
 use crate::session::tests::test_target;
 use crate::{Entry, EntryState, ForwardRule, RecipientPatterns, Relay, ReleaseError, ReleaseRequest, Settings, Target};
 
@@ -171,7 +171,9 @@ async fn forwards_messages_to_allowed_recipients() {
     assert_eq!(receiver.recipients(), ["bob@x.org", "carol@x.org"]);
     assert_eq!(test.relay.counts().recipients_not_allowed, 1);
     let message = receiver.messages.lock().unwrap()[0].clone();
-    assert!(message.contains("\nX-Restante-Relay: relay.test\n") && !message.contains("hidden@z.org"), "{message}");
+    let identity = test.relay.queue.identity().await.unwrap();
+    let field = format!("\nX-Restante-Relay: {identity} relay.test\n");
+    assert!(message.contains(&field) && !message.contains("hidden@z.org"), "{message}");
     assert!(test.relay.transcript(entries[0].id).await.unwrap().is_some_and(|transcript| !transcript.is_empty()));
     test.stop().await;
 }
@@ -180,10 +182,25 @@ async fn forwards_messages_to_allowed_recipients() {
 async fn message_that_was_sent_before_is_not_forwarded_again() {
     let receiver = Receiver::start(usize::MAX).await;
     let test = Test::start(receiver.address.port(), forward_everything()).await;
-    test.deliver("bob@x.org", "X-Restante-Relay: relay.test\r\nSubject: hi\r\n\r\nHello\r\n").await;
+    let identity = test.relay.queue.identity().await.unwrap();
+    // Another node may have another domain.
+    let source = format!("X-Restante-Relay: {identity} node2.test\r\nSubject: hi\r\n\r\nHello\r\n");
+    test.deliver("bob@x.org", &source).await;
     let entries = test.wait_for(1, EntryState::Failed).await;
     assert!(entries[0].last_reply.contains("loop"), "{}", entries[0].last_reply);
     assert_eq!((test.relay.counts().loops, receiver.recipients().len()), (1, 0));
+    test.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn message_of_another_server_with_the_same_domain_is_forwarded() {
+    let receiver = Receiver::start(usize::MAX).await;
+    let test = Test::start(receiver.address.port(), forward_everything()).await;
+    let other = MemoryQueue::new(1000).identity().await.unwrap();
+    let source = format!("X-Restante-Relay: {other} relay.test\r\nSubject: hi\r\n\r\nHello\r\n");
+    test.deliver("bob@x.org", &source).await;
+    test.wait_for(1, EntryState::Delivered).await;
+    assert_eq!(receiver.recipients(), ["bob@x.org"]);
     test.stop().await;
 }
 

@@ -17,6 +17,7 @@ const LARGE_LIMIT: usize = 100_000;
 /// Runs every rule against queues that `open` creates with the maximum numbers of waiting and of finished entries.
 pub(super) async fn run<Q: Queue>(open: impl AsyncFn(usize, usize) -> Q) {
     let large = async || Arc::new(open(LARGE_LIMIT, LARGE_LIMIT).await);
+    reading::identity_is_random_and_stays(&*large().await, &*large().await).await;
     reading::empty_queue_returns_nothing(&*large().await).await;
     reading::entry_is_returned_as_added(&*large().await).await;
     reading::list_is_filtered_and_paged(&*large().await).await;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_journal::TranscriptLines;
 use restante_mail::message::MessageId;
-use restante_store::Result;
+use restante_store::{Result, StoreError};
 
 use super::transitions::{
     EXPIRED_REPLY, can_be_retried, due_after, fail_waiting, queued_entry, retry_failed, state_after,
@@ -22,6 +22,8 @@ use crate::entry::{Entry, EntryId, EntryState};
 pub struct MemoryQueue {
     max_waiting: usize,
     max_finished: usize,
+    /// `None` if the random source failed.
+    identity: Option<String>,
     contents: Mutex<Contents>,
 }
 
@@ -32,7 +34,10 @@ impl MemoryQueue {
     }
 
     pub(super) fn with_limits(max_waiting: usize, max_finished: usize) -> Self {
-        Self { max_waiting, max_finished, contents: Mutex::default() }
+        let mut random = [0; 16];
+        let is_random = aws_lc_rs::rand::fill(&mut random).is_ok();
+        let identity = is_random.then(|| format!("{:032x}", u128::from_ne_bytes(random)));
+        Self { max_waiting, max_finished, identity, contents: Mutex::default() }
     }
 
     /// Nothing panics while the lock is held. If it does, the contents are still usable.
@@ -43,6 +48,10 @@ impl MemoryQueue {
 
 #[async_trait]
 impl Queue for MemoryQueue {
+    async fn identity(&self) -> Result<String> {
+        self.identity.clone().ok_or_else(|| StoreError::Unavailable("there are no random numbers".to_owned()))
+    }
+
     async fn add(&self, entries: Vec<NewEntry>) -> Result<Vec<EntryId>, AddError> {
         let mut contents = self.lock();
         if !contents.has_room(entries.len(), self.max_waiting) {

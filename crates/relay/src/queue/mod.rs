@@ -33,6 +33,10 @@ pub const MAX_FINISHED: usize = 10_000;
 /// time.
 #[async_trait]
 pub trait Queue: Send + Sync + 'static {
+    /// Returns the id of the queue: 32 hexadecimal digits, which are random and created once with the queue. All nodes
+    /// that share it get the same. Sent messages contain it, so that they are recognized when they come back.
+    async fn identity(&self) -> Result<String>;
+
     /// Adds entries, all or none. Their first attempt is due at once. If no entry is waiting, any number of entries is added,
     /// here and in [`Queue::forward`], so that a message with very many entries does not wait forever.
     async fn add(&self, entries: Vec<NewEntry>) -> Result<Vec<EntryId>, AddError>;

@@ -44,3 +44,10 @@ CREATE TABLE relay_cursor (
     node bigint NOT NULL,                  -- that forwards
     leased_until timestamptz NOT NULL      -- then another node may
 ) WITH (fillfactor = 10);
+
+-- The id of this queue, which is the same for all nodes. Sent messages contain it.
+CREATE TABLE relay_identity (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    value text NOT NULL
+);
+INSERT INTO relay_identity (value) VALUES (replace(gen_random_uuid()::text, '-', ''));

@@ -2,6 +2,13 @@
 
 use super::*;
 
+pub(super) async fn identity_is_random_and_stays(queue: &impl Queue, other: &impl Queue) {
+    let identity = queue.identity().await.unwrap();
+    assert!(identity.len() == 32 && identity.bytes().all(|digit| digit.is_ascii_hexdigit()), "{identity}");
+    assert_eq!(queue.identity().await.unwrap(), identity);
+    assert_ne!(other.identity().await.unwrap(), identity);
+}
+
 pub(super) async fn empty_queue_returns_nothing(queue: &impl Queue) {
     assert_eq!(queue.claim("mx", Timestamp::MAX, 10).await.unwrap(), []);
     assert_eq!(queue.next_due("mx").await.unwrap(), None);

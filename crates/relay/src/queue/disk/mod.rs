@@ -57,6 +57,10 @@ impl DiskQueue {
 #[async_trait]
 #[expect(clippy::redundant_closure_for_method_calls, reason = "a method has a fixed lifetime of the transaction")]
 impl Queue for DiskQueue {
+    async fn identity(&self) -> Result<String> {
+        self.run(Durability::Later, |file| file.identity()).await
+    }
+
     async fn add(&self, entries: Vec<NewEntry>) -> Result<Vec<EntryId>, AddError> {
         let added = self.run(Durability::OnCommit, move |file| file.add(&entries)).await?;
         added.ok_or(AddError::Full)

@@ -24,6 +24,11 @@ pub(super) struct EntryRow {
 }
 
 impl Transaction<'_> {
+    pub(super) fn identity(&self) -> Result<String> {
+        let mut select = self.connection.prepare_cached("SELECT value FROM identity").map_err(sqlite_error)?;
+        select.query_row([], |row| row.get(0)).map_err(sqlite_error)
+    }
+
     pub(super) fn next_due(&self, target: &str) -> Result<Option<Timestamp>> {
         let sql = "SELECT min(due) FROM entries WHERE state = 0 AND target = ?1";
         let mut select = self.connection.prepare_cached(sql).map_err(sqlite_error)?;

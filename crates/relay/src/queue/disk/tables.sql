@@ -34,3 +34,10 @@ CREATE TABLE cursor (
     only INTEGER PRIMARY KEY CHECK (only = 1),
     message INTEGER NOT NULL
 ) STRICT;
+
+-- The id of this queue. Sent messages contain it.
+CREATE TABLE identity (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    value TEXT NOT NULL
+) STRICT;
+INSERT INTO identity VALUES (1, lower(hex(randomblob(16))));

@@ -43,7 +43,7 @@ async fn entries_survive_the_process() {
     let results = vec![delivered(added[0]), attempted(added[1], EntryState::Queued, recipients, "450 later")];
     record(&queue, results).await;
     queue.cancel(Selection::Ids(vec![added[3]])).await.unwrap();
-    let mut before = list_all(&queue).await;
+    let (mut before, identity) = (list_all(&queue).await, queue.identity().await.unwrap());
     // Without a call of `leave`, as if the process was killed.
     drop(queue);
 
@@ -52,6 +52,7 @@ async fn entries_survive_the_process() {
     assert_eq!(interrupted.state, EntryState::Sending);
     (interrupted.state, interrupted.next_attempt) = (EntryState::Queued, Some(second(0)));
     assert_eq!(list_all(&queue).await, before);
+    assert_eq!(queue.identity().await.unwrap(), identity);
     assert_eq!(queue.transcript(added[1]).await.unwrap(), Some(transcript("450 later")));
     assert_eq!(queue.acquire_cursor(1.into()).await.unwrap(), Some(9.into()));
     // The results of the earlier process are not expected any more.

@@ -191,6 +191,12 @@ impl PostgresQueue {
 
 #[async_trait]
 impl Queue for PostgresQueue {
+    async fn identity(&self) -> Result<String> {
+        let rows = self.readers.query(statements::IDENTITY, &[]).await?;
+        let row = rows.first().ok_or_else(|| StoreError::Broken("the relay queue has no id".to_owned()))?;
+        get_column(row, "value")
+    }
+
     async fn add(&self, entries: Vec<NewEntry>) -> Result<Vec<EntryId>, AddError> {
         if entries.is_empty() {
             return Ok(Vec::new());

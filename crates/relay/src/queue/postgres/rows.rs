@@ -133,8 +133,8 @@ pub(super) struct RetryColumns {
 }
 
 impl RetryColumns {
-    /// Leaves out entries without a waiting recipient, and unreadable ones. At most `free` entries are finished ones; it is reduced by their
-    /// number.
+    /// Leaves out entries without a waiting recipient, and unreadable ones. At most `free` entries are finished ones; it
+    /// is reduced by their number.
     pub(super) fn new(rows: &[Row], free: &mut usize) -> Result<Self> {
         let mut columns = Self::default();
         for row in rows {

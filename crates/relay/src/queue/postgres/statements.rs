@@ -210,6 +210,8 @@ pub(super) const RETRY: &str = "
     )
     SELECT count(*) AS changed FROM changed";
 
+pub(super) const IDENTITY: &str = "SELECT value FROM relay_identity";
+
 pub(super) const REGISTER: &str =
     "INSERT INTO relay_nodes (id, seen) VALUES (nextval('relay_node_ids'), now()) RETURNING id";
 pub(super) const HEARTBEAT: &str =

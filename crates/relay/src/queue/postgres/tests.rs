@@ -56,7 +56,8 @@ impl PostgresQueue {
         client.batch_execute(&format!("BEGIN; SELECT FROM {schema}.relay_nodes FOR UPDATE")).await.unwrap();
         let queue = self.clone();
         let claim = tokio::spawn(async move { queue.claim("mx", second(0), 10).await });
-        let waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
+        let waiting = "SELECT FROM pg_stat_activity
+            WHERE wait_event_type = 'Lock' AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
         while client.query(waiting, &[]).await.unwrap().is_empty() {
             assert!(!claim.is_finished(), "the claim waits");
         }
@@ -80,6 +81,12 @@ async fn passes_conformance_suite() {
         PostgresQueue::with_limits(&store, max_waiting, max_finished).await.unwrap()
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_share_the_identity() {
+    let Some((one, other)) = open_two().await else { return };
+    assert_eq!(one.identity().await.unwrap(), other.identity().await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
