@@ -1,6 +1,7 @@
 //! Patterns of recipients: who messages may be sent to.
 
 use regex::{Regex, RegexBuilder};
+use restante_http_client::Host;
 use restante_mail::patterns::Patterns;
 
 /// The maximum size of a compiled regular expression in bytes.
@@ -35,12 +36,18 @@ impl RecipientPatterns {
             }
             texts.push(pattern.to_owned());
         }
-        Ok(Self { wildcards: wildcards.iter().collect(), expressions, texts })
+        // International domains have two spellings, and are compared in both.
+        let spellings = wildcards.iter().flat_map(|pattern| [pattern.clone(), with_ascii_domain(pattern)]);
+        Ok(Self { wildcards: spellings.collect(), expressions, texts })
     }
 
     /// Returns whether any pattern matches the address.
     pub fn matches(&self, address: &str) -> bool {
-        self.wildcards.matches(address) || self.expressions.iter().any(|expression| expression.is_match(address))
+        let ascii = with_ascii_domain(address);
+        let matches = |address: &str| {
+            self.wildcards.matches(address) || self.expressions.iter().any(|expression| expression.is_match(address))
+        };
+        matches(address) || (ascii != address && matches(&ascii))
     }
 
     /// Returns whether there are no patterns. Then nothing matches.
@@ -52,6 +59,20 @@ impl RecipientPatterns {
     pub fn texts(&self) -> &[String] {
         &self.texts
     }
+}
+
+/// Returns an address or pattern with its international labels as ASCII (`xn--…`). Labels with wildcards stay as they are.
+fn with_ascii_domain(address: &str) -> String {
+    let Some((local, domain)) = address.rsplit_once('@') else { return address.to_owned() };
+    if domain.is_ascii() {
+        return address.to_owned();
+    }
+    let to_ascii = |label: &str| match Host::parse(label) {
+        Ok(Host::Domain(ascii)) if !label.is_ascii() => ascii,
+        _ => label.to_owned(),
+    };
+    let labels: Vec<String> = domain.split('.').map(to_ascii).collect();
+    format!("{local}@{}", labels.join("."))
 }
 
 #[cfg(test)]
@@ -73,6 +94,12 @@ mod tests {
         ];
         for (address, expected) in table {
             assert_eq!(patterns.matches(address), expected, "{address}");
+        }
+        for pattern in ["*@b\u{fc}cher.example", "*@xn--bcher-kva.example", "*@*.example"] {
+            let patterns = RecipientPatterns::parse([pattern]).unwrap();
+            for address in ["ann@b\u{fc}cher.example", "ann@B\u{dc}CHER.example", "ann@XN--bcher-kva.example"] {
+                assert!(patterns.matches(address), "{pattern} {address}");
+            }
         }
         assert!(RecipientPatterns::parse(["*"]).unwrap().matches("ann@example.org"));
         assert!(!RecipientPatterns::default().matches("ann@example.org"), "nothing is allowed by default");
