@@ -61,7 +61,9 @@ impl fmt::Display for ReleaseError {
             Self::AmbiguousTarget(names) => write!(f, "name one of the relay targets: {}", names.join(", ")),
             Self::NoRecipients => f.write_str("there is no recipient"),
             Self::TooManyRecipients => write!(f, "there are more than {MAX_RECIPIENTS} recipients"),
-            Self::InvalidRecipient(address) => write!(f, "{address:?} is not a valid mail address"),
+            Self::InvalidRecipient(address) => {
+                write!(f, "{address:?} is not a mail address that messages can be sent to")
+            }
             Self::NotAllowed(addresses) => {
                 write!(f, "the relay target does not allow these recipients: {}", addresses.join(", "))
             }
@@ -101,7 +103,7 @@ pub(crate) fn check_recipients(target: &Target, recipients: &[String]) -> Result
     }
     let (mut checked, mut not_allowed, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
     for recipient in recipients {
-        let address = parse_address(recipient).ok_or_else(|| ReleaseError::InvalidRecipient(recipient.clone()))?;
+        let address = parse_recipient(recipient).ok_or_else(|| ReleaseError::InvalidRecipient(recipient.clone()))?;
         if target.blocked.matches(&address) {
             blocked.push(address);
         } else if !target.allowed.matches(&address) {
@@ -117,10 +119,43 @@ pub(crate) fn check_recipients(target: &Target, recipients: &[String]) -> Result
     }
 }
 
+/// Parses the address of a recipient. Refuses local parts that mail servers interpret as a route to another domain, such as
+/// `ann%other.org@example.org` or `other.org!ann@example.org`: with them, the domain does not show where a message goes.
+pub(crate) fn parse_recipient(text: &str) -> Option<String> {
+    let address = parse_address(text)?;
+    let (local, _) = address.rsplit_once('@')?;
+    (!local.contains(['%', '!', '@'])).then_some(address)
+}
+
 /// Parses an address that can be sent in a command: it has a domain, and no line break or control character.
 pub(crate) fn parse_address(text: &str) -> Option<String> {
     let address = Address::parse(text.trim(), Alphabet::Utf8).ok()?;
     let text = address.text();
     let is_safe = !address.domain().is_empty() && !text.chars().any(|c| c.is_control() || c == '<' || c == '>');
     is_safe.then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recipients_have_a_domain_and_no_route() {
+        let table = [
+            ("ann@example.org", true),
+            ("Ann.Lee+tag@example.org", true),
+            ("\u{e4}nn@b\u{fc}cher.example", true),
+            ("\"ann lee\"@example.org", true),
+            ("ann", false),
+            ("", false),
+            ("ann@", false),
+            ("ann@example.org>\r\nRCPT TO:<eve@other.org", false),
+            ("ann%other.org@example.org", false),
+            ("other.org!ann@example.org", false),
+            ("\"ann@other.org\"@example.org", false),
+        ];
+        for (text, expected) in table {
+            assert_eq!(parse_recipient(text).is_some(), expected, "{text}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use restante_mail::message::{Message, Summary};
 use restante_mail::mime::Mime;
 use restante_search::Query;
 
-use crate::release::parse_address;
+use crate::release::parse_recipient;
 use crate::settings::{ForwardRule, Settings, Target};
 
 /// The rules, prepared for a batch of messages.
@@ -89,15 +89,14 @@ impl<'m> PreparedRule<'m> {
     fn add_recipients(&self, copy: &'m Summary, result: &mut Matches<'m>) {
         let is_selected = |to: &&str| self.rule.recipients.as_ref().is_none_or(|patterns| patterns.matches(to));
         let recipients: Vec<String> = if self.rule.to.is_empty() {
-            copy.details.recipients().filter(is_selected).filter_map(parse_address).collect()
+            copy.details.recipients().filter(is_selected).map(str::to_owned).collect()
         } else {
             self.rule.to.iter().map(Address::text).collect()
         };
         for recipient in recipients {
-            if self.target.allowed.matches(&recipient) && !self.target.blocked.matches(&recipient) {
-                self.add_recipient(copy, recipient, result);
-            } else {
-                result.not_allowed += 1;
+            match parse_recipient(&recipient).filter(|recipient| self.target.allows(recipient)) {
+                Some(recipient) => self.add_recipient(copy, recipient, result),
+                None => result.not_allowed += 1,
             }
         }
     }

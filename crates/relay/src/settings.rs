@@ -54,6 +54,13 @@ pub struct Target {
     pub blocked: RecipientPatterns,
 }
 
+impl Target {
+    /// Returns whether messages may be sent to a recipient.
+    pub fn allows(&self, recipient: &str) -> bool {
+        self.allowed.matches(recipient) && !self.blocked.matches(recipient)
+    }
+}
+
 /// How a connection is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetTls {
