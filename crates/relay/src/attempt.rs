@@ -8,6 +8,9 @@ use crate::queue::AttemptOutcome;
 use crate::retry::Backoff;
 use crate::session::{ConnectError, RecipientOutcome, Transaction};
 
+/// The reply of recipients that the target does not allow.
+pub(crate) const NOT_ALLOWED: &str = "the relay target does not allow this recipient";
+
 /// An attempt, and whether the target as a whole has failed.
 pub(crate) struct Attempt {
     pub(crate) outcome: AttemptOutcome,
@@ -21,7 +24,7 @@ pub(crate) fn waiting_recipients(entry: &Entry) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the result of a transaction with the waiting recipients.
-pub(crate) fn finish(entry: &Entry, transaction: Transaction, now: Timestamp, jitter: u8) -> Attempt {
+pub(crate) fn completed(entry: &Entry, transaction: Transaction, now: Timestamp, jitter: u8) -> Attempt {
     let mut recipients = entry.recipients.clone();
     let waiting = recipients.iter_mut().filter(|recipient| recipient.state == RecipientState::Waiting);
     for (recipient, result) in waiting.zip(transaction.recipients) {
@@ -41,6 +44,25 @@ pub(crate) fn unreachable(entry: &Entry, error: ConnectError, now: Timestamp, ji
     let recipients = with_reply(entry, RecipientState::Waiting, &error.text);
     let outcome = outcome(entry, recipients, error.text, error.transcript, now, jitter);
     Attempt { outcome, is_target_failure: true }
+}
+
+/// Returns the result of an entry that cannot be sent now for a reason that does not concern the target.
+pub(crate) fn deferred(entry: &Entry, reason: &str, now: Timestamp, jitter: u8) -> Attempt {
+    let recipients = with_reply(entry, RecipientState::Waiting, reason);
+    let outcome = outcome(entry, recipients, reason.to_owned(), TranscriptLines::default(), now, jitter);
+    Attempt { outcome, is_target_failure: false }
+}
+
+/// Returns an entry whose waiting recipients have failed if they are not allowed.
+pub(crate) fn refuse_recipients(entry: &Entry, is_allowed: impl Fn(&str) -> bool) -> Entry {
+    let mut entry = entry.clone();
+    for recipient in &mut entry.recipients {
+        if recipient.state == RecipientState::Waiting && !is_allowed(&recipient.address) {
+            recipient.state = RecipientState::Failed;
+            NOT_ALLOWED.clone_into(&mut recipient.reply);
+        }
+    }
+    entry
 }
 
 /// Returns the result of an entry that cannot be sent at all.
@@ -170,7 +192,7 @@ mod tests {
         ];
         for (results, expected) in table {
             let entry = entry(&["a@x", "b@x", "c@x"][..results.len()], 0);
-            assert_eq!(describe(&finish(&entry, transaction(results), START, 0), START), expected);
+            assert_eq!(describe(&completed(&entry, transaction(results), START, 0), START), expected);
         }
     }
 
@@ -181,8 +203,19 @@ mod tests {
         assert_eq!(waiting_recipients(&entry).collect::<Vec<_>>(), ["a@x", "c@x"]);
         let results = [(RecipientOutcome::Accepted, "250 a"), (RecipientOutcome::Permanent, "550 c")];
         assert_eq!(
-            describe(&finish(&entry, transaction(&results), START, 0), START),
+            describe(&completed(&entry, transaction(&results), START, 0), START),
             r#"failed - | a@x delivered "250 a", b@x delivered "", c@x failed "550 c""#
+        );
+    }
+
+    #[test]
+    fn recipients_that_are_not_allowed_any_more_fail() {
+        let entry = refuse_recipients(&entry(&["a@x", "b@y"], 0), |address| address.ends_with("@x"));
+        assert_eq!(waiting_recipients(&entry).collect::<Vec<_>>(), ["a@x"]);
+        let results = [(RecipientOutcome::Accepted, "250 a")];
+        assert_eq!(
+            describe(&completed(&entry, transaction(&results), START, 0), START),
+            format!(r#"failed - | a@x delivered "250 a", b@y failed "{NOT_ALLOWED}""#)
         );
     }
 
@@ -202,6 +235,9 @@ mod tests {
             assert!(attempt.is_target_failure);
             assert_eq!(describe(&attempt, now), expected);
         }
+        let attempt = deferred(&entry(&["a@x"], 0), "damaged", START, 0);
+        assert!(!attempt.is_target_failure);
+        assert_eq!(describe(&attempt, START), r#"queued 10 | a@x waiting "damaged""#);
         let attempt = failed(&entry(&["a@x"], 0), "the message was deleted", START);
         assert_eq!(describe(&attempt, START), r#"failed - | a@x failed "the message was deleted""#);
     }

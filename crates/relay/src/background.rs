@@ -1,5 +1,5 @@
-//! The thread of the relay: a runtime of low priority on which the senders, the forwarder and the maintenance of the
-//! queue run. The store and the queue are accessed on the main runtime, to which their connections belong.
+//! The thread of the relay: a runtime of low priority on which the senders, the recorder, the forwarder and the
+//! maintenance of the queue run.
 
 use std::future::Future;
 use std::sync::{Arc, PoisonError};
@@ -11,11 +11,12 @@ use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_store::{Result, StoreError};
 use restante_worker::lower_priority;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::forwarder::Forwarder;
+use crate::recorder::{MAX_WAITING, Recorder};
 use crate::relay::Relay;
 use crate::sender::Sender;
 use crate::session::Connector;
@@ -37,11 +38,15 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Runs an access to the store or the queue on the main runtime.
-    pub(crate) async fn on_main<T: Send + 'static>(
+    /// Runs an access to the store or the queue. A shared store has connections, which belong to the main runtime.
+    /// Everything else runs on threads of this runtime, whose priority is low, too.
+    pub(crate) async fn access<T: Send + 'static>(
         &self,
         access: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
+        if !self.mailroom.is_shared() {
+            return access.await;
+        }
         let stopped = |_| StoreError::Unavailable("the server is shutting down".to_owned());
         self.main.spawn(access).await.map_err(stopped)?
     }
@@ -97,11 +102,15 @@ pub(crate) fn run(
 
 async fn run_tasks(context: Context) {
     let mut tasks = JoinSet::new();
+    let (results, recorded) = mpsc::channel(MAX_WAITING);
+    tasks.spawn(Recorder::new(context.clone(), recorded).run());
     for (target, state) in context.relay.settings.targets.iter().zip(&context.relay.states) {
         for _ in 0..target.connections {
-            tasks.spawn(Sender::new(context.clone(), target.clone(), state.clone()).run());
+            tasks.spawn(Sender::new(context.clone(), target.clone(), state.clone(), results.clone()).run());
         }
     }
+    // The recorder ends after the last sender.
+    drop(results);
     if !context.relay.settings.rules.is_empty() {
         tasks.spawn(Forwarder::new(context.clone()).run());
     }
@@ -112,7 +121,7 @@ async fn run_tasks(context: Context) {
         }
     }
     let queue = context.relay.queue.clone();
-    if let Err(error) = context.on_main(async move { queue.leave().await }).await {
+    if let Err(error) = context.access(async move { queue.leave().await }).await {
         tracing::debug!(%error, "the relay queue was not left; other nodes take over when the heartbeat ends");
     }
 }
@@ -126,7 +135,7 @@ async fn maintain(context: &Context) {
             let expired = queue.expire(Timestamp::now()).await?;
             Ok((expired, queue.counts().await?))
         };
-        match context.on_main(maintenance).await {
+        match context.access(maintenance).await {
             Ok((expired, counts)) => {
                 if expired > 0 {
                     tracing::warn!(entries = expired, "messages could not be relayed in time and have failed");

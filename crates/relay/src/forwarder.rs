@@ -4,13 +4,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use restante_mail::message::{Message, MessageId};
 use restante_mail::mime::Mime;
 use restante_mailroom::Page;
-use restante_store::Result;
+use restante_store::{Result, StoreError};
 use tokio::time::timeout;
 
 use crate::background::Context;
@@ -23,6 +23,8 @@ use crate::rules::{self, Rules};
 const MAX_BATCH_MESSAGES: usize = 500;
 /// How long messages are collected: one large change of the queue costs less than many small ones.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
+/// The delay after a batch while the server is busy with deliveries.
+const BUSY_DELAY: Duration = Duration::from_millis(500);
 /// How often a node renews its part in forwarding, or tries to take over.
 const LEASE_INTERVAL: Duration = Duration::from_secs(5);
 /// The delay while the queue is full, and after an error.
@@ -53,6 +55,9 @@ impl Forwarder {
     /// Runs until the relay shuts down.
     pub(crate) async fn run(mut self) {
         while !self.context.is_stopping() {
+            if self.context.relay.delivery_load.is_busy(Instant::now()) {
+                self.context.pause(BUSY_DELAY).await;
+            }
             match self.step().await {
                 Ok(Step::Advanced) => self.batch_messages = (2 * self.batch_messages).min(MAX_BATCH_MESSAGES),
                 Ok(Step::Idle) => {
@@ -89,7 +94,7 @@ impl Forwarder {
             let page = Page { limit, before: None, after: Some(cursor) };
             Ok(Some((cursor, mailroom.messages(page).await?.messages)))
         };
-        let Some((cursor, messages)) = self.context.on_main(read).await? else { return Ok(Step::Idle) };
+        let Some((cursor, messages)) = self.context.access(read).await? else { return Ok(Step::Idle) };
         let Some(last) = messages.last().map(Message::id) else { return Ok(Step::Idle) };
         let rules = Rules::new(&self.context.relay.settings, Timestamp::now());
         let mut entries = Vec::new();
@@ -102,7 +107,7 @@ impl Forwarder {
     async fn add(&self, entries: Vec<NewEntry>, cursor: MessageId, last: MessageId) -> Result<Step> {
         let targets: BTreeSet<String> = entries.iter().map(|entry| entry.target.clone()).collect();
         let queue = self.context.relay.queue.clone();
-        let outcome = self.context.on_main(async move { queue.forward(entries, cursor, last).await }).await?;
+        let outcome = self.context.access(async move { queue.forward(entries, cursor, last).await }).await?;
         Ok(match outcome {
             ForwardOutcome::Added => {
                 for target in targets {
@@ -124,10 +129,16 @@ impl Forwarder {
         }
         let source = if rules.need_source(message) {
             let (mailroom, mailbox, id) = (self.context.mailroom.clone(), first.mailbox.clone(), first.id);
-            let source = self.context.on_main(async move { mailroom.source(&mailbox, id).await }).await?;
-            // A message that was deleted matches nothing.
-            let Some(source) = source else { return Ok(Vec::new()) };
-            Some(Mime::parse(source.to_bytes()))
+            match self.context.access(async move { mailroom.source(&mailbox, id).await }).await {
+                Ok(Some(source)) => Some(Mime::parse(source.to_bytes())),
+                // A message that was deleted matches nothing.
+                Ok(None) => return Ok(Vec::new()),
+                Err(error @ StoreError::Broken(_)) => {
+                    tracing::error!(%error, message = first.message.number(), "a message that cannot be read is not forwarded");
+                    return Ok(Vec::new());
+                }
+                Err(error) => return Err(error),
+            }
         } else {
             None
         };

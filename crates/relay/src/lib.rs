@@ -2,8 +2,8 @@
 //! Nothing is sent unless a target is configured and its list of allowed recipients permits it.
 //!
 //! Data flows in one direction. [`Relay::release`] and the `forwarder`, which applies the rules to new messages, add
-//! entries to the [`queue`]. The `sender` of each target claims entries, sends them over a `session`, and records the
-//! results. The queue is the only state that survives a restart; an entry refers to a stored message, whose source is
+//! entries to the [`queue`]. The `sender`s of each target claim entries and send them over a `session`, and the
+//! `recorder` writes the results. The queue is the only state that survives a restart; an entry refers to a stored message, whose source is
 //! read when it is sent.
 //!
 //! Delivery is at least once: an entry that was sent, but whose result could not be recorded, is sent again.
@@ -11,11 +11,13 @@
 mod attempt;
 mod background;
 mod counts;
+mod delivery_load;
 mod entry;
 mod forwarder;
 mod message;
 pub mod queue;
 mod recipients;
+mod recorder;
 mod relay;
 mod release;
 mod retry;

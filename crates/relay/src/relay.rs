@@ -17,6 +17,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::background;
 use crate::counts::Counts;
+use crate::delivery_load::DeliveryLoad;
 use crate::entry::{Entry, EntryId, EntryState, NewEntry, Origin};
 use crate::message;
 use crate::queue::{AddError, EntryFilter, Queue, Selection, StateCount};
@@ -32,6 +33,7 @@ pub struct Relay {
     pub(crate) states: Vec<Arc<TargetState>>,
     /// Notified when a message is stored.
     pub(crate) message_stored: Notify,
+    pub(crate) delivery_load: DeliveryLoad,
     /// Entries that were not sent because their message is in a loop.
     pub(crate) loops: AtomicU64,
     /// Recipients that matched a rule and that the target does not allow.
@@ -74,6 +76,7 @@ impl Relay {
             queue,
             states,
             message_stored: Notify::new(),
+            delivery_load: DeliveryLoad::new(Instant::now()),
             loops: AtomicU64::new(0),
             recipients_not_allowed: AtomicU64::new(0),
             entry_counts: Mutex::default(),
@@ -85,8 +88,8 @@ impl Relay {
     /// Starts to send and to forward. Must be called once, within a runtime, when the mailroom exists and before
     /// messages arrive. The error is a sentence for the operator.
     ///
-    /// Sessions run on a thread of low priority, so that they do not slow down deliveries. The store and the queue are
-    /// accessed on the runtime of the caller.
+    /// Sessions run on a thread of low priority, so that they do not slow down deliveries. A shared store and its queue are
+    /// accessed on the runtime of the caller, to which their connections belong.
     pub async fn start(self: &Arc<Self>, mailroom: &Arc<Mailroom>) -> Result<(), String> {
         let cannot_open = |error| format!("cannot open the relay queue: {error}");
         let identity: Arc<str> = self.queue.identity().await.map_err(cannot_open)?.into();
@@ -178,9 +181,14 @@ impl Relay {
     /// Sends entries again, at once. Returns their number. See [`Queue::retry`].
     pub async fn retry(&self, selection: Selection) -> Result<u64> {
         let now = Timestamp::now();
+        let target = match &selection {
+            Selection::Target(target) => target.clone(),
+            Selection::Ids(_) => None,
+        };
         let retried = self.queue.retry(selection, now, self.expiry(now)).await?;
-        for state in &self.states {
-            state.end_pause();
+        if retried > 0 {
+            let is_selected = |state: &&Arc<TargetState>| target.as_ref().is_none_or(|target| *target == state.name);
+            self.states.iter().filter(is_selected).for_each(|state| state.end_pause());
         }
         Ok(retried)
     }
@@ -251,6 +259,7 @@ impl Relay {
 
 impl Observer for Relay {
     fn message_stored(&self, _: &Summary) {
+        self.delivery_load.count();
         self.message_stored.notify_one();
     }
 

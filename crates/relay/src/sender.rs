@@ -1,12 +1,15 @@
-//! A sender: claims entries of one target, sends them over one connection, and records the results. A target has
-//! several senders, each with its own connection, which is kept while there are entries.
+//! A sender: claims entries of one target, sends them over one connection, and passes the results to the recorder. A
+//! target has several senders, each with its own connection, which is kept while there are entries.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use restante_mail::message::Source;
+use restante_mailroom::MessageSelector;
 use restante_store::StoreError;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::attempt::{self, Attempt};
@@ -19,15 +22,17 @@ use crate::session::{ConnectError, Session, Transaction};
 use crate::settings::Target;
 use crate::target_state::{TargetState, Turn};
 
-/// The maximum number of entries that a sender claims at once. Results are recorded together, so a larger number makes
-/// the queue faster, and more entries are sent again after a crash.
+/// The maximum number of entries that a sender claims at once. A larger number makes the queue faster, and leaves less to
+/// the other senders.
 const MAX_CLAIM: usize = 20;
-/// The longest time for which results are collected before they are recorded.
-const MAX_RECORD_DELAY: Duration = Duration::from_secs(1);
+/// How long after a claim an entry is sent without another look at its state. It may have been cancelled since.
+const MAX_CLAIM_AGE: Duration = Duration::from_secs(1);
 /// How long a connection without work is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest time until a sender looks for due entries, which other nodes may have added.
 const MAX_WAIT: Duration = Duration::from_secs(10);
+/// The average time between two messages to a target while the server is busy with deliveries.
+const BUSY_INTERVAL: Duration = Duration::from_millis(2);
 /// The delay after an error of the store or the queue.
 const ERROR_DELAY: Duration = Duration::from_secs(2);
 
@@ -36,31 +41,18 @@ pub(crate) struct Sender {
     context: Context,
     target: Target,
     state: Arc<TargetState>,
+    results: mpsc::Sender<AttemptRecord>,
     session: Option<Session>,
 }
 
-/// The results of entries that were claimed together.
-#[derive(Default)]
-struct Results {
-    records: Vec<AttemptRecord>,
-    /// When the first of them was added.
-    since: Option<Instant>,
-}
-
-impl Results {
-    fn push(&mut self, record: AttemptRecord) {
-        self.records.push(record);
-        self.since.get_or_insert_with(Instant::now);
-    }
-
-    fn is_due(&self) -> bool {
-        self.since.is_some_and(|since| since.elapsed() >= MAX_RECORD_DELAY)
-    }
-}
-
 impl Sender {
-    pub(crate) fn new(context: Context, target: Target, state: Arc<TargetState>) -> Self {
-        Self { context, target, state, session: None }
+    pub(crate) fn new(
+        context: Context,
+        target: Target,
+        state: Arc<TargetState>,
+        results: mpsc::Sender<AttemptRecord>,
+    ) -> Self {
+        Self { context, target, state, results, session: None }
     }
 
     /// Runs until the relay shuts down.
@@ -99,7 +91,7 @@ impl Sender {
 
     async fn claim(&self, limit: usize) -> Result<Vec<Entry>, StoreError> {
         let (queue, target) = (self.context.relay.queue.clone(), self.target.name.clone());
-        self.context.on_main(async move { queue.claim(&target, Timestamp::now(), limit).await }).await
+        self.context.access(async move { queue.claim(&target, Timestamp::now(), limit).await }).await
     }
 
     /// Waits until an entry may be due. Closes a connection that is not needed.
@@ -111,7 +103,7 @@ impl Sender {
             return;
         }
         let (queue, target) = (self.context.relay.queue.clone(), self.target.name.clone());
-        let due = self.context.on_main(async move { queue.next_due(&target).await }).await;
+        let due = self.context.access(async move { queue.next_due(&target).await }).await;
         let until_due = due
             .ok()
             .flatten()
@@ -133,76 +125,111 @@ impl Sender {
         }
     }
 
-    /// Sends claimed entries and records the results. After a failure of the target, or at shutdown, the remaining
-    /// entries are returned to the queue.
+    /// Sends claimed entries. After a failure of the target or the store, or at shutdown, the remaining entries are
+    /// returned to the queue.
     async fn send_entries(&mut self, entries: Vec<Entry>, is_probe: bool) {
-        let (claimed_at, mut results) = (Instant::now(), Results::default());
-        let mut is_interrupted = false;
+        let (claimed_at, mut is_interrupted) = (Instant::now(), false);
         for entry in entries {
-            let (id, claim, is_paused) = (entry.id, entry.claim, !is_probe && self.state.is_paused());
+            let is_paused = !is_probe && self.state.is_paused();
             if is_interrupted || is_paused || self.context.is_stopping() {
-                results.push(AttemptRecord { id, claim, outcome: AttemptOutcome::Released });
+                self.record(&entry, AttemptOutcome::Released).await;
                 continue;
             }
-            if claimed_at.elapsed() > MAX_RECORD_DELAY && self.is_cancelled(&entry).await {
+            if claimed_at.elapsed() > MAX_CLAIM_AGE && self.is_cancelled(&entry).await {
                 continue;
+            }
+            if self.context.relay.delivery_load.is_busy(Instant::now()) {
+                let connections = u32::try_from(self.target.connections).unwrap_or(u32::MAX);
+                self.context.pause(BUSY_INTERVAL.saturating_mul(connections)).await;
             }
             match self.send_entry(&entry, is_probe).await {
                 Ok(attempt) => {
                     is_interrupted = attempt.is_target_failure;
-                    results.push(AttemptRecord { id, claim, outcome: attempt.outcome });
+                    self.record(&entry, attempt.outcome).await;
                 }
                 Err(error) => {
                     self.context.log_error(&error);
                     is_interrupted = true;
-                    results.push(AttemptRecord { id, claim, outcome: AttemptOutcome::Released });
+                    self.record(&entry, AttemptOutcome::Released).await;
+                    self.context.pause(ERROR_DELAY).await;
                 }
-            }
-            if results.is_due() {
-                self.record(std::mem::take(&mut results)).await;
             }
         }
         if is_probe {
             self.state.abandon_probe();
         }
-        self.record(results).await;
+    }
+
+    async fn record(&self, entry: &Entry, outcome: AttemptOutcome) {
+        // An error means that the recorder has ended, which it does after the senders.
+        let _ = self.results.send(AttemptRecord { id: entry.id, claim: entry.claim, outcome }).await;
     }
 
     /// Returns whether an entry was cancelled after it was claimed.
     async fn is_cancelled(&self, entry: &Entry) -> bool {
         let (queue, id) = (self.context.relay.queue.clone(), entry.id);
-        let current = self.context.on_main(async move { queue.find(id).await }).await;
+        let current = self.context.access(async move { queue.find(id).await }).await;
         matches!(current, Ok(Some(Entry { state: EntryState::Cancelled, .. })))
     }
 
-    /// Sends an entry. An error means that the message could not be read.
+    /// Sends an entry. An error means that the store is not available.
     async fn send_entry(&mut self, entry: &Entry, is_probe: bool) -> Result<Attempt, StoreError> {
-        let (mailroom, mailbox, copy) = (self.context.mailroom.clone(), entry.mailbox.clone(), entry.copy);
-        let Some(source) = self.context.on_main(async move { mailroom.source(&mailbox, copy).await }).await? else {
-            return Ok(self.fail(entry, "the message was deleted"));
+        let source = match self.read_source(entry).await {
+            Ok(Some(source)) => source,
+            Ok(None) => {
+                return Ok(self.finish(entry, attempt::failed(entry, "the message was deleted", Timestamp::now())));
+            }
+            Err(StoreError::Broken(error)) => {
+                let reason = format!("the message cannot be read: {error}");
+                return Ok(self.finish(entry, attempt::deferred(entry, &reason, Timestamp::now(), random_jitter())));
+            }
+            Err(error) => return Err(error),
         };
         let (identity, domain) = (&self.context.identity, &self.context.relay.settings.domain);
         if let Some(reason) = message::find_loop(&source.body, identity, entry.origin == Origin::Forward) {
             self.context.relay.loops.fetch_add(1, Relaxed);
-            return Ok(self.fail(entry, &format!("the message is in a loop: {reason}")));
+            let reason = format!("the message is in a loop: {reason}");
+            return Ok(self.finish(entry, attempt::failed(entry, &reason, Timestamp::now())));
+        }
+        // The settings may have changed since the entry was added, and nodes may have different ones.
+        let entry = &attempt::refuse_recipients(entry, |address| self.target.allows(address));
+        if attempt::waiting_recipients(entry).next().is_none() {
+            let reason = attempt::NOT_ALLOWED;
+            return Ok(self.finish(entry, attempt::failed(entry, reason, Timestamp::now())));
         }
         let data = message::compose(&source, &self.target, identity, domain);
-        let transaction = match self.transact(entry, &data).await {
-            Ok(transaction) => transaction,
+        let (transaction, jitter) = (self.transact(entry, &data).await, random_jitter());
+        let attempt = match transaction {
+            Ok(transaction) => {
+                if transaction.is_target_failure {
+                    self.state.record_failure(&transaction.reply, is_probe, Instant::now(), jitter);
+                } else {
+                    self.state.record_success();
+                }
+                attempt::completed(entry, transaction, Timestamp::now(), jitter)
+            }
             Err(error) => {
-                self.state.record_failure(&error.text, is_probe, Instant::now(), random_jitter());
-                self.state.deferred.fetch_add(1, Relaxed);
-                return Ok(attempt::unreachable(entry, error, Timestamp::now(), random_jitter()));
+                self.state.record_failure(&error.text, is_probe, Instant::now(), jitter);
+                attempt::unreachable(entry, error, Timestamp::now(), jitter)
             }
         };
-        if transaction.is_target_failure {
-            self.state.record_failure(&transaction.reply, is_probe, Instant::now(), random_jitter());
-        } else {
-            self.state.record_success();
-        }
-        let attempt = attempt::finish(entry, transaction, Timestamp::now(), random_jitter());
-        self.log_attempt(entry, &attempt);
-        Ok(attempt)
+        Ok(self.finish(entry, attempt))
+    }
+
+    /// Reads the message from the copy that the entry names. If that was deleted, reads another copy.
+    async fn read_source(&self, entry: &Entry) -> Result<Option<Source>, StoreError> {
+        let (mailroom, mailbox, copy, id) =
+            (self.context.mailroom.clone(), entry.mailbox.clone(), entry.copy, entry.message);
+        let read = async move {
+            if let Some(source) = mailroom.source(&mailbox, copy).await? {
+                return Ok(Some(source));
+            }
+            match mailroom.find_message(MessageSelector::Id(id)).await? {
+                Some(message) => mailroom.source(&message.first().mailbox, message.first().id).await,
+                None => Ok(None),
+            }
+        };
+        self.context.access(read).await
     }
 
     /// Sends a message over the open session, or a new one. A server may close a session after a time or a number of
@@ -222,14 +249,9 @@ impl Sender {
         Ok(transaction)
     }
 
-    fn fail(&self, entry: &Entry, reason: &str) -> Attempt {
-        let attempt = attempt::failed(entry, reason, Timestamp::now());
-        self.log_attempt(entry, &attempt);
-        attempt
-    }
-
-    fn log_attempt(&self, entry: &Entry, attempt: &Attempt) {
-        let AttemptOutcome::Attempted { state, reply, .. } = &attempt.outcome else { return };
+    /// Counts and logs an attempt.
+    fn finish(&self, entry: &Entry, attempt: Attempt) -> Attempt {
+        let AttemptOutcome::Attempted { state, reply, .. } = &attempt.outcome else { return attempt };
         let (counter, is_failure) = match state {
             EntryState::Delivered => (&self.state.delivered, false),
             EntryState::Queued => (&self.state.deferred, false),
@@ -242,22 +264,7 @@ impl Sender {
         } else {
             tracing::debug!(target_name, entry, message, reply, state = state.name(), "relayed a message");
         }
-    }
-
-    /// Records results. Repeats it until it succeeds or the relay shuts down; then the entries are sent again.
-    async fn record(&self, Results { records, .. }: Results) {
-        if records.is_empty() {
-            return;
-        }
-        loop {
-            let (queue, batch) = (self.context.relay.queue.clone(), records.clone());
-            let Err(error) = self.context.on_main(async move { queue.record(batch).await }).await else { return };
-            self.context.log_error(&error);
-            if self.context.is_stopping() {
-                return;
-            }
-            self.context.pause(ERROR_DELAY).await;
-        }
+        attempt
     }
 
     async fn close_session(&mut self) {
