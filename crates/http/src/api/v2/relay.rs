@@ -65,14 +65,15 @@ pub(crate) async fn release(
     Ok(response)
 }
 
-/// Lists the targets, with the number of their entries if the client may see all of these.
+/// Lists the targets. The number of their entries and their last error, which may contain addresses, are only for clients
+/// that may see all entries.
 pub(crate) async fn targets(State(server): State<Arc<Server>>, RelayGrant(grant): RelayGrant) -> HandlerResult {
     let statuses = match server.relay() {
         Some(relay) => relay.target_statuses().await?,
         None => Vec::new(),
     };
-    let with_counts = grant.allows_everywhere(Scope::Relay);
-    let targets = statuses.iter().map(|status| target_json(status, with_counts)).collect();
+    let sees_everything = grant.allows_everywhere(Scope::Relay);
+    let targets = statuses.iter().map(|status| target_json(status, sees_everything)).collect();
     success::no_store_json(&RelayTargets { targets })
 }
 
@@ -261,9 +262,9 @@ impl Server {
     }
 }
 
-fn target_json(status: &TargetStatus, with_counts: bool) -> RelayTarget<'_> {
+fn target_json(status: &TargetStatus, sees_everything: bool) -> RelayTarget<'_> {
     let mut entries = RelayEntryCounts::default();
-    for (state, count) in status.entries.iter().filter(|_| with_counts) {
+    for (state, count) in status.entries.iter().filter(|_| sees_everything) {
         *match state {
             EntryState::Queued => &mut entries.queued,
             EntryState::Sending => &mut entries.sending,
@@ -281,7 +282,7 @@ fn target_json(status: &TargetStatus, with_counts: bool) -> RelayTarget<'_> {
         blocked: blocked.texts().iter().map(Into::into).collect(),
         state: if status.paused_until.is_some() { RelayTargetState::Paused } else { RelayTargetState::Ready },
         paused_until: status.paused_until.map(|time| Time(time).to_string().into()),
-        last_error: status.last_error.as_deref().map(Into::into),
+        last_error: status.last_error.as_deref().filter(|_| sees_everything).map(Into::into),
         entries,
     }
 }
