@@ -95,10 +95,15 @@ impl Extensions {
         Ok(())
     }
 
-    /// Creates the relay, if there is a target. Its queue is next to the messages, so the store must be open. The error is a
+    /// Creates the relay, if there is a target. Otherwise ends the forwarding of an earlier configuration. Its queue is next to the messages, so the store must be open. The error is a
     /// sentence for the operator.
     pub async fn add_relay(&mut self, config: &Config, opened: &OpenedStore) -> Result<(), String> {
         if config.relay.targets.is_empty() {
+            if let Err(error) = storage::end_forwarding(config, opened).await {
+                tracing::error!(
+                    "messages that arrive now may be forwarded when the relay is configured again: {error}"
+                );
+            }
             return Ok(());
         }
         let relay = Relay::new(config.relay_settings(), storage::open_relay_queue(config, opened).await?);

@@ -144,6 +144,22 @@ pub async fn open_relay_queue(config: &Config, opened: &OpenedStore) -> Result<A
     })
 }
 
+/// Deletes the position of the forwarder of an earlier configuration. Otherwise the messages that arrive without a relay
+/// would be forwarded when it is configured again. The error is a sentence for the operator.
+pub async fn end_forwarding(config: &Config, opened: &OpenedStore) -> Result<(), String> {
+    let has_queue = match (&opened.database, &config.storage.path) {
+        (Some(_), _) => true,
+        (None, Some(dir)) => DiskQueue::exists(dir),
+        (None, None) => false,
+    };
+    if !has_queue {
+        return Ok(());
+    }
+    let queue = open_relay_queue(config, opened).await?;
+    let ended = queue.delete_cursor().await.and(queue.leave().await);
+    ended.map_err(|error| format!("cannot access the relay queue: {error}"))
+}
+
 /// Logs where messages are stored, how many there are, and how to import existing messages of Inbucket.
 pub fn log_storage(storage: &Storage, usage: Result<Usage>) {
     let location = match (&storage.database, &storage.path, storage.durability) {

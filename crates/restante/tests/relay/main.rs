@@ -11,6 +11,7 @@ mod process;
 mod queue;
 mod recorder;
 mod release;
+mod settings;
 mod sink;
 #[path = "../support/mod.rs"]
 mod support;

@@ -37,6 +37,11 @@ impl DiskQueue {
         Self::with_limits(directory, Limits { max_waiting, max_finished: MAX_FINISHED })
     }
 
+    /// Returns whether a data directory contains a queue.
+    pub fn exists(directory: &Path) -> bool {
+        directory.join(file::FILE_NAME).is_file()
+    }
+
     fn with_limits(directory: &Path, limits: Limits) -> Result<Self, String> {
         QueueFile::open(directory, limits).map(|file| Self { file: Arc::new(Mutex::new(file)) })
     }
