@@ -13,7 +13,7 @@ use restante_mailroom::Page;
 use restante_store::{Result, StoreError};
 use tokio::time::timeout;
 
-use crate::background::Context;
+use crate::context::Context;
 use crate::entry::{NewEntry, Origin};
 use crate::queue::ForwardOutcome;
 use crate::release::MAX_RECIPIENTS;
@@ -55,7 +55,7 @@ impl Forwarder {
     /// Runs until the relay shuts down.
     pub(crate) async fn run(mut self) {
         while !self.context.is_stopping() {
-            if self.context.relay.delivery_load.is_busy(Instant::now()) {
+            if self.context.shared.delivery_load.is_busy(Instant::now()) {
                 self.context.pause(BUSY_DELAY).await;
             }
             match self.step().await {
@@ -77,7 +77,7 @@ impl Forwarder {
     async fn wait_for_message(&self) {
         let message_or_stop = async {
             tokio::select! {
-                () = self.context.relay.message_stored.notified() => {},
+                () = self.context.shared.message_stored.notified() => {},
                 () = self.context.stopped() => {},
             }
         };
@@ -87,16 +87,16 @@ impl Forwarder {
 
     /// Compares the next messages with the rules.
     async fn step(&self) -> Result<Step> {
-        let (relay, mailroom) = (self.context.relay.clone(), self.context.mailroom.clone());
+        let (shared, mailroom) = (self.context.shared.clone(), self.context.mailroom.clone());
         let limit = Some(self.batch_messages);
         let read = async move {
-            let Some(cursor) = relay.acquire_cursor(&mailroom).await? else { return Ok(None) };
+            let Some(cursor) = shared.acquire_cursor(&mailroom).await? else { return Ok(None) };
             let page = Page { limit, before: None, after: Some(cursor) };
             Ok(Some((cursor, mailroom.messages(page).await?.messages)))
         };
         let Some((cursor, messages)) = self.context.access(read).await? else { return Ok(Step::Idle) };
         let Some(last) = messages.last().map(Message::id) else { return Ok(Step::Idle) };
-        let rules = Rules::new(&self.context.relay.settings, Timestamp::now());
+        let rules = Rules::new(&self.context.shared.settings, Timestamp::now());
         let mut entries = Vec::new();
         for message in &messages {
             entries.extend(self.compare(&rules, message).await?);
@@ -106,12 +106,12 @@ impl Forwarder {
 
     async fn add(&self, entries: Vec<NewEntry>, cursor: MessageId, last: MessageId) -> Result<Step> {
         let targets: BTreeSet<String> = entries.iter().map(|entry| entry.target.clone()).collect();
-        let queue = self.context.relay.queue.clone();
+        let queue = self.context.shared.queue.clone();
         let outcome = self.context.access(async move { queue.forward(entries, cursor, last).await }).await?;
         Ok(match outcome {
             ForwardOutcome::Added => {
                 for target in targets {
-                    self.context.relay.wake_target(&target);
+                    self.context.shared.wake_target(&target);
                 }
                 Step::Advanced
             }
@@ -143,11 +143,11 @@ impl Forwarder {
             None
         };
         let rules::Matches { matches, not_allowed } = rules.matches(message, source.as_ref());
-        self.context.relay.recipients_not_allowed.fetch_add(not_allowed, Relaxed);
+        self.context.shared.recipients_not_allowed.fetch_add(not_allowed, Relaxed);
         let entries = matches.into_iter().flat_map(|matched| {
             let chunks = matched.recipients.chunks(MAX_RECIPIENTS);
             let entry = |recipients: &[String]| {
-                self.context.relay.new_entry(matched.copy, matched.target, recipients.to_vec(), Origin::Forward)
+                self.context.shared.new_entry(matched.copy, matched.target, recipients.to_vec(), Origin::Forward)
             };
             chunks.map(entry).collect::<Vec<_>>()
         });

@@ -10,6 +10,7 @@
 
 mod attempt;
 mod background;
+mod context;
 mod counts;
 mod delivery_load;
 mod entry;
@@ -25,6 +26,7 @@ mod rules;
 mod sender;
 mod session;
 mod settings;
+mod shared;
 mod target_state;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::background::Context;
+use crate::context::Context;
 use crate::queue::AttemptRecord;
 
 /// The maximum number of results that wait to be written. Senders wait if there are more.
@@ -49,7 +49,7 @@ impl Recorder {
     /// Writes results. Repeats it until it succeeds or the relay shuts down; then the messages are sent again.
     async fn record(&self, batch: Vec<AttemptRecord>) {
         loop {
-            let (queue, batch) = (self.context.relay.queue.clone(), batch.clone());
+            let (queue, batch) = (self.context.shared.queue.clone(), batch.clone());
             let Err(error) = self.context.access(async move { queue.record(batch).await }).await else { return };
             self.context.log_error(&error);
             if self.context.is_stopping() {

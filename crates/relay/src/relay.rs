@@ -1,45 +1,32 @@
 //! The public interface of the relay.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use restante_journal::TranscriptLines;
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::Summary;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Observer;
 use restante_store::Result;
 use restante_worker::Worker;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::background;
 use crate::counts::Counts;
-use crate::delivery_load::DeliveryLoad;
-use crate::entry::{Entry, EntryId, EntryState, NewEntry, Origin};
+use crate::entry::{Entry, EntryId, EntryState, Origin};
 use crate::message;
-use crate::queue::{AddError, EntryFilter, Queue, Selection, StateCount};
+use crate::queue::{AddError, EntryFilter, Queue, Selection};
 use crate::release::{ReleaseError, ReleaseRequest, check_recipients, select_target};
 use crate::settings::{Settings, Target};
+use crate::shared::Shared;
 use crate::target_state::TargetState;
 
 /// The relay of a server. See the crate documentation.
 pub struct Relay {
-    pub(crate) settings: Settings,
-    pub(crate) queue: Arc<dyn Queue>,
-    /// The states of the targets, in the order of the settings.
-    pub(crate) states: Vec<Arc<TargetState>>,
-    /// Notified when a message is stored.
-    pub(crate) message_stored: Notify,
-    pub(crate) delivery_load: DeliveryLoad,
-    /// Entries that were not sent because their message is in a loop.
-    pub(crate) loops: AtomicU64,
-    /// Recipients that matched a rule and that the target does not allow.
-    pub(crate) recipients_not_allowed: AtomicU64,
-    /// The number of entries, when it was last read.
-    pub(crate) entry_counts: Mutex<Vec<StateCount>>,
+    shared: Arc<Shared>,
     /// Becomes true when the relay shuts down.
     stop: watch::Sender<bool>,
     /// Set by [`Relay::start`].
@@ -70,19 +57,8 @@ pub struct TargetStatus {
 impl Relay {
     /// Creates the relay. Nothing is sent before [`Relay::start`].
     pub fn new(settings: Settings, queue: Arc<dyn Queue>) -> Arc<Self> {
-        let states = settings.targets.iter().map(|target| Arc::new(TargetState::new(target.name.clone()))).collect();
-        Arc::new(Self {
-            settings,
-            queue,
-            states,
-            message_stored: Notify::new(),
-            delivery_load: DeliveryLoad::new(Instant::now()),
-            loops: AtomicU64::new(0),
-            recipients_not_allowed: AtomicU64::new(0),
-            entry_counts: Mutex::default(),
-            stop: watch::Sender::new(false),
-            running: Mutex::default(),
-        })
+        let shared = Arc::new(Shared::new(settings, queue));
+        Arc::new(Self { shared, stop: watch::Sender::new(false), running: Mutex::default() })
     }
 
     /// Starts to send and to forward. Must be called once, within a runtime, when the mailroom exists and before
@@ -92,16 +68,16 @@ impl Relay {
     /// accessed on the runtime of the caller, to which their connections belong.
     pub async fn start(self: &Arc<Self>, mailroom: &Arc<Mailroom>) -> Result<(), String> {
         let cannot_open = |error| format!("cannot open the relay queue: {error}");
-        let identity: Arc<str> = self.queue.identity().await.map_err(cannot_open)?.into();
-        if self.settings.rules.is_empty() {
-            self.queue.delete_cursor().await.map_err(cannot_open)?;
+        let identity: Arc<str> = self.shared.queue.identity().await.map_err(cannot_open)?.into();
+        if self.shared.settings.rules.is_empty() {
+            self.shared.queue.delete_cursor().await.map_err(cannot_open)?;
         } else {
             // Messages that are stored from now on are forwarded, if this is the first start with rules.
-            self.acquire_cursor(mailroom).await.map_err(cannot_open)?;
+            self.shared.acquire_cursor(mailroom).await.map_err(cannot_open)?;
         }
-        let (relay, stop) = (self.clone(), self.stop.subscribe());
+        let (shared, stop) = (self.shared.clone(), self.stop.subscribe());
         let (main, background_mailroom, background_identity) = (Handle::current(), mailroom.clone(), identity.clone());
-        let run = move || background::run(relay, background_mailroom, background_identity, main, stop);
+        let run = move || background::run(shared, background_mailroom, background_identity, main, stop);
         let worker = Worker::spawn("relay", run);
         let worker = worker.map_err(|error| format!("cannot start the relay thread: {error}"))?;
         *self.lock_running() = Some(Running { mailroom: mailroom.clone(), identity, worker });
@@ -119,18 +95,18 @@ impl Relay {
 
     /// Returns the targets.
     pub fn targets(&self) -> &[Target] {
-        &self.settings.targets
+        &self.shared.settings.targets
     }
 
     /// Returns the number of rules.
     pub fn rule_count(&self) -> usize {
-        self.settings.rules.len()
+        self.shared.settings.rules.len()
     }
 
     /// Adds a message to the queue. When this returns, the entry survives a restart, unless the queue is in memory.
     pub async fn release(&self, request: ReleaseRequest) -> Result<Entry, ReleaseError> {
         let ReleaseRequest { message, target, recipients, by } = request;
-        let target = select_target(&self.settings.targets, target.as_deref())?;
+        let target = select_target(&self.shared.settings.targets, target.as_deref())?;
         let recipients = if recipients.is_empty() {
             message.copies().iter().flat_map(|copy| copy.details.recipients()).map(str::to_owned).collect()
         } else {
@@ -146,36 +122,36 @@ impl Relay {
             return Err(ReleaseError::Loop(reason));
         }
         let origin = Origin::Release { by };
-        let entry = self.new_entry(copy, target, recipients, origin);
-        let ids = self.queue.add(vec![entry]).await.map_err(|error| match error {
+        let entry = self.shared.new_entry(copy, target, recipients, origin);
+        let ids = self.shared.queue.add(vec![entry]).await.map_err(|error| match error {
             AddError::Full => ReleaseError::QueueFull,
             AddError::Store(error) => ReleaseError::Store(error),
         })?;
-        self.wake_target(&target.name);
+        self.shared.wake_target(&target.name);
         let id = ids.first().copied().ok_or(ReleaseError::Deleted)?;
-        let entry = self.queue.find(id).await.map_err(ReleaseError::Store)?;
+        let entry = self.shared.queue.find(id).await.map_err(ReleaseError::Store)?;
         // Finished entries are deleted when there are many, but not within the time of one request.
         entry.ok_or(ReleaseError::Deleted)
     }
 
     /// Returns entries, the newest first.
     pub async fn entries(&self, filter: EntryFilter) -> Result<Vec<Entry>> {
-        self.queue.list(filter).await
+        self.shared.queue.list(filter).await
     }
 
     /// Returns an entry.
     pub async fn entry(&self, id: EntryId) -> Result<Option<Entry>> {
-        self.queue.find(id).await
+        self.shared.queue.find(id).await
     }
 
     /// Returns the transcript of the last attempt of an entry.
     pub async fn transcript(&self, id: EntryId) -> Result<Option<TranscriptLines>> {
-        self.queue.transcript(id).await
+        self.shared.queue.transcript(id).await
     }
 
     /// Cancels entries that are not final. Returns their number. See [`Queue::cancel`].
     pub async fn cancel(&self, selection: Selection) -> Result<u64> {
-        self.queue.cancel(selection).await
+        self.shared.queue.cancel(selection).await
     }
 
     /// Sends entries again, at once. Returns their number. See [`Queue::retry`].
@@ -185,71 +161,34 @@ impl Relay {
             Selection::Target(target) => target.clone(),
             Selection::Ids(_) => None,
         };
-        let retried = self.queue.retry(selection, now, self.expiry(now)).await?;
+        let retried = self.shared.queue.retry(selection, now, self.shared.expiry(now)).await?;
         if retried > 0 {
             let is_selected = |state: &&Arc<TargetState>| target.as_ref().is_none_or(|target| *target == state.name);
-            self.states.iter().filter(is_selected).for_each(|state| state.end_pause());
+            self.shared.states.iter().filter(is_selected).for_each(|state| state.end_pause());
         }
         Ok(retried)
     }
 
     /// Returns the targets with their states.
     pub async fn target_statuses(&self) -> Result<Vec<TargetStatus>> {
-        let counts = self.queue.counts().await?;
+        let counts = self.shared.queue.counts().await?;
         let status = |(target, state): (&Target, &Arc<TargetState>)| {
             let (paused_until, last_error) = state.pause_and_error();
             let of_target = counts.iter().filter(|count| count.target == target.name);
             let entries = of_target.map(|count| (count.state, count.count)).collect();
             TargetStatus { target: target.clone(), paused_until, last_error, entries }
         };
-        Ok(self.settings.targets.iter().zip(&self.states).map(status).collect())
+        Ok(self.shared.settings.targets.iter().zip(&self.shared.states).map(status).collect())
     }
 
     /// Returns the counters. The numbers of entries are some seconds old.
     pub fn counts(&self) -> Counts {
         Counts {
-            targets: self.states.iter().map(|state| state.counts()).collect(),
-            entries: self.entry_counts.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            loops: self.loops.load(Relaxed),
-            recipients_not_allowed: self.recipients_not_allowed.load(Relaxed),
+            targets: self.shared.states.iter().map(|state| state.counts()).collect(),
+            entries: self.shared.entry_counts.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            loops: self.shared.loops.load(Relaxed),
+            recipients_not_allowed: self.shared.recipients_not_allowed.load(Relaxed),
         }
-    }
-
-    /// Returns the cursor of the forwarder if this node forwards.
-    pub(crate) async fn acquire_cursor(&self, mailroom: &Mailroom) -> Result<Option<MessageId>> {
-        self.queue.acquire_cursor(mailroom.last_id().await?).await
-    }
-
-    /// Makes a sender of the target look for due entries.
-    pub(crate) fn wake_target(&self, name: &str) {
-        if let Some(state) = self.states.iter().find(|state| state.name == name) {
-            state.wake.notify_one();
-        }
-    }
-
-    pub(crate) fn new_entry(
-        &self,
-        copy: &Summary,
-        target: &Target,
-        recipients: Vec<String>,
-        origin: Origin,
-    ) -> NewEntry {
-        let now = Timestamp::now();
-        NewEntry {
-            message: copy.message,
-            mailbox: copy.mailbox.clone(),
-            copy: copy.id,
-            target: target.name.clone(),
-            sender: message::envelope_sender(target, copy),
-            recipients,
-            origin,
-            created: now,
-            expires: self.expiry(now),
-        }
-    }
-
-    fn expiry(&self, now: Timestamp) -> Timestamp {
-        now.checked_add(self.settings.give_up_after).unwrap_or(Timestamp::MAX)
     }
 
     fn lock_running(&self) -> std::sync::MutexGuard<'_, Option<Running>> {
@@ -259,13 +198,13 @@ impl Relay {
 
 impl Observer for Relay {
     fn message_stored(&self, _: &Summary) {
-        self.delivery_load.count();
-        self.message_stored.notify_one();
+        self.shared.delivery_load.count();
+        self.shared.message_stored.notify_one();
     }
 
     fn message_deleted(&self, _: &Summary) {}
 
     fn events_missed(&self) {
-        self.message_stored.notify_one();
+        self.shared.message_stored.notify_one();
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::attempt::{self, Attempt};
-use crate::background::Context;
+use crate::context::Context;
 use crate::entry::{Entry, EntryState, Origin};
 use crate::message;
 use crate::queue::{AttemptOutcome, AttemptRecord};
@@ -90,7 +90,7 @@ impl Sender {
     }
 
     async fn claim(&self, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        let (queue, target) = (self.context.relay.queue.clone(), self.target.name.clone());
+        let (queue, target) = (self.context.shared.queue.clone(), self.target.name.clone());
         self.context.access(async move { queue.claim(&target, Timestamp::now(), limit).await }).await
     }
 
@@ -102,7 +102,7 @@ impl Sender {
             }
             return;
         }
-        let (queue, target) = (self.context.relay.queue.clone(), self.target.name.clone());
+        let (queue, target) = (self.context.shared.queue.clone(), self.target.name.clone());
         let due = self.context.access(async move { queue.next_due(&target).await }).await;
         let until_due = due
             .ok()
@@ -138,7 +138,7 @@ impl Sender {
             if claimed_at.elapsed() > MAX_CLAIM_AGE && self.is_cancelled(&entry).await {
                 continue;
             }
-            if self.context.relay.delivery_load.is_busy(Instant::now()) {
+            if self.context.shared.delivery_load.is_busy(Instant::now()) {
                 let connections = u32::try_from(self.target.connections).unwrap_or(u32::MAX);
                 self.context.pause(BUSY_INTERVAL.saturating_mul(connections)).await;
             }
@@ -167,7 +167,7 @@ impl Sender {
 
     /// Returns whether an entry was cancelled after it was claimed.
     async fn is_cancelled(&self, entry: &Entry) -> bool {
-        let (queue, id) = (self.context.relay.queue.clone(), entry.id);
+        let (queue, id) = (self.context.shared.queue.clone(), entry.id);
         let current = self.context.access(async move { queue.find(id).await }).await;
         matches!(current, Ok(Some(Entry { state: EntryState::Cancelled, .. })))
     }
@@ -185,9 +185,9 @@ impl Sender {
             }
             Err(error) => return Err(error),
         };
-        let (identity, domain) = (&self.context.identity, &self.context.relay.settings.domain);
+        let (identity, domain) = (&self.context.identity, &self.context.shared.settings.domain);
         if let Some(reason) = message::find_loop(&source.body, identity, entry.origin == Origin::Forward) {
-            self.context.relay.loops.fetch_add(1, Relaxed);
+            self.context.shared.loops.fetch_add(1, Relaxed);
             let reason = format!("the message is in a loop: {reason}");
             return Ok(self.finish(entry, attempt::failed(entry, &reason, Timestamp::now())));
         }

@@ -90,6 +90,7 @@ async fn serve_session(stream: TcpStream, messages_per_session: usize, messages:
 /// A relay with a mailroom.
 struct Test {
     relay: Arc<Relay>,
+    queue: Arc<MemoryQueue>,
     mailroom: Arc<Mailroom>,
 }
 
@@ -104,12 +105,13 @@ impl Test {
             give_up_after: Duration::from_hours(1),
             domain: "relay.test".to_owned(),
         };
-        let relay = Relay::new(settings, Arc::new(MemoryQueue::new(1000)));
+        let queue = Arc::new(MemoryQueue::new(1000));
+        let relay = Relay::new(settings, queue.clone());
         let extensions = Extensions { store_observers: vec![relay.clone()], ..Extensions::default() };
         let settings = restante_mailroom::Settings { domain: "relay.test".to_owned(), ..Default::default() };
         let mailroom = Arc::new(Mailroom::new(settings, Arc::new(MemoryStore::new(Limits::default())), extensions));
         relay.start(&mailroom).await.unwrap();
-        Self { relay, mailroom }
+        Self { relay, queue, mailroom }
     }
 
     /// Delivers a message.
@@ -171,7 +173,7 @@ async fn forwards_messages_to_allowed_recipients() {
     assert_eq!(receiver.recipients(), ["bob@x.org", "carol@x.org"]);
     assert_eq!(test.relay.counts().recipients_not_allowed, 1);
     let message = receiver.messages.lock().unwrap()[0].clone();
-    let identity = test.relay.queue.identity().await.unwrap();
+    let identity = test.queue.identity().await.unwrap();
     let field = format!("\nX-Restante-Relay: {identity} relay.test\n");
     assert!(message.contains(&field) && !message.contains("hidden@z.org"), "{message}");
     assert!(test.relay.transcript(entries[0].id).await.unwrap().is_some_and(|transcript| !transcript.is_empty()));
@@ -182,7 +184,7 @@ async fn forwards_messages_to_allowed_recipients() {
 async fn message_that_was_sent_before_is_not_forwarded_again() {
     let receiver = Receiver::start(usize::MAX).await;
     let test = Test::start(receiver.address.port(), forward_everything()).await;
-    let identity = test.relay.queue.identity().await.unwrap();
+    let identity = test.queue.identity().await.unwrap();
     // Another node may have another domain.
     let source = format!("X-Restante-Relay: {identity} node2.test\r\nSubject: hi\r\n\r\nHello\r\n");
     test.deliver("bob@x.org", &source).await;

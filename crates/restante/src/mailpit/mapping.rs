@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use restante_settings::{Origin, Preset, ReadFile, SETTINGS, parse_boolean};
+use restante_settings::{Origin, ReadFile, parse_boolean};
 use restante_transfer::mailpit_table_prefix;
 
 use super::conversions::{data_directory, database_file, listen_addr};
+use super::mapped::{Given, GivenValues, Mapped, origin, problem};
 use super::options::{Effect, Kind, MailpitOption, OPTIONS};
 use super::relay;
 
@@ -32,29 +33,6 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("storage.mailboxmsgcap", "0"),
     ("storage.maxmessages", "500"),
 ];
-
-/// A value of an option, and its source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Given {
-    /// The value as text.
-    pub(super) value: String,
-    /// The source, such as `variable MP_WEBROOT` or `flag --webroot`.
-    pub(super) source: String,
-}
-
-/// The given values by the name of their option.
-pub(super) type GivenValues = BTreeMap<&'static str, Given>;
-
-/// The settings that follow from Mailpit's options.
-#[derive(Debug, Default)]
-pub(super) struct Mapped {
-    /// The values of settings, in ascending order of precedence.
-    pub(super) presets: Vec<Preset>,
-    /// Warnings for the operator, one sentence each.
-    pub(super) warnings: Vec<String>,
-    /// Problems that prevent the start, one sentence each.
-    pub(super) problems: Vec<String>,
-}
 
 /// Maps all given values.
 pub(super) fn map(given: &GivenValues, read_file: ReadFile<'_>) -> Mapped {
@@ -97,26 +75,6 @@ pub(super) fn map(given: &GivenValues, read_file: ReadFile<'_>) -> Mapped {
     dependent.check_metrics();
     relay::map(given, read_file, &mut mapped);
     mapped
-}
-
-impl Mapped {
-    /// Adds a value of a setting.
-    pub(super) fn add(&mut self, key: &str, value: String, origin: Origin) {
-        // A test checks that the table contains every key.
-        if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) {
-            self.presets.push(Preset { setting, value, origin });
-        }
-    }
-}
-
-pub(super) fn origin(given: &Given) -> Origin {
-    Origin::Foreign(given.source.clone())
-}
-
-/// Returns a sentence with the value, unless that is a URL, which can contain a password.
-pub(super) fn problem(given: &Given, error: &str) -> String {
-    let Given { value, source } = given;
-    if value.contains("://") { format!("{source}: {error}") } else { format!("{source} = {value:?}: {error}") }
 }
 
 /// Checks booleans and numbers, also of options without effect.
@@ -285,6 +243,8 @@ fn is_sqlite(path: &Path, read_file: ReadFile<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use restante_settings::SETTINGS;
+
     use super::*;
 
     #[test]

@@ -8,6 +8,7 @@
 mod arguments;
 mod conversions;
 mod help;
+mod mapped;
 mod mapping;
 mod options;
 mod ready_lines;
@@ -28,7 +29,7 @@ pub(crate) use ready_lines::log_ready_lines;
 
 use crate::command_line::Exit;
 use arguments::FlagSpec;
-use mapping::{Given, GivenValues};
+use mapped::{Given, GivenValues};
 
 /// The name of the program that the server replaces.
 const NAME: &str = "mailpit";

@@ -10,7 +10,8 @@ use restante_settings::{Config, Flags, Origin, Problem, Purpose, ReadFile, SETTI
 
 use super::arguments::{self, FlagSpec};
 use super::conversions;
-use super::mapping::{self, GivenValues};
+use super::mapped::GivenValues;
+use super::mapping;
 use super::{add_variables, configuration_errors, failure, help};
 use crate::command_line::Exit;
 use crate::health;

@@ -8,7 +8,7 @@ mod tests;
 use restante_mail::address::{Address, Alphabet};
 use restante_settings::{Origin, ReadFile, parse_boolean};
 
-use super::mapping::{GivenValues, Mapped};
+use super::mapped::{GivenValues, Mapped};
 use server::{Kind, Server};
 
 /// Maps relay and forwarding.

@@ -5,7 +5,7 @@ use std::path::Path;
 use restante_settings::{Origin, ReadFile, parse_boolean};
 
 use super::{address, encode, regex_pattern};
-use crate::mailpit::mapping::{Given, GivenValues, Mapped, origin, problem};
+use crate::mailpit::mapped::{Given, GivenValues, Mapped, origin, problem};
 use crate::mailpit::options::SENT_LATER;
 use crate::mailpit::yaml;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use restante_settings::Config;
 
 use super::*;
-use crate::mailpit::mapping::Given;
+use crate::mailpit::mapped::Given;
 use crate::mailpit::options::SENT_LATER;
 
 /// Names of options and their values.
