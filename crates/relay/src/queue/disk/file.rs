@@ -158,7 +158,7 @@ impl Transaction<'_> {
     }
 
     pub(super) fn forward(&self, entries: &[NewEntry], from: MessageId, to: MessageId) -> Result<ForwardOutcome> {
-        if self.cursor()? != Some(id_to_i64(from)) {
+        if self.cursor()? != Some(from) {
             return Ok(ForwardOutcome::CursorMoved);
         }
         if !self.has_room(entries.len())? {
@@ -171,7 +171,7 @@ impl Transaction<'_> {
 
     pub(super) fn acquire_cursor(&self, start: MessageId) -> Result<MessageId> {
         if let Some(cursor) = self.cursor()? {
-            return Ok(rows::to_message_id(cursor));
+            return Ok(cursor);
         }
         self.execute("INSERT INTO cursor VALUES (1, ?1)", params![id_to_i64(start)])?;
         Ok(start)
@@ -358,9 +358,10 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    fn cursor(&self) -> Result<Option<i64>> {
+    pub(super) fn cursor(&self) -> Result<Option<MessageId>> {
         let mut select = self.connection.prepare_cached("SELECT message FROM cursor").map_err(sqlite_error)?;
-        select.query_row([], |row| row.get(0)).optional().map_err(sqlite_error)
+        let cursor = select.query_row([], |row| row.get(0)).optional().map_err(sqlite_error)?;
+        Ok(cursor.map(rows::to_message_id))
     }
 
     fn count(&self, sql: &str) -> Result<usize> {

@@ -1,8 +1,9 @@
 //! The queue in the data directory: an SQLite file with one connection. Every method is one transaction.
 //!
 //! A power failure can undo the latest transactions, except those that answer a request of a user: additions,
-//! cancellations and retries by hand are on disk before the method returns. The others may be undone, because they are
-//! undone in order: then messages are forwarded again from the earlier cursor, or are sent again.
+//! cancellations and retries by hand are on disk before the method returns. So is the first cursor: without it, messages
+//! before the next start would not be forwarded. The others may be undone, because they are undone in order: then
+//! messages are forwarded again from the earlier cursor, or are sent again.
 
 mod file;
 mod rows;
@@ -76,11 +77,14 @@ impl Queue for DiskQueue {
     }
 
     async fn acquire_cursor(&self, start: MessageId) -> Result<Option<MessageId>> {
-        self.run(Durability::Later, move |file| file.acquire_cursor(start)).await.map(Some)
+        if let Some(cursor) = self.run(Durability::Later, |file| file.cursor()).await? {
+            return Ok(Some(cursor));
+        }
+        self.run(Durability::OnCommit, move |file| file.acquire_cursor(start)).await.map(Some)
     }
 
     async fn delete_cursor(&self) -> Result<()> {
-        self.run(Durability::Later, |file| file.delete_cursor()).await
+        self.run(Durability::OnCommit, |file| file.delete_cursor()).await
     }
 
     async fn claim(&self, target: &str, now: Timestamp, limit: usize) -> Result<Vec<Entry>> {

@@ -170,3 +170,25 @@ async fn answers_to_users_are_on_disk() {
     failed.unwrap_err();
     assert_eq!(synchronous(), 1);
 }
+
+#[tokio::test]
+async fn first_cursor_is_on_disk() {
+    let dir = TestDir::new();
+    let queue = open(&dir);
+    let sql = "CREATE TEMP TABLE modes (synchronous);
+        CREATE TEMP TRIGGER created AFTER INSERT ON main.cursor BEGIN
+            INSERT INTO modes SELECT synchronous FROM pragma_synchronous;
+        END;
+        CREATE TEMP TRIGGER deleted AFTER DELETE ON main.cursor BEGIN
+            INSERT INTO modes SELECT synchronous FROM pragma_synchronous;
+        END;";
+    queue.file.lock().unwrap().connection().execute_batch(sql).unwrap();
+    let modes = || -> String {
+        let file = queue.file.lock().unwrap();
+        file.connection().query_row("SELECT group_concat(synchronous) FROM modes", [], |row| row.get(0)).unwrap()
+    };
+    queue.acquire_cursor(5.into()).await.unwrap();
+    assert_eq!(modes(), "2", "full");
+    queue.delete_cursor().await.unwrap();
+    assert_eq!(modes(), "2,2");
+}
