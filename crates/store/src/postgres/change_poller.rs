@@ -235,10 +235,10 @@ impl ChangePoller {
     /// Compares the clock of this machine with that of the database, which all nodes use. The database read its clock
     /// between `query_start` and now.
     fn compare_clocks(&self, query_start: Timestamp, database: i64) {
-        let tolerance = if self.tracker.is_clock_wrong() { CLOCK_TOLERANCE / 2 } else { CLOCK_TOLERANCE };
+        let tolerance = if self.tracker.database_clock.is_wrong() { CLOCK_TOLERANCE / 2 } else { CLOCK_TOLERANCE };
         let error = clock_error(query_start.as_microsecond(), Timestamp::now().as_microsecond(), database);
         let error = if error.abs() > tolerance { error } else { SignedDuration::ZERO };
-        let was_wrong = self.tracker.set_clock_error(error);
+        let was_wrong = self.tracker.database_clock.set_error(error);
         match (was_wrong, error.is_zero()) {
             (false, false) => {
                 let seconds = error.as_secs();

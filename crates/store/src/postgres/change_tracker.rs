@@ -5,16 +5,16 @@
 //! it, so it costs the database very little, and no node ever returns an outdated result.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
 use restante_mail::message::Summary;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::timeout;
 use tokio_postgres::Row;
 
+use super::clock::DatabaseClock;
 use super::error::DatabaseError;
 use super::mailbox_generations::MailboxGenerations;
 use super::rows::{self, split_position};
@@ -32,9 +32,7 @@ const MAX_OWN_BATCHES: usize = 256;
 /// The state that queries and the polling task share.
 pub(super) struct ChangeTracker {
     pub(super) generations: MailboxGenerations,
-    /// How far the clock of this machine is ahead of that of the database, in microseconds. Zero if the difference is
-    /// small.
-    clock_error: AtomicI64,
+    pub(super) database_clock: Arc<DatabaseClock>,
     /// The number of requests for a poll so far.
     pub(super) poll_requests: AtomicU64,
     pub(super) wakeup: Arc<Wakeup>,
@@ -82,7 +80,7 @@ impl ChangeTracker {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
             generations: MailboxGenerations::default(),
-            clock_error: AtomicI64::new(0),
+            database_clock: Arc::default(),
             poll_requests: AtomicU64::new(0),
             wakeup: Arc::default(),
             polls: watch::channel(Poll { served_requests: 0, result: Ok(PolledState::default()) }).0,
@@ -112,23 +110,6 @@ impl ChangeTracker {
         let result = timeout(POLL_TIMEOUT, polls.wait_for(|poll| poll.served_requests >= request)).await;
         let poll = result.map_err(|_| DatabaseError::timed_out("polling the database"))?;
         poll.map_err(|_| StoreError::Unavailable("the store is closed".to_owned()))?.result.clone()
-    }
-
-    /// Converts a time from the clock of this machine to the clock of the database.
-    pub(super) fn to_database_time(&self, time: Timestamp) -> Timestamp {
-        let error = SignedDuration::from_micros(self.clock_error.load(Ordering::Relaxed));
-        time.checked_sub(error).unwrap_or(time)
-    }
-
-    /// Returns whether times are corrected.
-    pub(super) fn is_clock_wrong(&self) -> bool {
-        self.clock_error.load(Ordering::Relaxed) != 0
-    }
-
-    /// Sets how far the clock of this machine is ahead. Returns whether it was corrected before.
-    pub(super) fn set_clock_error(&self, error: SignedDuration) -> bool {
-        let micros = i64::try_from(error.as_micros()).unwrap_or(0);
-        self.clock_error.swap(micros, Ordering::Relaxed) != 0
     }
 
     /// Records changes that this node has made after the position `before`.

@@ -9,6 +9,7 @@ mod address;
 mod bulk_delete;
 mod change_poller;
 mod change_tracker;
+mod clock;
 mod copy_migration;
 mod database;
 mod error;
@@ -39,6 +40,7 @@ pub use self::address::{Address, Url};
 use self::bulk_delete::BulkDeleter;
 use self::change_poller::ChangePoller;
 use self::change_tracker::ChangeTracker;
+pub use self::clock::DatabaseClock;
 use self::copy_migration::CopyMigration;
 pub use self::database::{Database, Parameters};
 use self::message_cache::MessageCache;
@@ -144,6 +146,11 @@ impl PostgresStore {
         })
     }
 
+    /// Returns the clock of the database, for times in other tables.
+    pub fn clock(&self) -> &Arc<DatabaseClock> {
+        &self.tracker.database_clock
+    }
+
     /// Returns the database, for other tables in the same schema.
     pub fn database(&self) -> &Arc<Database> {
         &self.database
@@ -186,7 +193,7 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn append(&self, message: NewMessage) -> Result<Appended> {
-        let message = NewMessage { received: self.tracker.to_database_time(message.received), ..message };
+        let message = NewMessage { received: self.tracker.database_clock.to_database(message.received), ..message };
         self.record_append_result(self.submit(|reply| Job::Append(message, reply)).await)
     }
 
@@ -290,7 +297,7 @@ impl Store for PostgresStore {
 
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
         let limit: i64 = to_i64(limit);
-        self.remove_many(EXPIRE, &[&time_to_nanos(self.tracker.to_database_time(deadline)), &limit]).await
+        self.remove_many(EXPIRE, &[&time_to_nanos(self.tracker.database_clock.to_database(deadline)), &limit]).await
     }
 
     async fn oldest(&self, limit: usize) -> Result<Vec<Summary>> {

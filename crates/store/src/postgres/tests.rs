@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jiff::SignedDuration;
 use restante_testpg::Postgres;
 
 use super::*;
@@ -214,16 +213,6 @@ async fn large_message_does_not_exceed_size_limit() {
     let evicted = store.append(message(3000, &["bob"], &vec![b'x'; 900_000])).await.unwrap().evicted;
     assert!(evicted.len() > 2000, "{}", evicted.len());
     assert!(store.usage().await.unwrap().bytes <= SIZE_LIMIT);
-}
-
-#[test]
-fn times_are_converted_to_database_clock() {
-    let (tracker, noon) = (ChangeTracker::new(), Timestamp::from_second(1000).unwrap());
-    assert_eq!(tracker.to_database_time(noon), noon);
-    assert!(!tracker.set_clock_error(SignedDuration::from_secs(90)), "it was not corrected before");
-    assert_eq!(tracker.to_database_time(noon), Timestamp::from_second(910).unwrap());
-    assert!(tracker.set_clock_error(SignedDuration::ZERO));
-    assert_eq!(tracker.to_database_time(noon), noon);
 }
 
 #[tokio::test]
