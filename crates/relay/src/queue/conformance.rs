@@ -23,6 +23,7 @@ pub(super) async fn run<Q: Queue>(open: impl AsyncFn(usize, usize) -> Q) {
     reading::list_is_filtered_and_paged(&*large().await).await;
     reading::counts_follow_states(&*large().await).await;
     sending::claims_due_entries_in_order(&*large().await).await;
+    sending::entry_is_due_at_once_after_the_clock_was_set_back(&*large().await).await;
     sending::entry_is_claimed_once(large().await).await;
     sending::records_outcomes(&*large().await).await;
     sending::released_entry_is_queued_as_it_was(&*large().await).await;

@@ -1,6 +1,7 @@
 //! The queue in memory. It is lost when the process ends, like the messages of the memory store.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -10,7 +11,7 @@ use restante_mail::message::MessageId;
 use restante_store::{Result, StoreError};
 
 use super::transitions::{
-    EXPIRED_REPLY, can_be_retried, due_after, fail_waiting, queued_entry, retry_failed, state_after,
+    EXPIRED_REPLY, can_be_retried, due_after, fail_waiting, latest_due, queued_entry, retry_failed, state_after,
 };
 use super::{
     AddError, AttemptOutcome, AttemptRecord, EntryFilter, ForwardOutcome, MAX_FINISHED, NewEntry, Queue, Selection,
@@ -88,8 +89,10 @@ impl Queue for MemoryQueue {
         let mut contents = self.lock();
         let Some(due) = contents.due.get(target) else { return Ok(Vec::new()) };
         let is_current = |id: &EntryId| contents.entries.get(id).is_some_and(|stored| stored.entry.expires > now);
-        let until_now = due.iter().take_while(|(due, _)| *due <= now).map(|(_, id)| *id);
-        let ids: Vec<EntryId> = until_now.filter(is_current).take(limit).collect();
+        let last = |time| (time, EntryId(u64::MAX));
+        let too_late = (Bound::Excluded(last(latest_due(now))), Bound::Unbounded);
+        let claimable = due.range(..=last(now)).chain(due.range(too_late)).map(|(_, id)| *id);
+        let ids: Vec<EntryId> = claimable.filter(is_current).take(limit).collect();
         let claim = |id| {
             contents.change(id, |stored| {
                 stored.entry.state = EntryState::Sending;

@@ -54,7 +54,8 @@ pub trait Queue: Send + Sync + 'static {
     async fn delete_cursor(&self) -> Result<()>;
 
     /// Claims at most `limit` entries of a target that are due, in the order of their next attempt and then of their
-    /// ids. They are [`EntryState::Sending`] until their results are recorded. Entries that a dead node has claimed are
+    /// ids. An entry that is due in more than 30 minutes is claimed after those, because the clock was set back. They are
+    /// [`EntryState::Sending`] until their results are recorded. Entries that a dead node has claimed are
     /// due, too. Expired entries are not claimed.
     async fn claim(&self, target: &str, now: Timestamp, limit: usize) -> Result<Vec<Entry>>;
 

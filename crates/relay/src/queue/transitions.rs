@@ -1,11 +1,22 @@
 //! How entries change. The backends differ only in how they store them.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use crate::entry::{Entry, EntryId, EntryRecipient, EntryState, NewEntry, RecipientState};
 
 /// The reply of an entry that expired before its first attempt.
 pub(super) const EXPIRED_REPLY: &str = "expired before the first attempt";
+
+/// No entry is queued for a later time than this. The delay between attempts is at most 15 minutes, so an entry that is
+/// due later was queued before the clock was set back. It is claimed at once.
+const MAX_DELAY: Duration = Duration::from_mins(30);
+
+/// Returns the time above which an entry is due at once.
+pub(super) fn latest_due(now: Timestamp) -> Timestamp {
+    now.checked_add(MAX_DELAY).unwrap_or(Timestamp::MAX)
+}
 
 /// Creates the entry that is added. It is due when it is created.
 pub(super) fn queued_entry(id: EntryId, new: NewEntry) -> Entry {

@@ -1,5 +1,5 @@
 -- The queue of the relay, which all nodes share. It has no lock in common with the messages. Texts are bytes here too,
--- and times are Unix nanoseconds, except for those of nodes, which are times of the database.
+-- and all times are those of the database's clock, in Unix nanoseconds where they come from nodes.
 
 CREATE TABLE relay_entries (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

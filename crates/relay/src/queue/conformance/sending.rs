@@ -20,6 +20,19 @@ pub(super) async fn claims_due_entries_in_order(queue: &impl Queue) {
     assert_eq!(queue.next_due("other").await.unwrap(), Some(second(0)));
 }
 
+pub(super) async fn entry_is_due_at_once_after_the_clock_was_set_back(queue: &impl Queue) {
+    let (half_an_hour, day) = (30 * 60, 24 * 60 * 60);
+    let id = add(queue, new_entry(1)).await;
+    assert_eq!(claim(queue, second(-half_an_hour), 10).await, []);
+    assert_eq!(claim(queue, second(-half_an_hour - 1), 10).await, [id]);
+    record(queue, vec![released(id)]).await;
+    // Those that are due are first.
+    let earlier = add(queue, NewEntry { created: second(-day), ..new_entry(2) }).await;
+    assert_eq!(claim(queue, second(-day), 1).await, [earlier]);
+    assert_eq!(claim(queue, second(-day), 1).await, [id]);
+    assert_eq!(claim(queue, second(-day), 1).await, []);
+}
+
 pub(super) async fn entry_is_claimed_once(queue: Arc<impl Queue>) {
     const ENTRIES: u64 = 300;
     let added = queue.add((1..=ENTRIES).map(new_entry).collect()).await.unwrap();

@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 use super::rows::{self, COLUMNS, sqlite_error};
 use crate::entry::{Entry, EntryId};
 use crate::queue::columns::{decode_recipients, encode_recipients, origin_columns, state_from_number, state_number};
-use crate::queue::transitions::{EXPIRED_REPLY, due_after, retry_failed, state_after, waiting_recipients};
+use crate::queue::transitions::{EXPIRED_REPLY, due_after, latest_due, retry_failed, state_after, waiting_recipients};
 use crate::queue::waiting::WaitingBound;
 use crate::queue::{AttemptOutcome, AttemptRecord, ForwardOutcome, NewEntry, Selection};
 
@@ -184,11 +184,19 @@ impl Transaction<'_> {
     pub(super) fn claim(&self, target: &str, now: Timestamp, limit: usize) -> Result<Vec<Entry>> {
         let sql = format!(
             "UPDATE entries SET state = 1, is_claimed = 1 WHERE id IN (
-                SELECT id FROM entries WHERE state = 0 AND target = ?1 AND due <= ?2 AND expires > ?2
-                ORDER BY due, id LIMIT ?3
+                SELECT id FROM (
+                    SELECT id FROM entries WHERE state = 0 AND target = ?1 AND due <= ?2 AND expires > ?2
+                    ORDER BY due, id LIMIT ?3
+                )
+                UNION ALL SELECT id FROM (
+                    SELECT id FROM entries WHERE state = 0 AND target = ?1 AND due > ?4 AND expires > ?2
+                    ORDER BY due, id LIMIT ?3
+                )
+                LIMIT ?3
              ) RETURNING {COLUMNS}"
         );
-        let mut claimed = self.entries(&sql, params![target, time_to_nanos(now), to_i64(limit)])?;
+        let (latest, now) = (time_to_nanos(latest_due(now)), time_to_nanos(now));
+        let mut claimed = self.entries(&sql, params![target, now, to_i64(limit), latest])?;
         claimed.sort_unstable_by_key(|row| (row.due, row.entry.id));
         Ok(claimed.into_iter().map(|row| row.entry).collect())
     }

@@ -6,6 +6,8 @@
 //! A claim can be committed although its reply is lost. So every claim of a node has a number, and the entries of failed
 //! claims are returned to the queue.
 //!
+//! Nodes can have different clocks. All times in the tables are those of the database's clock.
+//!
 //! All changes are single statements, on a connection of their own.
 //! Statements that change several entries lock them in the order of their ids, so that they cannot deadlock.
 //!
@@ -27,17 +29,19 @@ use jiff::Timestamp;
 use restante_journal::TranscriptLines;
 use restante_mail::message::MessageId;
 use restante_store::postgres::rows::{get_column, get_u64};
-use restante_store::postgres::{Database, Parameters, PostgresStore};
-use restante_store::sql_values::{id_to_i64, nanos_to_time, time_to_nanos, to_i64};
+use restante_store::postgres::{Database, DatabaseClock, Parameters, PostgresStore};
+use restante_store::sql_values::{id_to_i64, to_i64};
 use restante_store::{Result, StoreError};
 use tokio::sync::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use self::claims::Claims;
-use self::rows::{EntryColumns, ResultColumns, RetryColumns, parse_count, parse_entries, parse_entry};
+use self::rows::{
+    EntryColumns, ResultColumns, RetryColumns, parse_count, parse_entries, parse_entry, to_nanos, to_time,
+};
 use super::columns::state_number;
-use super::transitions::EXPIRED_REPLY;
+use super::transitions::{EXPIRED_REPLY, latest_due};
 use super::waiting::WaitingBound;
 use super::{
     AddError, AttemptRecord, EntryFilter, ForwardOutcome, MAX_FINISHED, NewEntry, Queue, Selection, StateCount,
@@ -64,6 +68,7 @@ pub struct PostgresQueue {
     /// The id of this node.
     node: i64,
     claims: Claims,
+    clock: Arc<DatabaseClock>,
     max_waiting: usize,
     max_finished: usize,
     waiting: Mutex<WaitingBound>,
@@ -87,6 +92,7 @@ impl PostgresQueue {
             database,
             node,
             claims: Claims::default(),
+            clock: store.clock().clone(),
             max_waiting,
             max_finished,
             waiting: Mutex::default(),
@@ -126,11 +132,18 @@ impl PostgresQueue {
         Ok(())
     }
 
+    async fn execute_claim(&self, target: &str, now: Timestamp, limit: usize, claim: i64) -> Result<Vec<Row>> {
+        let (latest, now) = (to_nanos(&self.clock, latest_due(now)), to_nanos(&self.clock, now));
+        let (limit, timeout) = (to_i64(limit), NODE_TIMEOUT.as_secs_f64());
+        let parameters: Parameters<'_> = &[&target.as_bytes(), &now, &limit, &self.node, &timeout, &claim, &latest];
+        self.database.execute(statements::CLAIM, parameters).await
+    }
+
     /// Returns the entries of the rows of a claim. Fails those that cannot be read.
     async fn read_claimed(&self, rows: &[Row], claim: i64) -> Result<Vec<Entry>> {
         let (mut claimed, mut unreadable, mut reply) = (Vec::with_capacity(rows.len()), Vec::new(), String::new());
         for row in rows {
-            match parse_entry(row) {
+            match parse_entry(row, &self.clock) {
                 Ok(entry) => claimed.push((get_column::<i64>(row, "due")?, entry)),
                 Err(error) => {
                     let id: i64 = get_column(row, "id")?;
@@ -151,7 +164,7 @@ impl PostgresQueue {
 
     /// Runs a statement that adds entries. Returns its row.
     async fn insert(&self, sql: &str, entries: &[NewEntry], other: &[&(dyn ToSql + Sync)]) -> Result<Row> {
-        let columns = EntryColumns::new(entries)?;
+        let columns = EntryColumns::new(entries, &self.clock)?;
         // There is only one connection, so this lock delays nothing.
         let mut bound = self.waiting.lock().await;
         let is_known = bound.has_room(entries.len(), self.max_waiting, MAX_COUNT_AGE);
@@ -182,7 +195,7 @@ impl PostgresQueue {
         if page.ids.is_empty() {
             return Ok(0);
         }
-        let (now, expires) = (time_to_nanos(now), time_to_nanos(expires));
+        let (now, expires) = (to_nanos(&self.clock, now), to_nanos(&self.clock, expires));
         let parameters: Parameters<'_> = &[&page.ids, &page.attempts, &page.recipients, &now, &expires];
         self.waiting.lock().await.raise(page.ids.len());
         self.change(statements::RETRY, parameters).await
@@ -234,10 +247,8 @@ impl Queue for PostgresQueue {
     async fn claim(&self, target: &str, now: Timestamp, limit: usize) -> Result<Vec<Entry>> {
         // So there are never more failed claims than senders.
         self.return_failed_claims().await?;
-        let (now, limit, timeout) = (time_to_nanos(now), to_i64(limit), NODE_TIMEOUT.as_secs_f64());
         let claim = self.claims.start();
-        let parameters: Parameters<'_> = &[&target.as_bytes(), &now, &limit, &self.node, &timeout, &claim.number()];
-        let rows = self.database.execute(statements::CLAIM, parameters).await?;
+        let rows = self.execute_claim(target, now, limit, claim.number()).await?;
         let entries = self.read_claimed(&rows, claim.number()).await?;
         claim.succeed();
         Ok(entries)
@@ -247,7 +258,7 @@ impl Queue for PostgresQueue {
         if results.is_empty() {
             return Ok(());
         }
-        let columns = ResultColumns::new(&results)?;
+        let columns = ResultColumns::new(&results, &self.clock)?;
         let finished = self.change(statements::RECORD, &columns.parameters_with(&self.node)).await?;
         self.prune(finished).await;
         Ok(())
@@ -255,11 +266,12 @@ impl Queue for PostgresQueue {
 
     async fn next_due(&self, target: &str) -> Result<Option<Timestamp>> {
         let rows = self.database.query(statements::NEXT_DUE, &[&target.as_bytes()]).await?;
-        rows.first().map(|row| get_column(row, "due").map(nanos_to_time)).transpose()
+        rows.first().map(|row| get_column(row, "due").map(|due| to_time(&self.clock, due))).transpose()
     }
 
     async fn expire(&self, now: Timestamp) -> Result<u64> {
-        let parameters: Parameters<'_> = &[&time_to_nanos(now), &EXPIRED_REPLY.as_bytes(), &NODE_TIMEOUT.as_secs_f64()];
+        let now = to_nanos(&self.clock, now);
+        let parameters: Parameters<'_> = &[&now, &EXPIRED_REPLY.as_bytes(), &NODE_TIMEOUT.as_secs_f64()];
         let expired = self.change(statements::EXPIRE, parameters).await?;
         self.prune(expired).await;
         Ok(expired)
@@ -275,12 +287,12 @@ impl Queue for PostgresQueue {
             (None, _) => statements::LIST,
         };
         let rows = self.readers.query(sql, &[&before, &target, &state, &limit, &message]).await?;
-        Ok(parse_entries(&rows))
+        Ok(parse_entries(&rows, &self.clock))
     }
 
     async fn find(&self, id: EntryId) -> Result<Option<Entry>> {
         let rows = self.readers.query(statements::FIND, &[&to_i64(id.0)]).await?;
-        rows.first().map(parse_entry).transpose()
+        rows.first().map(|row| parse_entry(row, &self.clock)).transpose()
     }
 
     async fn transcript(&self, id: EntryId) -> Result<Option<TranscriptLines>> {

@@ -1,5 +1,7 @@
 //! Conversion of entries and results to the parameters of statements, and of rows to entries.
 
+use jiff::Timestamp;
+use restante_store::postgres::DatabaseClock;
 use restante_store::postgres::rows::{get_column, get_u64};
 use restante_store::sql_values::{id_to_i64, nanos_to_time, time_to_nanos, to_i64};
 use restante_store::{Result, StoreError};
@@ -29,7 +31,7 @@ pub(super) struct EntryColumns<'a> {
 }
 
 impl<'a> EntryColumns<'a> {
-    pub(super) fn new(entries: &'a [NewEntry]) -> Result<Self> {
+    pub(super) fn new(entries: &'a [NewEntry], clock: &DatabaseClock) -> Result<Self> {
         let mut columns = Self::default();
         for entry in entries {
             let (is_forwarded, released_by) = origin_columns(&entry.origin);
@@ -41,8 +43,8 @@ impl<'a> EntryColumns<'a> {
             columns.recipients.push(encode_recipients(&waiting_recipients(entry.recipients.clone()))?.into_bytes());
             columns.are_forwarded.push(is_forwarded);
             columns.released_by.push(released_by.map(str::as_bytes));
-            columns.created.push(time_to_nanos(entry.created));
-            columns.expires.push(time_to_nanos(entry.expires));
+            columns.created.push(to_nanos(clock, entry.created));
+            columns.expires.push(to_nanos(clock, entry.expires));
         }
         Ok(columns)
     }
@@ -79,7 +81,7 @@ pub(super) struct ResultColumns<'a> {
 }
 
 impl<'a> ResultColumns<'a> {
-    pub(super) fn new(results: &'a [AttemptRecord]) -> Result<Self> {
+    pub(super) fn new(results: &'a [AttemptRecord], clock: &DatabaseClock) -> Result<Self> {
         let mut columns = Self::default();
         for AttemptRecord { id, claim, outcome } in results {
             columns.ids.push(to_i64(id.0));
@@ -96,8 +98,8 @@ impl<'a> ResultColumns<'a> {
                 }
                 AttemptOutcome::Attempted { state, next_attempt, at, recipients, reply, transcript } => {
                     columns.states.push(state_number(state_after(*state)));
-                    columns.due.push(Some(time_to_nanos(due_after(*next_attempt, *at))));
-                    columns.times.push(Some(time_to_nanos(*at)));
+                    columns.due.push(Some(to_nanos(clock, due_after(*next_attempt, *at))));
+                    columns.times.push(Some(to_nanos(clock, *at)));
                     columns.recipients.push(Some(encode_recipients(recipients)?.into_bytes()));
                     columns.replies.push(Some(reply.as_bytes()));
                     columns.transcripts.push(Some(transcript.as_bytes()));
@@ -153,14 +155,14 @@ impl RetryColumns {
 }
 
 /// Returns the entries of rows. Unreadable ones are left out, so that the others can be used.
-pub(super) fn parse_entries(rows: &[Row]) -> Vec<Entry> {
-    let parse = |row| parse_entry(row).inspect_err(|error| tracing::error!(%error, "a relay entry is left out"));
+pub(super) fn parse_entries(rows: &[Row], clock: &DatabaseClock) -> Vec<Entry> {
+    let parse = |row| parse_entry(row, clock).inspect_err(|error| tracing::error!(%error, "a relay entry is left out"));
     rows.iter().filter_map(|row| parse(row).ok()).collect()
 }
 
 /// Returns the entry of a row.
-pub(super) fn parse_entry(row: &Row) -> Result<Entry> {
-    let (state, due) = (get_state(row)?, nanos_to_time(get_column(row, "due")?));
+pub(super) fn parse_entry(row: &Row, clock: &DatabaseClock) -> Result<Entry> {
+    let (state, due) = (get_state(row)?, to_time(clock, get_column(row, "due")?));
     let released_by = get_column::<Option<Vec<u8>>>(row, "released_by")?.map(to_text).transpose()?;
     Ok(Entry {
         id: EntryId(get_u64(row, "id")?),
@@ -171,12 +173,12 @@ pub(super) fn parse_entry(row: &Row) -> Result<Entry> {
         sender: get_text(row, "sender")?,
         recipients: decode_recipients(get_column(row, "recipients")?, state)?,
         origin: origin_from_columns(get_column(row, "is_forwarded")?, released_by),
-        created: nanos_to_time(get_column(row, "created")?),
-        expires: nanos_to_time(get_column(row, "expires")?),
+        created: to_time(clock, get_column(row, "created")?),
+        expires: to_time(clock, get_column(row, "expires")?),
         state,
         attempts: get_column::<i32>(row, "attempts")?.unsigned_abs(),
         next_attempt: (state == EntryState::Queued).then_some(due),
-        last_attempt: get_column::<Option<i64>>(row, "last_attempt")?.map(nanos_to_time),
+        last_attempt: get_column::<Option<i64>>(row, "last_attempt")?.map(|nanos| to_time(clock, nanos)),
         last_reply: get_text(row, "last_reply")?,
         claim: get_u64(row, "claim")?,
     })
@@ -185,6 +187,16 @@ pub(super) fn parse_entry(row: &Row) -> Result<Entry> {
 /// Returns the count of a row.
 pub(super) fn parse_count(row: &Row) -> Result<StateCount> {
     Ok(StateCount { target: get_text(row, "target")?, state: get_state(row)?, count: get_u64(row, "count")? })
+}
+
+/// Converts a time of this node to Unix nanoseconds of the database's clock.
+pub(super) fn to_nanos(clock: &DatabaseClock, time: Timestamp) -> i64 {
+    time_to_nanos(clock.to_database(time))
+}
+
+/// Converts Unix nanoseconds of the database's clock to a time of this node.
+pub(super) fn to_time(clock: &DatabaseClock, nanos: i64) -> Timestamp {
+    clock.to_machine(nanos_to_time(nanos))
 }
 
 fn get_state(row: &Row) -> Result<EntryState> {

@@ -102,18 +102,34 @@ pub(super) const ACQUIRE_CURSOR: &str = "
 
 pub(super) const DELETE_CURSOR: &str = "DELETE FROM relay_cursor WHERE node = $1 OR leased_until < now()";
 
+/// Selects entries that can be claimed, under a condition.
+macro_rules! claimable {
+    ($which:literal) => {
+        concat!(
+            "SELECT id, due FROM relay_entries
+            WHERE target = $1 AND state < 2 AND ",
+            $which,
+            " AND expires > $2 AND EXISTS (SELECT FROM current) AND (
+                state = 0
+                OR node = ANY (ARRAY(SELECT id FROM relay_nodes WHERE seen <= now() - make_interval(secs => $5)))
+            )
+            ORDER BY due, id LIMIT $3 FOR UPDATE SKIP LOCKED"
+        )
+    };
+}
+
 /// The row of the node is locked until the claim is committed, so that it cannot leave or refuse this claim meanwhile.
 pub(super) const CLAIM: &str = concat!(
     "WITH current AS MATERIALIZED (
         SELECT id FROM relay_nodes
         WHERE id = $4 AND seen > now() - make_interval(secs => $5) AND refused_claims < $6 FOR SHARE
-    ), chosen AS MATERIALIZED (
-        SELECT id FROM relay_entries
-        WHERE target = $1 AND state < 2 AND due <= $2 AND expires > $2 AND EXISTS (SELECT FROM current) AND (
-            state = 0
-            OR node = ANY (ARRAY(SELECT id FROM relay_nodes WHERE seen <= now() - make_interval(secs => $5)))
-        )
-        ORDER BY due, id LIMIT $3 FOR UPDATE SKIP LOCKED
+    ), due_now AS MATERIALIZED (",
+    claimable!("due <= $2"),
+    "), due_too_late AS MATERIALIZED (",
+    claimable!("due > $7"),
+    "), chosen AS MATERIALIZED (
+        SELECT id FROM (SELECT id, due FROM due_now UNION ALL SELECT id, due FROM due_too_late) AS claimable
+        ORDER BY due, id LIMIT $3
     )
     UPDATE relay_entries AS entry SET state = 1, node = $4, claim = $6 FROM chosen WHERE entry.id = chosen.id
     RETURNING ",

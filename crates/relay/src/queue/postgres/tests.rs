@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::sync::atomic::AtomicU32;
 
+use jiff::SignedDuration;
 use restante_store::postgres::{Address, Settings};
 use restante_testpg::Postgres;
 use tokio_postgres::NoTls;
 
 use super::*;
 use crate::entry::{EntryState, RecipientState};
+use crate::queue::AttemptOutcome;
 use crate::queue::conformance::{
     self, add, attempted, claim, delivered, failed, find, ids, list_all, new_entry, record, second, states, transcript,
 };
@@ -250,9 +252,9 @@ async fn entries_are_returned_if_the_reply_to_their_claim_is_lost() {
         other.heartbeat().await.unwrap();
         assert_eq!(claim(&*other, second(0), 1).await, [], "the node is alive");
         if attempt == 0 {
-            by_heartbeat().await
+            by_heartbeat().await;
         } else {
-            by_next_claim().await
+            by_next_claim().await;
         }
         assert_eq!(find(&*one, id).await, before);
     }
@@ -268,9 +270,7 @@ async fn failed_claim_that_starts_late_gets_nothing() {
     let id = add(&*queue, new_entry(1)).await;
     let number = queue.claims.start().number();
     queue.heartbeat().await.unwrap();
-    let (target, now, timeout) = (&b"mx"[..], time_to_nanos(second(0)), NODE_TIMEOUT.as_secs_f64());
-    let parameters: Parameters<'_> = &[&target, &now, &1_i64, &queue.node, &timeout, &number];
-    assert!(queue.database.execute(statements::CLAIM, parameters).await.unwrap().is_empty());
+    assert!(queue.execute_claim("mx", second(0), 1, number).await.unwrap().is_empty());
     assert_eq!(claim(&*queue, second(0), 1).await, [id]);
 }
 
@@ -318,4 +318,43 @@ async fn result_is_recorded_although_pruning_fails() {
     assert_eq!(claim(&queue, second(0), 1).await, [id]);
     record(&queue, vec![delivered(id)]).await;
     assert_eq!(states(&queue, id).await.0, EntryState::Delivered);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_with_wrong_clock_neither_fails_nor_delays_entries() {
+    const HOUR: Duration = Duration::from_hours(1);
+    let Some(address) = address() else { return };
+    for hours_ahead in [24, -24] {
+        let store = open_store(&address).await;
+        let open = async || PostgresQueue::open(&store, LARGE_LIMIT).await.unwrap();
+        let (mut wrong, right) = (open().await, open().await);
+        wrong.clock = Arc::default();
+        wrong.clock.set_error(SignedDuration::from_hours(hours_ahead));
+        let wrong_now = || Timestamp::now() + SignedDuration::from_hours(hours_ahead);
+        let entry = |now: Timestamp| NewEntry { created: now, expires: now + HOUR, ..new_entry(1) };
+        let added_by_wrong = add(&wrong, entry(wrong_now())).await;
+        let added_by_right = add(&right, entry(Timestamp::now())).await;
+        let nodes: [(&PostgresQueue, &dyn Fn() -> Timestamp); 2] = [(&wrong, &wrong_now), (&right, &Timestamp::now)];
+        for (queue, now) in nodes {
+            assert_eq!(queue.expire(now()).await.unwrap(), 0);
+            assert_eq!(claim(queue, now(), 10).await, [added_by_wrong, added_by_right]);
+            let waiting = [RecipientState::Waiting; 2];
+            let result = |id| {
+                let mut result = attempted(id, EntryState::Queued, waiting, "450 later");
+                if let AttemptOutcome::Attempted { at, next_attempt, .. } = &mut result.outcome {
+                    (*at, *next_attempt) = (now(), Some(now() + Duration::from_mins(10)));
+                }
+                result
+            };
+            record(queue, vec![result(added_by_wrong), result(added_by_right)]).await;
+            assert_eq!(claim(queue, now(), 10).await, []);
+            for (reader, now) in nodes {
+                let delay = reader.next_due("mx").await.unwrap().unwrap().duration_since(now());
+                assert!(delay.is_positive() && delay.as_secs() <= 600, "{delay}");
+                assert_eq!(reader.expire(now() + HOUR - Duration::from_mins(10)).await.unwrap(), 0);
+            }
+            assert_eq!(queue.retry(Selection::Target(None), now(), now() + HOUR).await.unwrap(), 2);
+        }
+        assert_eq!(wrong.expire(wrong_now() + HOUR + Duration::from_mins(10)).await.unwrap(), 2);
+    }
 }
