@@ -11,7 +11,7 @@ use restante_store::sql_values::{id_to_i64, time_to_nanos, to_i64};
 use restante_store::{Result, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 
-use super::rows::{self, COLUMNS, sqlite_error};
+use super::rows::{self, COLUMNS, EntryRows, sqlite_error};
 use crate::entry::{Entry, EntryId};
 use crate::queue::columns::{decode_recipients, encode_recipients, origin_columns, state_from_number, state_number};
 use crate::queue::transitions::{EXPIRED_REPLY, due_after, latest_due, retry_failed, state_after, waiting_recipients};
@@ -196,7 +196,12 @@ impl Transaction<'_> {
              ) RETURNING {COLUMNS}"
         );
         let (latest, now) = (time_to_nanos(latest_due(now)), time_to_nanos(now));
-        let mut claimed = self.entries(&sql, params![target, now, to_i64(limit), latest])?;
+        let EntryRows { readable: mut claimed, unreadable } =
+            self.entries(&sql, params![target, now, to_i64(limit), latest])?;
+        for (id, error) in unreadable {
+            let sql = "UPDATE entries SET state = 3, is_claimed = 0, last_reply = ?2 WHERE id = ?1";
+            self.execute(sql, params![id, error.to_string()])?;
+        }
         claimed.sort_unstable_by_key(|row| (row.due, row.entry.id));
         Ok(claimed.into_iter().map(|row| row.entry).collect())
     }
@@ -258,7 +263,8 @@ impl Transaction<'_> {
         let mut retry = |(id, state, recipients): Retryable| -> Result<()> {
             let state = state_from_number(state)?;
             let is_finished = state.is_final();
-            let mut recipients = decode_recipients(recipients.as_bytes(), state)?;
+            // An unreadable entry is left out.
+            let Ok(mut recipients) = decode_recipients(recipients.as_bytes(), state) else { return Ok(()) };
             if is_finished && free == 0 || !retry_failed(&mut recipients) {
                 return Ok(());
             }

@@ -23,6 +23,13 @@ pub(super) struct EntryRow {
     pub(super) due: Timestamp,
 }
 
+/// The entries that a statement returned. Unreadable ones are kept apart, so that the others can be used.
+#[derive(Default)]
+pub(super) struct EntryRows {
+    pub(super) readable: Vec<EntryRow>,
+    pub(super) unreadable: Vec<(i64, StoreError)>,
+}
+
 impl Transaction<'_> {
     pub(super) fn identity(&self) -> Result<String> {
         let mut select = self.connection.prepare_cached("SELECT value FROM identity").map_err(sqlite_error)?;
@@ -51,12 +58,12 @@ impl Transaction<'_> {
         let before = filter.before.map_or(i64::MAX, |before| to_i64(before.0));
         let (state, message) = (filter.state.map(state_number), filter.message.map(id_to_i64));
         let rows = self.entries(&sql, params![before, filter.target, state, to_i64(filter.limit), message])?;
-        Ok(rows.into_iter().map(|row| row.entry).collect())
+        Ok(rows.readable.into_iter().map(|row| row.entry).collect())
     }
 
     pub(super) fn find(&self, id: EntryId) -> Result<Option<Entry>> {
         let sql = format!("SELECT {COLUMNS} FROM entries WHERE id = ?1");
-        Ok(self.entries(&sql, [to_i64(id.0)])?.pop().map(|row| row.entry))
+        Ok(self.entries(&sql, [to_i64(id.0)])?.readable.pop().map(|row| row.entry))
     }
 
     pub(super) fn transcript(&self, id: EntryId) -> Result<Option<TranscriptLines>> {
@@ -78,12 +85,19 @@ impl Transaction<'_> {
     }
 
     /// Runs a statement that returns [`COLUMNS`].
-    pub(super) fn entries(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<Vec<EntryRow>> {
+    pub(super) fn entries(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<EntryRows> {
         let mut select = self.connection.prepare_cached(sql).map_err(sqlite_error)?;
         let mut rows = select.query(parameters).map_err(sqlite_error)?;
-        let mut entries = Vec::new();
+        let mut entries = EntryRows::default();
         while let Some(row) = rows.next().map_err(sqlite_error)? {
-            entries.push(read_entry(row)?);
+            match read_entry(row) {
+                Ok(entry) => entries.readable.push(entry),
+                Err(error) => {
+                    let id: i64 = get(row, 0)?;
+                    tracing::error!(entry = id, %error, "a relay entry cannot be read and is left out");
+                    entries.unreadable.push((id, error));
+                }
+            }
         }
         Ok(entries)
     }

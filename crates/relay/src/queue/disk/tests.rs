@@ -192,3 +192,18 @@ async fn first_cursor_is_on_disk() {
     queue.delete_cursor().await.unwrap();
     assert_eq!(modes(), "2,2");
 }
+
+#[tokio::test]
+async fn unreadable_entry_fails_alone() {
+    let dir = TestDir::new();
+    let queue = open(&dir);
+    let added = queue.add((1..=3).map(new_entry).collect()).await.unwrap();
+    let sql = "UPDATE entries SET recipients = '[' WHERE message = 2";
+    queue.file.lock().unwrap().connection().execute(sql, []).unwrap();
+    assert_eq!(claim(&queue, second(0), 10).await, [added[0], added[2]]);
+    assert_eq!(conformance::ids(&list_all(&queue).await), [added[2], added[0]]);
+    let failed = StateCount { target: "mx".to_owned(), state: EntryState::Failed, count: 1 };
+    assert!(queue.counts().await.unwrap().contains(&failed));
+    assert_eq!(queue.cancel(Selection::Ids(vec![added[0]])).await.unwrap(), 1);
+    assert_eq!(queue.retry(Selection::Target(None), second(0), second(9)).await.unwrap(), 1, "the cancelled one");
+}
