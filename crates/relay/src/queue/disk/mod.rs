@@ -6,6 +6,7 @@
 //! messages are forwarded again from the earlier cursor, or are sent again.
 
 mod file;
+mod queries;
 mod rows;
 #[cfg(test)]
 mod tests;
