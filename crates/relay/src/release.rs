@@ -39,6 +39,8 @@ pub enum ReleaseError {
     TooManyRecipients,
     /// A recipient is not a valid address.
     InvalidRecipient(String),
+    /// The local part of a recipient contains a route to another domain.
+    Route(String),
     /// The target does not allow these recipients.
     NotAllowed(Vec<String>),
     /// The target blocks these recipients.
@@ -62,7 +64,10 @@ impl fmt::Display for ReleaseError {
             Self::NoRecipients => f.write_str("there is no recipient"),
             Self::TooManyRecipients => write!(f, "there are more than {MAX_RECIPIENTS} recipients"),
             Self::InvalidRecipient(address) => {
-                write!(f, "{address:?} is not a mail address that messages can be sent to")
+                write!(f, "{address:?} is not a valid mail address")
+            }
+            Self::Route(address) => {
+                write!(f, "{address:?} contains a route to another domain, which the relay does not permit")
             }
             Self::NotAllowed(addresses) => {
                 write!(f, "the relay target does not allow these recipients: {}", addresses.join(", "))
@@ -103,7 +108,10 @@ pub(crate) fn check_recipients(target: &Target, recipients: &[String]) -> Result
     }
     let (mut checked, mut not_allowed, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
     for recipient in recipients {
-        let address = parse_recipient(recipient).ok_or_else(|| ReleaseError::InvalidRecipient(recipient.clone()))?;
+        let address = parse_address(recipient).ok_or_else(|| ReleaseError::InvalidRecipient(recipient.clone()))?;
+        if contains_route(&address) {
+            return Err(ReleaseError::Route(address));
+        }
         if target.blocked.matches(&address) {
             blocked.push(address);
         } else if !target.allowed.matches(&address) {
@@ -119,12 +127,15 @@ pub(crate) fn check_recipients(target: &Target, recipients: &[String]) -> Result
     }
 }
 
-/// Parses the address of a recipient. Refuses local parts that mail servers interpret as a route to another domain, such as
-/// `ann%other.org@example.org` or `other.org!ann@example.org`: with them, the domain does not show where a message goes.
+/// Parses the address of a recipient that messages can be sent to.
 pub(crate) fn parse_recipient(text: &str) -> Option<String> {
-    let address = parse_address(text)?;
-    let (local, _) = address.rsplit_once('@')?;
-    (!local.contains(['%', '!', '@'])).then_some(address)
+    parse_address(text).filter(|address| !contains_route(address))
+}
+
+/// Returns whether mail servers can interpret the local part of an address as a route to another domain, as in
+/// `ann%other.org@example.org` or `other.org!ann@example.org`. Then the domain does not show where a message goes.
+fn contains_route(address: &str) -> bool {
+    address.rsplit_once('@').is_none_or(|(local, _)| local.contains(['%', '!', '@']))
 }
 
 /// Parses an address that can be sent in a command: it has a domain, and no line break or control character.
