@@ -51,7 +51,20 @@ pub(super) fn warnings(relay: &Relay) -> Vec<String> {
     let is_unreachable = |target: &Target| !relay.private_addresses && has_private_address(target);
     let allows_unencrypted = |target: &Target| target.login.as_ref().is_some_and(|login| login.allow_unencrypted);
     let (key, private) = (TARGETS.key, PRIVATE.key);
+    let never_sent = relay.rules.iter().zip(1_usize..).filter(|(rule, _)| {
+        let target = relay.targets.iter().find(|target| target.name == rule.target);
+        target.is_some_and(|target| rule.to.iter().any(|to| !target.allows(&to.text())))
+    });
+    let never_sent: Vec<String> = never_sent.map(|(_, number)| number.to_string()).collect();
+    let never_sent = (!never_sent.is_empty()).then(|| {
+        let entries = never_sent.join(", ");
+        format!(
+            "the target does not allow an address after to=, so nothing is sent to it: {}, entry {entries}",
+            FORWARD.key
+        )
+    });
     let warnings = [
+        never_sent,
         names(&|target| target.allowed.is_empty())
             .map(|names| format!("nothing is sent to targets without the option allow: {key}, {names}")),
         names(&is_unreachable)

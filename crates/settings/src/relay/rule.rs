@@ -33,6 +33,11 @@ fn parse_rule(entry: &str) -> Result<ForwardRule, String> {
     }
     let options = Options::parse(options, OPTIONS, EXAMPLE)?;
     let mailboxes = options.list(MAILBOXES)?;
+    if mailboxes.iter().any(|pattern| pattern.starts_with('/')) {
+        return Err(format!(
+            "has a regular expression in {MAILBOXES}, which takes only names with the wildcards * and ?"
+        ));
+    }
     let recipients = options.recipients(RECIPIENTS)?;
     let tags = options.list(TAGS)?;
     if let Some(error) = tags.iter().find_map(|tag| tags::validate(tag).err()) {
@@ -95,6 +100,7 @@ mod tests {
             ("a tags=x tags=y", "entry 1 repeats the option tags"),
             ("a mailboxes=", "entry 1 has an empty value of mailboxes"),
             ("a mailboxes=x||y", "entry 1 has an empty value of mailboxes"),
+            ("a mailboxes=/^ci-/", "entry 1 has a regular expression in mailboxes, which takes only names"),
             ("a recipients=/(/", "entry 1 has an invalid regular expression in recipients"),
             ("a tags=a!b", "entry 1 has an invalid value of tags: a tag must not contain '!'"),
             ("a search=", "entry 1 has an empty value of search"),

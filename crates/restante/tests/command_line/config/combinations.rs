@@ -68,6 +68,10 @@ fn warns_about_relay_targets_that_are_unused_or_unprotected() {
         ),
         (&["--relay-targets=a smtp://localhost allow=*,b smtp://[::1] allow=*", "--relay-private"], &[]),
         (
+            &["--relay-targets=a smtp://mx allow=*@x.org", "--relay-forward=a to=b@x.org,a to=b@x.org|c@y.org"],
+            &["the target does not allow an address after to=, so nothing is sent to it: relay.forward, entry 2"],
+        ),
+        (
             &["--relay-targets=a smtps://mx allow=* verify=false,b smtp://u:p@mx allow=* unencryptedlogin=true"],
             &[
                 "the certificates of targets are not verified: relay.targets, a",
