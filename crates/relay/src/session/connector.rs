@@ -115,6 +115,9 @@ impl Connector {
         let limit = limit / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
         let mut failure = String::new();
         for address in addresses {
+            if !failure.is_empty() {
+                client.recorder().add_note(&failure);
+            }
             let connected = timeout(limit, TcpStream::connect(address)).await;
             match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
                 Ok(stream) => {
@@ -124,10 +127,7 @@ impl Connector {
                     client.stream().set_connection(Connection::Plain(stream));
                     return Ok(());
                 }
-                Err(error) => {
-                    failure = format!("cannot connect to {address}: {error}");
-                    client.recorder().add_note(&failure);
-                }
+                Err(error) => failure = format!("cannot connect to {address}: {error}"),
             }
         }
         Err(failure)
