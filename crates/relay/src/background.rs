@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::context::Context;
 use crate::forwarder::Forwarder;
+use crate::queue::StateCount;
 use crate::recorder::{MAX_WAITING, Recorder};
 use crate::sender::Sender;
 use crate::session::Connector;
@@ -73,6 +74,7 @@ async fn run_tasks(context: Context) {
 
 /// Maintains the queue until the relay shuts down.
 async fn maintain(context: &Context) {
+    let mut is_first = true;
     while !context.is_stopping() {
         let queue = context.shared.queue.clone();
         let maintenance = async move {
@@ -85,10 +87,27 @@ async fn maintain(context: &Context) {
                 if expired > 0 {
                     tracing::warn!(entries = expired, "messages could not be relayed in time and have failed");
                 }
+                if std::mem::take(&mut is_first) {
+                    warn_about_removed_targets(context, &counts);
+                }
                 *context.shared.entry_counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
             }
             Err(error) => context.log_error(&error),
         }
         context.pause(MAINTENANCE_INTERVAL).await;
+    }
+}
+
+/// Warns about entries that wait for a target that this node does not know. Another node may know it, so they stay.
+fn warn_about_removed_targets(context: &Context, counts: &[StateCount]) {
+    let is_known = |name: &str| context.shared.settings.targets.iter().any(|target| target.name == name);
+    for StateCount { target, state, count: entries } in counts {
+        if !state.is_final() && !is_known(target) {
+            tracing::warn!(
+                target_name = target,
+                entries,
+                "messages wait for a relay target that is not configured; to end that, run restante relay cancel --target {target}"
+            );
+        }
     }
 }

@@ -134,7 +134,7 @@ impl Forwarder {
                 // A message that was deleted matches nothing.
                 Ok(None) => return Ok(Vec::new()),
                 Err(error @ StoreError::Broken(_)) => {
-                    tracing::error!(%error, message = first.message.number(), "a message that cannot be read is not forwarded");
+                    tracing::error!(%error, message_id = first.message.number(), "a message that cannot be read is not forwarded");
                     return Ok(Vec::new());
                 }
                 Err(error) => return Err(error),

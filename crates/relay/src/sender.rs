@@ -258,11 +258,11 @@ impl Sender {
             _ => (&self.state.failed, true),
         };
         counter.fetch_add(1, Relaxed);
-        let (target_name, entry, message) = (&self.target.name, entry.id.0, entry.message.number());
+        let (target_name, entry, message_id) = (&self.target.name, entry.id.0, entry.message.number());
         if is_failure {
-            tracing::warn!(target_name, entry, message, reply, "a message could not be relayed");
+            tracing::warn!(target_name, entry, message_id, reply, "a message could not be relayed");
         } else {
-            tracing::debug!(target_name, entry, message, reply, state = state.name(), "relayed a message");
+            tracing::debug!(target_name, entry, message_id, reply, state = state.name(), "relayed a message");
         }
         attempt
     }

@@ -161,3 +161,14 @@ fn private_target_is_refused_by_default() {
     assert!(entry["last-reply"].as_str().unwrap().contains("is not a public address"), "{entry}");
     assert!(recorder.arrived().is_empty());
 }
+
+#[test]
+fn failures_are_logged_as_json() {
+    let recorder = Recorder::start();
+    let mut server = start(&[&recorder.target()], &["--relay-forward", "recorder", "--logjson"]);
+    let traced = "Received: from a by b\r\n".repeat(30);
+    server.deliver("ann@x.org", format!("{traced}Subject: Loop\r\n\r\nHello\r\n").as_bytes());
+    let line: serde_json::Value = serde_json::from_str(&server.wait_for_log("could not be relayed")).unwrap();
+    let id: u64 = latest(&server).parse().unwrap();
+    assert_eq!((&line["message"], &line["message_id"]), (&json!("a message could not be relayed"), &json!(id)));
+}
