@@ -149,8 +149,10 @@ const KEY_NAMES = { ArrowDown: '↓', ArrowUp: '↑', Delete: 'Del', Escape: 'Es
 /** Updates the parts of the bar that depend on the server. */
 async function updateServerParts() {
   const server = await api.about().catch(() => null);
-  // If the monitor is disabled, the inbox, the sessions and the search in all mailboxes are hidden. They stay if the request fails.
+  // If the monitor is disabled, the inbox, the sessions, the relay and the search in all mailboxes are hidden. They stay if the request fails.
   document.documentElement.toggleAttribute('data-monitor-hidden', server?.['monitor-visible'] === false);
+  // Before the other parts are shown, so that they do not move.
+  if (server) find(document, '.main-nav [data-page=relay]', HTMLElement).hidden = !server.relay?.length;
   for (const part of document.querySelectorAll('.pending')) part.classList.remove('pending');
   if (!server) return;
   const account = find(document, '.account', HTMLElement);

@@ -61,7 +61,7 @@ export class RelayEntryView extends HTMLElement {
       h('span', { class: 'relay-reply soft' }, about(entry) !== '' && h('bdi', {}, visible(about(entry)))),
       h('span', { class: 'relay-time soft number' }, TimeAgo.create(Date.parse(entry.created), clock)));
     fill(this.#facts, facts(entry), recipients(entry));
-    this.#retry.hidden = entry.state === 'sending' || entry.state === 'delivered';
+    this.#retry.hidden = !relay.isRetryable(entry);
     this.#cancel.hidden = !relay.isPending(entry);
     this.#retry.setAttribute('aria-label', `Retry sending to ${visible(names)}`);
     this.#cancel.setAttribute('aria-label', `Cancel sending to ${visible(names)}`);

@@ -8,7 +8,7 @@ import { fill, find, h, set } from '../lib/dom.js';
 import { openDialog, toast } from '../lib/feedback.js';
 import { plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
-import { addressLines, isAllowed } from '../lib/relay-recipients.js';
+import { isAllowed, splitAddresses } from '../lib/relay-recipients.js';
 import { visible } from '../lib/visible.js';
 
 /** The maximum number of addresses and patterns that the dialog lists. */
@@ -39,7 +39,7 @@ export function openReleaseDialog(message, targets) {
     check();
   };
   const check = () => {
-    const chosen = addressLines(field.value);
+    const chosen = splitAddresses(field.value);
     const forbidden = chosen.filter((address) => isAllowed(target(), address) === false);
     const omitted = known.filter((address) => !chosen.includes(address) && isAllowed(target(), address) === false);
     fill(hints,
@@ -49,7 +49,7 @@ export function openReleaseDialog(message, targets) {
 
   let isSending = false;
   const submit = async () => {
-    const to = addressLines(field.value);
+    const to = splitAddresses(field.value);
     if (isSending) return;
     if (to.length === 0) {
       fill(problem, alert('Enter at least one recipient.'));
@@ -78,7 +78,7 @@ export function openReleaseDialog(message, targets) {
   const dialog = openDialog('Release message',
     h('p', { class: 'soft' }, 'Sends this message to real mailboxes.'),
     h('div', { class: 'release-field', hidden: targets.length === 1 }, h('label', { for: 'release-target' }, 'Target'), select),
-    h('div', { class: 'release-field' }, h('label', { for: 'release-recipients' }, 'Recipients, one on each line'), field, help),
+    h('div', { class: 'release-field' }, h('label', { for: 'release-recipients' }, 'Recipients, one per line or separated by commas'), field, help),
     hints, problem, h('div', { class: 'row' }, cancel, send));
   dialog.classList.add('release-dialog');
   select.addEventListener('change', propose);

@@ -88,12 +88,12 @@ function pausableTimer(millis, end) {
 }
 
 /**
- * Asks for a confirmation. The focus is on Cancel.
- * @param {{ title: string, text: string, action: string, danger?: boolean }} question `action` is the label of the button.
+ * Asks for a confirmation. The focus is on the button that changes nothing.
+ * @param {{ title: string, text: string, action: string, dismiss?: string, danger?: boolean }} question `action` and `dismiss` are the labels of the buttons.
  * @returns {Promise<boolean>}
  */
-export function confirm({ title, text, action, danger = false }) {
-  const no = h('button', { class: 'button', value: 'no', autofocus: true }, 'Cancel');
+export function confirm({ title, text, action, dismiss = 'Cancel', danger = false }) {
+  const no = h('button', { class: 'button', value: 'no', autofocus: true }, dismiss);
   const yes = h('button', { class: danger ? 'button main danger' : 'button main', value: 'yes' }, action);
   const dialog = openDialog(title, h('p', {}, h('bdi', {}, visible(text))), h('div', { class: 'row' }, no, yes));
   return new Promise((resolve) => dialog.addEventListener('close', () => resolve(dialog.returnValue === 'yes')));

@@ -3,12 +3,16 @@
 
 /** @import { RelayTarget } from '../types.js' */
 
+/** An address: text without a separator, which is the end of a line, a comma or a semicolon. In quotes, the latter two separate nothing. */
+const ADDRESS = /(?:"(?:\\.|[^"\\\n])*"|[^,;\n])+/gu;
+
 /**
- * Returns the addresses of a text with one address on each line. Each address is returned once.
+ * Returns the addresses of a text. Each address is returned once.
  * @param {string} text
  */
-export function addressLines(text) {
-  return [...new Set(text.split('\n').map((line) => line.trim()).filter((line) => line !== ''))];
+export function splitAddresses(text) {
+  const parts = text.match(ADDRESS) ?? [];
+  return [...new Set(parts.map((part) => part.trim()).filter((part) => part !== ''))];
 }
 
 /**

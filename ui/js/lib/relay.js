@@ -111,8 +111,38 @@ async function change(path, body) {
   return response;
 }
 
+/** @type {readonly RelayState[]} */
+const PENDING = ['queued', 'sending'];
+/** @type {readonly RelayState[]} */
+const RETRYABLE = ['queued', 'failed', 'cancelled'];
+
 /**
- * Returns whether an entry may still change without a request.
+ * Returns whether an entry may still change without a request. Only such an entry can be cancelled.
  * @param {RelayEntry} entry
  */
-export const isPending = ({ state }) => state === 'queued' || state === 'sending';
+export const isPending = ({ state }) => PENDING.includes(state);
+
+/**
+ * Returns whether an entry can be made due now.
+ * @param {RelayEntry} entry
+ */
+export const isRetryable = ({ state }) => RETRYABLE.includes(state);
+
+/**
+ * Returns whether any entry can be cancelled.
+ * @param {RelayTarget[]} targets
+ */
+export const isAnyPending = (targets) => hasEntries(targets, PENDING);
+
+/**
+ * Returns whether any entry can be made due now.
+ * @param {RelayTarget[]} targets
+ */
+export const isAnyRetryable = (targets) => hasEntries(targets, RETRYABLE);
+
+/**
+ * The counts are 0 for a login that may not see all entries, and that may not change all of them either.
+ * @param {RelayTarget[]} targets
+ * @param {readonly RelayState[]} states
+ */
+const hasEntries = (targets, states) => targets.some(({ entries }) => states.some((state) => entries[state] > 0));

@@ -5,7 +5,7 @@
 import * as api from '../lib/api.js';
 import * as paths from '../lib/paths.js';
 import * as relay from '../lib/relay.js';
-import { fill, h } from '../lib/dom.js';
+import { fill, h, set } from '../lib/dom.js';
 import { confirm, toast } from '../lib/feedback.js';
 import { plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
@@ -35,9 +35,9 @@ export class RelayPage extends HTMLElement {
 
   #filter = h('select', { class: 'field', 'aria-label': 'State', onchange: () => this.#choose() }, h('option', { value: '' }, 'All states'), paths.RELAY_STATES.map((state) => h('option', { value: state }, state)));
   #everything = h('a', { href: paths.relay(), hidden: true }, 'All messages');
-  #actions = h('div', { class: 'row', hidden: true },
-    h('button', { class: 'button', type: 'button', onclick: () => this.#retryAll() }, 'Retry all'),
-    h('button', { class: 'button danger', type: 'button', onclick: () => this.#cancelAll() }, 'Cancel all'));
+  #retry = h('button', { class: 'button', type: 'button', onclick: () => isEnabled(this.#retry) && this.#retryAll() }, 'Retry all');
+  #cancel = h('button', { class: 'button danger', type: 'button', onclick: () => isEnabled(this.#cancel) && this.#cancelAll() }, 'Cancel all');
+  #actions = h('div', { class: 'row', hidden: true }, this.#retry, this.#cancel);
   #targets = h('div', { class: 'relay-overview' });
   #state = h('div', { class: 'sessions-state', 'aria-live': 'polite' });
   #list = new RelayList({ isListed: true });
@@ -112,6 +112,8 @@ export class RelayPage extends HTMLElement {
       const { entries, next } = isConfigured ? await relay.entries({ ...this.#wanted(), limit: this.#limit, signal }) : NO_ENTRIES;
       fill(this.#targets, isConfigured && relayTargets(targets));
       this.#actions.hidden = !isConfigured;
+      enable(this.#retry, relay.isAnyRetryable(targets));
+      enable(this.#cancel, relay.isAnyPending(targets));
       this.#list.show(entries);
       this.#setNext(next);
       fill(this.#state, !isConfigured ? notConfigured() : entries.length === 0 && nothing(this.#wanted().state));
@@ -149,12 +151,12 @@ export class RelayPage extends HTMLElement {
   }
 
   async #retryAll() {
-    const isConfirmed = await confirm({ title: 'Retry all?', text: 'All messages that are queued, failed or cancelled are sent now, to the recipients that have not accepted them yet.', action: 'Retry all' });
+    const isConfirmed = await confirm({ title: 'Retry all?', text: 'All messages that are queued, failed or cancelled are sent now, to the recipients that have not accepted them yet.', action: 'Retry all', dismiss: 'Keep' });
     if (isConfirmed) await this.#change(async () => `${plural(await relay.retry({ all: true }), 'message is', 'messages are')} sent again.`);
   }
 
   async #cancelAll() {
-    const isConfirmed = await confirm({ title: 'Cancel all?', text: 'No message that is queued is sent any more. You can retry them later.', action: 'Cancel all', danger: true });
+    const isConfirmed = await confirm({ title: 'Cancel all?', text: 'No message that is queued is sent any more. You can retry them later.', action: 'Cancel all', dismiss: 'Keep', danger: true });
     if (isConfirmed) await this.#change(async () => `${plural(await relay.cancel({ all: true }), 'message was', 'messages were')} cancelled.`);
   }
 
@@ -167,6 +169,16 @@ export class RelayPage extends HTMLElement {
     }
   }
 }
+
+/**
+ * Not `disabled`, so that the button keeps the focus.
+ * @param {HTMLButtonElement} button
+ * @param {boolean} isOn
+ */
+const enable = (button, isOn) => set(button, { 'aria-disabled': !isOn && 'true' });
+
+/** @param {HTMLButtonElement} button */
+const isEnabled = (button) => !button.hasAttribute('aria-disabled');
 
 function queueHidden() {
   return h('p', { class: 'note' }, icon('shield'), 'This server does not show the messages of all mailboxes. Open a message to see where it was sent.');

@@ -12,6 +12,12 @@ use crate::support::Server;
 /// The button that opens the dialog.
 pub(crate) const RELEASE: &str = ".message-tools [title^='Release']";
 
+/// The link to the page of the queue.
+const NAVIGATION: &str = ".main-nav [data-page=relay]";
+
+/// The buttons for all entries that are disabled.
+const DISABLED: &str = ".relay-page [aria-disabled=true]";
+
 /// Refuses the first recipient that it is asked about.
 const REFUSE_ONCE: &str = "
     function restante.before.rcpt_to_accepted(session)
@@ -94,7 +100,7 @@ fn message_is_released_through_the_dialog() {
 
     page.keys(key::ENTER);
     page.find("dialog[open]");
-    page.fill("#release-recipients", "james@example.org\nann@example.org\n");
+    page.fill("#release-recipients", "james@example.org; ann@example.org,\n");
     // Two clicks send the message once.
     page.eval("const send = document.querySelector('dialog [type=submit]'); send.click(); send.click()", &json!([]));
     page.until("the delivery", || page.texts("message-relay summary > .badge").contains(&"delivered".to_owned()));
@@ -138,6 +144,11 @@ fn recipients_that_are_not_allowed_are_reported() {
             page.text("dialog [role=alert]").to_lowercase().contains(&address.to_lowercase())
         });
     }
+    // A separator in quotes is part of the address.
+    page.fill("#release-recipients", r#""a;b"@other.test,ann@other.test"#);
+    page.until("both addresses", || {
+        page.text("#release-hints").contains(r#"Not allowed by this target: "a;b"@other.test, ann@other.test"#)
+    });
     page.fill("#release-recipients", "ann@example.org");
     page.until("no hint", || page.count("#release-hints .note") == 0);
     // The dialog stays usable after an error.
@@ -169,14 +180,43 @@ fn failed_message_is_sent_again() {
 }
 
 #[test]
+fn newest_entries_are_shown_above_the_body() {
+    const TOGGLE: &str = ".message-relay > .button";
+    let server = relay_to(closing_listener());
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server);
+    (0..3).for_each(|_| release(&server));
+    page.open("/m/james/latest");
+    let entries = || page.texts("message-relay .relay-to");
+    page.until("all entries", || entries().len() == 3);
+    assert_eq!(page.text(TOGGLE), "", "hidden");
+    page.click(RELEASE);
+    page.fill("#release-recipients", "ann@example.org");
+    page.click("dialog [type=submit]");
+    page.until("the newest entries", || entries().first().is_some_and(|first| first.starts_with("ann@example.org")));
+    assert_eq!((entries().len(), page.text(TOGGLE)), (3, "Show all 4".to_owned()));
+    assert_eq!(page.attribute(TOGGLE, "aria-expanded").as_deref(), Some("false"));
+    page.click(TOGGLE);
+    page.until("all entries", || entries().len() == 4 && page.text(TOGGLE) == "Show fewer");
+    assert_eq!(page.attribute(TOGGLE, "aria-expanded").as_deref(), Some("true"));
+    assert!(page.is_focused(TOGGLE));
+    page.keys(key::ENTER);
+    page.until("the newest entries", || entries().len() == 3 && page.is_focused(TOGGLE));
+    page.assert_quiet();
+}
+
+#[test]
 fn queue_is_shown_and_changed() {
     let server = relay_to(closing_listener());
     let Some(page) = Page::of(&server) else { return };
     deliver(&server);
     page.open("/status");
-    page.click(".to-relay");
+    page.until("the links", || page.text(NAVIGATION) == "Relay" && page.text(".to-relay") == "Relay");
+    page.click(NAVIGATION);
     page.until("the empty queue", || page.text("relay-page").contains("Nothing was sent yet"));
     assert_eq!(page.path(), "/relay");
+    assert_eq!(page.attribute(NAVIGATION, "aria-current").as_deref(), Some("page"));
+    assert_eq!(page.texts(DISABLED), ["Retry all", "Cancel all"]);
     release(&server);
     release(&server);
     page.click("relay-page .sessions-head button");
@@ -184,8 +224,10 @@ fn queue_is_shown_and_changed() {
     page.until("both entries", || states().len() == 2);
     page.until("the pause", || page.text(".relay-target").contains("paused") && page.count(".relay-error") == 1);
 
+    assert_eq!(page.texts(DISABLED), [""; 0]);
     page.click(".relay-page .button.danger");
     page.find("dialog[open]");
+    assert_eq!(page.texts("dialog .button"), ["Keep", "Cancel all"]);
     page.keys(key::ESCAPE);
     page.until("the end of the dialog", || page.count("dialog[open]") == 0);
     assert!(!states().contains(&"cancelled".to_owned()), "{:?}", states());
@@ -193,6 +235,11 @@ fn queue_is_shown_and_changed() {
     page.click("dialog [value=yes]");
     page.until("the cancellation", || states() == ["cancelled", "cancelled"]);
     page.until("the counts", || page.text(".relay-target").contains("2 cancelled"));
+    page.until("nothing to cancel", || page.texts(DISABLED) == ["Cancel all"]);
+    // The button keeps the focus, and does nothing.
+    assert!(page.is_focused(".relay-page .button.danger"));
+    page.keys(key::ENTER);
+    assert_eq!(page.count("dialog[open]"), 0);
 
     page.click("relay-entry [aria-label^=Retry]");
     page.until("one more attempt", || states()[0] != "cancelled");
@@ -223,7 +270,7 @@ fn nothing_is_released_without_targets() {
     assert_eq!(page.count(&format!("{RELEASE}:not([hidden])")), 0);
     page.open("/status");
     page.find(".status-words li");
-    assert_eq!(page.count(".to-relay:not([hidden])"), 0);
+    assert_eq!(page.count(&format!(":is(.to-relay, {NAVIGATION}):not([hidden])")), 0);
     page.keys("gr");
     page.until("the page", || page.text("relay-page").contains("The relay is not configured"));
     assert!(!page.requests().iter().any(|url| url.contains("/relay/entries")), "{:?}", page.requests());
@@ -241,6 +288,7 @@ fn queue_is_hidden_with_the_monitor() {
     page.open("/relay");
     page.until("the note", || page.text("relay-page").contains("does not show the messages of all mailboxes"));
     assert_eq!(page.count("relay-entry"), 0);
+    assert_eq!(page.text(NAVIGATION), "", "not visible");
     // A message still shows its own entries.
     page.open("/m/james/latest");
     page.until("the delivery", || page.texts("message-relay summary > .badge") == ["delivered"]);

@@ -1,18 +1,26 @@
 // <message-relay>: whether a message was sent to other servers, and its entries in the queue of the relay. It updates itself while
-// an entry may change. Hidden if there are no entries.
+// an entry may change. Hidden if there are no entries. Only the newest entries are shown at first, so that the body stays in view.
 
 /** @import { RelayEntryPage } from '../../types.js' */
 
 import * as paths from '../../lib/paths.js';
 import * as relay from '../../lib/relay.js';
 import { Poll } from '../../lib/poll.js';
-import { fill, h } from '../../lib/dom.js';
+import { fill, h, set } from '../../lib/dom.js';
 import { RelayList } from '../relay-list.js';
+
+/** The number of entries that are shown at first. */
+const FIRST_ENTRIES = 3;
 
 export class MessageRelay extends HTMLElement {
   #page;
   #message;
   #list = new RelayList();
+  #isExpanded = false;
+  #toggle = h('button', { class: 'button small', type: 'button', hidden: true, onclick: () => {
+    this.#isExpanded = !this.#isExpanded;
+    this.#draw();
+  } });
   #all = h('a', { hidden: true }, 'Show all in the queue');
   #disconnected = new AbortController();
   #poll = new Poll(() => this.#refresh());
@@ -30,7 +38,7 @@ export class MessageRelay extends HTMLElement {
 
   connectedCallback() {
     this.#disconnected = new AbortController();
-    if (!this.firstChild) fill(this, h('section', { class: 'message-relay', 'aria-label': 'Relay' }, this.#list, this.#all));
+    if (!this.firstChild) fill(this, h('section', { class: 'message-relay', 'aria-label': 'Relay' }, this.#list, this.#toggle, this.#all));
     this.#draw();
     relay.changes.addEventListener('change', () => this.#restart(), { signal: this.#disconnected.signal });
     if (this.#isPending()) this.#poll.start();
@@ -56,9 +64,13 @@ export class MessageRelay extends HTMLElement {
   }
 
   #draw() {
-    this.hidden = this.#page.entries.length === 0;
-    this.#list.show(this.#page.entries);
-    this.#all.hidden = this.#page.next === null;
+    const { entries, next } = this.#page;
+    this.hidden = entries.length === 0;
+    this.#list.show(this.#isExpanded ? entries : entries.slice(0, FIRST_ENTRIES));
+    this.#toggle.hidden = entries.length <= FIRST_ENTRIES;
+    this.#toggle.textContent = this.#isExpanded ? 'Show fewer' : `Show ${next === null ? 'all' : 'the newest'} ${entries.length}`;
+    set(this.#toggle, { 'aria-expanded': String(this.#isExpanded) });
+    this.#all.hidden = next === null;
   }
 
   /** Loads the entries now, and again while they may change. */
