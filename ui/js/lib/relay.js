@@ -129,19 +129,19 @@ export const isPending = ({ state }) => PENDING.includes(state);
 export const isRetryable = ({ state }) => RETRYABLE.includes(state);
 
 /**
- * Returns whether any entry can be cancelled.
+ * Returns whether any entry of the targets can be cancelled.
  * @param {RelayTarget[]} targets
  */
 export const isAnyPending = (targets) => hasEntries(targets, PENDING);
 
 /**
- * Returns whether any entry can be made due now.
+ * Returns whether any entry of the targets can be made due now.
  * @param {RelayTarget[]} targets
  */
 export const isAnyRetryable = (targets) => hasEntries(targets, RETRYABLE);
 
 /**
- * The counts are 0 for a login that may not see all entries, and that may not change all of them either.
+ * Returns whether any entry of the targets is in one of the states.
  * @param {RelayTarget[]} targets
  * @param {readonly RelayState[]} states
  */

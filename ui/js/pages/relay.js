@@ -112,8 +112,9 @@ export class RelayPage extends HTMLElement {
       const { entries, next } = isConfigured ? await relay.entries({ ...this.#wanted(), limit: this.#limit, signal }) : NO_ENTRIES;
       fill(this.#targets, isConfigured && relayTargets(targets));
       this.#actions.hidden = !isConfigured;
-      enable(this.#retry, relay.isAnyRetryable(targets));
-      enable(this.#cancel, relay.isAnyPending(targets));
+      // The counts do not include entries of targets that were removed from the settings.
+      enable(this.#retry, relay.isAnyRetryable(targets) || entries.some(relay.isRetryable));
+      enable(this.#cancel, relay.isAnyPending(targets) || entries.some(relay.isPending));
       this.#list.show(entries);
       this.#setNext(next);
       fill(this.#state, !isConfigured ? notConfigured() : entries.length === 0 && nothing(this.#wanted().state));
