@@ -24,7 +24,7 @@ const MAX_BATCH_MESSAGES: usize = 500;
 /// How long messages are collected: one large change of the queue costs less than many small ones.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
 /// The delay after a batch while the server is busy with deliveries.
-const BUSY_DELAY: Duration = Duration::from_millis(500);
+const BUSY_DELAY: Duration = Duration::from_secs(1);
 /// How often a node renews its part in forwarding, or tries to take over.
 const LEASE_INTERVAL: Duration = Duration::from_secs(5);
 /// The delay while the queue is full, and after an error.

@@ -198,7 +198,7 @@ impl Relay {
 
 impl Observer for Relay {
     fn message_stored(&self, _: &Summary) {
-        self.shared.delivery_load.count();
+        self.shared.delivery_load.count(Instant::now);
         self.shared.message_stored.notify_one();
     }
 
