@@ -1,13 +1,17 @@
 //! The new state of an entry after an attempt to send it. Pure functions.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use restante_journal::TranscriptLines;
+use restante_worker::RetryDelay;
 
 use crate::entry::{Entry, EntryRecipient, EntryState, RecipientState};
 use crate::queue::AttemptOutcome;
-use crate::retry::Backoff;
 use crate::session::{ConnectError, RecipientOutcome, Transaction};
 
+/// The delay before an entry that was not accepted is sent again.
+const RETRY_DELAY: RetryDelay = RetryDelay { first: Duration::from_secs(10), max: Duration::from_mins(15) };
 /// The reply of recipients that the target does not allow.
 pub(crate) const NOT_ALLOWED: &str = "the relay target does not allow this recipient";
 
@@ -90,7 +94,7 @@ fn outcome(
     now: Timestamp,
     jitter: u8,
 ) -> AttemptOutcome {
-    let delay = Backoff::ENTRY.delay(entry.attempts.saturating_add(1), jitter);
+    let delay = RETRY_DELAY.after(entry.attempts.saturating_add(1), jitter);
     let next_attempt = now.checked_add(delay).ok().filter(|next| *next < entry.expires);
     if next_attempt.is_none() {
         // There is no time for another attempt.
@@ -114,8 +118,6 @@ fn outcome(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use restante_mail::message::MessageId;
 
     use super::*;

@@ -21,7 +21,6 @@ mod recipients;
 mod recorder;
 mod relay;
 mod release;
-mod retry;
 mod rules;
 mod sender;
 mod session;

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use restante_mail::message::Source;
 use restante_mailroom::MessageSelector;
 use restante_store::StoreError;
+use restante_worker::random_jitter;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -17,7 +18,6 @@ use crate::context::Context;
 use crate::entry::{Entry, EntryState, Origin};
 use crate::message;
 use crate::queue::{AttemptOutcome, AttemptRecord};
-use crate::retry::random_jitter;
 use crate::session::{ConnectError, Session, Transaction};
 use crate::settings::Target;
 use crate::target_state::{TargetState, Turn};
@@ -58,25 +58,27 @@ impl Sender {
     /// Runs until the relay shuts down.
     pub(crate) async fn run(mut self) {
         while !self.context.is_stopping() {
-            let limit = match self.state.next_turn(Instant::now()) {
-                Turn::Send => MAX_CLAIM,
-                Turn::Probe => 1,
+            let is_probe = match self.state.next_turn(Instant::now()) {
+                Turn::Send => false,
+                Turn::Probe => true,
                 Turn::Wait(duration) => {
                     self.wait(duration).await;
                     continue;
                 }
             };
-            let entries = match self.claim(limit).await {
+            let claimed = self.claim(if is_probe { 1 } else { MAX_CLAIM }).await;
+            if is_probe && claimed.as_ref().map_or(true, Vec::is_empty) {
+                self.state.abandon_probe();
+            }
+            let entries = match claimed {
                 Ok(entries) => entries,
                 Err(error) => {
-                    self.state.abandon_probe();
                     self.context.log_error(&error);
                     self.context.pause(ERROR_DELAY).await;
                     continue;
                 }
             };
             if entries.is_empty() {
-                self.state.abandon_probe();
                 self.wait_for_entries().await;
                 continue;
             }
@@ -84,7 +86,7 @@ impl Sender {
                 // There may be more: another sender continues.
                 self.state.wake.notify_one();
             }
-            self.send_entries(entries, limit == 1).await;
+            self.send_entries(entries, is_probe).await;
         }
         self.close_session().await;
     }

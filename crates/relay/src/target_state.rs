@@ -8,11 +8,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use restante_worker::RetryDelay;
 use tokio::sync::Notify;
 
 use crate::counts::TargetCounts;
-use crate::retry::Backoff;
 
+/// How long a target that cannot be reached is paused.
+const PAUSE_DELAY: RetryDelay = RetryDelay { first: Duration::from_secs(1), max: Duration::from_mins(5) };
 /// How long a sender waits while another one probes the target.
 const PROBE_WAIT: Duration = Duration::from_secs(1);
 
@@ -106,7 +108,7 @@ impl TargetState {
             Some(pause) => pause.failures + 1,
             None => 1,
         };
-        let delay = Backoff::TARGET.delay(failures, jitter);
+        let delay = PAUSE_DELAY.after(failures, jitter);
         if failures == 1 {
             let seconds = delay.as_secs_f32();
             tracing::warn!(target_name = self.name, error, "relay target unreachable, retrying in {seconds:.0} s");

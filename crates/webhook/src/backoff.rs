@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
+use restante_worker::RetryDelay;
 
 /// Delays and timeouts of delivery.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +34,7 @@ impl Backoff {
     /// that failed together are not retried together. A longer delay requested by the target is respected up to
     /// `max_retry_after`.
     pub(crate) fn delay(&self, failures: u32, jitter: u8, retry_after: Option<Duration>) -> Duration {
-        let factor = 2_u32.saturating_pow(failures.saturating_sub(1));
-        let delay = self.first_delay.saturating_mul(factor).min(self.max_delay);
-        let delay = delay.saturating_sub(delay / 1024 * u32::from(jitter));
+        let delay = RetryDelay { first: self.first_delay, max: self.max_delay }.after(failures, jitter);
         delay.max(retry_after.unwrap_or_default().min(self.max_retry_after))
     }
 }
@@ -49,14 +48,6 @@ pub(crate) fn parse_retry_after(headers: &[(String, String)], now: Timestamp) ->
     }
     let date = DateTimeParser::new().parse_timestamp(value).ok()?;
     Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
-}
-
-/// Returns a random byte.
-pub(crate) fn random_jitter() -> u8 {
-    let mut byte = [0];
-    // If the random source fails, retries are less spread out, which is acceptable.
-    let _ = aws_lc_rs::rand::fill(&mut byte);
-    byte[0]
 }
 
 #[cfg(test)]

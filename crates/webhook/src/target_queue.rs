@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use restante_http_client::{HttpError, HttpService};
 use restante_logging::LogThrottle;
+use restante_worker::random_jitter;
 
 use crate::attempt_result::{AttemptResult, FailureScope, classify};
-use crate::backoff::{Backoff, random_jitter};
+use crate::backoff::Backoff;
 use crate::counts::Counters;
 use crate::endpoint::Endpoint;
 use crate::filter::Filter;

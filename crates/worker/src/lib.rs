@@ -1,10 +1,12 @@
 //! Background threads, and the queues between them and threads that must not wait for them.
 //!
 //! A [`Worker`] is a named thread that can be joined with a deadline. An [`Inbox`] is a queue that other threads fill
-//! and one worker empties; it wakes the worker and stops it. A [`BoundedQueue`] is a queue with a limit.
+//! and one worker empties; it wakes the worker and stops it. A [`BoundedQueue`] is a queue with a limit. A
+//! [`RetryDelay`] is the time until work that failed is tried again.
 
 mod inbox;
 mod queue;
+mod retry_delay;
 
 use std::io;
 use std::thread::{self, JoinHandle};
@@ -12,6 +14,7 @@ use std::time::{Duration, Instant};
 
 pub use inbox::{Contents, Inbox, Stage};
 pub use queue::BoundedQueue;
+pub use retry_delay::{RetryDelay, random_jitter};
 
 /// How often a thread is checked for its end, because the standard library cannot join with a deadline.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);

@@ -1,25 +1,20 @@
-//! Delays between attempts.
+//! Delays between attempts of background work.
 
 use std::time::Duration;
 
 /// Delays that double with each failure, up to a maximum.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Backoff {
+pub struct RetryDelay {
     /// The delay after the first failure.
-    pub(crate) first: Duration,
+    pub first: Duration,
     /// The maximum delay.
-    pub(crate) max: Duration,
+    pub max: Duration,
 }
 
-impl Backoff {
-    /// The delays of an entry that was refused temporarily.
-    pub(crate) const ENTRY: Self = Self { first: Duration::from_secs(10), max: Duration::from_mins(15) };
-    /// The delays of a target that cannot be reached.
-    pub(crate) const TARGET: Self = Self { first: Duration::from_secs(1), max: Duration::from_mins(5) };
-
-    /// Returns the delay after this number of failures. `jitter` shortens it by up to a quarter, so that entries that
-    /// failed together are not retried together.
-    pub(crate) fn delay(self, failures: u32, jitter: u8) -> Duration {
+impl RetryDelay {
+    /// Returns the delay after this number of failures. `jitter` shortens it by up to a quarter, so that work that failed
+    /// together is not retried together.
+    pub fn after(self, failures: u32, jitter: u8) -> Duration {
         let factor = 2_u32.saturating_pow(failures.saturating_sub(1));
         let delay = self.first.saturating_mul(factor).min(self.max);
         delay.saturating_sub(delay / 1024 * u32::from(jitter))
@@ -27,7 +22,7 @@ impl Backoff {
 }
 
 /// Returns a random byte. If the random source fails, retries are less spread out, which is acceptable.
-pub(crate) fn random_jitter() -> u8 {
+pub fn random_jitter() -> u8 {
     let mut byte = [0];
     let _ = aws_lc_rs::rand::fill(&mut byte);
     byte[0]
@@ -39,10 +34,11 @@ mod tests {
 
     #[test]
     fn delays_double_up_to_a_maximum() {
+        let delays = RetryDelay { first: Duration::from_secs(10), max: Duration::from_mins(15) };
         for (failures, seconds) in [(0, 10), (1, 10), (2, 20), (3, 40), (7, 640), (8, 900), (u32::MAX, 900)] {
             let longest = Duration::from_secs(seconds);
-            assert_eq!(Backoff::ENTRY.delay(failures, 0), longest);
-            let shortest = Backoff::ENTRY.delay(failures, u8::MAX);
+            assert_eq!(delays.after(failures, 0), longest);
+            let shortest = delays.after(failures, u8::MAX);
             assert!(shortest < longest && shortest > longest * 74 / 100, "{shortest:?}");
         }
     }
