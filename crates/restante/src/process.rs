@@ -1,11 +1,13 @@
 //! The environment of the process: memory, file descriptors, the pid file and signals.
 
 use std::fs::File;
+use std::io;
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 /// Prepares the allocator for large messages. glibc returns every large block to the system when it is freed, and the
 /// next one costs a page fault for every 4 KiB: half of the time that a message of 1 MiB takes. It learns from freed
@@ -57,12 +59,14 @@ pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
+    /// Completes when standard input is closed. `None` if this has no meaning.
+    stdin_closed: Option<oneshot::Receiver<()>>,
 }
 
 /// The meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalRequest {
-    /// SIGTERM or SIGINT.
+    /// SIGTERM or SIGINT, or the end of standard input.
     Shutdown,
     /// SIGHUP.
     Reload,
@@ -76,7 +80,26 @@ impl Signals {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
             hangup: listen(SignalKind::hangup())?,
+            stdin_closed: None,
         })
+    }
+
+    /// Treats the end of standard input like a signal to stop. What can be read until then is discarded.
+    pub fn stop_with_stdin(&mut self) -> Result<(), String> {
+        let (closed, stdin_closed) = oneshot::channel();
+        // A thread of the runtime would delay its shutdown.
+        let read = move || {
+            // After an error, nothing more can be read either.
+            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+            // The server may be shutting down already.
+            let _ = closed.send(());
+        };
+        std::thread::Builder::new()
+            .name("stdin".to_owned())
+            .spawn(read)
+            .map_err(|error| format!("cannot start a thread that reads standard input: {error}"))?;
+        self.stdin_closed = Some(stdin_closed);
+        Ok(())
     }
 
     /// Waits for SIGTERM or SIGINT. A SIGHUP in the meantime is returned by [`Signals::next`].
@@ -84,15 +107,33 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => {},
             _ = self.interrupt.recv() => {},
+            () = wait_until_closed(&mut self.stdin_closed) => {},
         }
+        self.ignore_stdin();
     }
 
     /// Waits for the next signal.
     pub async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.terminate.recv() => SignalRequest::Shutdown,
-            _ = self.interrupt.recv() => SignalRequest::Shutdown,
             _ = self.hangup.recv() => SignalRequest::Reload,
+            _ = self.terminate.recv() => self.ignore_stdin(),
+            _ = self.interrupt.recv() => self.ignore_stdin(),
+            () = wait_until_closed(&mut self.stdin_closed) => self.ignore_stdin(),
         }
+    }
+
+    /// Ignores the end of standard input from now on: a program that has sent a signal and then ends has not asked twice.
+    fn ignore_stdin(&mut self) -> SignalRequest {
+        self.stdin_closed = None;
+        SignalRequest::Shutdown
+    }
+}
+
+/// Waits until standard input is closed, or forever if this has no meaning.
+async fn wait_until_closed(stdin_closed: &mut Option<oneshot::Receiver<()>>) {
+    match stdin_closed {
+        // The sender always sends.
+        Some(receiver) => drop(receiver.await),
+        None => std::future::pending().await,
     }
 }

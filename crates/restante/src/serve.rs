@@ -77,6 +77,9 @@ fn run_server(
 ) -> Result<(), ServeError> {
     // The signal handlers come first: a signal may be sent as soon as the first log line appears.
     let mut signals = runtime.block_on(async { Signals::listen() })?;
+    if config.stop_with_stdin {
+        signals.stop_with_stdin()?;
+    }
     // An invalid script is treated like an invalid setting: nothing has been changed yet.
     let mut extensions = Extensions::with_script(config);
     if !runtime.block_on(load_script(&extensions, &mut signals))? {

@@ -71,6 +71,12 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| set(&mut c.pidfile, Ok(optional_path(v))),
     ),
     Setting::new(
+        "stopwithstdin", "false", Value::Bool,
+        "Stops the server when its standard input is closed. A program that starts the server for a test and keeps the \
+         other end of a pipe open can use it: the server ends with this program, even if it is killed.",
+        |c, v| set(&mut c.stop_with_stdin, parse_boolean(v)),
+    ),
+    Setting::new(
         "mailboxnaming", "local", Value::Text("NAMING"),
         "How a recipient address becomes a mailbox name: local, full or domain. The mailbox of James+Spam@x.org is james \
          (local), james@x.org (full) or x.org (domain).",

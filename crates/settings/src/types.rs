@@ -25,6 +25,8 @@ pub struct Config {
     pub log: restante_logging::Settings,
     /// The pid file.
     pub pidfile: Option<PathBuf>,
+    /// Whether the server stops when its standard input is closed.
+    pub stop_with_stdin: bool,
     /// How a recipient address becomes a mailbox name.
     pub mailbox_naming: Naming,
     /// Which tags a new message gets.
@@ -76,6 +78,7 @@ impl Config {
         Self {
             log: restante_logging::Settings::default(),
             pidfile: None,
+            stop_with_stdin: false,
             mailbox_naming: Naming::default(),
             tagging: Tagging::default(),
             chaos: Chaos::default(),

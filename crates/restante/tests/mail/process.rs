@@ -176,6 +176,36 @@ fn second_signal_stops_the_server_at_once() {
 }
 
 #[test]
+fn closed_standard_input_stops_the_server_if_this_is_set() {
+    let mut server = Server::spawn(command().arg("--stopwithstdin").stdin(Stdio::piped()));
+    let mut sender = server.connect_smtp();
+    sender.start_message("bob@x.org");
+    sender.command("DATA", "354");
+    server.close_stdin();
+    server.wait_for_log("shutting down");
+    // The shutdown is that of a first signal.
+    sender.command("Subject: last\r\n\r\nhello\r\n.", "250");
+    sender.expect("421");
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(!server.full_log().contains("second signal"));
+}
+
+#[test]
+fn closed_standard_input_is_not_a_second_signal() {
+    let mut server = Server::spawn(command().arg("--stopwithstdin").stdin(Stdio::piped()));
+    let mut sender = server.connect_smtp();
+    sender.start_message("bob@x.org");
+    sender.command("DATA", "354");
+    server.signal("TERM");
+    server.wait_for_log("shutting down");
+    server.close_stdin();
+    sender.command("Subject: last\r\n\r\nhello\r\n.", "250");
+    sender.expect("421");
+    assert_eq!(server.wait().code(), Some(0));
+    assert!(!server.full_log().contains("second signal"));
+}
+
+#[test]
 fn http_survives_invalid_requests() {
     let server = Server::start(&[]);
     for invalid in [&b"\0\0\0\0\r\n\r\n"[..], b"GET\r\n\r\n", b"EHLO x\r\n", b"GET / HTTP/1.1\r\nHost: \xff\r\n\r\n"] {

@@ -136,6 +136,11 @@ impl Server {
         drop(self.connect_smtp());
     }
 
+    /// Closes the server's standard input, which must be a pipe.
+    pub(crate) fn close_stdin(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
     /// Sends a signal by name: TERM, HUP, INT.
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.pid())]).status().unwrap();
