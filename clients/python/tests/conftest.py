@@ -1,8 +1,10 @@
-"""Loads the fixtures from the source tree if the package is not installed."""
+"""Loads the fixtures from the source tree, unless pytest has loaded those of the installed package."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
+pytest_plugins = ["pytester"]
 
-pytest_plugins = ["restante.pytest_plugin"]
+if "restante.pytest_plugin" not in sys.modules:
+    sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
+    pytest_plugins.append("restante.pytest_plugin")

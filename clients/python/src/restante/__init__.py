@@ -6,10 +6,16 @@
     sign_up("ann@example.org")
     mail = box.wait(match="subject:welcome")
     enter(mail.code())
+
+``server()`` starts a server for a test:
+
+    with restante.server() as r:
+        sign_up("ann@example.org", smtp=r.smtp)
+        enter(r.mailbox("ann").wait().code())
 """
 
 from .client import Mailbox, Restante
-from .errors import NotFound, Refused, RestanteError, UnexpectedMail, WaitTimeout
+from .errors import NotFound, Refused, RestanteError, StartError, UnexpectedMail, WaitTimeout
 from .message import (
     Attachment,
     Client,
@@ -24,6 +30,7 @@ from .message import (
     Summary,
     WholeMessage,
 )
+from .process import Server, server, start
 from .relay import RelayEntry, RelayRecipient
 
 __all__ = [
@@ -44,8 +51,12 @@ __all__ = [
     "Restante",
     "RestanteError",
     "Score",
+    "Server",
+    "StartError",
     "Summary",
     "UnexpectedMail",
     "WaitTimeout",
     "WholeMessage",
+    "server",
+    "start",
 ]

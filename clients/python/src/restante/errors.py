@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
+#: The number of log lines in the text of an error.
+LOG_LINES = 30
+
 
 class RestanteError(Exception):
     """The request failed. The text is the error message of the server, or the reason why there was no response.
@@ -38,3 +41,12 @@ class UnexpectedMail(RestanteError, AssertionError):
     def __init__(self, text: str, messages: Sequence[Any] = ()) -> None:
         super().__init__(text, 409)
         self.messages = list(messages)
+
+
+class StartError(RestanteError):
+    """A server could not be started. ``log`` is its log; the end of it is in the text."""
+
+    def __init__(self, text: str, log: str = "") -> None:
+        end = "\n".join(log.splitlines()[-LOG_LINES:])
+        super().__init__(f"{text} The end of its log:\n{end}" if end else text)
+        self.log = log

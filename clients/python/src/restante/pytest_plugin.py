@@ -1,30 +1,33 @@
 """Fixtures for pytest: a server, and a separate mailbox for every test.
 
-``restante`` is the client. It uses the server of ``--restante-server`` or ``RESTANTE_SERVER``. With ``--restante-program``
-(or ``RESTANTE_PROGRAM``) it starts its own server for the run. ``restante_smtp`` is the SMTP address of that server, as a
-pair of host and port. ``mailbox`` is a mailbox that no other test uses, with an ``address`` to send to; it is emptied after
-the test. ``--restante-address`` sets the pattern of these addresses.
+``restante`` is the client. It uses the first of these servers:
+
+1. the one of ``--restante-server``,
+2. one that is started for the run, if ``--restante-program`` or ``RESTANTE_PROGRAM`` names the program,
+3. the one of ``RESTANTE_SERVER``,
+4. one that is started for the run, if the package ``restante-server`` is installed (``pip install restante[server]``),
+5. ``http://localhost:9000``.
+
+``restante_smtp`` is the SMTP address of that server, as a pair of host and port. ``mailbox`` is a mailbox that no other test uses,
+with an ``address`` to send to; it is emptied after the test. ``--restante-address`` sets the pattern of these addresses. Override
+``restante_options`` to change the options of ``restante.start`` for a server that is started.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import subprocess
-import threading
 import uuid
-from typing import IO, Any, Iterator
+from typing import Any, Iterator
 from urllib.parse import urlsplit
 
 import pytest
 
 from .client import Mailbox, Restante
-from .errors import Refused
+from .errors import LOG_LINES, Refused
+from .process import Server, packaged_program, start
 
-#: The log lines in which a server reports its ports.
-LISTENING = re.compile(r"(SMTP|HTTP) listening on tcp4 \S*?:(\d+)")
-#: The maximum time for the server to start, in seconds.
-START_TIMEOUT = 30.0
+#: The server that was started for this run.
+SERVER: pytest.StashKey[Server] = pytest.StashKey()
 
 
 class OwnMailbox(Mailbox):
@@ -40,7 +43,7 @@ def pytest_addoption(parser: Any) -> None:
     """Adds the options."""
     group = parser.getgroup("restante", "mail")
     group.addoption("--restante-server", metavar="URL", help="the URL of the Restante server")
-    group.addoption("--restante-program", metavar="FILE", help="the restante program to start for this run")
+    group.addoption("--restante-program", metavar="FILE", help="the restante program to start for this run, on free ports")
     group.addoption(
         "--restante-address",
         metavar="PATTERN",
@@ -50,44 +53,34 @@ def pytest_addoption(parser: Any) -> None:
 
 
 @pytest.fixture(scope="session")
-def restante_server(request: Any) -> Iterator[tuple[str | None, tuple[str, int] | None]]:
-    """The URL of the server, and its SMTP address if it was started here."""
-    url = request.config.getoption("--restante-server")
-    program = request.config.getoption("--restante-program") or os.environ.get("RESTANTE_PROGRAM")
-    if url or not program:
-        yield url, None
+def restante_options() -> dict[str, Any]:
+    """The options of ``restante.start`` for a server that is started for this run. Override it in your ``conftest.py``."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def restante_server(request: Any, restante_options: dict[str, Any]) -> Iterator[Server | None]:
+    """The server that was started for this run, or ``None`` if an existing server is used."""
+    program = program_to_start(request.config)
+    if program is None:
+        yield None
         return
-    flags = ["--smtp-addr=127.0.0.1:0", "--web-addr=127.0.0.1:0", "--pop3-addr=", "--loglevel=info", "--logfile=stderr"]
-    # Variables for other servers, or for this client, must not configure this server.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("RESTANTE_", "INBUCKET_"))}
-    process = subprocess.Popen([program, *flags], env=environment, stderr=subprocess.PIPE, text=True)
-    # A server that does not start in time is killed, which ends its log.
-    start_timer = threading.Timer(START_TIMEOUT, process.kill)
-    start_timer.start()
-    try:
-        ports = read_ports(process.stderr)
-        start_timer.cancel()
-        yield f"http://127.0.0.1:{ports['HTTP']}", ("127.0.0.1", ports["SMTP"])
-    finally:
-        start_timer.cancel()
-        process.terminate()
-        try:
-            process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            process.kill()
+    with start(program=program, **restante_options) as server:
+        request.config.stash[SERVER] = server
+        yield server
 
 
 @pytest.fixture(scope="session")
-def restante(restante_server: Any) -> Restante:
+def restante(request: Any, restante_server: Server | None) -> Restante:
     """The client."""
-    return Restante(restante_server[0])
+    return restante_server or Restante(request.config.getoption("--restante-server"))
 
 
 @pytest.fixture(scope="session")
-def restante_smtp(restante: Restante, restante_server: Any) -> tuple[str, int]:
+def restante_smtp(restante: Restante, restante_server: Server | None) -> tuple[str, int]:
     """The host and port for SMTP."""
-    if restante_server[1] is not None:
-        return restante_server[1]
+    if restante_server is not None:
+        return restante_server.smtp
     port = restante.about()["smtp"]["port"]
     return (urlsplit(restante.url).hostname or "localhost", port)
 
@@ -105,17 +98,21 @@ def mailbox(restante: Restante, request: Any) -> Iterator[OwnMailbox]:
         pass
 
 
-def read_ports(log: IO[str]) -> dict[str, int]:
-    """Reads the ports from the log, and then drains the log in a background thread."""
-    ports: dict[str, int] = {}
-    lines = []
-    for line in log:
-        lines.append(line)
-        found = LISTENING.search(line)
-        if found:
-            ports[found[1]] = int(found[2])
-        if len(ports) == 2:
-            # A full pipe would block the server.
-            threading.Thread(target=lambda: [None for _ in log], daemon=True).start()
-            return ports
-    raise RuntimeError("the restante program did not start:\n" + "".join(lines))
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: Any) -> Iterator[None]:
+    """Adds the log of the server that was started to the report of a test that failed."""
+    outcome = yield
+    report = outcome.get_result()
+    server = item.config.stash.get(SERVER, None)
+    if report.failed and server is not None and "restante_server" in getattr(item, "fixturenames", ()):
+        report.sections.append(("Log of the restante server", "\n".join(server.log.splitlines()[-LOG_LINES:])))
+
+
+def program_to_start(config: Any) -> str | None:
+    """Returns the program to start for this run, or ``None`` if there is a server, or may be one on this machine."""
+    if config.getoption("--restante-server"):
+        return None
+    program = config.getoption("--restante-program") or os.environ.get("RESTANTE_PROGRAM")
+    if program or os.environ.get("RESTANTE_SERVER"):
+        return program or None
+    return packaged_program()
