@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 from pathlib import Path
 
-from .release import Release, ReleaseError, Target
+from .release import ROOT, Release, ReleaseError, Target
 
-# Zig is the C compiler and linker for all Linux targets, so that the build needs no other cross compiler.
+# Zig is the C compiler and linker for all Linux targets, so that the build needs no cross compiler of the system.
 ZIG = ["cargo-zigbuild==0.24.0", "ziglang==0.17.0"]
 
 
@@ -18,18 +20,56 @@ def build(release: Release) -> list[Path]:
 
 
 def build_binary(release: Release, target: Target) -> Path:
+    """Builds the program for a target and returns a copy of it."""
     if not (target.is_linux or target.runs_here):
         raise ReleaseError(f"programs for {target} can only be built on that system")
-    release.require("cargo", "see https://rustup.rs/")
+    release.require("cargo", "install Rust, see https://rustup.rs/")
+    cargo_home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo").resolve()
+    # Afterwards the directories of all dependencies exist.
+    release.run(["cargo", "fetch", "--locked", "--target", target.triple])
+    prefixes = path_prefixes(release, cargo_home)
     arguments = ["--locked", "--package", "restante", "--profile", release.profile, "--target", target.triple]
+    arguments += ["--target-dir", release.target_directory]
     if target.is_linux:
         zig = release.python_tools("zig", ZIG)
-        release.run([zig / "cargo-zigbuild", "zigbuild", *arguments])
+        # cargo-zigbuild finds Zig as a module of the Python interpreter that is first in PATH.
+        path = os.pathsep.join([str(zig), os.environ.get("PATH", "")])
+        release.run([zig / "cargo-zigbuild", "zigbuild", *arguments], env=dict(flags(target, prefixes), PATH=path))
     else:
-        release.run(["cargo", "build", *arguments])
+        release.run(["cargo", "build", *arguments], env=flags(target, prefixes))
     directory = "debug" if release.profile == "dev" else release.profile
-    program = release.work.parent / target.triple / directory / target.program
+    program = release.target_directory / target.triple / directory / target.program
     path = release.work / "binaries" / target.triple / target.program
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(program, path)
     return path
+
+
+def path_prefixes(release: Release, cargo_home: Path) -> dict[Path, str]:
+    """Returns the directories of this machine that file names in a program begin with, and what replaces them. With them,
+    the program does not depend on where it is built. If several match, the compiler uses the last."""
+    compiler = release.run(["rustc", "--version", "--verbose"], capture=True)
+    commit = re.search(r"^commit-hash: (\w+)$", compiler, re.MULTILINE)
+    sysroot = Path(release.run(["rustc", "--print", "sysroot"], capture=True).strip())
+    prefixes = {
+        cargo_home: "/cargo",
+        ROOT: "/restante",
+        release.target_directory: "/target",
+        # The standard library, if its source is installed.
+        sysroot / "lib" / "rustlib" / "src" / "rust": f"/rustc/{commit.group(1) if commit else 'unknown'}",
+    }
+    # The name of a registry's directory depends on its address, and so on mirrors.
+    for registry in sorted((cargo_home / "registry" / "src").glob("*")):
+        prefixes[registry] = "/cargo/registry"
+    return prefixes
+
+
+def flags(target: Target, prefixes: dict[Path, str]) -> dict[str, str]:
+    """Returns the variables that make the compilers of Rust and C replace these prefixes."""
+    rust = [f"--remap-path-prefix={directory}={name}" for directory, name in prefixes.items()]
+    variables = {"CARGO_ENCODED_RUSTFLAGS": "\x1f".join(rust)}
+    if not target.is_windows:
+        # A space would separate two flags.
+        c = [f"-ffile-prefix-map={directory}={name}" for directory, name in prefixes.items() if " " not in str(directory)]
+        variables["CFLAGS_" + target.triple.replace("-", "_")] = " ".join(c)
+    return variables

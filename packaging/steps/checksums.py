@@ -14,7 +14,7 @@ def build(release: Release) -> list[Path]:
     listing = release.out / NAME
     files = sorted(path for path in release.out.rglob("*") if path.is_file() and path != listing)
     lines = [f"{digest(path)}  {path.relative_to(release.out).as_posix()}\n" for path in files]
-    listing.write_text("".join(lines), encoding="utf-8", newline="\n")
+    listing.write_bytes("".join(lines).encode())
     return [listing]
 
 

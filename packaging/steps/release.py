@@ -81,11 +81,12 @@ class Release:
         self.targets = [Target(triple) for triple in targets]
         self.profile = profile
         self.binaries = binaries.resolve() if binaries else None
-        target_directory = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
+        # The directory of Cargo's results.
+        self.target_directory = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
         # The directory for intermediate results.
-        self.work = target_directory / "packaging"
+        self.work = self.target_directory / "packaging"
         # The directory for programs that steps install.
-        self.tools = Path(os.environ.get("RESTANTE_TOOLS") or target_directory / "tools").resolve()
+        self.tools = Path(os.environ.get("RESTANTE_TOOLS") or self.target_directory / "tools").resolve()
 
     @functools.cached_property
     def version(self) -> str:
@@ -128,7 +129,7 @@ class Release:
         (directory / "completions").mkdir()
         self.run([program, "man", "--out", directory / "man"])
         for shell, name in COMPLETIONS.items():
-            (directory / name).write_text(self.run([program, "completions", shell], capture=True), encoding="utf-8", newline="\n")
+            (directory / name).write_bytes(self.run([program, "completions", shell], capture=True).encode())
         files = sorted(path for path in directory.rglob("*") if path.is_file())
         documents = {path.relative_to(directory).as_posix(): path for path in files}
         documents.update((name, ROOT / name) for name in SOURCE_DOCUMENTS)

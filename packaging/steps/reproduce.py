@@ -1,0 +1,43 @@
+"""Builds the programs a second time in other directories, and compares them with those of the first time."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from .checksums import digest
+from .release import ROOT, Release, ReleaseError
+
+
+def verify(release: Release) -> None:
+    """Fails if the second build of a program differs from the first."""
+    directory = release.work / "second build"
+    shutil.rmtree(directory, ignore_errors=True)
+    source = directory / "source"
+    copy_source(release, source)
+    target_directory = directory / "target"
+    targets = ",".join(target.triple for target in release.targets)
+    release.run(
+        [sys.executable, source / "packaging" / "release", "--only=binaries", f"--targets={targets}", f"--profile={release.profile}"]
+        + [f"--out={directory / 'out'}"],
+        cwd=source,
+        env={"CARGO_TARGET_DIR": str(target_directory), "RESTANTE_TOOLS": str(release.tools)},
+    )
+    for target in release.targets:
+        first = digest(release.binary(target))
+        second = digest(target_directory / "packaging" / "binaries" / target.triple / target.program)
+        print(f"{target}: first build {first}, second build {second}", file=sys.stderr)
+        if first != second:
+            raise ReleaseError(f"the two builds for {target} differ; compare them in {release.work} and {directory}")
+    shutil.rmtree(directory)
+
+
+def copy_source(release: Release, destination: Path) -> None:
+    """Copies the files that git tracks, with their changes."""
+    for name in release.run(["git", "ls-files", "-z"], capture=True).split("\0"):
+        path = ROOT / name
+        if name and path.is_file():
+            copy = destination / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, copy)
