@@ -2,6 +2,9 @@
 
 import type { MessageEntry, Summary } from "./records.js";
 
+/** The number of log lines in the text of an error. */
+const LOG_LINES = 30;
+
 /** The request failed. The text is the error message of the server. */
 export class RestanteError extends Error {
   /** The HTTP status, or undefined if there was no response. */
@@ -40,4 +43,20 @@ export class UnexpectedMail extends RestanteError {
     super(text, 409);
     this.messages = messages;
   }
+}
+
+/** A server could not be started. */
+export class StartError extends RestanteError {
+  /** The log of the server; the end of it is in the text. */
+  readonly log: string;
+
+  constructor(text: string, log = "") {
+    super(log ? `${text} The end of its log:\n${endOf(log)}` : text);
+    this.log = log;
+  }
+}
+
+/** Returns the end of a log, for a text. */
+export function endOf(log: string): string {
+  return log.split("\n").slice(-LOG_LINES).join("\n");
 }

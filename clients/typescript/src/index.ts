@@ -7,7 +7,7 @@
  *     await enter(await mail.code());
  */
 
-export { NotFound, Refused, RestanteError, UnexpectedMail, WaitTimeout } from "./errors.js";
+export { NotFound, Refused, RestanteError, StartError, UnexpectedMail, WaitTimeout } from "./errors.js";
 export { Mailbox, type Draft } from "./mailbox.js";
 export { Message, WholeMessage } from "./message.js";
 export type {

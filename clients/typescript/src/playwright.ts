@@ -10,12 +10,14 @@
  *       await page.getByLabel("Code").fill(await mail.code());
  *     });
  *
- * The server is set by the option `restanteOptions`, or by the environment variables of `Restante`.
+ * The server is set by the option `restanteOptions`, or by the environment variables of `Restante`. With the option `restanteStart`,
+ * every worker starts its own server.
  */
 
 import { test as base } from "@playwright/test";
 import { Refused } from "./errors.js";
 import { Mailbox } from "./mailbox.js";
+import { start, type RunningServer, type StartOptions } from "./process.js";
 import { Restante, type RestanteOptions } from "./server.js";
 
 export { expect } from "@playwright/test";
@@ -42,11 +44,36 @@ export interface RestanteSettings {
   restanteAddress: string;
 }
 
+/** The options of workers. */
+export interface RestanteWorkerSettings {
+  /** Whether each worker starts its own server, or how. Default: false. */
+  restanteStart: boolean | StartOptions;
+}
+
+/** The fixtures of workers. */
+export interface RestanteWorkerFixtures {
+  /** The server that was started for this worker, or undefined if an existing server is used. */
+  restanteServer: RunningServer | undefined;
+}
+
 /** Playwright's `test`, with the fixtures. */
-export const test = base.extend<RestanteFixtures & RestanteSettings>({
+export const test = base.extend<RestanteFixtures & RestanteSettings, RestanteWorkerFixtures & RestanteWorkerSettings>({
+  restanteStart: [false, { option: true, scope: "worker" }],
+  restanteServer: [
+    async ({ restanteStart }, use) => {
+      if (restanteStart === false) return use(undefined);
+      const server = await start(restanteStart === true ? {} : restanteStart);
+      await use(server);
+      await server.stop();
+    },
+    { scope: "worker" },
+  ],
   restanteOptions: [{}, { option: true }],
-  restante: async ({ restanteOptions }, use) => {
-    await use(new Restante(restanteOptions));
+  restante: async ({ restanteOptions, restanteServer }, use, testInfo) => {
+    await use(restanteServer ?? new Restante(restanteOptions));
+    if (restanteServer !== undefined && testInfo.status !== testInfo.expectedStatus) {
+      await testInfo.attach("restante.log", { body: restanteServer.log, contentType: "text/plain" });
+    }
   },
   restanteAddress: ["test-*@example.org", { option: true }],
   mailbox: async ({ restante, restanteAddress }, use) => {

@@ -136,8 +136,9 @@ fn our_typescript_client() {
     }
     let server = Server::start(&[]);
     let mut tests = Command::new("node");
-    tests.args(["--test", "test/client.test.mjs"]).current_dir(&folder);
+    tests.args(["--test", "test/client.test.mjs", "test/server.test.mjs"]).current_dir(&folder);
     tests.env("RESTANTE_SERVER", server.url("")).env("RESTANTE_SMTP", server.smtp.to_string());
+    tests.env("RESTANTE_PROGRAM", env!("CARGO_BIN_EXE_restante"));
     assert_succeeds(&mut tests);
 }
 
@@ -155,7 +156,8 @@ fn our_playwright_fixtures() {
     let disk = Disk::new("clients-playwright");
     let mut tests = Command::new(playwright);
     tests.arg("test").arg("--output").arg(disk.data()).current_dir(&folder);
-    assert_succeeds(tests.env("RESTANTE_SERVER", server.url("")));
+    tests.env("RESTANTE_SERVER", server.url("")).env("RESTANTE_PROGRAM", env!("CARGO_BIN_EXE_restante"));
+    assert_succeeds(&mut tests);
 }
 
 /// Runs another test program. Its output is shown if it fails.
