@@ -15,6 +15,9 @@ from pathlib import Path
 EXECUTABLE = 0o755
 READABLE = 0o644
 
+# A higher level takes more than twice as long, for files that are 0.6 % smaller.
+COMPRESSION = 6
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -63,7 +66,7 @@ def tar(entries: list[Entry], time: int) -> bytes:
 def compress(content: bytes) -> bytes:
     """Compresses with gzip. The header has no time and no name."""
     buffer = io.BytesIO()
-    with gzip.GzipFile(filename="", fileobj=buffer, mode="wb", compresslevel=9, mtime=0) as stream:
+    with gzip.GzipFile(filename="", fileobj=buffer, mode="wb", compresslevel=COMPRESSION, mtime=0) as stream:
         stream.write(content)
     return buffer.getvalue()
 
@@ -76,7 +79,7 @@ def write_tar_gz(path: Path, entries: list[Entry], time: int) -> None:
 def write_zip(path: Path, entries: list[Entry], time: int) -> None:
     """Writes a `.zip` file. It contains no links."""
     moment = datetime.fromtimestamp(time, timezone.utc)
-    with zipfile.ZipFile(path, "w", compression=zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(path, "w", compression=zipfile.ZIP_DEFLATED, compresslevel=COMPRESSION) as archive:
         for entry in ordered(entries):
             kind = stat.S_IFDIR if entry.is_directory else stat.S_IFREG
             # The format has no times before 1980.

@@ -58,7 +58,10 @@ def describe(release: Release, target: Target, metadata: dict, linked: set[tuple
         "metadata": {
             "timestamp": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "component": program,
-            "properties": [{"name": "cargo:target", "value": target.triple}],
+            "properties": [
+                {"name": "cargo:target", "value": target.triple},
+                {"name": "cargo:rustc", "value": release.run(["rustc", "--version"], capture=True).strip()},
+            ],
         },
         "components": components,
         "dependencies": dependencies(metadata, packages),

@@ -30,6 +30,12 @@ sys.path.insert(0, str(PACKAGING))
 
 from steps.release import LINUX_TARGETS, Release, Target  # noqa: E402
 
+# The directory of tools, which RESTANTE_TOOLS may name.
+TOOLS = Release(out=ROOT / "dist", targets=[]).tools
+# The server would take these variables for its settings.
+for variable in [name for name in os.environ if name.startswith("RESTANTE_")]:
+    del os.environ[variable]
+
 # How long a server may take to start or to end. An emulated processor is slow.
 DEADLINE = 120
 
