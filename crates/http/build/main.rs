@@ -31,7 +31,7 @@ fn build_second() -> u64 {
 /// Packs `ui/` into `OUT_DIR/ui.rs` and the files that it includes. The same input always produces the same bytes.
 fn pack_interface() -> Result<(), String> {
     let variable = |name| std::env::var(name).map_err(|error| format!("{name}: {error}"));
-    let source = Path::new(&variable("CARGO_MANIFEST_DIR")?).join("../../ui");
+    let source = Path::new(&variable("CARGO_MANIFEST_DIR")?).join("ui");
     let out = variable("OUT_DIR")?;
     // Cargo would also watch `node_modules` in the folder itself. So a new entry at the top level is noticed only when
     // another file changes.
