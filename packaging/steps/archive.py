@@ -76,11 +76,13 @@ def write_tar_gz(path: Path, entries: list[Entry], time: int) -> None:
     path.write_bytes(compress(tar(entries, time)))
 
 
-def write_zip(path: Path, entries: list[Entry], time: int) -> None:
-    """Writes a `.zip` file. It contains no links."""
+def write_zip(path: Path, entries: list[Entry], time: int, *, directories: bool = True) -> None:
+    """Writes a `.zip` file, with entries for directories or without. It contains no links."""
     moment = datetime.fromtimestamp(time, timezone.utc)
     with zipfile.ZipFile(path, "w", compression=zipfile.ZIP_DEFLATED, compresslevel=COMPRESSION) as archive:
         for entry in ordered(entries):
+            if entry.is_directory and not directories:
+                continue
             kind = stat.S_IFDIR if entry.is_directory else stat.S_IFREG
             # The format has no times before 1980.
             info = zipfile.ZipInfo(entry.name, max(moment.timetuple()[:6], (1980, 1, 1, 0, 0, 0)))

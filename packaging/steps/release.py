@@ -91,12 +91,22 @@ class Release:
     @functools.cached_property
     def version(self) -> str:
         """The version of the workspace."""
+        version = self._workspace_field("version")
+        if version is None:
+            raise ReleaseError("Cargo.toml has no version in [workspace.package]")
+        return version
+
+    @functools.cached_property
+    def repository(self) -> str | None:
+        """The URL of the repository of the source, if Cargo.toml has one."""
+        return self._workspace_field("repository")
+
+    def _workspace_field(self, name: str) -> str | None:
+        """Returns a field of `[workspace.package]` in Cargo.toml."""
         manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
         section = re.search(r"^\[workspace\.package\]\n(.*?)^\[", manifest, re.MULTILINE | re.DOTALL)
-        version = section and re.search(r'^version = "([^"]+)"$', section.group(1), re.MULTILINE)
-        if not version:
-            raise ReleaseError("Cargo.toml has no version in [workspace.package]")
-        return version.group(1)
+        value = section and re.search(rf'^{name} = "([^"]+)"$', section.group(1), re.MULTILINE)
+        return value.group(1) if value else None
 
     @functools.cached_property
     def source_date_epoch(self) -> int:
