@@ -2,6 +2,7 @@
 //! network ([`FaultProxy`]) and of several nodes ([`Balancer`]). Nothing here implements the protocol of PostgreSQL.
 
 mod balancer;
+mod databases;
 mod fault_proxy;
 mod forward;
 mod installation;

@@ -13,3 +13,4 @@ mod postgres;
 mod power_loss;
 #[path = "../support/mod.rs"]
 mod support;
+mod upgrade;
