@@ -26,6 +26,8 @@ export function run(args: string[]): void {
   const forward = (signal: NodeJS.Signals) => {
     // Windows sends Ctrl-C to both processes, and has no other signals.
     if (process.platform === "win32") return;
+    // A terminal sends Ctrl-C to both processes, too. For the server, a second signal is a request to end at once.
+    if (signal === "SIGINT" && hasTerminal()) return;
     const now = performance.now();
     if (signal !== "SIGHUP") {
       if (now - lastRequest < REPEATED_SIGNAL_INTERVAL) return;
@@ -42,6 +44,10 @@ export function run(args: string[]): void {
     if (signal === null) process.exitCode = code ?? 1;
     else process.kill(process.pid, signal);
   });
+}
+
+function hasTerminal(): boolean {
+  return [process.stdin, process.stdout, process.stderr].some((stream) => stream.isTTY);
 }
 
 /** Returns whether the parent is a shell that npx has started only for this command. */
