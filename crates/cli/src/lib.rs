@@ -79,7 +79,8 @@ impl ClientCommand {
     fn execute(&self, out: &mut dyn Write, style: OutputStyle, confirm: Confirm) -> Result<(), CommandError> {
         let server = Arc::new(self.options.server()?);
         let (smtp_options, json) = (self.options.smtp_options(), self.options.json);
-        self.task.run(&mut CommandContext { server, smtp_options, style, json, out, confirm, now: Timestamp::now() })
+        let (has_server_flag, now) = (self.options.has_server_flag(), Timestamp::now());
+        self.task.run(&mut CommandContext { server, smtp_options, has_server_flag, style, json, out, confirm, now })
     }
 }
 
@@ -126,6 +127,8 @@ pub(crate) trait Task {
 pub(crate) struct CommandContext<'a> {
     pub(crate) server: Arc<Server>,
     pub(crate) smtp_options: SmtpOptions,
+    /// True if the server was given with a flag.
+    pub(crate) has_server_flag: bool,
     pub(crate) style: OutputStyle,
     /// True if the response of the API is printed as JSON.
     pub(crate) json: bool,

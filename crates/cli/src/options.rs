@@ -98,8 +98,13 @@ impl Options {
     /// Returns the server. Flags have priority over variables.
     pub(crate) fn server(&self) -> Result<Server, CommandError> {
         let named = self.server_url();
-        let (url, url_credentials) = parse_base_url(named.as_deref().unwrap_or(DEFAULT_SERVER))
-            .map_err(|reason| CommandError::Usage(format!("The URL of the server is invalid: {reason}.")))?;
+        let source = if self.server.is_some() { "" } else { " in RESTANTE_SERVER" };
+        let (url, url_credentials) = parse_base_url(named.as_deref().unwrap_or(DEFAULT_SERVER)).map_err(|reason| {
+            CommandError::Usage(format!(
+                "The address of the server{source} is invalid: {reason}. Use HOST:PORT or a URL, for example localhost:9000 or \
+                 https://mail.example.org."
+            ))
+        })?;
         let credentials = match (&self.token, &self.user) {
             (Some(token), _) => Credentials::Token(token.clone()),
             (None, Some(user)) => user_with_password(user)?,
@@ -120,6 +125,11 @@ impl Options {
             insecure: self.insecure,
             timeout: self.timeout,
         }
+    }
+
+    /// Returns true if the server was given with a flag.
+    pub(crate) fn has_server_flag(&self) -> bool {
+        self.server.is_some()
     }
 
     fn server_url(&self) -> Option<String> {
@@ -166,7 +176,7 @@ fn common_args() -> impl Iterator<Item = Arg> {
         Arg::new("server")
             .long("server")
             .value_name("URL")
-            .help("The URL of the server; variable RESTANTE_SERVER [default: http://localhost:9000]"),
+            .help("The URL of the server, or HOST:PORT; variable RESTANTE_SERVER [default: http://localhost:9000]"),
         Arg::new("token").long("token").value_name("TOKEN").help("A token for the server; variable RESTANTE_TOKEN"),
         Arg::new("user").long("user").value_name("NAME").help(
             "The user name; variable RESTANTE_USER. The password is read from RESTANTE_PASSWORD or from the terminal",

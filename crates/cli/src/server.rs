@@ -1,6 +1,8 @@
 //! Requests to the REST API of a server, and the conversion of its error responses to command errors.
 
+use std::borrow::Cow;
 use std::io::Read;
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -20,6 +22,10 @@ const MAX_RESPONSE_BYTES: u64 = 512 * 1024 * 1024;
 const MAX_ERROR_BYTES: u64 = 64 * 1024;
 /// The maximum length of an error text that is not JSON.
 const MAX_ERROR_LINE_BYTES: usize = 200;
+/// The end of the scheme of a URL.
+const SCHEME_END: &str = "://";
+/// The HTTP port of a server, unless another one is configured.
+const DEFAULT_PORT: u16 = 9000;
 /// How much longer than the requested wait a response may take.
 const WAIT_GRACE: Duration = Duration::from_secs(30);
 
@@ -68,6 +74,11 @@ impl Server {
     /// Returns the host of the server, as written in the URL.
     pub(crate) fn host(&self) -> Option<&str> {
         self.base.host_str()
+    }
+
+    /// Returns the URL of the server, without credentials.
+    pub(crate) fn url(&self) -> &str {
+        self.base.as_str()
     }
 
     pub(crate) fn credentials(&self) -> &Credentials {
@@ -158,6 +169,10 @@ impl Server {
                 CommandError::Usage(format!("The request cannot be sent to {base}: {error}."))
             }
             HttpError::ResponseTooLarge => CommandError::Server(format!("The response of {base} is too long.")),
+            HttpError::ConnectionRefused => CommandError::Unreachable(format!(
+                "The server {base} cannot be reached: {error}. Is it running? Start a server with `restante`, or \
+                 choose another one with --server."
+            )),
             HttpError::Timeout | HttpError::Network(_) | HttpError::ForbiddenAddress(_) => {
                 CommandError::Unreachable(format!("The server {base} cannot be reached: {error}."))
             }
@@ -165,9 +180,20 @@ impl Server {
     }
 }
 
-/// Parses the URL of a server. Credentials in it are returned separately.
+/// Parses the URL of a server, or its host and optionally its port. Credentials are returned separately, and are not
+/// part of an error.
 pub(crate) fn parse_base_url(text: &str) -> Result<(Url, Credentials), String> {
-    let mut url = parse_url(text).map_err(|error| error.to_string())?;
+    let text = text.trim();
+    if text.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    let mut url = Url::parse(&with_scheme(text)).map_err(|error| error.to_string())?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("{} is neither http nor https", url.scheme()));
+    }
+    if !text.contains(SCHEME_END) && matches!(url.host_str(), Some("http" | "https")) {
+        return Err("a URL begins with http:// or https://".to_owned());
+    }
     url.set_query(None);
     let credentials = match (url.username(), url.password()) {
         ("", _) => Credentials::None,
@@ -179,7 +205,23 @@ pub(crate) fn parse_base_url(text: &str) -> Result<(Url, Credentials), String> {
     let _ = url.set_password(None).and_then(|()| url.set_username(""));
     let path = format!("{}/", url.path().trim_end_matches('/'));
     url.set_path(&path);
+    let url = parse_url(url.as_str()).map_err(|error| error.to_string())?;
     Ok((url, credentials))
+}
+
+/// Returns the URL of a server that may be given without a scheme: `HOST`, `HOST:PORT`, `HOST:PORT/path`. The scheme is
+/// then http, and the port is the default one of a server.
+fn with_scheme(text: &str) -> Cow<'_, str> {
+    if text.contains(SCHEME_END) {
+        return Cow::Borrowed(text);
+    }
+    if text.parse::<Ipv6Addr>().is_ok() {
+        return Cow::Owned(format!("http://[{text}]:{DEFAULT_PORT}"));
+    }
+    let (authority, path) = text.split_at(text.find(['/', '?', '#']).unwrap_or(text.len()));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let has_port = host.rsplit_once(']').map_or(host, |(_, after_address)| after_address).contains(':');
+    Cow::Owned(if has_port { format!("http://{text}") } else { format!("http://{authority}:{DEFAULT_PORT}{path}") })
 }
 
 /// Decodes the percent-encoding of a user name or password in a URL.
@@ -279,14 +321,39 @@ mod tests {
             ("http://ci.test//", "http://ci.test/", Credentials::None),
             ("http://ann:p%40ss%zz@x.test", "http://x.test/", user("ann", "p@ss%zz")),
             ("http://ann@x.test", "http://x.test/", user("ann", "")),
+            ("https://localhost:9000", "https://localhost:9000/", Credentials::None),
+            ("localhost:9000", "http://localhost:9000/", Credentials::None),
+            ("localhost:80", "http://localhost/", Credentials::None),
+            ("localhost", "http://localhost:9000/", Credentials::None),
+            ("ci.test/mail", "http://ci.test:9000/mail/", Credentials::None),
+            ("ci.test:8080/mail/", "http://ci.test:8080/mail/", Credentials::None),
+            ("127.0.0.1:9000", "http://127.0.0.1:9000/", Credentials::None),
+            ("[::1]:8080", "http://[::1]:8080/", Credentials::None),
+            ("[::1]", "http://[::1]:9000/", Credentials::None),
+            ("::1", "http://[::1]:9000/", Credentials::None),
+            ("ann:secret@ci.test", "http://ci.test:9000/", user("ann", "secret")),
+            (" localhost:9000\n", "http://localhost:9000/", Credentials::None),
         ];
         for (text, expected, credentials) in table {
             let (url, found) = parse_base_url(text).unwrap();
             assert_eq!(url.as_str(), expected);
             assert!(found == credentials, "{text}");
         }
-        for invalid in ["localhost:9000", "ftp://x", ""] {
-            assert!(parse_base_url(invalid).is_err(), "{invalid}");
+        let invalid = [
+            ("ftp://x", "ftp is neither http nor https"),
+            ("", "it is empty"),
+            ("http://", "empty host"),
+            (":9000", "empty host"),
+            ("localhost:99999", "invalid port number"),
+            ("http://ann:secret@localhost:99999", "invalid port number"),
+            ("localhost:web", "invalid port number"),
+            ("http:localhost", "invalid port number"),
+            ("http//localhost", "a URL begins with http:// or https://"),
+            ("two words", "invalid international domain name"),
+            ("[::1", "invalid IPv6 address"),
+        ];
+        for (text, expected) in invalid {
+            assert_eq!(parse_base_url(text).err().as_deref(), Some(expected), "{text}");
         }
     }
 

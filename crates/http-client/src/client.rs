@@ -353,6 +353,7 @@ fn http_error(error: ureq::Error) -> HttpError {
         ureq::Error::Timeout(_) => HttpError::Timeout,
         ureq::Error::BadUri(text) => HttpError::InvalidRequest(text),
         ureq::Error::Http(error) => HttpError::InvalidRequest(error.to_string()),
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => HttpError::ConnectionRefused,
         ureq::Error::Io(error) => HttpError::Network(error.to_string()),
         ureq::Error::Other(inner) => match inner.downcast::<HttpError>() {
             Ok(http_error) => *http_error,

@@ -104,6 +104,8 @@ pub enum HttpError {
     Timeout,
     /// The response is larger than allowed.
     ResponseTooLarge,
+    /// No program accepts connections at the address.
+    ConnectionRefused,
     /// The name lookup, the connection, TLS or the protocol failed.
     Network(String),
 }
@@ -114,6 +116,7 @@ impl fmt::Display for HttpError {
             Self::InvalidRequest(text) | Self::ForbiddenAddress(text) | Self::Network(text) => f.write_str(text),
             Self::Timeout => f.write_str("no response in time"),
             Self::ResponseTooLarge => f.write_str("the response is too large"),
+            Self::ConnectionRefused => f.write_str("connection refused"),
         }
     }
 }

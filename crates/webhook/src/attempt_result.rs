@@ -55,9 +55,12 @@ pub(crate) fn classify(response: Result<Response, HttpError>, now: Timestamp) ->
         Err(HttpError::InvalidRequest(_)) => {
             AttemptResult::PermanentFailure("the request to the target is invalid".to_owned())
         }
-        Err(error @ (HttpError::Timeout | HttpError::ResponseTooLarge | HttpError::Network(_))) => {
-            AttemptResult::Retry { scope: FailureScope::Target, retry_after: None, cause: error.to_string() }
-        }
+        Err(
+            error @ (HttpError::Timeout
+            | HttpError::ResponseTooLarge
+            | HttpError::ConnectionRefused
+            | HttpError::Network(_)),
+        ) => AttemptResult::Retry { scope: FailureScope::Target, retry_after: None, cause: error.to_string() },
     }
 }
 
@@ -103,6 +106,7 @@ mod tests {
             (HttpError::ForbiddenAddress("x".to_owned()), "permanent"),
             (HttpError::Timeout, "target"),
             (HttpError::ResponseTooLarge, "target"),
+            (HttpError::ConnectionRefused, "target"),
             (HttpError::Network("x".to_owned()), "target"),
         ];
         for (error, expected) in table {

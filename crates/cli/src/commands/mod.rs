@@ -39,6 +39,7 @@ const COMMANDS: &[CommandEntry] = &[
     (extract::links_command, extract::parse_links),
     (html_check::command, html_check::parse),
     (send::command, send::parse),
+    (send::demo::command, send::demo::parse),
     (release::command, release::parse),
     (tag::command, tag::parse),
     (remove::delete_command, remove::parse_delete),

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use restante_mail::terminal_text;
 
 use super::raw_message::{DefaultHeaders, RawMessage, parse_all_addresses};
-use super::smtp::{ConnectionSettings, OutgoingMessage, send_message};
+use super::smtp::{ConnectionSettings, OutgoingMessage, connect_error, send_message};
 use super::stream::SmtpStream;
 use super::{LocalSender, parse_address, random_number, read_stdin};
 use crate::error::CommandError;
@@ -28,6 +28,8 @@ pub(super) const ADDR_VARIABLE: &str = "MP_SENDMAIL_SMTP_ADDR";
 pub(super) const FROM_VARIABLE: &str = "MP_SENDMAIL_FROM";
 /// The time limit of each step of SMTP.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// The sentences that follow an error if no SMTP server listens at the address.
+const REFUSED_HINT: &str = "Is a server running? Choose another one with --smtp-addr.";
 /// The exit code if the message cannot be used.
 const INVALID_MESSAGE: u8 = 11;
 
@@ -84,7 +86,7 @@ fn run_parsed(matches: &ArgMatches) -> Result<(), CommandError> {
     let text = |name: &str, variable: &str| matches.get_one::<String>(name).cloned().or_else(|| env_variable(variable));
     let addr = text("smtp-addr", ADDR_VARIABLE).unwrap_or_else(|| DEFAULT_ADDR.to_owned());
     match (matches.get_flag("b"), matches.get_flag("s")) {
-        (true, true) => return speak_smtp(&addr),
+        (true, true) => return speak_smtp(&addr, REFUSED_HINT),
         (false, false) => {}
         _ => return Err(CommandError::Usage("Use -b and -s together: -bs.".to_owned())),
     }
@@ -125,6 +127,7 @@ fn run_parsed(matches: &ArgMatches) -> Result<(), CommandError> {
         credentials: &Credentials::None,
         insecure: true,
         timeout: TIMEOUT,
+        refused_hint: REFUSED_HINT,
     };
     send_message(&settings, &message).map(drop)
 }
@@ -137,10 +140,10 @@ fn parse_sender(text: &str) -> Result<String, CommandError> {
 }
 
 /// Connects standard input and output to the SMTP server, until the server closes the connection.
-pub(super) fn speak_smtp(addr: &str) -> Result<(), CommandError> {
-    let unreachable = |error: io::Error| CommandError::Unreachable(format!("{addr} cannot be reached: {error}."));
-    let mut stream = SmtpStream::connect(addr, TIMEOUT).map_err(unreachable)?;
-    let mut replies = stream.try_clone().map_err(unreachable)?;
+pub(super) fn speak_smtp(addr: &str, refused_hint: &str) -> Result<(), CommandError> {
+    let failed = |error: io::Error| connect_error(addr, &error, refused_hint);
+    let mut stream = SmtpStream::connect(addr, TIMEOUT).map_err(failed)?;
+    let mut replies = stream.try_clone().map_err(failed)?;
     let (sender, done) = mpsc::channel();
     thread::spawn(move || {
         let copied = io::copy(&mut replies, &mut io::stdout()).and_then(|_| io::stdout().flush());

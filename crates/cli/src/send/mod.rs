@@ -1,9 +1,10 @@
-//! `restante send`: composes a message, or reads a complete one as `sendmail` does, and sends it by SMTP. `compose`
-//! creates messages from flags, `sendmail` reads them from standard input, `mailpit` is the command of Mailpit,
+//! `restante send`: composes a message, or reads a complete one as `sendmail` does, and sends it by SMTP; and `restante
+//! demo`. `compose` creates messages from flags, `demo` creates sample messages, `sendmail` reads them from standard input, `mailpit` is the command of Mailpit,
 //! `raw_message` completes messages from standard input, `smtp_target` finds the server, `stream` connects to it, and
 //! `smtp` sends them.
 
 mod compose;
+pub(crate) mod demo;
 pub(crate) mod mailpit;
 mod raw_message;
 pub(crate) mod sendmail;
@@ -14,6 +15,7 @@ mod stream;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::Read as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use restante_mail::address::{Address, Alphabet, is_valid_domain};
@@ -26,10 +28,13 @@ use self::sendmail::SendmailTask;
 use self::smtp::{ConnectionSettings, OutgoingMessage, send_message};
 use self::smtp_target::SmtpTarget;
 use crate::error::CommandError;
-use crate::options::env_variable;
-use crate::server::Credentials;
+use crate::options::{SmtpOptions, env_variable};
+use crate::server::{Credentials, Server};
 use crate::{CommandContext, Task};
 
+/// The sentences that follow an error if no SMTP server listens at the address.
+const REFUSED_HINT: &str =
+    "Is a server running? Start one with `restante`, or choose another one with --server or --smtp.";
 /// The maximum number of bytes read from a file or from standard input.
 const MAX_INPUT_BYTES: u64 = 256 * 1024 * 1024;
 /// The flags that compose a message.
@@ -150,27 +155,59 @@ fn send(
     to: &[String],
     source: Vec<u8>,
 ) -> Result<(), CommandError> {
-    let from = if sender.is_empty() { None } else { Some(parse_address(&local.qualify(sender))?) };
+    let sender = if sender.is_empty() { String::new() } else { local.qualify(sender) };
+    let message = outgoing_message(&sender, to, source)?;
+    let outbox = Outbox::find(context, smtp)?;
+    let reply = outbox.send(&message, local)?;
+    if context.json {
+        context.style.write_json(context.out, &json!({ "reply": reply }))?;
+    } else if context.style.is_terminal() {
+        writeln!(context.out, "Sent to {}: {}", outbox.addr(), restante_mail::terminal_text::escape_line(&reply))?;
+    }
+    Ok(())
+}
+
+/// Returns a message with its envelope. An empty sender is the null reverse-path.
+fn outgoing_message(sender: &str, to: &[String], source: Vec<u8>) -> Result<OutgoingMessage, CommandError> {
+    let from = if sender.is_empty() { None } else { Some(parse_address(sender)?) };
     let to = to.iter().map(|to| parse_address(to)).collect::<Result<Vec<_>, _>>()?;
     if to.is_empty() {
         return Err(CommandError::Usage("The message has no recipients.".to_owned()));
     }
-    let smtp_options = context.smtp_options;
-    let target = SmtpTarget::find(smtp, &context.server, smtp_options)?;
-    let settings = ConnectionSettings {
-        addr: &target.addr,
-        helo_name: &local.host,
-        credentials: if target.use_credentials { context.server.credentials() } else { &Credentials::None },
-        insecure: smtp_options.insecure,
-        timeout: smtp_options.timeout,
-    };
-    let reply = send_message(&settings, &OutgoingMessage { from, to, source })?;
-    if context.json {
-        context.style.write_json(context.out, &json!({ "reply": reply }))?;
-    } else if context.style.is_terminal() {
-        writeln!(context.out, "Sent to {}: {}", target.addr, restante_mail::terminal_text::escape_line(&reply))?;
+    Ok(OutgoingMessage { from, to, source })
+}
+
+/// The SMTP server that messages are sent to, with the options and credentials of the command.
+struct Outbox {
+    target: SmtpTarget,
+    server: Arc<Server>,
+    options: SmtpOptions,
+}
+
+impl Outbox {
+    /// Finds the SMTP server.
+    fn find(context: &CommandContext<'_>, smtp: Option<&str>) -> Result<Self, CommandError> {
+        let (server, options) = (Arc::clone(&context.server), context.smtp_options);
+        Ok(Self { target: SmtpTarget::find(smtp, &server, options)?, server, options })
     }
-    Ok(())
+
+    /// Returns the address of the SMTP server.
+    fn addr(&self) -> &str {
+        &self.target.addr
+    }
+
+    /// Sends a message and returns the final reply.
+    fn send(&self, message: &OutgoingMessage, local: &LocalSender) -> Result<String, CommandError> {
+        let settings = ConnectionSettings {
+            addr: self.addr(),
+            helo_name: &local.host,
+            credentials: if self.target.use_credentials { self.server.credentials() } else { &Credentials::None },
+            insecure: self.options.insecure,
+            timeout: self.options.timeout,
+            refused_hint: REFUSED_HINT,
+        };
+        send_message(&settings, message)
+    }
 }
 
 fn parse_address(text: &str) -> Result<Address, CommandError> {

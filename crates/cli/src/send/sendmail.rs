@@ -10,7 +10,8 @@ use restante_mail::mime::NamedAddress;
 use super::raw_message::{DefaultHeaders, RawMessage, parse_all_addresses, truncate_at_dot};
 use super::smtp_target::SmtpTarget;
 use super::{
-    COMPOSE_FLAGS, LocalSender, compose_args, mailpit, parse, random_number, read_stdin, send, sendmail_args, smtp_arg,
+    COMPOSE_FLAGS, LocalSender, REFUSED_HINT, compose_args, mailpit, parse, random_number, read_stdin, send,
+    sendmail_args, smtp_arg,
 };
 use crate::error::CommandError;
 use crate::options::{Options, SMTP_VARIABLE, env_variable};
@@ -108,7 +109,7 @@ impl SendmailTask {
     /// Connects standard input and output to the SMTP server (`-bs`).
     fn speak_smtp(&self, options: &Options) -> Result<(), CommandError> {
         let target = SmtpTarget::find(self.smtp.as_deref(), &options.server()?, options.smtp_options())?;
-        mailpit::speak_smtp(&target.addr)
+        mailpit::speak_smtp(&target.addr, REFUSED_HINT)
     }
 }
 

@@ -38,6 +38,8 @@ pub(super) struct ConnectionSettings<'a> {
     pub(super) insecure: bool,
     /// The time limit of each step.
     pub(super) timeout: Duration,
+    /// The sentences that follow the error if no server listens at the address.
+    pub(super) refused_hint: &'static str,
 }
 
 /// Sends a message to all recipients or to none. Returns the final reply.
@@ -131,7 +133,8 @@ struct SmtpConnection<'a> {
 impl<'a> SmtpConnection<'a> {
     fn open(settings: &ConnectionSettings<'a>) -> Result<Self, CommandError> {
         let addr = settings.addr;
-        let stream = SmtpStream::connect(addr, settings.timeout).map_err(|error| unreachable(addr, &error))?;
+        let stream = SmtpStream::connect(addr, settings.timeout)
+            .map_err(|error| connect_error(addr, &error, settings.refused_hint))?;
         stream.set_timeout(settings.timeout).map_err(|error| unreachable(addr, &error))?;
         Ok(Self { reader: BufReader::new(stream), addr })
     }
@@ -216,6 +219,16 @@ impl<'a> SmtpConnection<'a> {
                 return Ok(reply);
             }
         }
+    }
+}
+
+/// Returns the error of a failed connection attempt. The hint is added if no server listens at the address.
+pub(super) fn connect_error(addr: &str, error: &io::Error, refused_hint: &str) -> CommandError {
+    match unreachable(addr, error) {
+        CommandError::Unreachable(message) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            CommandError::Unreachable(format!("{message} {refused_hint}"))
+        }
+        other => other,
     }
 }
 

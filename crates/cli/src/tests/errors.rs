@@ -38,12 +38,38 @@ fn reports_errors_with_the_text_of_the_server() {
 fn reports_an_unreachable_server() {
     // Only root could listen on this port, and nothing does.
     let addr = "127.0.0.1:1";
-    let (_, result) = run(OutputStyle::pipe(), &["list", "--server", &format!("http://{addr}")]);
-    let error = result.unwrap_err();
-    assert_eq!(error.exit_code(), 3, "{error}");
-    assert!(error.to_string().starts_with(&format!("The server http://{addr}/ cannot be reached: ")), "{error}");
-    let (_, result) = run(OutputStyle::pipe(), &["list", "--server", "localhost:9000"]);
-    assert_eq!(result.unwrap_err().exit_code(), 2, "a URL has a scheme");
+    let message = "The server http://127.0.0.1:1/ cannot be reached: connection refused. Is it running? Start a server with \
+                   `restante`, or choose another one with --server.";
+    for server in [&format!("http://{addr}"), addr] {
+        let error = run(OutputStyle::pipe(), &["list", "--server", server]).1.unwrap_err();
+        assert_eq!((error.exit_code(), error.to_string().as_str()), (3, message), "{server}");
+    }
+    let message = "The mail server 127.0.0.1:1 cannot be reached: Connection refused (os error 111). Is a server \
+                   running? Start one with `restante`, or choose another one with --server or --smtp.";
+    for args in [&["send", "--smtp", addr, "--to", "ann@x.org"][..], &["demo", "--smtp", addr]] {
+        let error = run(OutputStyle::pipe(), args).1.unwrap_err();
+        assert_eq!((error.exit_code(), error.to_string().as_str()), (3, message), "{args:?}");
+    }
+}
+
+#[test]
+fn reports_invalid_addresses_of_servers() {
+    let table: &[(&[&str], &str)] = &[
+        (
+            &["list", "--server", "localhost:90000"],
+            "The address of the server is invalid: invalid port number. Use HOST:PORT or a URL, for example \
+             localhost:9000 or https://mail.example.org.",
+        ),
+        (
+            &["demo", "--smtp", "smtp://localhost:2500"],
+            "The address of the SMTP server \"smtp://localhost:2500\" is invalid: it must not be a URL. Use HOST or \
+             HOST:PORT, for example localhost:2500.",
+        ),
+    ];
+    for (args, message) in table {
+        let error = run(OutputStyle::pipe(), args).1.unwrap_err();
+        assert_eq!((error.exit_code(), error.to_string().as_str()), (2, *message), "{args:?}");
+    }
 }
 
 #[test]

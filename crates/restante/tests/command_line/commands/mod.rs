@@ -1,12 +1,16 @@
 //! The commands that use a server, with the real program on both sides.
 
 mod all_mail;
+mod demo;
+mod documentation;
 mod extracting;
 mod inbucket;
 mod reading;
 mod reference;
 mod relay;
 mod sending;
+mod shell_words;
+
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
