@@ -330,7 +330,10 @@ fn permanent_database_errors_stop_the_start() {
     let Some(locked) = Postgres::start_with_files(&[("pg_hba.conf", access)], &[]) else { return };
     let Some(open) = Postgres::shared() else { return };
     let cases = [
-        (url(open.port()).replace("/postgres", "/nothing"), "database \"nothing\" does not exist"),
+        (
+            url(open.port()).replace("/postgres", "/nothing"),
+            "database \"nothing\" does not exist; create it with: createdb nothing",
+        ),
         (url(open.port()).replace("restante@", "nobody@"), "role \"nobody\" does not exist"),
         (
             url(locked.port()).replace("restante@", "restante:hunter2@"),

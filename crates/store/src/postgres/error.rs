@@ -4,7 +4,7 @@ use std::error::Error as _;
 
 use deadpool_postgres::PoolError;
 use tokio_postgres::Error;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, SqlState};
 
 use crate::StoreError;
 
@@ -79,10 +79,23 @@ impl From<DatabaseError> for StoreError {
     }
 }
 
+/// Returns the name of the database if the error says that it does not exist. The name is the only text in quotes, in
+/// every language of the server.
+fn missing_database(error: &DbError) -> Option<&str> {
+    if *error.code() != SqlState::INVALID_CATALOG_NAME {
+        return None;
+    }
+    error.message().split('"').nth(1)
+}
+
 /// Describes an error with its causes. The last one is usually the most informative.
 pub(super) fn describe(error: &Error) -> String {
     if let Some(server_error) = error.as_db_error() {
-        return server_error.to_string();
+        let text = server_error.to_string();
+        return match missing_database(server_error) {
+            Some(name) => format!("{text}; create it with: createdb {name}"),
+            None => text,
+        };
     }
     let mut text = error.to_string();
     let mut cause = error.source();
