@@ -1,0 +1,33 @@
+"""Debian packages with the systemd unit, its user and its directories: .deb."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .linux import MAINTAINER, REVISION, linux_targets, package_version, stage
+from .release import Release, Target
+
+CARGO_DEB = "3.8.0"
+
+# Debian's names of processors.
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def build(release: Release) -> list[Path]:
+    return [build_package(release, target, release.version, release.out) for target in linux_targets(release)]
+
+
+def name(version: str, target: Target) -> str:
+    """Returns the file name of the package."""
+    return f"restante_{package_version(version)}-{REVISION}_{ARCHITECTURES[target.arch]}.deb"
+
+
+def build_package(release: Release, target: Target, version: str, directory: Path) -> Path:
+    """Writes the package to a directory. Tests of upgrades give it another version."""
+    path = directory / name(version, target)
+    staged = stage(release, target, package_version(version))
+    program = release.cargo_tool("cargo-deb", CARGO_DEB)
+    command = [program, "deb", "--package", "restante", "--target", target, "--no-build", "--no-strip", "--no-dbgsym", "--locked"]
+    command += ["--deb-version", f"{package_version(version)}-{REVISION}", "--maintainer", MAINTAINER, "--output", path]
+    release.run(command, env={"CARGO_TARGET_DIR": str(staged)})
+    return path

@@ -1,0 +1,30 @@
+"""RPM packages with the systemd unit, its user and its directories: .rpm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .linux import REVISION, linux_targets, package_version, stage
+from .release import Release, Target
+
+CARGO_GENERATE_RPM = "0.21.1"
+
+
+def build(release: Release) -> list[Path]:
+    return [build_package(release, target, release.version, release.out) for target in linux_targets(release)]
+
+
+def name(version: str, target: Target) -> str:
+    """Returns the file name of the package."""
+    return f"restante-{package_version(version)}-{REVISION}.{target.arch}.rpm"
+
+
+def build_package(release: Release, target: Target, version: str, directory: Path) -> Path:
+    """Writes the package to a directory. Tests of upgrades give it another version."""
+    path = directory / name(version, target)
+    staged = stage(release, target, package_version(version))
+    program = release.cargo_tool("cargo-generate-rpm", CARGO_GENERATE_RPM)
+    command = [program, "generate-rpm", "--package", "crates/restante", "--target", target, "--target-dir", staged]
+    command += ["--set-metadata", f'version = "{package_version(version)}"', "--set-metadata", f'release = "{REVISION}"']
+    release.run([*command, "--output", path])
+    return path
