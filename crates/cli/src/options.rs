@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use jiff::SignedDuration;
 use restante_http_client::TlsTrust;
+use restante_mail::duration;
 
 use crate::error::CommandError;
 use crate::output::Color;
@@ -28,6 +28,8 @@ pub(crate) const SMTP_VARIABLE: &str = "RESTANTE_SMTP";
 const DEFAULT_SERVER: &str = "http://localhost:9000";
 /// The default time limit for a response.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The maximum value of options with a duration.
+const MAX_DURATION: Duration = Duration::from_hours(24 * 36_500);
 const TIMEOUT_FLAG: &str = "timeout";
 /// The maximum length of a password that is entered, in bytes.
 const MAX_PASSWORD_BYTES: usize = 1024;
@@ -213,13 +215,12 @@ fn host_and_port(matches: &ArgMatches) -> Option<String> {
     Some(if is_ipv6 { format!("http://[{host}]:{port}") } else { format!("http://{host}:{port}") })
 }
 
-/// Parses `30s`, `1m30s` or `500ms`. A number alone is in seconds.
+/// Parses a duration, or a number of seconds.
 fn parse_duration(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<u32>().map(|seconds| Duration::from_secs(seconds.into()));
-    seconds
-        .ok()
-        .or_else(|| text.parse::<SignedDuration>().ok().and_then(|duration| duration.try_into().ok()))
-        .ok_or_else(|| "must be a duration such as 30s, 1m30s or 500ms".to_owned())
+    match duration::parse_or_seconds(text)? {
+        time if time > MAX_DURATION => Err("must be at most 36500d".to_owned()),
+        time => Ok(time),
+    }
 }
 
 fn user_with_password(name: &str) -> Result<Credentials, CommandError> {
@@ -271,14 +272,11 @@ mod tests {
     fn parses_durations() {
         let table = [
             ("30", Some(30_000)),
-            ("30s", Some(30_000)),
             ("1m30s", Some(90_000)),
-            ("500ms", Some(500)),
-            ("0", Some(0)),
-            ("1h", Some(3_600_000)),
-            ("-1s", None),
+            ("1d", Some(86_400_000)),
+            ("36500d", Some(36_500 * 86_400_000)),
+            ("36501d", None),
             ("soon", None),
-            ("", None),
         ];
         for (text, expected) in table {
             assert_eq!(parse_duration(text).ok(), expected.map(Duration::from_millis), "{text}");

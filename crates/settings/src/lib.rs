@@ -8,7 +8,6 @@
 
 mod check;
 mod credential;
-mod duration;
 mod file;
 mod load;
 mod problem;
@@ -26,7 +25,6 @@ use std::path::Path;
 
 pub use check::Purpose;
 pub use credential::{Credential, MailboxPassword};
-pub use duration::{format as duration_text, parse as parse_duration};
 pub use load::{EffectiveSetting, Flags, Loaded, Preset, load};
 pub use problem::{Origin, Problem, report};
 pub use render::{render_docs, render_effective};

@@ -7,11 +7,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use regex::{Regex, RegexBuilder};
+use restante_mail::duration;
 use restante_mailroom::chaos::{TriggerError, Triggers};
 use restante_mailroom::policy::Domains;
 use restante_mailroom::tagging::{TagRule, TagRuleError};
-
-use super::duration;
 
 /// The maximum number of characters in a domain name.
 const MAX_DOMAIN_CHARS: usize = 255;

@@ -10,9 +10,9 @@ use axum::http::request::Parts;
 use restante_auth::{Grant, Scope};
 use restante_journal::{SessionId, SessionPage};
 use restante_mail::address::{Address, Alphabet};
+use restante_mail::duration;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::{MailboxName, canonical_prefix};
-use restante_settings::parse_duration;
 use restante_store::{MailboxPage, MessageSelector, Page};
 use serde::de::DeserializeOwned;
 
@@ -384,14 +384,10 @@ pub(crate) fn parse_digits<T: FromStr>(text: &str) -> Option<T> {
 /// Returns the duration in the parameter `name`, if it is given. A number without a unit is in seconds.
 pub(crate) fn duration_parameter(pairs: &[(String, String)], name: &str) -> Result<Option<Duration>, Problem> {
     let Some(value) = text_parameter(pairs, name)? else { return Ok(None) };
-    let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let seconds = || value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    match if is_number { seconds() } else { parse_duration(value).ok() } {
-        Some(time) if time <= MAX_TIMEOUT => Ok(Some(time)),
-        Some(_) => Err(Problem::Malformed(format!("The parameter {name} must be at most 10m."))),
-        None => Err(Problem::Malformed(format!(
-            "The parameter {name} must be a duration such as 30s, 1m30s or 500ms, or a number of seconds."
-        ))),
+    match duration::parse_or_seconds(value) {
+        Ok(time) if time <= MAX_TIMEOUT => Ok(Some(time)),
+        Ok(_) => Err(Problem::Malformed(format!("The parameter {name} must be at most 10m."))),
+        Err(accepted) => Err(Problem::Malformed(format!("The parameter {name} {accepted}."))),
     }
 }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::response::Response;
 use jiff::Timestamp;
+use restante_mail::duration;
 use restante_mailroom::policy::{Domains, Policy};
 use restante_net::ListenAddr;
-use restante_settings::{Config, Storage, StoreKind, duration_text};
+use restante_settings::{Config, Storage, StoreKind};
 use serde::Serialize;
 
 use crate::extractors::parameters::RequireAdmin;
@@ -92,7 +93,7 @@ impl StorageConfig {
                 StoreKind::File => "file",
                 StoreKind::Postgres => "postgres",
             },
-            retention_period: storage.retention_period.map(duration_text).unwrap_or_default(),
+            retention_period: storage.retention_period.map(duration::format).unwrap_or_default(),
         }
     }
 }

@@ -216,7 +216,7 @@ async fn limited_token_waits_only_for_its_mailboxes() {
 #[tokio::test]
 async fn rejects_invalid_parameters() {
     let server = server();
-    let time = "must be a duration such as 30s, 1m30s or 500ms, or a number of seconds.";
+    let time = "must be a duration such as 90s, 15m, 12h, 1d, 2w, 1h30m or 500ms, or a number of seconds.";
     let table = [
         ("timeout=x", time),
         ("timeout=", time),

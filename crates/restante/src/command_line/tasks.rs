@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use restante_auth::{Scope, Scopes};
-use restante_settings::parse_duration;
+use restante_mail::duration;
 
 /// The maximum lifetime of a token.
 const MAX_TOKEN_LIFETIME: Duration = Duration::from_hours(24 * 36_500);
@@ -65,15 +65,12 @@ pub(super) fn parse_scopes(text: &str) -> Result<Scopes, String> {
         .map_err(|allowed| format!("must be {allowed}, or several of them separated by commas"))
 }
 
-/// Parses a duration, which may be a number of days.
+/// Parses the lifetime of a token.
 pub(super) fn parse_lifetime(text: &str) -> Result<Duration, String> {
-    let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
-    let time = match days {
-        Some(days) => Some(Duration::from_hours(24 * u64::from(days))),
-        None => parse_duration(text).ok(),
-    };
-    time.filter(|time| !time.is_zero() && *time <= MAX_TOKEN_LIFETIME)
-        .ok_or_else(|| "must be a duration such as 30d, 12h or 1h30m, at most 36500d".to_owned())
+    match duration::parse(text)? {
+        time if time.is_zero() || time > MAX_TOKEN_LIFETIME => Err("must be more than 0 and at most 36500d".to_owned()),
+        time => Ok(time),
+    }
 }
 
 #[cfg(test)]
@@ -82,7 +79,7 @@ mod tests {
 
     #[test]
     fn parses_lifetimes() {
-        for (text, hours) in [("30d", 720), ("1d", 24), ("12h", 12), ("1h30m0s", 1)] {
+        for (text, hours) in [("30d", 720), ("1d", 24), ("12h", 12), ("1h30m0s", 1), ("2w", 336)] {
             assert_eq!(parse_lifetime(text).map(|time| time.as_secs() / 3600), Ok(hours), "{text}");
         }
         for text in ["", "d", "-1d", "0", "0d", "soon", "36501d", "99999999999d"] {

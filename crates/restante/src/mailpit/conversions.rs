@@ -64,20 +64,6 @@ pub(super) fn database(value: &str) -> Settings {
     Ok(vec![("storage.path", data_directory(value, "").display().to_string())])
 }
 
-pub(super) fn max_age(value: &str) -> Settings {
-    let error = || "must be a number of hours or days, such as 12h or 3d".to_owned();
-    let (number, hours) = match (value.strip_suffix('h'), value.strip_suffix('d')) {
-        (Some(number), _) => (number, 1),
-        (_, Some(number)) => (number, 24),
-        _ => return Err(error()),
-    };
-    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(error());
-    }
-    let number: u64 = number.parse().map_err(|_| error())?;
-    Ok(vec![("storage.retentionperiod", format!("{}h", number.saturating_mul(hours)))])
-}
-
 pub(super) fn max_message_size(value: &str) -> Settings {
     let mebibytes: u64 = value.parse().map_err(|_| "must be a whole number of MiB such as 50".to_owned())?;
     let bytes = match mebibytes {
@@ -171,8 +157,6 @@ mod tests {
     #[test]
     fn converts_values() {
         let table: &[(Settings, &str)] = &[
-            (max_age("3d"), "storage.retentionperiod=72h"),
-            (max_age("12h"), "storage.retentionperiod=12h"),
             (max_message_size("1"), "smtp.maxmessagebytes=1048576"),
             (max_message_size("0"), "smtp.maxmessagebytes=2147483648"),
             (web_addr("[::]:80"), "web.addr=:80"),
@@ -205,14 +189,7 @@ mod tests {
         ] {
             assert_eq!(data_directory(database, tenant), PathBuf::from(directory), "{database} {tenant}");
         }
-        for wrong in [
-            max_age("3w"),
-            max_age("h"),
-            max_age("+1h"),
-            web_addr("8025"),
-            tags_disable("all"),
-            database("http://db:4001"),
-        ] {
+        for wrong in [web_addr("8025"), tags_disable("all"), database("http://db:4001")] {
             assert!(wrong.is_err(), "{wrong:?}");
         }
     }

@@ -66,6 +66,15 @@ impl MailpitOption {
         self
     }
 
+    /// Returns whether the value becomes that of the setting with this key.
+    pub fn sets(&self, key: &str) -> bool {
+        match self.effect {
+            Setting(setting) => setting == key,
+            Converted(settings, _) => settings.contains(&key),
+            Used(_) | Always(_) | Ignored(_) => false,
+        }
+    }
+
     /// Returns the name by which other code refers to the option: the flag, or else the variable.
     pub fn name(&self) -> &'static str {
         if self.flag.is_empty() { self.variable } else { self.flag }
@@ -107,7 +116,7 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("max", "MP_MAX_MESSAGES", Int, "Maximum number of messages",
         Setting("storage.maxmessages")).short('m'),
     MailpitOption::new("max-age", "MP_MAX_AGE", Text, "Maximum age of messages, such as 12h or 3d",
-        Converted(&["storage.retentionperiod"], conversions::max_age)),
+        Setting("storage.retentionperiod")),
     MailpitOption::new("max-message-size", "MP_MAX_MESSAGE_SIZE", Int, "Maximum size of a message in MiB",
         Converted(&["smtp.maxmessagebytes"], conversions::max_message_size)),
     MailpitOption::new("use-message-dates", "MP_USE_MESSAGE_DATES", Bool, "Lists messages by the date in their header",

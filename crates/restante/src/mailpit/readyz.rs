@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use restante_settings::{Config, Flags, Origin, Problem, Purpose, ReadFile, SETTINGS, parse_boolean, parse_duration};
+use restante_mail::duration;
+use restante_settings::{Config, Flags, Origin, Problem, Purpose, ReadFile, SETTINGS, parse_boolean};
 
 use super::arguments::{self, FlagSpec};
 use super::conversions;
@@ -51,7 +52,7 @@ pub(super) fn parse(args: &[String], env: Vec<(OsString, OsString)>, read_file: 
     let invalid = |name: &str, error: String| failure(&format!("--{name}: {error}"));
     let https = is_on("https").map_err(|error| invalid("https", error))?;
     let wait = is_on("wait").map_err(|error| invalid("wait", error))?;
-    let timeout = flag("timeout").map(|text| parse_duration(&text)).transpose();
+    let timeout = flag("timeout").map(|text| duration::parse(&text)).transpose();
     let timeout = timeout.map_err(|error| invalid("timeout", error))?.unwrap_or(DEFAULT_WAIT).min(MAX_WAIT);
 
     let mut config = load(env, read_file)?;

@@ -389,7 +389,7 @@ fn wrong_values_are_errors() {
         (&["ingest", "x"], &[], "use restante import"),
         (&["--max", "abc"], &[], "flag --max = \"abc\": must be a whole number"),
         (&[], &[("MP_MAX_MESSAGES", "abc")], "variable MP_MAX_MESSAGES = \"abc\": must be a whole number"),
-        (&[], &[("MP_MAX_AGE", "3w")], "variable MP_MAX_AGE = \"3w\": must be a number of hours or days"),
+        (&[], &[("MP_MAX_AGE", "3y")], "= \"3y\" (variable MP_MAX_AGE): must be a duration such as"),
         (&[], &[("MP_VERBOSE", "maybe")], "variable MP_VERBOSE = \"maybe\": must be true or false"),
         (&[], &[("MP_UI_BIND_ADDR", "8025")], "variable MP_UI_BIND_ADDR = \"8025\": must be an address and a port"),
         (&[], &[("MP_WEBROOT", "a b")], "web.basepath = \"a b\" (variable MP_WEBROOT): must be a path"),

@@ -48,7 +48,7 @@ fn all_errors_are_reported_at_once() {
         "web.typo (file r.toml:3): no such setting",
         "loglevel = \"trace\" (variable RESTANTE_LOGLEVEL): must be debug, info, warn or error",
         "smtp.addr = \"example.org:25\" (flag --smtp-addr): \"example.org:25\" is not a listen address: expected IP:PORT",
-        "smtp.timeout = \"300\" (variable INBUCKET_SMTP_TIMEOUT): must be a duration such as 300s",
+        "smtp.timeout = \"300\" (variable INBUCKET_SMTP_TIMEOUT): must be a duration such as 90s",
         "smtp.requireauth = \"true\" (variable RESTANTE_SMTP_REQUIREAUTH): requires smtp.credentials, auth.users or auth.tokens",
         "web.basepath = \"/a b\" (file r.toml:2): must be a path",
         "storage.type = \"file\" (flag --storage-type): requires a data directory: set --data DIR, storage.path or path:DIR",

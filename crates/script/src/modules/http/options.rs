@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mlua::{Lua, Table, Value};
 use restante_http_client::Request;
+use restante_mail::duration;
 
 use super::budget::{RequestBudget, RequestError};
 use crate::modules::convert::{to_number, to_text_prefix};
@@ -155,7 +156,7 @@ fn basic_authorization(budget: &mut RequestBudget<'_>, auth: &Table) -> Result<S
 /// Parses a number of seconds, or a text such as `1m30s`.
 fn parse_timeout(lua: &Lua, value: &Value) -> Result<Duration, RequestError> {
     let timeout = match value {
-        Value::String(_) => parse_duration(&to_text_prefix(lua, value, MAX_SHOWN_BYTES)?),
+        Value::String(_) => duration::parse(&to_text_prefix(lua, value, MAX_SHOWN_BYTES)?).ok(),
         // A value too large for a duration means no limit.
         other => to_number(other).filter(|seconds| *seconds >= 0.0).map(from_seconds),
     };
@@ -165,29 +166,6 @@ fn parse_timeout(lua: &Lua, value: &Value) -> Result<Duration, RequestError> {
     }
 }
 
-fn parse_duration(text: &str) -> Option<Duration> {
-    let mut rest = text;
-    let mut total = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, rest_after) = rest.split_at(digits);
-        let unit = rest_after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest_after.len());
-        let (unit, rest_after) = rest_after.split_at(unit);
-        let factor = match unit {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 1e-3,
-            "us" | "µs" => 1e-6,
-            "ns" => 1e-9,
-            _ => return None,
-        };
-        total += number.parse::<f64>().ok()? * factor;
-        rest = rest_after;
-    }
-    (!text.is_empty()).then(|| from_seconds(total))
-}
-
 fn from_seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
@@ -195,28 +173,6 @@ fn from_seconds(seconds: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parses_timeouts_as_go_does() {
-        let table = [
-            ("5s", Some(5000)),
-            ("500ms", Some(500)),
-            ("1m30s", Some(90_000)),
-            ("1.5h", Some(5_400_000)),
-            ("2000us", Some(2)),
-            ("2000µs", Some(2)),
-            ("", None),
-            ("5", None),
-            ("s", None),
-            ("5x", None),
-            ("-5s", None),
-            ("1..5s", None),
-        ];
-        for (text, expected) in table {
-            assert_eq!(parse_duration(text), expected.map(Duration::from_millis), "{text}");
-        }
-        assert_eq!(parse_duration(&format!("{}h", "9".repeat(99))), Some(Duration::MAX));
-    }
 
     #[test]
     fn query_replaces_that_of_the_url() {

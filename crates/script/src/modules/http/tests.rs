@@ -146,6 +146,9 @@ fn request_timeout_is_limited_by_the_deadline() {
         ("http.get('http://x/', {timeout = 7200})", 1800..=3600),
         ("http.get('http://x/', {timeout = 5})", 5..=5),
         ("http.get('http://x/', {timeout = '7s'})", 7..=7),
+        ("http.get('http://x/', {timeout = '0.5m'})", 30..=30),
+        ("http.get('http://x/', {timeout = '2w'})", 1800..=3600),
+        ("http.get('http://x/', {timeout = '999999999999999999999999w'})", 1800..=3600),
         ("http.get('http://x/', {timeout = 1e300})", 1800..=3600),
         ("http.request_batch{{'GET', 'http://x/', {timeout = '9s'}}}", 9..=9),
     ];
