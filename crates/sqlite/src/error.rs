@@ -1,5 +1,6 @@
 //! The classification of SQLite errors, and the reasons why a file cannot be opened.
 
+use std::path::PathBuf;
 use std::{fmt, io};
 
 use rusqlite::{ErrorCode, ffi};
@@ -48,6 +49,8 @@ impl ErrorKind {
 pub enum OpenError {
     /// A later version of this program wrote the file.
     Newer {
+        /// The path of the file.
+        path: PathBuf,
         /// The version of the file.
         found: i64,
         /// The latest version that is known.
@@ -88,7 +91,13 @@ impl OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Newer { .. } | Self::Foreign | Self::Unmarked => {
+            Self::Newer { found, known, .. } => write!(
+                f,
+                "a later version of Restante wrote it: its schema has version {found}, and version {} of Restante supports \
+                 schema versions up to {known}",
+                env!("CARGO_PKG_VERSION")
+            ),
+            Self::Foreign | Self::Unmarked => {
                 f.write_str("it belongs to another program, or to another version of this one")
             }
             Self::Damaged(problem) => f.write_str(problem),

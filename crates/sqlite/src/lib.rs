@@ -139,7 +139,10 @@ impl Schema {
         match (application_id, found) {
             (0, 0) if tables == 0 => Ok(0),
             (0, 0) => Err(OpenError::Unmarked),
-            (id, found) if id == self.application_id && found > known => Err(OpenError::Newer { found, known }),
+            (id, found) if id == self.application_id && found > known => {
+                let path = connection.path().map(PathBuf::from).unwrap_or_default();
+                Err(OpenError::Newer { path, found, known })
+            }
             (id, found) if id == self.application_id && self.is_supported(found) => Ok(found),
             _ => Err(OpenError::Foreign),
         }

@@ -66,7 +66,15 @@ fn failed_migration_changes_nothing() {
 fn refuses_newer_and_foreign_databases() {
     let mut newer = SCHEMA.open_in_memory().unwrap();
     let refused = schema_with(&[FIRST]).migrate(&mut newer);
-    assert!(matches!(refused, Err(OpenError::Newer { found: 2, known: 1 })), "{refused:?}");
+    assert!(matches!(refused, Err(OpenError::Newer { found: 2, known: 1, .. })), "{refused:?}");
+
+    let dir = TestDir::new();
+    let path = dir.path().join("notes.db");
+    drop(SCHEMA.open(&path).unwrap());
+    let error = schema_with(&[FIRST]).open(&path).unwrap_err();
+    assert!(matches!(&error, OpenError::Newer { path: named, .. } if *named == path), "{error:?}");
+    let versions = ["its schema has version 2, and version ", " of Restante supports schema versions up to 1"];
+    assert!(versions.iter().all(|text| error.to_string().contains(text)), "{error}");
 
     let mut unmarked = Connection::open_in_memory().unwrap();
     unmarked.execute_batch("CREATE TABLE other (x)").unwrap();

@@ -42,6 +42,8 @@ pub enum OpenError {
     },
     /// A later version of the program created it.
     TooNew {
+        /// The path of the database.
+        path: PathBuf,
         /// The version of its schema.
         found: i64,
         /// The latest version that this program knows.
@@ -97,9 +99,12 @@ impl fmt::Display for OpenError {
                 write!(f, "the data directory {} is in use by another server", dir.display())?;
                 pid.map_or(Ok(()), |pid| write!(f, " (process {pid})"))
             }
-            Self::TooNew { found, known } => write!(
+            Self::TooNew { path, found, known } => write!(
                 f,
-                "the database was created by a later version of Restante: its schema is {found}, this version knows {known}"
+                "{} was written by a later version of Restante: its schema has version {found}, and version {} of Restante \
+                 supports schema versions up to {known}; use the later version, or another data directory",
+                path.display(),
+                env!("CARGO_PKG_VERSION")
             ),
             Self::Foreign => f.write_str("the file restante.db is a database of another program"),
             Self::Damaged(cause) => write!(
@@ -127,7 +132,7 @@ impl From<restante_sqlite::OpenError> for OpenError {
     fn from(error: restante_sqlite::OpenError) -> Self {
         use restante_sqlite::OpenError as Sqlite;
         match error {
-            Sqlite::Newer { found, known } => Self::TooNew { found, known },
+            Sqlite::Newer { path, found, known } => Self::TooNew { path, found, known },
             Sqlite::Foreign | Sqlite::Unmarked => Self::Foreign,
             other => rusqlite::Error::from(other).into(),
         }

@@ -189,7 +189,9 @@ async fn schema_version(client: &impl tokio_postgres::GenericClient, schema: &st
     let latest = MIGRATIONS.len();
     if oldest > latest {
         let cause = format!(
-            "a newer version of this program has migrated it (schema {found}, but this version supports up to {latest})"
+            "a later version of Restante has migrated its schema {schema} to version {found}, which needs a program for schema \
+             version {oldest} or later; version {} of Restante supports schema versions up to {latest}",
+            env!("CARGO_PKG_VERSION")
         );
         return Err(OpenError::Unsupported(cause));
     }

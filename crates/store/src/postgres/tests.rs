@@ -62,7 +62,8 @@ async fn uses_later_schema_if_compatible() {
     assert!(open().await.is_ok(), "this program is not too old for it");
     store.database.execute("INSERT INTO version VALUES (1001, 1000)", &[]).await.unwrap();
     let refused = open().await.err().expect("it is not compatible");
-    assert!(refused.is_permanent() && refused.to_string().contains("newer version"), "{refused}");
+    let expected = format!("a later version of Restante has migrated its schema {schema} to version 1001, which needs");
+    assert!(refused.is_permanent() && refused.to_string().contains(&expected), "{refused}");
 }
 
 /// They would show the addresses of Cc and the Message-ID of new messages as recipients.
