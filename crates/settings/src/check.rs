@@ -3,6 +3,7 @@
 
 mod access;
 mod relay;
+mod script;
 mod storage;
 
 use std::io;
@@ -284,6 +285,7 @@ impl Checker<'_> {
         }
         self.check_access(config, read_file);
         self.check_relay(&config.relay, read_file);
+        self.check_script(&config.scripting);
         if let LogOutput::File(path) = &config.log.output {
             self.check_writable(LOG_FILE, path);
         }

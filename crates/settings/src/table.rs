@@ -551,8 +551,9 @@ pub const SETTINGS: &[Setting] = &[
     // Scripting
     Setting::new(
         "lua.path", "restante.lua,inbucket.lua", Value::List("FILE"),
-        "The Lua script: the first of these files that exists. If none exists or the list is empty, there is no script. The \
-         script is reloaded on SIGHUP.",
+        "The Lua script: the first of these files that exists. If the list is empty, or none of the default files exists, there \
+         is no script. If the setting is given and none exists, the server does not start; with INBUCKET_LUA_PATH, it starts \
+         without a script. The script is reloaded on SIGHUP.",
         |c, v| set(&mut c.scripting.paths, Ok(split_list(v).into_iter().map(PathBuf::from).collect())),
     ),
     Setting::new(

@@ -59,7 +59,7 @@ fn missing_file_means_no_script() {
     for paths in [None, Some("missing.lua"), Some("missing.lua,lib")] {
         let folder = Folder::empty("missing");
         let mut command = folder.command();
-        command.args(paths.map(|paths| format!("--lua-path={paths}")));
+        command.envs(paths.map(|paths| ("INBUCKET_LUA_PATH", paths)));
         let mut server = Server::spawn(&mut command);
         send(&server, "bob@x.org", "hi");
         assert_eq!(server.count("bob"), 1);
@@ -75,6 +75,28 @@ fn missing_file_means_no_script() {
             None => assert!(!log.contains("no script is loaded"), "{log}"),
         }
     }
+}
+
+#[test]
+fn missing_script_that_is_configured_stops_the_start() {
+    let folder = Folder::empty("configured");
+    folder.write("restante.toml", "[lua]\npath = \"rules.lua\"\n");
+    let table = [
+        (&["--lua-path=no.lua"][..], None, "lua.path = \"no.lua\" (flag --lua-path): there is no such file\n"),
+        (&["--lua-path=no.lua,lib"], None, "lua.path = \"no.lua,lib\" (flag --lua-path): none of these files exists\n"),
+        (&[], Some("no.lua"), "lua.path = \"no.lua\" (variable RESTANTE_LUA_PATH): there is no such file\n"),
+        (&["--config=restante.toml"], None, "lua.path = \"rules.lua\" (file restante.toml:2): there is no such file\n"),
+    ];
+    for (arguments, variable, problem) in table {
+        let mut command = folder.command();
+        command.args(arguments).envs(variable.map(|value| ("RESTANTE_LUA_PATH", value)));
+        let output = command.output().unwrap();
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{log}");
+        assert!(log.contains(problem), "{log}");
+    }
+    let default = folder.command().args(["--lua-path=restante.lua,inbucket.lua", "config", "check"]).output().unwrap();
+    assert_eq!(default.status.code(), Some(0), "{default:?}");
 }
 
 #[test]
