@@ -11,7 +11,7 @@ use clap::{Arg, Command};
 use restante_cli::EXIT_CODES;
 use restante_settings::SETTINGS;
 
-use crate::command_line::{self, GeneratedDocs};
+use crate::command_line::{self, ALL_SETTINGS_NOTE, GeneratedDocs, SETTINGS_NOTE};
 
 const INTRODUCTION: &str = "\
 # Commands
@@ -179,8 +179,10 @@ fn write_command(page: &mut String, command: &Command) {
     if has_settings {
         page.push_str("\nIt also has flags for settings, see [config.md](config.md).\n");
     }
-    if let Some(after_help) =
-        command.get_after_help().map(ToString::to_string).filter(|after_help| after_help != EXIT_CODES)
+    if let Some(after_help) = command
+        .get_after_help()
+        .map(ToString::to_string)
+        .filter(|text| ![EXIT_CODES, SETTINGS_NOTE, ALL_SETTINGS_NOTE].contains(&text.as_str()))
     {
         let _ = write!(page, "\n{after_help}\n");
     }

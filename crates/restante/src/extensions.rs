@@ -3,6 +3,7 @@
 
 use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ use tokio::time::timeout;
 
 use crate::script;
 use crate::script_relay::ScriptRelay;
+use crate::serve::SLOW_SHUTDOWN_INTERVAL;
 use crate::storage::{self, OpenedStore};
 
 /// The maximum time for the shutdown of the script.
@@ -240,9 +242,22 @@ impl Extensions {
     }
 }
 
-/// Waits for the end of a shutdown, a little longer than its time limit.
+/// Waits for the end of a shutdown, a little longer than its time limit. Logs if it is slow.
 async fn wait_for_shutdown(name: &str, time_limit: Duration, shutdown: JoinHandle<()>) {
-    match timeout(time_limit + SHUTDOWN_GRACE, shutdown).await {
+    let mut shutdown = pin!(timeout(time_limit + SHUTDOWN_GRACE, shutdown));
+    let ended = match timeout(SLOW_SHUTDOWN_INTERVAL, &mut shutdown).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            let left = (time_limit + SHUTDOWN_GRACE).saturating_sub(SLOW_SHUTDOWN_INTERVAL).as_secs();
+            if left > 0 {
+                tracing::info!(
+                    "still shutting down: waiting for the {name}, at most {left} s; another signal ends it at once"
+                );
+            }
+            shutdown.await
+        }
+    };
+    match ended {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::error!(%error, "{name} failed to shut down"),
         Err(_) => tracing::warn!("{name} did not shut down in time, unfinished work is aborted"),

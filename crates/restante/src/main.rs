@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use restante::command_line::{self, Command, Exit};
 use restante::mailpit::{self, MailpitCommand};
-use restante::serve::{self, EmulatedProgram};
+use restante::serve::{self, EmulatedProgram, ServeOptions};
 use restante::{completions, health, script, token, transfer, user};
 use restante_settings::Loaded;
 
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         Command::Docs(docs) => completions::run(&docs),
         Command::Token(loaded, task) => token::run(&loaded.config, &task),
         Command::User(loaded, task) => user::run(&loaded.config, &task),
-        Command::Serve(loaded) => run_server(&loaded, None),
+        Command::Serve { loaded, open_page } => run_server(&loaded, ServeOptions { emulated: None, open_page }),
     }
 }
 
@@ -39,15 +39,17 @@ fn run_as_mailpit(args: Result<Vec<OsString>, Exit>) -> ExitCode {
         Err(exit) => return exit.print(),
     };
     match mailpit::parse(args, std::env::vars_os(), &|path| std::fs::read(path)) {
-        MailpitCommand::Serve(loaded) => run_server(&loaded, Some(EmulatedProgram::Mailpit)),
+        MailpitCommand::Serve(loaded) => {
+            run_server(&loaded, ServeOptions { emulated: Some(EmulatedProgram::Mailpit), open_page: false })
+        }
         MailpitCommand::Readyz(readyz) => mailpit::run_readyz(&readyz),
         MailpitCommand::Sendmail(args) => restante_cli::run_as_mailpit_sendmail(&args),
         MailpitCommand::Exit(exit) => exit.print(),
     }
 }
 
-fn run_server(loaded: &Loaded, emulated: Option<EmulatedProgram>) -> ExitCode {
-    serve::run(loaded, emulated).unwrap_or_else(|error| {
+fn run_server(loaded: &Loaded, options: ServeOptions) -> ExitCode {
+    serve::run(loaded, options).unwrap_or_else(|error| {
         // The exit code reports the error too.
         let _ = writeln!(std::io::stderr(), "restante: {error}");
         ExitCode::FAILURE

@@ -4,10 +4,15 @@ use std::fs::File;
 use std::io;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
+
+/// How long after a request to shut down further signals count as the same request. Programs such as `timeout` and `npx`
+/// send a signal to the server in addition to the one that its process group gets.
+const REPEATED_SIGNAL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Prepares the allocator for large messages. glibc returns every large block to the system when it is freed, and the
 /// next one costs a page fault for every 4 KiB: half of the time that a message of 1 MiB takes. It learns from freed
@@ -61,6 +66,8 @@ pub struct Signals {
     hangup: Signal,
     /// Completes when standard input is closed. `None` if this has no meaning.
     stdin_closed: Option<oneshot::Receiver<()>>,
+    /// When the last request to shut down arrived.
+    last_request: Option<Instant>,
 }
 
 /// The meaning of a signal.
@@ -81,6 +88,7 @@ impl Signals {
             interrupt: listen(SignalKind::interrupt())?,
             hangup: listen(SignalKind::hangup())?,
             stdin_closed: None,
+            last_request: None,
         })
     }
 
@@ -102,30 +110,48 @@ impl Signals {
         Ok(())
     }
 
-    /// Waits for SIGTERM or SIGINT. A SIGHUP in the meantime is returned by [`Signals::next`].
+    /// Waits for a request to shut down: SIGTERM, SIGINT or the end of standard input. Signals that arrive shortly after a
+    /// request are ignored. A SIGHUP in the meantime is returned by [`Signals::next`].
     pub async fn wait_for_shutdown(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {},
-            _ = self.interrupt.recv() => {},
-            () = wait_until_closed(&mut self.stdin_closed) => {},
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => {},
+                _ = self.interrupt.recv() => {},
+                () = wait_until_closed(&mut self.stdin_closed) => {},
+            }
+            if self.is_new_request(Instant::now()) {
+                return;
+            }
         }
-        self.ignore_stdin();
     }
 
     /// Waits for the next signal.
     pub async fn next(&mut self) -> SignalRequest {
-        tokio::select! {
-            _ = self.hangup.recv() => SignalRequest::Reload,
-            _ = self.terminate.recv() => self.ignore_stdin(),
-            _ = self.interrupt.recv() => self.ignore_stdin(),
-            () = wait_until_closed(&mut self.stdin_closed) => self.ignore_stdin(),
+        loop {
+            tokio::select! {
+                _ = self.hangup.recv() => return SignalRequest::Reload,
+                _ = self.terminate.recv() => {},
+                _ = self.interrupt.recv() => {},
+                () = wait_until_closed(&mut self.stdin_closed) => {},
+            }
+            if self.is_new_request(Instant::now()) {
+                return SignalRequest::Shutdown;
+            }
         }
     }
 
-    /// Ignores the end of standard input from now on: a program that has sent a signal and then ends has not asked twice.
-    fn ignore_stdin(&mut self) -> SignalRequest {
+    /// Returns whether a signal is a new request to shut down, not a repetition of the last one. Ignores the end of standard
+    /// input from now on: a program that has sent a signal and then ends has not asked twice.
+    fn is_new_request(&mut self, now: Instant) -> bool {
         self.stdin_closed = None;
-        SignalRequest::Shutdown
+        let is_repeated =
+            self.last_request.is_some_and(|last| now.saturating_duration_since(last) < REPEATED_SIGNAL_INTERVAL);
+        if is_repeated {
+            tracing::debug!("signal ignored: the same signal arrived less than a second ago");
+            return false;
+        }
+        self.last_request = Some(now);
+        true
     }
 }
 
@@ -135,5 +161,21 @@ async fn wait_until_closed(stdin_closed: &mut Option<oneshot::Receiver<()>>) {
         // The sender always sends.
         Some(receiver) => drop(receiver.await),
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn signals_within_a_second_are_one_request() {
+        let mut signals = Signals::listen().unwrap();
+        let start = Instant::now();
+        let table = [(0, true), (1, false), (999, false), (1000, true), (1001, false), (2500, true)];
+        for (milliseconds, is_new) in table {
+            let now = start + Duration::from_millis(milliseconds);
+            assert_eq!(signals.is_new_request(now), is_new, "after {milliseconds} ms");
+        }
     }
 }

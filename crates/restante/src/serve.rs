@@ -1,10 +1,13 @@
 //! The server: builds it from the configuration, starts it, handles signals, and shuts it down.
 
+mod banner;
 mod bound_listener;
+mod open_page;
 mod pop3;
 mod smtp;
 mod web;
 
+use std::convert::Infallible;
 use std::process::ExitCode;
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -14,8 +17,8 @@ use restante_auth::AuthService;
 use restante_journal::Journal;
 use restante_mailroom::chaos::Chaos;
 use restante_mailroom::{Mailroom, Settings};
-use restante_metrics::Metrics;
-use restante_net::{Readiness, ShutdownTrigger, Tls};
+use restante_metrics::{Metrics, Protocol};
+use restante_net::{ListenAddr, Readiness, ShutdownTrigger, Tls};
 use restante_script::ScriptError;
 use restante_settings::{Config, Loaded};
 use restante_store::Store;
@@ -26,12 +29,14 @@ use crate::mailpit;
 use crate::process::{self, PidFile, SignalRequest, Signals};
 use crate::storage;
 use crate::storage::{OpenError, OpenedStore};
-use bound_listener::BoundListener;
+use bound_listener::{BoundListener, Endpoint};
 
 /// How long open sessions may continue after a shutdown was requested.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 /// The part of that time in which HTTP is still served while mail sessions are open.
 const MAIL_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(14);
+/// The time after which a shutdown logs what it waits for.
+pub(crate) const SLOW_SHUTDOWN_INTERVAL: Duration = Duration::from_secs(1);
 /// How long blocking tasks may continue after everything else has ended.
 const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// The exit code for errors that a restart cannot fix. The systemd unit does not restart the server after it.
@@ -44,9 +49,18 @@ pub enum EmulatedProgram {
     Mailpit,
 }
 
+/// How the server is started, apart from its configuration.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ServeOptions {
+    /// The program that the server replaces.
+    pub emulated: Option<EmulatedProgram>,
+    /// True to open the web interface in a browser.
+    pub open_page: bool,
+}
+
 /// Runs the server until it is stopped. Errors are logged, or returned as a sentence for the operator if there is no
 /// log yet.
-pub fn run(loaded: &Loaded, emulated: Option<EmulatedProgram>) -> Result<ExitCode, String> {
+pub fn run(loaded: &Loaded, options: ServeOptions) -> Result<ExitCode, String> {
     process::tune_allocator();
     let config = &loaded.config;
     let log = restante_logging::start(&config.log).map_err(|error| format!("cannot open the log: {error}"))?;
@@ -59,7 +73,7 @@ pub fn run(loaded: &Loaded, emulated: Option<EmulatedProgram>) -> Result<ExitCod
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
-    match run_server(config, emulated, runtime, &log) {
+    match run_server(config, options, runtime, &log) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(ServeError { message, is_permanent }) => {
             tracing::error!("{message}");
@@ -71,7 +85,7 @@ pub fn run(loaded: &Loaded, emulated: Option<EmulatedProgram>) -> Result<ExitCod
 /// Loads the script, opens the store, serves, and closes the store.
 fn run_server(
     config: &Config,
-    emulated: Option<EmulatedProgram>,
+    options: ServeOptions,
     runtime: Runtime,
     log: &restante_logging::Handle,
 ) -> Result<(), ServeError> {
@@ -98,7 +112,7 @@ fn run_server(
     let journal = storage::open_journal(config, &opened);
     let extensions = Arc::new(extensions);
     let mailroom = build_mailroom(config, opened.store.clone(), journal.clone(), &extensions);
-    let result = runtime.block_on(serve(config, emulated, Arc::new(mailroom), extensions, signals, log));
+    let result = runtime.block_on(serve(config, options, Arc::new(mailroom), extensions, signals, log));
     // The runtime drops all other references to store and journal, so that this thread closes them.
     runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
     drop((opened, journal));
@@ -132,11 +146,27 @@ impl From<OpenError> for ServeError {
 /// The components that all protocols are built from.
 struct Components<'a> {
     config: &'a Config,
+    emulated: Option<EmulatedProgram>,
     mailroom: Arc<Mailroom>,
     extensions: Arc<Extensions>,
     metrics: Arc<Metrics>,
     readiness: Arc<Readiness>,
     auth: Arc<AuthService>,
+}
+
+impl Components<'_> {
+    /// Returns the addresses of the setting with this key.
+    fn endpoint<'a>(&self, name: &'static str, key: &'static str, addrs: &'a [ListenAddr]) -> Endpoint<'a> {
+        let option = match self.emulated {
+            Some(EmulatedProgram::Mailpit) => mailpit::option_for(key),
+            None => None,
+        };
+        let own = || {
+            let name = key.replace('.', "-");
+            format!("--{name} or RESTANTE_{}", name.replace('-', "_").to_ascii_uppercase())
+        };
+        Endpoint { name, addrs, option: option.unwrap_or_else(own) }
+    }
 }
 
 /// Loads the script, which may take a while. Returns false if a shutdown was requested in the meantime.
@@ -164,7 +194,7 @@ async fn open_store(config: &Config, signals: &mut Signals) -> Result<Option<Ope
 
 async fn serve(
     config: &Config,
-    emulated: Option<EmulatedProgram>,
+    options: ServeOptions,
     mailroom: Arc<Mailroom>,
     extensions: Arc<Extensions>,
     mut signals: Signals,
@@ -175,7 +205,8 @@ async fn serve(
     let web_tls = load_certificate(&config.web.tls, config.web.hosts.names(), &restante_http::ALPN_PROTOCOLS)?;
     let metrics = Arc::new(Metrics::new(config.storage.retention_period));
     let auth = AuthService::open(config.auth.settings())?;
-    let components = Components { config, mailroom, extensions, metrics, readiness: Arc::default(), auth };
+    let emulated = options.emulated;
+    let components = Components { config, emulated, mailroom, extensions, metrics, readiness: Arc::default(), auth };
 
     // All listeners are bound before any is served, so that the server never starts partially.
     let mut problems = Vec::new();
@@ -183,8 +214,9 @@ async fn serve(
     mail.extend(pop3::bind(&components, pop3_tls.as_ref(), &mut problems));
     let web = web::bind(&components, &mail, web_tls.as_ref(), &mut problems);
     if !problems.is_empty() {
-        return Err(problems.join("; "));
+        return Err(problems.join(" "));
     }
+    let page = web::page_url(&components, &web);
     let _pidfile = config.pidfile.clone().map(PidFile::write).transpose()?;
 
     let Components { mailroom, extensions, metrics, readiness, auth, .. } = components;
@@ -195,10 +227,15 @@ async fn serve(
         tokio::spawn(async move { mailroom.follow_feed().await })
     };
     let web_port = web::port(&web);
+    let banner = emulated.is_none().then(|| banner::render(config, &mail, page.as_deref()));
     let mail_shutdown = start_listeners(mail);
     let web_shutdown = start_listeners(web);
-    if emulated == Some(EmulatedProgram::Mailpit) {
-        mailpit::log_ready_lines(config, web_port);
+    match banner {
+        Some(banner) => banner::show(config, &banner),
+        None => mailpit::log_ready_lines(config, web_port),
+    }
+    if options.open_page {
+        open_page::open(page.as_deref());
     }
     let retention = config.storage.retention_period.map(|period| {
         let mailroom = mailroom.clone();
@@ -208,7 +245,10 @@ async fn serve(
         let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.run_message_limit(max_messages).await })
     });
-    tokio::spawn(async move { metrics.run_history(&mailroom).await });
+    {
+        let metrics = metrics.clone();
+        tokio::spawn(async move { metrics.run_history(&mailroom).await });
+    }
     tokio::spawn(extensions.clone().reload_on_request());
     {
         let auth = auth.clone();
@@ -234,6 +274,7 @@ async fn serve(
             tracing::warn!("second signal received: closing open sessions");
             (false, Duration::ZERO)
         },
+        never = log_open_connections(&metrics, started) => match never {},
     };
     auth.log_suppressed();
     // The last changes of sessions and retention still cause events, so the extensions are shut down after them.
@@ -268,6 +309,30 @@ async fn shut_down(mail: ShutdownTrigger, web: ShutdownTrigger) -> bool {
     let mail_ended = mail.trigger_and_wait(MAIL_SHUTDOWN_TIMEOUT).await;
     let web_ended = web.trigger_and_wait(SHUTDOWN_TIMEOUT.saturating_sub(started.elapsed())).await;
     mail_ended && web_ended
+}
+
+/// Logs which connections a slow shutdown waits for. Never returns.
+async fn log_open_connections(metrics: &Metrics, started: Instant) -> Infallible {
+    tokio::time::sleep(SLOW_SHUTDOWN_INTERVAL).await;
+    let open = |protocol, name| match metrics.connections(protocol).open_now() {
+        0 => None,
+        1 => Some(format!("1 {name} connection")),
+        count => Some(format!("{count} {name} connections")),
+    };
+    let mail = [(Protocol::Smtp, "SMTP"), (Protocol::Lmtp, "LMTP"), (Protocol::Pop3, "POP3")];
+    let mut connections: Vec<String> = mail.into_iter().filter_map(|(protocol, name)| open(protocol, name)).collect();
+    // HTTP is served until the mail sessions have ended.
+    if connections.is_empty() {
+        connections.extend(open(Protocol::Http, "HTTP"));
+    }
+    if !connections.is_empty() {
+        let (connections, left) =
+            (connections.join(", "), SHUTDOWN_TIMEOUT.saturating_sub(started.elapsed()).as_secs());
+        tracing::info!(
+            "still shutting down: waiting for {connections}, at most {left} s; a second signal closes them at once"
+        );
+    }
+    std::future::pending().await
 }
 
 /// Loads the certificate of a protocol; `None` if TLS is disabled. A self-signed certificate is issued for these names.

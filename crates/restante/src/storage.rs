@@ -160,17 +160,23 @@ pub async fn end_forwarding(config: &Config, opened: &OpenedStore) -> Result<(),
     ended.map_err(|error| format!("cannot access the relay queue: {error}"))
 }
 
-/// Logs where messages are stored, how many there are, and how to import existing messages of Inbucket.
-pub fn log_storage(storage: &Storage, usage: Result<Usage>) {
-    let location = match (&storage.database, &storage.path, storage.durability) {
+/// Returns where messages are stored, without credentials.
+pub(crate) fn describe(storage: &Storage) -> String {
+    match (&storage.database, &storage.path, storage.durability) {
         (Some(address), ..) => format!("PostgreSQL at {address}"),
         (None, Some(dir), Durability::Full) => dir.display().to_string(),
         (None, Some(dir), Durability::Relaxed) => format!("{}, with relaxed durability", dir.display()),
-        (None, None, _) => {
-            tracing::info!("messages are stored in memory until the server stops");
-            return;
-        }
-    };
+        (None, None, _) => "memory until the server stops".to_owned(),
+    }
+}
+
+/// Logs where messages are stored, how many there are, and how to import existing messages of Inbucket.
+pub fn log_storage(storage: &Storage, usage: Result<Usage>) {
+    let location = describe(storage);
+    if storage.database.is_none() && storage.path.is_none() {
+        tracing::info!("messages are stored in {location}");
+        return;
+    }
     match usage {
         Ok(Usage { messages, mailboxes, .. }) => {
             tracing::info!("messages are stored in {location}: {messages} messages in {mailboxes} mailboxes");

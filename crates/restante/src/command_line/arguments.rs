@@ -10,11 +10,12 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use restante_auth::Scopes;
 use restante_cli::ClientCommand;
-use restante_settings::{Flags, Origin, Preset, SETTINGS, Setting, Status, Value, parse_boolean};
+use restante_settings::{Flags, Origin, Preset, SETTINGS, Setting, Status, Value};
 use restante_transfer::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
 
 use super::Exit;
 use super::completions::{self, GeneratedDocs};
+use super::hints::hints;
 use super::tasks::{ScriptRequest, ScriptTask, TokenTask, UserTask, parse_lifetime, parse_scopes};
 
 /// The parsed command line.
@@ -29,7 +30,7 @@ pub(super) enum ParsedArguments {
 /// A task that needs settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Task {
-    Serve,
+    Serve { open_page: bool },
     Health,
     ConfigCheck,
     Export(ExportRequest),
@@ -51,6 +52,32 @@ const SCRIPT_SETTINGS: &[&str] = &["mailboxnaming", "lua.sandbox", "lua.timeout"
 const TOKEN_SETTINGS: &[&str] = &[DATA, "auth.tokens"];
 /// The settings that are flags of `user`.
 const USER_SETTINGS: &[&str] = &["auth.users"];
+/// The settings in the help of `health`, which has flags for all settings.
+const HEALTH_SETTINGS: &[&str] =
+    &["smtp.addr", "smtp.tlsaddr", "lmtp.addr", "pop3.addr", "pop3.tlsaddr", "web.addr", "web.tlsaddr", "web.basepath"];
+/// The settings in the short help of the server.
+const COMMON_SETTINGS: &[&str] = &[
+    "loglevel",
+    "smtp.addr",
+    "pop3.addr",
+    "web.addr",
+    "auth.users",
+    DATA,
+    DATABASE,
+    "storage.retentionperiod",
+    "lua.path",
+    "webhook.urls",
+    "relay.targets",
+];
+/// The end of the help of commands with flags for some settings.
+pub(crate) const SETTINGS_NOTE: &str =
+    "Other settings are read from environment variables and the configuration file, see restante --help.";
+/// The end of the help of commands with flags for all settings.
+pub(crate) const ALL_SETTINGS_NOTE: &str = "All settings can be given as flags, see restante --help.";
+/// How settings can be given.
+const SOURCES_NOTE: &str = "Every setting can also be given as an environment variable, such as RESTANTE_SMTP_ADDR for \
+     --smtp-addr (INBUCKET_SMTP_ADDR works too), or in the configuration file. Flags override variables, and variables \
+     override the file.";
 /// The key of the data directory.
 const DATA: &str = "storage.path";
 /// The key of the database URL.
@@ -78,14 +105,18 @@ pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedAr
     let args = restante_cli::with_two_dashes(args);
     let matches = command().try_get_matches_from(&args).map_err(|error| {
         let code = u8::try_from(error.exit_code()).unwrap_or(2);
-        let hint = equals_sign_hint(&args).filter(|_| code != 0).unwrap_or_default();
-        Exit { text: format!("{}{hint}", error.render()), code }
+        let hints = if code == 0 { String::new() } else { hints(&args) };
+        Exit { text: format!("{}{hints}", error.render()), code }
     })?;
     let mut flags = Flags::default();
     add_flags(&mut flags, &matches);
+    let open_page = matches.get_flag("open");
     let Some((name, matches)) = matches.subcommand() else {
-        return Ok(ParsedArguments::Configured(Task::Serve, flags));
+        return Ok(ParsedArguments::Configured(Task::Serve { open_page }, flags));
     };
+    if open_page {
+        return Err(Exit { text: format!("error: --open cannot be used with the command {name}\n"), code: 2 });
+    }
     if let Some(command) = ClientCommand::parse(name, matches) {
         return Ok(ParsedArguments::Client(command));
     }
@@ -192,11 +223,14 @@ fn name_arg(matches: &ArgMatches) -> String {
 pub(crate) fn command() -> Command {
     let check = Command::new("check")
         .about("Checks the configuration and prints the effective settings with their sources")
-        .args(flags());
+        .after_help(ALL_SETTINGS_NOTE)
+        .args_override_self(true)
+        .args(flags_with_help(&[]));
     let health = Command::new("health")
         .about("Checks the health of the running server with this configuration")
+        .after_help(ALL_SETTINGS_NOTE)
         .args_override_self(true)
-        .args(flags());
+        .args(flags_with_help(HEALTH_SETTINGS));
     let docs = Command::new("docs").about("Prints the reference page of all settings in Markdown");
     let config = Command::new("config")
         .about("Checks or documents the configuration without starting the server")
@@ -207,12 +241,14 @@ pub(crate) fn command() -> Command {
     Command::new("restante")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A mail server for development and tests that stores mail instead of sending it")
-        .after_help(
-            "Every setting can also be given as an environment variable, such as RESTANTE_SMTP_ADDR for --smtp-addr \
-             (INBUCKET_SMTP_ADDR works too), or in the configuration file. Flags override variables, and variables \
-             override the file.",
+        .long_about(
+            "A mail server for development and tests that stores mail instead of sending it. Without a command, the server \
+             starts.",
         )
+        .after_help(format!("These are the most common settings; restante --help shows all of them. {SOURCES_NOTE}"))
+        .after_long_help(SOURCES_NOTE)
         .args_override_self(true)
+        .arg(open_flag())
         .arg(as_flag())
         .args(flags())
         .subcommand(health)
@@ -256,6 +292,7 @@ fn export_command() -> Command {
                 .help("The directory or .mbox file to create, or - for standard output"),
         )
         .args(selected_flags(EXPORT_SETTINGS))
+        .after_help(SETTINGS_NOTE)
 }
 
 fn import_command() -> Command {
@@ -314,6 +351,7 @@ fn import_command() -> Command {
                 .help("A directory or a file with messages, or - for standard input"),
         )
         .args(selected_flags(IMPORT_SETTINGS))
+        .after_help(SETTINGS_NOTE)
 }
 
 fn script_command() -> Command {
@@ -322,13 +360,15 @@ fn script_command() -> Command {
         .about("Loads a script like the server, and lists its handlers")
         .args_override_self(true)
         .arg(file().help("The script"))
-        .args(selected_flags(SCRIPT_SETTINGS));
+        .args(selected_flags(SCRIPT_SETTINGS))
+        .after_help(SETTINGS_NOTE);
     let test = Command::new("test")
         .about("Runs the test_ functions of a script with simulated sessions and messages")
         .args_override_self(true)
         .arg(file().help("The script, including its tests"))
         .arg(Arg::new("names").value_name("NAME").num_args(0..).help("Only the tests with these function names"))
-        .args(selected_flags(SCRIPT_SETTINGS));
+        .args(selected_flags(SCRIPT_SETTINGS))
+        .after_help(SETTINGS_NOTE);
     Command::new("script")
         .about("Checks or tests a Lua script without starting the server")
         .subcommand_required(true)
@@ -364,17 +404,20 @@ fn token_command() -> Command {
                 .value_parser(parse_lifetime)
                 .help("The lifetime, such as 30d or 12h [default: unlimited]"),
         )
-        .args(selected_flags(TOKEN_SETTINGS));
+        .args(selected_flags(TOKEN_SETTINGS))
+        .after_help(SETTINGS_NOTE);
     let list = Command::new("list")
         .about("Lists the tokens, without their secrets")
         .args_override_self(true)
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
-        .args(selected_flags(TOKEN_SETTINGS));
+        .args(selected_flags(TOKEN_SETTINGS))
+        .after_help(SETTINGS_NOTE);
     let revoke = Command::new("revoke")
         .about("Revokes a token; a running server refuses it within a second")
         .args_override_self(true)
         .arg(Arg::new("name").value_name("ID|NAME").required(true).help("The id or the name of the token"))
-        .args(selected_flags(TOKEN_SETTINGS));
+        .args(selected_flags(TOKEN_SETTINGS))
+        .after_help(SETTINGS_NOTE);
     Command::new("token")
         .about("Creates, lists and revokes tokens for programs")
         .subcommand_required(true)
@@ -393,7 +436,8 @@ fn user_command() -> Command {
         )
         .args_override_self(true)
         .arg(Arg::new("name").value_name("NAME").required(true).help("The user name"))
-        .args(selected_flags(USER_SETTINGS));
+        .args(selected_flags(USER_SETTINGS))
+        .after_help(SETTINGS_NOTE);
     Command::new("user").about("Manages users").subcommand_required(true).arg_required_else_help(true).subcommand(add)
 }
 
@@ -409,8 +453,16 @@ where
     })
 }
 
+/// Returns the flags for all settings. The short help shows the most common ones.
 fn flags() -> impl Iterator<Item = Arg> {
-    std::iter::once(config_flag()).chain(SETTINGS.iter().map(flag))
+    let flags = SETTINGS.iter().map(|setting| flag(setting).hide_short_help(!COMMON_SETTINGS.contains(&setting.key)));
+    std::iter::once(config_flag()).chain(flags)
+}
+
+/// Returns the flags for all settings. The help shows only some of them.
+fn flags_with_help(keys: &'static [&str]) -> impl Iterator<Item = Arg> {
+    let flags = SETTINGS.iter().map(move |setting| flag(setting).hide(!keys.contains(&setting.key)));
+    std::iter::once(config_flag()).chain(flags)
 }
 
 /// Returns the flags for some of the settings. The data directory has its short name here.
@@ -425,6 +477,14 @@ fn selected_flags(keys: &[&str]) -> impl Iterator<Item = Arg> {
         _ => flag(setting),
     });
     std::iter::once(config_flag()).chain(flags)
+}
+
+fn open_flag() -> Arg {
+    Arg::new("open")
+        .long("open")
+        .action(ArgAction::SetTrue)
+        .help_heading("General")
+        .help("Opens the web interface in the default browser after the start.")
 }
 
 /// The flag is handled before the command line is parsed, because all further arguments are those of another program.
@@ -483,16 +543,6 @@ fn long_help(setting: &Setting) -> String {
         note => format!(" {note}"),
     };
     format!("{}{note}\nDefault {}. Variable RESTANTE_{}.", setting.help, setting.default_text(), setting.variable())
-}
-
-/// Returns a hint for `--smtp-defaultaccept false`, which the parser takes for a complete flag and a superfluous word.
-fn equals_sign_hint(args: &[OsString]) -> Option<String> {
-    args.windows(2).find_map(|pair| {
-        let (flag, value) = (pair[0].to_str()?, pair[1].to_str()?);
-        let name = flag.strip_prefix("--")?;
-        let is_bool = SETTINGS.iter().any(|setting| setting.value == Value::Bool && setting.flag() == name);
-        (is_bool && parse_boolean(value).is_ok()).then(|| format!("\nWrite {flag}={value}, with an equals sign.\n"))
-    })
 }
 
 /// Converts `-logjson` to `--logjson`, so that command lines written for Inbucket work unchanged.

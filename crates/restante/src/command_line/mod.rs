@@ -4,6 +4,7 @@
 
 mod arguments;
 mod completions;
+mod hints;
 mod tasks;
 
 use std::ffi::OsString;
@@ -16,7 +17,7 @@ use restante_transfer::{ExportRequest, ImportRequest};
 
 use arguments::{ParsedArguments, Task};
 
-pub(crate) use arguments::command;
+pub(crate) use arguments::{ALL_SETTINGS_NOTE, SETTINGS_NOTE, command};
 pub use completions::{GeneratedDocs, Shell};
 pub use tasks::{ScriptRequest, ScriptTask, TokenTask, UserTask};
 
@@ -24,7 +25,12 @@ pub use tasks::{ScriptRequest, ScriptTask, TokenTask, UserTask};
 #[derive(Debug)]
 pub enum Command {
     /// Run the server.
-    Serve(Box<Loaded>),
+    Serve {
+        /// The configuration.
+        loaded: Box<Loaded>,
+        /// True to open the web interface in a browser.
+        open_page: bool,
+    },
     /// Check the health of the running server with this configuration.
     Health(Box<Loaded>),
     /// Export messages to files.
@@ -86,14 +92,15 @@ pub fn parse(
         Task::Export(_) | Task::Token(_) | Task::User(_) => Purpose::Read,
         Task::Import(_) => Purpose::Write,
         Task::Script(_) => Purpose::Script,
-        _ => Purpose::Serve,
+        Task::Health => Purpose::Check,
+        Task::Serve { .. } | Task::ConfigCheck => Purpose::Serve,
     };
     let loaded = match restante_settings::load(&flags, env, restante_cli::ENVIRONMENT_VARIABLES, read_file, purpose) {
         Ok(loaded) => Box::new(loaded),
         Err(problems) => return Command::Exit(Exit { text: restante_settings::report(&problems), code: 2 }),
     };
     match task {
-        Task::Serve => Command::Serve(loaded),
+        Task::Serve { open_page } => Command::Serve { loaded, open_page },
         Task::Health => Command::Health(loaded),
         Task::Export(request) => Command::Export(loaded, request),
         Task::Import(request) => Command::Import(loaded, request),

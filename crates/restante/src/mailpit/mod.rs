@@ -169,6 +169,13 @@ fn add_variables(env: &[(OsString, OsString)], given: &mut GivenValues, warnings
     }
 }
 
+/// Returns the flag and the variable that set the setting with this key, if there are both.
+pub(crate) fn option_for(key: &str) -> Option<String> {
+    let has_both_names = |option: &&MailpitOption| !option.flag.is_empty() && !option.variable.is_empty();
+    let option = OPTIONS.iter().filter(has_both_names).find(|option| option.sets(key))?;
+    Some(format!("--{} or {}", option.flag, option.variable))
+}
+
 fn configuration_errors(problems: &[Problem]) -> Exit {
     Exit { text: restante_settings::report(problems), code: FAILURE }
 }

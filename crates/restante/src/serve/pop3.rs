@@ -66,14 +66,16 @@ pub(super) fn bind(
             message_budget: messages.clone(),
         })
     };
-    let kinds = [(PLAIN, &pop3.addr, pop3.tls.force), (WITH_TLS, &pop3.tls_addr, true)];
+    let kinds = [
+        (components.endpoint(PLAIN, "pop3.addr", &pop3.addr), pop3.tls.force),
+        (components.endpoint(WITH_TLS, "pop3.tlsaddr", &pop3.tls_addr), true),
+    ];
     let mut listeners = Vec::new();
-    for (name, addrs, implicit_tls) in kinds {
+    for (endpoint, implicit_tls) in kinds {
         let server = server(implicit_tls);
         let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
         listeners.extend(BoundListener::bind_all(
-            name,
-            addrs,
+            &endpoint,
             &admission,
             components.metrics.connections(Protocol::Pop3),
             serve,

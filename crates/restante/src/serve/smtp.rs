@@ -62,17 +62,16 @@ pub(super) fn bind(
         Arc::new(Server { context, settings: Arc::new(settings), login: login.clone(), message_budget: budget.clone() })
     };
     let kinds = [
-        (PLAIN, &smtp.addr, Dialect::Smtp, Protocol::Smtp, smtp.tls.force),
-        (WITH_TLS, &smtp.tls_addr, Dialect::Smtp, Protocol::Smtp, true),
-        ("LMTP", &lmtp.addr, Dialect::Lmtp, Protocol::Lmtp, false),
+        (components.endpoint(PLAIN, "smtp.addr", &smtp.addr), Dialect::Smtp, Protocol::Smtp, smtp.tls.force),
+        (components.endpoint(WITH_TLS, "smtp.tlsaddr", &smtp.tls_addr), Dialect::Smtp, Protocol::Smtp, true),
+        (components.endpoint("LMTP", "lmtp.addr", &lmtp.addr), Dialect::Lmtp, Protocol::Lmtp, false),
     ];
     let mut listeners = Vec::new();
-    for (name, addrs, dialect, protocol, implicit_tls) in kinds {
+    for (endpoint, dialect, protocol, implicit_tls) in kinds {
         let server = server(dialect, protocol, implicit_tls);
         let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
         listeners.extend(BoundListener::bind_all(
-            name,
-            addrs,
+            &endpoint,
             &admission,
             components.metrics.connections(protocol),
             serve,

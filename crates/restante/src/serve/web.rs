@@ -32,15 +32,17 @@ pub(super) fn bind(
         restante_http::router(components.mailroom.clone(), settings(components, &admission), info(components, mail));
     let counters = components.metrics.connections(Protocol::Http);
     let mut listeners = Vec::new();
-    for (addrs, implicit_tls) in [(&web.addr, web.tls.force), (&web.tls_addr, true)] {
+    let kinds = [("web.addr", &web.addr, web.tls.force), ("web.tlsaddr", &web.tls_addr, true)];
+    for (key, addrs, implicit_tls) in kinds {
         let router = router.clone();
         let https =
             tls.filter(|_| implicit_tls).cloned().map(|tls| HttpsListener { tls, metrics: components.metrics.clone() });
         let name = if https.is_some() { WITH_TLS } else { PLAIN };
+        let endpoint = components.endpoint(name, key, addrs);
         let serve = move |stream, ip, admission, shutdown| {
             serve(stream, ip, admission, https.clone(), router.clone(), shutdown)
         };
-        listeners.extend(BoundListener::bind_all(name, addrs, &admission, counters, serve, problems));
+        listeners.extend(BoundListener::bind_all(&endpoint, &admission, counters, serve, problems));
     }
     listeners
 }
@@ -48,6 +50,13 @@ pub(super) fn bind(
 /// Returns the port of the first listener that has one.
 pub(super) fn port(listeners: &[BoundListener]) -> Option<u16> {
     BoundListener::port(listeners, PLAIN).or_else(|| BoundListener::port(listeners, WITH_TLS))
+}
+
+/// Returns the URL of the web interface at the first TCP listener, for a browser on this machine.
+pub(super) fn page_url(components: &Components<'_>, listeners: &[BoundListener]) -> Option<String> {
+    let listener = listeners.iter().find(|listener| listener.is_tcp())?;
+    let scheme = if listener.name() == WITH_TLS { "https" } else { "http" };
+    Some(format!("{scheme}://{}{}/", listener.client_address(), components.config.web.base_path))
 }
 
 /// What HTTPS needs in addition to HTTP.

@@ -6,6 +6,7 @@ mod conversations;
 mod pop3;
 mod process;
 mod proxies;
+mod ready;
 mod scripting;
 mod session_endings;
 mod smtp;

@@ -276,7 +276,10 @@ fn hanging_disk_does_not_block_shutdown() {
         server.signal("TERM");
         server.wait_for_log("shutting down");
         // The session waits for the disk. The second signal closes it.
-        server.signal("TERM");
+        eventually("the second signal has an effect", || {
+            server.signal("TERM");
+            server.has_logged("second signal received")
+        });
         assert!(server.wait().success());
         assert!(delivery.join().unwrap().is_err());
     });

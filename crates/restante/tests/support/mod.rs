@@ -118,6 +118,12 @@ impl Server {
         }
     }
 
+    /// Returns whether a line with this text has been logged by now.
+    pub(crate) fn has_logged(&mut self, text: &str) -> bool {
+        self.lines.extend(self.log.try_iter());
+        self.lines.iter().any(|line| line.contains(text))
+    }
+
     /// Returns the whole log. The server must have exited.
     pub(crate) fn full_log(&mut self) -> String {
         self.lines.extend(self.log.iter());

@@ -90,7 +90,7 @@ fn files_of_relay_targets_are_validated() {
     let args = ["--relay-targets=a smtp://u@mx ca=/ca.pem passwordfile=/password allow=*"];
     let start =
         |pem: &str| ProcessInput { args: &args, files: &[("/ca.pem", pem), ("/password", "x")], env: &[] }.parse();
-    assert!(matches!(start(&certificate), Command::Serve(_)));
+    assert!(matches!(start(&certificate), Command::Serve { .. }));
     let Command::Exit(exit) = start("nothing") else { panic!("starts without a certificate") };
     let expected =
         "relay.targets = \"***\" (flag --relay-targets): the file after ca= of entry 1 contains no certificate";
@@ -127,7 +127,7 @@ fn tls_certificates_are_validated() {
         ProcessInput { args, files: &[("c.pem", cert), ("k.pem", key)], ..ProcessInput::default() }.parse()
     };
 
-    let Command::Serve(loaded) = with(&cert, &key) else { panic!("a valid certificate is rejected") };
+    let Command::Serve { loaded, .. } = with(&cert, &key) else { panic!("a valid certificate is rejected") };
     let paths = ("c.pem".into(), "k.pem".into());
     let expected = Certificate::Files { cert: &paths.0, key: &paths.1 };
     assert_eq!(loaded.config.smtp.tls.certificate(), Some(expected));

@@ -35,7 +35,7 @@ impl ProcessInput<'_> {
     #[track_caller]
     fn serve(&self) -> Loaded {
         match self.parse() {
-            Command::Serve(loaded) => *loaded,
+            Command::Serve { loaded, .. } => *loaded,
             other => panic!("does not start: {other:?}"),
         }
     }

@@ -80,7 +80,7 @@ fn long_and_unusual_values_are_escaped() {
 
 #[test]
 fn help_and_version_are_complete() {
-    for args in [&["--help"], &["-help"], &["-h"]] {
+    for args in [&["--help"], &["-help"]] {
         let help = flags(args).exit();
         assert_eq!(help.code, 0);
         for setting in SETTINGS {
@@ -91,8 +91,48 @@ fn help_and_version_are_complete() {
     for setting in SETTINGS {
         assert!(help.contains(&format!("RESTANTE_{}.", setting.variable())), "{}", setting.key);
     }
+    let short = flags(&["-h"]).exit().text;
+    assert!(short.contains("--smtp-addr") && short.contains("--data") && short.contains("restante --help"), "{short}");
+    assert!(!short.contains("--smtp-maxrecipients") && short.lines().count() < 90, "{short}");
     let version = flags(&["--version"]).exit();
     assert_eq!((version.code, version.text.trim_end()), (0, concat!("restante ", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn help_of_commands_shows_only_the_settings_that_they_use() {
+    let table = [
+        (&["token", "create"][..], "--auth-tokens", "see restante --help"),
+        (&["user", "add"], "--auth-users", "see restante --help"),
+        (&["export"], "--data", "see restante --help"),
+        (&["import"], "--data", "see restante --help"),
+        (&["script", "test"], "--lua-timeout", "see restante --help"),
+        (&["health"], "--web-addr", "All settings can be given as flags"),
+        (&["config", "check"], "--config", "All settings can be given as flags"),
+    ];
+    for (command, own, note) in table {
+        let help = flags(&[command, &["--help"]].concat()).exit();
+        assert!(help.text.contains(own) && help.text.contains(note), "{command:?}: {}", help.text);
+        assert!(!help.text.contains("--smtp-maxrecipients"), "{command:?}: {}", help.text);
+        assert!(help.text.lines().count() < 90, "{command:?}: {}", help.text);
+    }
+    // The flags that are not shown are accepted.
+    assert_eq!(flags(&["config", "check", "--smtp-maxrecipients", "7"]).exit().code, 0);
+}
+
+#[test]
+fn invalid_command_lines_get_hints() {
+    let table = [
+        (&["serve"][..], "The server starts without a command: leave out serve."),
+        (&["--port", "2525"], "Use --smtp-addr localhost:2525 for SMTP, or --web-addr localhost:2525"),
+        (&["--listen", "0.0.0.0:8025"], "Use --web-addr 0.0.0.0:8025 for the web interface."),
+        (&["--smtp", "1025"], "Use --smtp-addr localhost:1025 for SMTP. To use the flags of Mailpit"),
+        (&["--open", "health"], "--open cannot be used with the command health"),
+    ];
+    for (args, hint) in table {
+        let exit = flags(args).exit();
+        assert_eq!(exit.code, 2, "{args:?}");
+        assert!(exit.text.contains(hint), "{args:?}: {}", exit.text);
+    }
 }
 
 #[test]
