@@ -34,7 +34,9 @@ def build_binary(release: Release, target: Target) -> Path:
         zig = release.python_tools("zig", ZIG)
         # cargo-zigbuild finds Zig as a module of the Python interpreter that is first in PATH.
         path = os.pathsep.join([str(zig), os.environ.get("PATH", "")])
-        release.run([zig / "cargo-zigbuild", "zigbuild", *arguments], env=dict(flags(target, prefixes), PATH=path))
+        # The Makefile of LuaJIT also links a program, which needs the unwinder. Zig links it only if it is named.
+        variables = dict(flags(target, prefixes), PATH=path, TARGET_LIBS="-lunwind")
+        release.run([zig / "cargo-zigbuild", "zigbuild", *arguments], env=variables)
     else:
         release.run(["cargo", "build", *arguments], env=flags(target, prefixes))
     directory = "debug" if release.profile == "dev" else release.profile
