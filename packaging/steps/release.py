@@ -86,7 +86,7 @@ class Release:
         # The directory for intermediate results.
         self.work = self.target_directory / "packaging"
         # The directory for programs that steps install.
-        self.tools = Path(os.environ.get("RESTANTE_TOOLS") or self.target_directory / "tools").resolve()
+        self.tools = Path(os.environ.get("TOOLS_DIR") or self.target_directory / "tools").resolve()
 
     @functools.cached_property
     def version(self) -> str:

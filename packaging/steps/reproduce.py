@@ -22,7 +22,7 @@ def verify(release: Release) -> None:
         [sys.executable, source / "packaging" / "release", "--only=binaries", f"--targets={targets}", f"--profile={release.profile}"]
         + [f"--out={directory / 'out'}"],
         cwd=source,
-        env={"CARGO_TARGET_DIR": str(target_directory), "RESTANTE_TOOLS": str(release.tools)},
+        env={"CARGO_TARGET_DIR": str(target_directory), "TOOLS_DIR": str(release.tools)},
     )
     for target in release.targets:
         first = digest(release.binary(target))

@@ -30,7 +30,7 @@ sys.path.insert(0, str(PACKAGING))
 
 from steps.release import LINUX_TARGETS, Release, Target  # noqa: E402
 
-# The directory of tools, which RESTANTE_TOOLS may name.
+# The directory of tools, which TOOLS_DIR may name.
 TOOLS = Release(out=ROOT / "dist", targets=[]).tools
 # The server would take these variables for its settings.
 for variable in [name for name in os.environ if name.startswith("RESTANTE_")]:

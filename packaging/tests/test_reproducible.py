@@ -35,7 +35,7 @@ def second(request, dist, version, tmp_path_factory) -> Path:
             os.environ,
             SOURCE_DATE_EPOCH=str(program.mtime),
             CARGO_TARGET_DIR=str(directory / "target"),
-            RESTANTE_TOOLS=str(TOOLS),
+            TOOLS_DIR=str(TOOLS),
             # Files do not get their permissions or times from the user who runs the script.
             TZ="Asia/Kathmandu",
         ),
