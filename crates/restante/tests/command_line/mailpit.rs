@@ -463,7 +463,7 @@ fn image_has_the_interface_of_the_image_of_mailpit() {
     let stages: Vec<&str> = dockerfile.split("\nFROM ").collect();
     let image = stages.iter().find(|stage| stage.starts_with("scratch AS mailpit\n")).unwrap();
     for line in [
-        "COPY --from=build /restante /mailpit",
+        "COPY --from=build /restante /restante",
         "COPY --from=build /links/ /",
         "VOLUME /data",
         "EXPOSE 1025/tcp 1110/tcp 8025/tcp",
@@ -472,7 +472,7 @@ fn image_has_the_interface_of_the_image_of_mailpit() {
         assert!(image.lines().any(|found| found == line), "{line}\n{image}");
     }
     assert!(image.contains("CMD [\"/mailpit\", \"readyz\"]"), "{image}");
-    assert!(dockerfile.contains("ln -s mailpit /links/restante\n"), "{dockerfile}");
+    assert!(dockerfile.contains("ln -s restante /links/mailpit\n"), "{dockerfile}");
     // The image without a target is that of the last stage.
     assert!(stages.last().unwrap().contains("ENTRYPOINT [\"/restante\"]"));
 }

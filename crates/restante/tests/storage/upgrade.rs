@@ -275,9 +275,10 @@ fn data_directory_of_a_later_version_is_refused_and_not_changed() {
         set_schema_version(&database, NEWER);
     }
     let before = contents(&data);
-    let (code, log) = run_refused(&["--data", data.to_str().unwrap()]);
+    let path = data.to_str().unwrap();
+    let (code, log) = run_refused(&["--data", path]);
     assert_eq!(code, Some(2), "a retry does not help: {log}");
-    for fact in [&NEWER.to_string(), &current.to_string(), "later version"] {
+    for fact in [path, &NEWER.to_string(), &current.to_string(), "later version"] {
         assert!(log.contains(fact), "{fact} is not in: {log}");
     }
     assert!(contents(&data) == before, "files were changed: {:?}", names(&data));

@@ -100,9 +100,8 @@ fn attachments_have_their_types() {
         assert_eq!(attachments(&message(&server, mailbox, subject).0), expected, "{subject}");
     }
     let (order, _) = message(&server, "alex", "Your order");
-    let source = order["attachments"][1]["download-link"].as_str().unwrap();
-    let path = source.split_once("/serve/").unwrap().1;
-    let receipt = server.bytes(&format!("/serve/{path}"));
+    let link = order["attachments"][1]["download-link"].as_str().unwrap();
+    let receipt = server.bytes(link.strip_prefix(&server.url("")).unwrap());
     assert!(receipt.starts_with(b"%PDF-1.4\n") && receipt.ends_with(b"%%EOF\n"));
     assert!(order["body"]["html"].as_str().unwrap().contains("cid:coffee@example.com"));
 }
