@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from datetime import datetime, timezone
 from pathlib import Path
 
 from .archive import EXECUTABLE, compress
-from .release import Release, Target
+from .release import ROOT, SOURCE_DOCUMENTS, Release, Target
 
 # The name and address in the Debian package.
 MAINTAINER = "The Restante authors <restante@users.noreply.github.com>"
-
 
 # The version of the packages for the same version of the program.
 REVISION = "1"
@@ -27,9 +27,9 @@ def package_version(version: str) -> str:
 
 
 def stage(release: Release, target: Target, version: str) -> Path:
-    """Writes the binary, man pages, completions and a changelog to a directory that has the form of Cargo's target
-    directory. Returns its path, which cargo-deb and cargo-generate-rpm use in place of `target/` in crates/restante/Cargo.toml.
-    """
+    """Writes the binary, man pages, completions, a changelog and the files of the source to a directory that has the form of
+    Cargo's target directory. Returns its path, which cargo-deb and cargo-generate-rpm use in place of `target/` in
+    crates/restante/Cargo.toml. All files have the time of the release: cargo-generate-rpm keeps earlier times."""
     top = release.work / "linux"
     directory = top / target.triple / "release"
     shutil.rmtree(directory, ignore_errors=True)
@@ -43,7 +43,19 @@ def stage(release: Release, target: Target, version: str) -> Path:
         elif name.startswith("completions/"):
             shutil.copyfile(path, directory / name)
     (directory / "changelog.Debian.gz").write_bytes(compress(changelog(version, release.source_date_epoch).encode()))
+    for path in source_files():
+        copy = directory / "source" / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    for path in directory.rglob("*"):
+        os.utime(path, (release.source_date_epoch, release.source_date_epoch))
     return top
+
+
+def source_files() -> list[Path]:
+    """Returns the files of the source that are in packages."""
+    names = (*SOURCE_DOCUMENTS, "packaging/restante.service", "packaging/restante.toml")
+    return [*(ROOT / name for name in names), *(ROOT / "docs").glob("*.md")]
 
 
 def changelog(version: str, time: int) -> str:

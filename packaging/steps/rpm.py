@@ -11,7 +11,7 @@ CARGO_GENERATE_RPM = "0.21.1"
 
 
 def build(release: Release) -> list[Path]:
-    return [build_package(release, target, release.version, release.out) for target in linux_targets(release)]
+    return [build_package(release, target, release.version) for target in linux_targets(release)]
 
 
 def name(version: str, target: Target) -> str:
@@ -19,12 +19,12 @@ def name(version: str, target: Target) -> str:
     return f"restante-{package_version(version)}-{REVISION}.{target.arch}.rpm"
 
 
-def build_package(release: Release, target: Target, version: str, directory: Path) -> Path:
-    """Writes the package to a directory. Tests of upgrades give it another version."""
-    path = directory / name(version, target)
+def build_package(release: Release, target: Target, version: str, compression: str = "zstd") -> Path:
+    """Writes the package to the output directory. Tests of upgrades give it another version, and do not compress it."""
+    path = release.out / name(version, target)
     staged = stage(release, target, package_version(version))
     program = release.cargo_tool("cargo-generate-rpm", CARGO_GENERATE_RPM)
     command = [program, "generate-rpm", "--package", "crates/restante", "--target", target, "--target-dir", staged]
     command += ["--set-metadata", f'version = "{package_version(version)}"', "--set-metadata", f'release = "{REVISION}"']
-    release.run([*command, "--output", path])
+    release.run([*command, "--payload-compress", compression, "--output", path])
     return path
