@@ -14,7 +14,7 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def build(release: Release) -> list[Path]:
-    return [build_package(release, target, release.version, release.out) for target in linux_targets(release)]
+    return [build_package(release, target) for target in linux_targets(release)]
 
 
 def name(version: str, target: Target) -> str:
@@ -22,12 +22,12 @@ def name(version: str, target: Target) -> str:
     return f"restante_{package_version(version)}-{REVISION}_{ARCHITECTURES[target.arch]}.deb"
 
 
-def build_package(release: Release, target: Target, version: str, directory: Path) -> Path:
-    """Writes the package to a directory. Tests of upgrades give it another version."""
-    path = directory / name(version, target)
-    staged = stage(release, target, package_version(version))
+def build_package(release: Release, target: Target) -> Path:
+    path = release.out / name(release.version, target)
+    version = package_version(release.version)
+    staged = stage(release, target, version)
     program = release.cargo_tool("cargo-deb", CARGO_DEB)
     command = [program, "deb", "--package", "restante", "--target", target, "--no-build", "--no-strip", "--no-dbgsym", "--locked"]
-    command += ["--deb-version", f"{package_version(version)}-{REVISION}", "--maintainer", MAINTAINER, "--output", path]
+    command += ["--deb-version", f"{version}-{REVISION}", "--maintainer", MAINTAINER, "--output", path]
     release.run(command, env={"CARGO_TARGET_DIR": str(staged)})
     return path

@@ -38,6 +38,8 @@ for variable in [name for name in os.environ if name.startswith("RESTANTE_")]:
 
 # How long a server may take to start or to end. An emulated processor is slow.
 DEADLINE = 120
+# The seconds after which a command that installs something is ended.
+STEP_LIMIT = 1800
 
 
 def pytest_addoption(parser):
@@ -64,6 +66,35 @@ def dist(request) -> Path:
 def version() -> str:
     """The version of the release."""
     return Release(out=ROOT / "dist", targets=[]).version
+
+
+@pytest.fixture(scope="session")
+def system() -> Path:
+    """An installed Debian, which tests copy. It is kept for the next run."""
+    if os.geteuid() != 0:
+        missing("only root can install a Debian system")
+    directory = Release(out=ROOT / "dist", targets=[]).work / "debian-bookworm"
+    # Written last: it shows that the system is complete.
+    complete = directory / "complete"
+    if not complete.exists():
+        shutil.rmtree(directory, ignore_errors=True)
+        # debootstrap mounts /proc in the new system. The mount ends with the namespace.
+        command = ["unshare", "--mount", require("debootstrap"), "--variant=minbase", "bookworm", str(directory / "root")]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=STEP_LIMIT)
+        complete.touch()
+    return directory / "root"
+
+
+@pytest.fixture
+def root(target, system, tmp_path):
+    """A fresh copy of the system, which is deleted after the test."""
+    if not target.runs_here:
+        pytest.skip(f"this machine cannot run a system for {target.arch}")
+    copy = tmp_path / "root"
+    command = ["cp", "--archive", "--one-file-system", "--reflink=auto", str(system), str(copy)]
+    subprocess.run(command, check=True, timeout=STEP_LIMIT)
+    yield copy
+    shutil.rmtree(copy)
 
 
 def missing(reason: str):

@@ -1,50 +1,20 @@
-"""The Debian package: installation, removal and purge in a fresh Debian. systemd does not run there, so the tests start
-the server with the command of the unit, as its user."""
+"""The Debian package: installation, upgrade, removal and purge in a fresh Debian."""
 
 from __future__ import annotations
 
-import os
+import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, artefact, missing, require, running_server, send_and_read
+from conftest import ROOT, artefact, require
+from linux_system import SETTINGS, UNIT, assert_is_installed, assert_mail_is_stored, file, in_root, receive_mail, run
 from steps import debian
-from steps.release import Release
 
-UNIT = "/usr/lib/systemd/system/restante.service"
+# The version of the package that is upgraded. It sorts before every release.
+OLD_VERSION = "0.0.1-1"
 
-
-@pytest.fixture(scope="module")
-def release(dist) -> Release:
-    return Release(out=dist, targets=[])
-
-
-@pytest.fixture(scope="module")
-def system(release) -> Path:
-    """An installed Debian, which tests copy. It is kept for the next run."""
-    if os.geteuid() != 0:
-        missing("only root can install a Debian system")
-    directory = release.work / "debian-bookworm"
-    # Written last: it shows that the system is complete.
-    complete = directory / "complete"
-    if not complete.exists():
-        shutil.rmtree(directory, ignore_errors=True)
-        # debootstrap mounts /proc in the new system. The mount ends with the namespace.
-        command = ["unshare", "--mount", require("debootstrap"), "--variant=minbase", "bookworm", str(directory / "root")]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        complete.touch()
-    return directory / "root"
-
-
-@pytest.fixture
-def root(target, system, tmp_path) -> Path:
-    """A fresh copy of the system."""
-    if not target.runs_here:
-        pytest.skip(f"this machine cannot run a system for {target.arch}")
-    subprocess.run(["cp", "--archive", "--one-file-system", "--reflink=auto", str(system), str(tmp_path / "root")], check=True)
-    return tmp_path / "root"
+OLD_COMMENT = "# A comment in the settings of the earlier version.\n"
 
 
 @pytest.fixture
@@ -52,65 +22,80 @@ def package(target, dist, version) -> Path:
     return artefact(dist, debian.name(version, target))
 
 
-def in_root(root: Path, *command: str) -> str:
-    """Runs a command in the system and returns its output."""
-    environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive", PATH="/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL="C.UTF-8")
-    result = subprocess.run(
-        ["chroot", str(root), *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    assert result.returncode == 0, result.stdout
-    return result.stdout
+@pytest.fixture
+def old_package(package, tmp_path) -> Path:
+    """The same program with a lower version and other settings."""
+    directory = tmp_path / "old"
+    run([require("dpkg-deb"), "--raw-extract", package, directory])
+    control = directory / "DEBIAN/control"
+    control.write_text(re.sub(r"^Version: .*$", f"Version: {OLD_VERSION}", control.read_text(), flags=re.MULTILINE))
+    settings = file(directory, SETTINGS)
+    settings.write_text(settings.read_text() + OLD_COMMENT)
+    path = tmp_path / "old.deb"
+    run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", directory, path])
+    return path
 
 
 def install(root: Path, package: Path) -> str:
     shutil.copy(package, root / "tmp")
-    return in_root(root, "dpkg", "--install", f"/tmp/{package.name}")
+    # Keeps settings that were changed, as apt does when it cannot ask.
+    return in_root(root, "dpkg", "--force-confdef", "--install", f"/tmp/{package.name}")
 
 
-def unit_setting(root: Path, name: str) -> str:
-    """Returns a setting of the unit."""
-    (line,) = [line for line in (root / UNIT[1:]).read_text().splitlines() if line.startswith(f"{name}=")]
-    return line.split("=", 1)[1]
-
-
-def service(root: Path):
-    """Starts the server as the unit does."""
-    user = f"--userspec={unit_setting(root, 'User')}:{unit_setting(root, 'Group')}"
-    return running_server(["chroot", user, root, *unit_setting(root, "ExecStart").split()])
-
-
-def permissions(root: Path, path: str) -> str:
-    return in_root(root, "stat", "--format=%U:%G %a", path).strip()
+def installed_version(root: Path) -> str:
+    return in_root(root, "dpkg-query", "--show", "--showformat=${Version}", "restante")
 
 
 def test_the_installed_service_receives_and_returns_a_message(root, package):
     install(root, package)
-    assert permissions(root, "/etc/restante") == "root:restante 750"
-    assert permissions(root, "/etc/restante/restante.toml") == "root:restante 640"
-    assert permissions(root, "/var/lib/restante") == "restante:restante 700"
-    assert permissions(root, "/usr/bin/restante") == "root:root 755"
-    user = in_root(root, "getent", "passwd", "restante").strip().split(":")
-    assert user[5:] == ["/var/lib/restante", "/usr/sbin/nologin"]
-    in_root(root, "restante", "config", "check", "--config", "/etc/restante/restante.toml")
-    with service(root) as (smtp, url):
-        send_and_read(smtp, url)
-    assert (root / "etc/systemd/system/multi-user.target.wants/restante.service").is_symlink(), "the service is enabled"
+    assert_is_installed(root)
+    receive_mail(root)
+    assert file(root, "/etc/systemd/system/multi-user.target.wants/restante.service").is_symlink(), "the service is enabled"
+
+
+def test_an_upgrade_keeps_mail_and_replaces_unchanged_settings(root, package, old_package):
+    install(root, old_package)
+    assert installed_version(root) == OLD_VERSION
+    receive_mail(root)
+    install(root, package)
+    assert installed_version(root) != OLD_VERSION
+    assert file(root, SETTINGS).read_text() == (ROOT / "packaging/restante.toml").read_text()
+    assert_is_installed(root)
+    assert_mail_is_stored(root)
+
+
+def test_an_upgrade_keeps_changed_settings_and_permissions(root, package, old_package):
+    install(root, old_package)
+    settings = file(root, SETTINGS)
+    changed = settings.read_text().replace('#loglevel = "info"', 'loglevel = "warn"')
+    assert changed != settings.read_text()
+    settings.write_text(changed)
+    in_root(root, "chmod", "600", SETTINGS)
+    in_root(root, "chown", "restante", SETTINGS)
+    install(root, package)
+    assert settings.read_text() == changed
+    assert in_root(root, "stat", "--format=%U %a", SETTINGS).strip() == "restante 600"
+    receive_mail(root)
 
 
 def test_a_removal_keeps_mail_and_settings_and_a_purge_deletes_them(root, package):
     install(root, package)
-    with service(root) as (smtp, url):
-        send_and_read(smtp, url)
+    receive_mail(root)
     in_root(root, "dpkg", "--remove", "restante")
-    assert not (root / "usr/bin/restante").exists()
-    assert any((root / "var/lib/restante").iterdir())
-    assert (root / "etc/restante/restante.toml").exists()
+    assert not file(root, "/usr/bin/restante").exists()
+    assert any(file(root, "/var/lib/restante").iterdir())
+    assert file(root, SETTINGS).exists()
     in_root(root, "dpkg", "--purge", "restante")
-    for path in ("var/lib/restante", "var/log/restante", "etc/restante"):
-        assert not (root / path).exists(), path
+    for path in ("/var/lib/restante", "/var/log/restante", "/etc/restante"):
+        assert not file(root, path).exists(), path
 
 
-def test_the_unit_is_valid():
+def test_the_unit_has_no_errors(root, package):
+    install(root, package)
+    output = run([require("systemd-analyze"), "verify", "--man=no", "--recursive-errors=no", f"--root={root}", UNIT])
+    assert output == ""
+
+
+def test_the_unit_restricts_the_service():
     command = [require("systemd-analyze"), "security", "--offline=true", "--threshold=20", "--no-pager"]
-    result = subprocess.run([*command, str(ROOT / "packaging/restante.service")], capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout + result.stderr
+    run([*command, ROOT / "packaging/restante.service"])
