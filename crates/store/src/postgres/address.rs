@@ -108,6 +108,7 @@ impl fmt::Display for Address {
         let host = |(index, host): (usize, &Host)| match host {
             Host::Tcp(name) if name.contains(':') => format!("[{name}]:{}", port(index)),
             Host::Tcp(name) => format!("{name}:{}", port(index)),
+            #[cfg(unix)]
             Host::Unix(path) => path.display().to_string(),
         };
         let mut hosts: Vec<String> = self.config.get_hosts().iter().enumerate().map(host).collect();
