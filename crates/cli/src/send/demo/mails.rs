@@ -107,8 +107,8 @@ fn sign_up() -> Draft {
         from: "Tidewater <accounts@example.net>".to_owned(),
         to: vec![ALEX.to_owned()],
         subject: "482913 is your verification code".to_owned(),
-        text: text(include_str!("mails/sign_up.txt")),
-        html: text(include_str!("mails/sign_up.html")),
+        text: Some(include_str!("mails/sign_up.txt").to_owned()),
+        html: Some(include_str!("mails/sign_up.html").to_owned()),
         headers: headers(&[("X-Tags", "sign-up"), ("Auto-Submitted", "auto-generated")]),
         ..Draft::default()
     }
@@ -120,8 +120,8 @@ fn password_reset() -> Draft {
         from: "Fernhill Coffee <accounts@example.com>".to_owned(),
         to: vec!["Alex Morgan <alex+fernhill@example.org>".to_owned()],
         subject: "Reset your password".to_owned(),
-        text: text(include_str!("mails/password_reset.txt")),
-        html: text(include_str!("mails/password_reset.html")),
+        text: Some(include_str!("mails/password_reset.txt").to_owned()),
+        html: Some(include_str!("mails/password_reset.html").to_owned()),
         headers: headers(&[("Auto-Submitted", "auto-generated")]),
         ..Draft::default()
     }
@@ -144,8 +144,8 @@ fn order() -> Draft {
         to: vec![ALEX.to_owned()],
         reply_to: vec!["support@example.com".to_owned()],
         subject: "Your order #20418 is confirmed".to_owned(),
-        text: text(include_str!("mails/order.txt")),
-        html: text(include_str!("mails/order.html")),
+        text: Some(include_str!("mails/order.txt").to_owned()),
+        html: Some(include_str!("mails/order.html").to_owned()),
         headers: headers(&[("X-Tags", "order")]),
         attachments: vec![
             Attachment {
@@ -164,8 +164,8 @@ fn newsletter() -> Draft {
         from: "Fernhill Coffee <newsletter@example.com>".to_owned(),
         to: vec![ALEX.to_owned()],
         subject: "Three coffees for autumn ☕".to_owned(),
-        text: text(include_str!("mails/newsletter.txt")),
-        html: text(include_str!("mails/newsletter.html")),
+        text: Some(include_str!("mails/newsletter.txt").to_owned()),
+        html: Some(include_str!("mails/newsletter.html").to_owned()),
         headers: headers(&[
             ("X-Tags", "newsletter"),
             ("List-Id", "Fernhill Coffee newsletter <newsletter.example.com>"),
@@ -238,8 +238,8 @@ fn japanese() -> Draft {
         from: "緑茶専門店 みどり <midori@example.com>".to_owned(),
         to: vec!["佐藤 美咲 <misaki@example.org>".to_owned()],
         subject: "【発送のお知らせ】ご注文の商品を発送しました（JP-7731）".to_owned(),
-        text: text(include_str!("mails/japanese.txt")),
-        html: text(include_str!("mails/japanese.html")),
+        text: Some(include_str!("mails/japanese.txt").to_owned()),
+        html: Some(include_str!("mails/japanese.html").to_owned()),
         attachments: vec![file(
             "納品書.txt",
             "text/plain; charset=utf-8",
@@ -260,7 +260,7 @@ fn team() -> Draft {
         ],
         cc: vec!["Product team <product@example.org>".to_owned()],
         subject: "Launch of the new checkout on Monday".to_owned(),
-        text: text(include_str!("mails/team.txt")),
+        text: Some(include_str!("mails/team.txt").to_owned()),
         ..Draft::default()
     }
 }
@@ -271,7 +271,7 @@ fn build() -> Draft {
         from: "Build Server <ci@example.net>".to_owned(),
         to: vec!["sam@example.org".to_owned()],
         subject: "Build #1287 failed: shop/checkout (feature/discount-codes)".to_owned(),
-        text: text(include_str!("mails/build.txt")),
+        text: Some(include_str!("mails/build.txt").to_owned()),
         headers: headers(&[("X-Tags", "ci, failed"), ("Auto-Submitted", "auto-generated")]),
         attachments: vec![file("build-1287.log", "text/plain", include_str!("mails/build_log.txt"))],
         ..Draft::default()
@@ -284,7 +284,7 @@ fn report() -> Draft {
         from: "Report Server <reports@example.net>".to_owned(),
         to: vec!["sales@example.org".to_owned()],
         subject: "Weekly sales report".to_owned(),
-        html: text(include_str!("mails/broken_table.html")),
+        html: Some(include_str!("mails/broken_table.html").to_owned()),
         ..Draft::default()
     }
 }
@@ -302,10 +302,6 @@ fn delivery_failure(now: Timestamp) -> SampleMail {
         to: raw.recipients(),
         source: raw.with_defaults(&defaults, false),
     }
-}
-
-fn text(content: &str) -> Option<String> {
-    Some(content.to_owned())
 }
 
 fn headers(fields: &[(&str, &str)]) -> Vec<(String, String)> {
