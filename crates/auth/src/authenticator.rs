@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use aws_lc_rs::hmac;
 use jiff::Timestamp;
-use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::sync::Semaphore;
 
 pub use self::passwords::ConfiguredLogin;
@@ -116,8 +115,7 @@ impl Authenticator {
         // ms at its first use.
         let random_key = || {
             let mut key = [0; 32];
-            getrandom(&mut key, GetRandomFlags::empty())
-                .map_err(|error| format!("cannot get random bytes: {error}"))?;
+            getrandom::fill(&mut key).map_err(|error| format!("cannot get random bytes: {error}"))?;
             Ok::<_, String>(hmac::Key::new(hmac::HMAC_SHA256, &key))
         };
         let signing_key = secret.map_or_else(random_key, |secret| Ok(hmac::Key::new(hmac::HMAC_SHA256, &secret)))?;

@@ -3,12 +3,12 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use aws_lc_rs::digest::{SHA256, digest};
+use restante_platform::{FileId, file_id};
 use tokio::task::spawn_blocking;
 
 /// The minimum time between two checks.
@@ -49,7 +49,7 @@ struct State<T> {
 }
 
 /// What is compared to detect a change; `None` if the file does not exist.
-type Stamp = Option<(SystemTime, u64, u64)>;
+type Stamp = Option<(SystemTime, u64, FileId)>;
 
 /// The result of reading the file.
 struct ReadResult<T> {
@@ -163,7 +163,7 @@ impl<T> Source<T> {
 
 fn stamp(metadata: Option<&Metadata>) -> Stamp {
     let metadata = metadata?;
-    Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
+    Some((metadata.modified().ok()?, metadata.len(), file_id(metadata)))
 }
 
 #[cfg(test)]

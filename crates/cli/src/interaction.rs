@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::thread;
 
-use tokio::signal::unix::{SignalKind, signal};
+use restante_platform::interrupts;
 
 /// The maximum length of an answer in bytes.
 const MAX_ANSWER_BYTES: u64 = 1024;
@@ -29,7 +29,7 @@ pub(crate) fn exit_on_interrupt() {
     // Without a handler, Ctrl-C still ends the program.
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
     let guard = runtime.enter();
-    let Ok(mut interrupts) = signal(SignalKind::interrupt()) else { return };
+    let Ok(mut interrupts) = interrupts() else { return };
     drop(guard);
     let wait = move || {
         if runtime.block_on(interrupts.recv()).is_some() {

@@ -15,16 +15,16 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{ArgMatches, Command};
 use jiff::Timestamp;
 use restante_mail::terminal_text;
+use restante_platform::program_name;
 
 pub use commands::EXIT_CODES;
 pub use error::CommandError;
@@ -93,8 +93,7 @@ impl fmt::Debug for ClientCommand {
 
 /// Acts as `sendmail` if the program is called by that name. Returns the exit code, or `None` if it has another name.
 pub fn run_as_sendmail(args: &[OsString]) -> Option<ExitCode> {
-    let name = args.first().map(Path::new).and_then(Path::file_name);
-    (name == Some(OsStr::new("sendmail"))).then(|| send::sendmail::run(args))
+    (program_name(args) == "sendmail").then(|| send::sendmail::run(args))
 }
 
 /// Acts as the command `mailpit sendmail`. The arguments begin with `sendmail`.

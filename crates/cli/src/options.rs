@@ -1,6 +1,6 @@
 //! The options of all commands: the server, the credentials and the output format.
 
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::IsTerminal as _;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use restante_http_client::TlsTrust;
 use restante_mail::duration;
+use restante_platform::read_passwords;
 
 use crate::error::CommandError;
 use crate::output::Color;
@@ -31,9 +32,6 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum value of options with a duration.
 const MAX_DURATION: Duration = Duration::from_hours(24 * 36_500);
 const TIMEOUT_FLAG: &str = "timeout";
-/// The maximum length of a password that is entered, in bytes.
-const MAX_PASSWORD_BYTES: usize = 1024;
-const CTRL_C: u8 = 3;
 const HEADING: &str = "Server and output";
 
 /// The options for server and output.
@@ -231,37 +229,18 @@ fn user_with_password(name: &str) -> Result<Credentials, CommandError> {
     Ok(Credentials::User { name: name.to_owned(), password })
 }
 
-/// Prompts for a password on the terminal, without echo. Ctrl-C only ends the line: terminating the program would leave
-/// the echo off.
+/// Prompts for a password on the terminal, without echo.
 fn prompt_password(name: &str) -> Result<String, CommandError> {
-    use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
-
-    let stdin = std::io::stdin();
     let missing = || {
         CommandError::Usage(format!(
             "There is no password for user {name}: set {PASSWORD_VARIABLE}, or enter it on a terminal."
         ))
     };
-    if !stdin.is_terminal() {
+    if !std::io::stdin().is_terminal() {
         return Err(missing());
     }
-    let original = tcgetattr(&stdin).map_err(|_| missing())?;
-    let mut without_echo = original.clone();
-    without_echo.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
-    without_echo.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
-    let _ = write!(std::io::stderr(), "Password for {name}: ");
-    tcsetattr(&stdin, OptionalActions::Flush, &without_echo).map_err(|_| missing())?;
-    // A terminal returns one line at a time, whatever ends it.
-    let mut line = vec![0; MAX_PASSWORD_BYTES];
-    let read = stdin.lock().read(&mut line);
-    let _ = tcsetattr(&stdin, OptionalActions::Flush, &original);
-    let _ = writeln!(std::io::stderr());
-    line.truncate(read.map_err(|_| missing())?);
-    if line.contains(&CTRL_C) {
-        return Err(missing());
-    }
-    let line = String::from_utf8(line).map_err(|_| missing())?;
-    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+    let [password] = read_passwords([&format!("Password for {name}: ")]).map_err(|_| missing())?;
+    Ok(password)
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl Metrics {
         let counts = mailroom.counts();
         let now = self.sample(&counts, mailroom.usage().await.ok());
         let history = &self.history;
-        let memory = self.proc_files.resident_bytes().unwrap_or(0);
+        let memory = self.process_files.resident_bytes().unwrap_or(0);
         Vars {
             smtp: SmtpVars {
                 connects_total: now.connects,

@@ -21,11 +21,11 @@ use jiff::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 use restante_mail::envelope::RefusalReason;
 use restante_net::ConnectionCounters;
+use restante_platform::ProcessFiles;
 
 use denials::Denials;
 use history::History;
 pub use history::Vars;
-use process::ProcFiles;
 pub use requests::{Requests, Route, method_label};
 pub use scrape::{ExtensionCounts, Scrape};
 use session::SessionEndCounters;
@@ -49,7 +49,7 @@ pub struct Metrics {
     /// The clients of the live monitor.
     pub monitors: Arc<Monitors>,
     history: History,
-    proc_files: ProcFiles,
+    process_files: ProcessFiles,
 }
 
 /// The protocol of a connection.
@@ -131,7 +131,7 @@ impl Metrics {
             requests: Requests::default(),
             monitors: Arc::default(),
             history: History::default(),
-            proc_files: ProcFiles::open(),
+            process_files: ProcessFiles::open(),
         }
     }
 
@@ -192,7 +192,7 @@ impl Metrics {
 
     /// Returns the resident memory of the process in bytes, if the system reports it.
     pub fn resident_bytes(&self) -> Option<u64> {
-        self.proc_files.resident_bytes()
+        self.process_files.resident_bytes()
     }
 
     fn refusal_count(&self, reason: RefusalReason) -> u64 {

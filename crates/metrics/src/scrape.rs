@@ -352,13 +352,15 @@ impl Scrape {
             "The version of the server; always 1.",
             [([("version", version)], 1_u64)],
         )?;
-        let process = ProcessStats::read(self.metrics.started, &self.metrics.proc_files);
+        let process = ProcessStats::read(self.metrics.started, &self.metrics.process_files);
         writer.gauge(
             "process_start_time_seconds",
             "Start time of the process, in seconds since 1970.",
             process.started,
         )?;
-        writer.counter("process_cpu_seconds_total", "Processor time used by the process.", process.cpu_seconds)?;
+        if let Some(seconds) = process.cpu_seconds {
+            writer.counter("process_cpu_seconds_total", "Processor time used by the process.", seconds)?;
+        }
         if let Some(bytes) = process.resident_bytes {
             writer.gauge("process_resident_memory_bytes", "Resident memory of the process.", bytes)?;
         }

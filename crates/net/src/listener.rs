@@ -1,14 +1,13 @@
 //! Listening sockets. One configured address becomes one or two of them.
 
 use std::fmt;
-use std::fs::Permissions;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use restante_platform::unix_socket::{self, UnixListener};
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
 
 use super::ListenAddr;
 use super::Stream;
@@ -40,7 +39,10 @@ pub fn bind(addr: &ListenAddr) -> io::Result<Vec<Listener>> {
         ListenAddr::Tcp(addr) => Ok(vec![Listener::Tcp(bind_tcp(*addr)?)]),
         ListenAddr::Localhost(port) => bind_both_families(Ipv4Addr::LOCALHOST, Ipv6Addr::LOCALHOST, *port),
         ListenAddr::Any(port) => bind_both_families(Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED, *port),
-        ListenAddr::Unix(path) => Ok(vec![bind_unix(path)?]),
+        ListenAddr::Unix(path) => {
+            let listener = unix_socket::bind(path)?;
+            Ok(vec![Listener::Unix(listener, SocketFile(path.clone()))])
+        }
     }
 }
 
@@ -95,7 +97,9 @@ fn bind_both_families(v4: Ipv4Addr, v6: Ipv6Addr, port: u16) -> io::Result<Vec<L
 
 fn bind_tcp(addr: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
+    // A restarted server need not wait until the connections of the last one are forgotten. On Windows this is the default, and
+    // the option would let two servers share a port.
+    socket.set_reuse_address(cfg!(unix))?;
     if addr.is_ipv6() {
         // IPv4 has its own socket.
         socket.set_only_v6(true)?;
@@ -108,31 +112,10 @@ fn bind_tcp(addr: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// The mode of a Unix socket, whatever the umask is. Connecting needs write permission on the file. Every user of the
-/// machine can connect to a loopback port, so the same applies to the socket. The directory restricts access if needed.
-const SOCKET_MODE: u32 = 0o666;
-
-/// Listens on a Unix socket. The socket file of a killed server is replaced; any other file is not.
-fn bind_unix(path: &Path) -> io::Result<Listener> {
-    let listener = match UnixListener::bind(path) {
-        Err(error) if error.kind() == ErrorKind::AddrInUse && is_stale_socket(path) => {
-            std::fs::remove_file(path)?;
-            UnixListener::bind(path)?
-        }
-        other => other?,
-    };
-    let file = SocketFile(path.to_owned());
-    std::fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE))?;
-    Ok(Listener::Unix(listener, file))
-}
-
-fn is_stale_socket(path: &Path) -> bool {
-    let is_socket = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
-    is_socket && std::os::unix::net::UnixStream::connect(path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use restante_testdir::TestDir;
 
     use super::*;

@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use rustix::net::{RecvFlags, recv};
+use restante_platform::unix_socket::{self, UnixStream};
 use rustls::ProtocolVersion;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
 /// A connection to a peer.
@@ -79,10 +79,7 @@ impl Stream {
         let mut byte = [0];
         let peeked = match self {
             Self::Tcp(stream) => stream.peek(&mut byte).await?,
-            Self::Unix(stream) => {
-                let peek = || Ok(recv(stream, &mut byte, RecvFlags::PEEK)?.0);
-                stream.async_io(Interest::READABLE, peek).await?
-            }
+            Self::Unix(stream) => unix_socket::peek(stream, &mut byte).await?,
             Self::Tls(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
         if peeked == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(byte[0]) }

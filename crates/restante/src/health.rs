@@ -4,7 +4,6 @@
 use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
@@ -12,6 +11,7 @@ use std::time::Duration;
 
 use restante_http_client::insecure_client_config;
 use restante_net::{ListenAddr, Network};
+use restante_platform::unix_socket;
 use restante_settings::{Config, Loaded};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
@@ -153,7 +153,7 @@ impl ProbeAddr {
     fn connect(&self, proxies: &[Network]) -> io::Result<Box<dyn Stream>> {
         let addrs = match self {
             Self::Tcp(addrs) => addrs,
-            Self::Unix(path) => return Ok(Box::new(UnixStream::connect(path)?)),
+            Self::Unix(path) => return Ok(Box::new(unix_socket::connect(path)?)),
         };
         let mut stream = TcpStream::connect(addrs.as_slice())?;
         let own_ip = stream.local_addr()?.ip();

@@ -6,8 +6,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use restante_platform::{SignalRequest, SystemSignals};
 use tokio::sync::oneshot;
 
 /// How long after a request to shut down further signals count as the same request. Programs such as `timeout` and `npx`
@@ -32,8 +31,7 @@ pub fn network_threads() -> usize {
 /// Raises the limit on open files. Every connection needs a file descriptor, and the usual limit of 1,024 is only a
 /// default.
 pub fn raise_file_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+    if let Err(error) = restante_platform::raise_file_limit() {
         tracing::debug!(%error, "cannot raise the limit on open files");
     }
 }
@@ -61,35 +59,18 @@ impl Drop for PidFile {
 
 /// The signals that the server handles.
 pub struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
+    system: SystemSignals,
     /// Completes when standard input is closed. `None` if this has no meaning.
     stdin_closed: Option<oneshot::Receiver<()>>,
     /// When the last request to shut down arrived.
     last_request: Option<Instant>,
 }
 
-/// The meaning of a signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignalRequest {
-    /// SIGTERM or SIGINT, or the end of standard input.
-    Shutdown,
-    /// SIGHUP.
-    Reload,
-}
-
 impl Signals {
     /// Registers the signal handlers. Signals that arrive before they are awaited are not lost.
     pub fn listen() -> Result<Self, String> {
-        let listen = |kind| signal(kind).map_err(|error| format!("cannot register signal handlers: {error}"));
-        Ok(Self {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-            hangup: listen(SignalKind::hangup())?,
-            stdin_closed: None,
-            last_request: None,
-        })
+        let system = SystemSignals::listen().map_err(|error| format!("cannot register signal handlers: {error}"))?;
+        Ok(Self { system, stdin_closed: None, last_request: None })
     }
 
     /// Treats the end of standard input like a signal to stop. What can be read until then is discarded.
@@ -110,13 +91,12 @@ impl Signals {
         Ok(())
     }
 
-    /// Waits for a request to shut down: SIGTERM, SIGINT or the end of standard input. Signals that arrive shortly after a
-    /// request are ignored. A SIGHUP in the meantime is returned by [`Signals::next`].
+    /// Waits for a request to shut down: a signal or the end of standard input. Signals that arrive shortly after a request
+    /// are ignored. A request to reload in the meantime is returned by [`Signals::next`].
     pub async fn wait_for_shutdown(&mut self) {
         loop {
             tokio::select! {
-                _ = self.terminate.recv() => {},
-                _ = self.interrupt.recv() => {},
+                () = self.system.wait_for_shutdown() => {},
                 () = wait_until_closed(&mut self.stdin_closed) => {},
             }
             if self.is_new_request(Instant::now()) {
@@ -128,14 +108,12 @@ impl Signals {
     /// Waits for the next signal.
     pub async fn next(&mut self) -> SignalRequest {
         loop {
-            tokio::select! {
-                _ = self.hangup.recv() => return SignalRequest::Reload,
-                _ = self.terminate.recv() => {},
-                _ = self.interrupt.recv() => {},
-                () = wait_until_closed(&mut self.stdin_closed) => {},
-            }
-            if self.is_new_request(Instant::now()) {
-                return SignalRequest::Shutdown;
+            let request = tokio::select! {
+                request = self.system.next() => request,
+                () = wait_until_closed(&mut self.stdin_closed) => SignalRequest::Shutdown,
+            };
+            if request == SignalRequest::Reload || self.is_new_request(Instant::now()) {
+                return request;
             }
         }
     }

@@ -19,6 +19,7 @@ use restante_mailroom::chaos::Chaos;
 use restante_mailroom::{Mailroom, Settings};
 use restante_metrics::{Metrics, Protocol};
 use restante_net::{ListenAddr, Readiness, ShutdownTrigger, Tls};
+use restante_platform::SignalRequest;
 use restante_script::ScriptError;
 use restante_settings::{Config, Loaded};
 use restante_store::Store;
@@ -26,7 +27,7 @@ use tokio::runtime::Runtime;
 
 use crate::extensions::Extensions;
 use crate::mailpit;
-use crate::process::{self, PidFile, SignalRequest, Signals};
+use crate::process::{self, PidFile, Signals};
 use crate::storage;
 use crate::storage::{OpenError, OpenedStore};
 use bound_listener::{BoundListener, Endpoint};

@@ -4,8 +4,8 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use restante_auth::users;
+use restante_platform::read_passwords;
 use restante_settings::Config;
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use crate::command_line::UserTask;
 
@@ -45,9 +45,8 @@ fn read_password() -> Result<String, String> {
     if !io::stdin().is_terminal() {
         return read_line().map_err(read_error);
     }
-    let _echo_off = EchoOff::start().map_err(read_error)?;
-    let first = prompt("Password: ").map_err(read_error)?;
-    if prompt("Repeat the password: ").map_err(read_error)? != first {
+    let [first, second] = read_passwords(["Password: ", "Repeat the password: "]).map_err(read_error)?;
+    if first != second {
         return Err("the passwords differ".to_owned());
     }
     if first.chars().any(char::is_control) {
@@ -56,36 +55,8 @@ fn read_password() -> Result<String, String> {
     Ok(first)
 }
 
-fn prompt(text: &str) -> io::Result<String> {
-    write!(io::stderr(), "{text}")?;
-    let line = read_line();
-    writeln!(io::stderr())?;
-    line
-}
-
 fn read_line() -> io::Result<String> {
     let mut line = String::new();
     io::Read::take(io::stdin().lock(), MAX_LINE_BYTES).read_line(&mut line)?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
-}
-
-/// Turns off the echo of the terminal until it is dropped. Ctrl-C is read as a character, which no password may
-/// contain: terminating the program would leave the echo off.
-struct EchoOff(Termios);
-
-impl EchoOff {
-    fn start() -> io::Result<Self> {
-        let original = tcgetattr(io::stdin())?;
-        let mut without_echo = original.clone();
-        without_echo.local_modes -= LocalModes::ECHO | LocalModes::ISIG;
-        tcsetattr(io::stdin(), OptionalActions::Flush, &without_echo)?;
-        Ok(Self(original))
-    }
-}
-
-impl Drop for EchoOff {
-    fn drop(&mut self) {
-        // There is nothing else to try.
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
-    }
 }

@@ -2,11 +2,10 @@
 //! `engine/execute.rs`.
 
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use restante_platform::ProcessGroup;
 
 /// The running commands. Shared by all Lua states.
 #[derive(Debug, Default)]
@@ -20,14 +19,14 @@ struct State {
     is_closed: bool,
     /// The process group of each command. While it is in this list, the process has not been waited for, so its id
     /// cannot have been reused.
-    process_groups: Vec<Pid>,
+    process_groups: Vec<ProcessGroup>,
 }
 
 /// A running command.
 pub(crate) struct RunningCommand<'a> {
     commands: &'a Commands,
     child: Child,
-    group: Pid,
+    group: ProcessGroup,
 }
 
 impl Commands {
@@ -38,8 +37,7 @@ impl Commands {
         if state.is_closed {
             return Err(io::Error::other("the server is shutting down"));
         }
-        let child = command.process_group(0).spawn()?;
-        let group = Pid::from_child(&child);
+        let (child, group) = ProcessGroup::start(command)?;
         state.process_groups.push(group);
         Ok(RunningCommand { commands: self, child, group })
     }
@@ -50,7 +48,7 @@ impl Commands {
         state.is_closed = true;
         for group in state.process_groups.drain(..) {
             // An error means that the group has ended already.
-            let _ = kill_process_group(group, Signal::KILL);
+            let _ = group.kill();
         }
     }
 
@@ -60,7 +58,7 @@ impl Commands {
 }
 
 impl State {
-    fn remove(&mut self, group: Pid) {
+    fn remove(&mut self, group: ProcessGroup) {
         self.process_groups.retain(|other| *other != group);
     }
 }
@@ -80,7 +78,7 @@ impl RunningCommand<'_> {
     pub(crate) fn kill(mut self) {
         let mut state = self.commands.lock();
         state.remove(self.group);
-        let killed = kill_process_group(self.group, Signal::KILL);
+        let killed = self.group.kill();
         drop(state);
         // If it cannot be killed, waiting for it could take forever.
         if killed.is_ok() {
@@ -89,16 +87,12 @@ impl RunningCommand<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
-    use std::os::unix::process::ExitStatusExt as _;
-
     use super::*;
 
     fn shell(script: &str) -> Command {
-        let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(script);
-        command
+        restante_platform::shell(script.as_bytes()).unwrap()
     }
 
     #[test]
@@ -108,7 +102,7 @@ mod tests {
             ["exec sleep 3600", "sleep 3600 & wait"].map(|script| commands.start(&mut shell(script)).unwrap()).into();
         commands.kill_all();
         for running in &mut running {
-            assert_eq!(running.child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+            assert_eq!(running.child.wait().unwrap().code(), None, "ended by a signal");
         }
         assert!(commands.start(&mut shell("exit 0")).is_err());
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use restante_logging::Output as LogOutput;
 use restante_net::{Certificate, ListenAddr, Network};
-use rustix::fs::{Access, access};
+use restante_platform::{Access, check_access};
 
 use super::ReadFile;
 use super::credential::MailboxPassword;
@@ -153,7 +153,7 @@ fn greeting_warning(config: &Config, sources: &Sources) -> Option<String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound && path == Path::new(IMAGE_GREETING_FILE) => return None,
         Err(error) => error,
         Ok(metadata) if !metadata.is_file() => io::Error::other("not a regular file"),
-        Ok(_) => access(path, Access::READ_OK).err()?.into(),
+        Ok(_) => check_access(path, Access::Read).err()?,
     };
     let (path, origin) = (path.display(), sources.origin(GREETING_FILE));
     Some(format!("the built-in greeting is shown: {path} ({}, {origin}) cannot be read: {error}", GREETING_FILE.key))
@@ -367,10 +367,10 @@ impl Checker<'_> {
 fn check_file_writable(path: &Path) -> io::Result<()> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        Ok(_) => Ok(access(path, Access::WRITE_OK)?),
+        Ok(_) => check_access(path, Access::Write),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            Ok(access(dir, Access::WRITE_OK | Access::EXEC_OK)?)
+            check_access(dir, Access::ChangeDirectory)
         }
         Err(error) => Err(error),
     }

@@ -1,17 +1,18 @@
 //! The files of a database: the database itself, its write-ahead log and the shared memory of its connections.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+use restante_platform::{disk_space, private_file};
 
 const WAL: &str = "-wal";
 const SHARED_MEMORY: &str = "-shm";
 
 /// Creates an empty file if there is none. Only its owner can read it; SQLite would create one that all users can read.
 pub fn create_file(path: &Path) -> io::Result<()> {
-    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map(|_| ())
+    private_file().write(true).create(true).truncate(false).open(path).map(|_| ())
 }
 
 /// Returns the path of the write-ahead log of a database.
@@ -25,8 +26,7 @@ const RESERVED_BYTES: u64 = 64 << 20;
 /// Returns true if a file in this directory that can be lost may grow: messages and their deletion need the space first.
 /// Also returns true if the free space is unknown; SQLite then reports a full disk.
 pub fn has_space_beside_messages(directory: &Path) -> bool {
-    let space = rustix::fs::statvfs(directory);
-    space.map_or(true, |space| space.f_bavail.saturating_mul(space.f_frsize) > RESERVED_BYTES)
+    disk_space(directory).map_or(true, |space| space.free > RESERVED_BYTES)
 }
 
 /// Deletes a database and its log. Files that do not exist are skipped.

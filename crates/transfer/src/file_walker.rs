@@ -288,7 +288,8 @@ fn symlink_problem(path: &Path) -> Step {
 /// Returns whether the flags at the end of a Maildir file name contain `S` (seen).
 fn is_seen(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    name.rsplit_once(":2,").is_some_and(|(_, flags)| flags.contains('S'))
+    // Windows does not allow a colon in file names.
+    name.rsplit_once(":2,").or_else(|| name.rsplit_once(";2,")).is_some_and(|(_, flags)| flags.contains('S'))
 }
 
 /// Returns the mailbox that a folder is named after. `.` and `..` are resolved to the name of the folder.

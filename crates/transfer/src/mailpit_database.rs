@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -120,7 +119,7 @@ fn open(path: &Path) -> Result<Connection, String> {
     };
     let open_unchanging = || {
         let mut uri = "file:".to_owned();
-        for byte in path.as_os_str().as_bytes().iter().copied() {
+        for byte in path.as_os_str().as_encoded_bytes().iter().copied() {
             if byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte) {
                 uri.push(char::from(byte));
             } else {

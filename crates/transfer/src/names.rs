@@ -12,8 +12,15 @@ use restante_mail::naming::MailboxName;
 const MAX_NAME_BYTES: usize = 200;
 /// Marks a truncated name. The encoding never produces it.
 const TRUNCATION_MARK: &str = "%~";
+/// The end of the name of a message in a Maildir that has been seen. Windows does not allow a colon in file names.
+pub(super) const SEEN_SUFFIX: &str = if cfg!(windows) { ";2,S" } else { ":2,S" };
 /// The folders of a Maildir. A mailbox of such a name would make its parent look like a Maildir.
 const MAILDIR_FOLDERS: [&str; 3] = ["cur", "new", "tmp"];
+/// Devices of Windows. A file of such a name cannot be created there, with or without an extension.
+const DEVICES: [&str; 22] = [
+    "con", "prn", "aux", "nul", "com1", "com2", "com3", "com4", "com5", "com6", "com7", "com8", "com9", "lpt1", "lpt2",
+    "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9",
+];
 
 /// Assigns a unique file name to every mailbox of an export.
 #[derive(Debug, Default)]
@@ -86,11 +93,15 @@ fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
 }
 
 fn encode_mailbox_name(text: &str) -> String {
-    let is_reserved = MAILDIR_FOLDERS.contains(&text);
+    let stem = text.split('.').next().unwrap_or(text);
+    let is_device = cfg!(windows) && DEVICES.iter().any(|device| stem.eq_ignore_ascii_case(device));
+    let is_reserved = MAILDIR_FOLDERS.contains(&text) || is_device;
     let mut name = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         let is_safe = c.is_alphanumeric() || matches!(c, '_' | '@' | '=' | '+') || (at > 0 && matches!(c, '.' | '-'));
-        if is_safe && !(is_reserved && at == 0) {
+        // Windows removes a dot at the end.
+        let is_removed = cfg!(windows) && c == '.' && at + 1 == text.len();
+        if is_safe && !is_removed && !(is_reserved && at == 0) {
             name.push(c);
             continue;
         }
@@ -115,7 +126,11 @@ mod tests {
             ("a/b", "a%2Fb"),
             ("../../etc/passwd", "%2E./../etc/passwd"),
             (".hidden", "%2Ehidden"),
-            ("..", "%2E."),
+            ("..", if cfg!(windows) { "%2E%2E" } else { "%2E." }),
+            ("name.", if cfg!(windows) { "name%2E" } else { "name." }),
+            ("nul", if cfg!(windows) { "%6Eul" } else { "nul" }),
+            ("con.fig", if cfg!(windows) { "%63on.fig" } else { "con.fig" }),
+            ("console", "console"),
             ("-rf", "%2Drf"),
             ("100%", "100%25"),
             ("jöran", "jöran"),

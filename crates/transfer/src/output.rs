@@ -2,17 +2,17 @@
 //! temporary name and then renamed. So only complete files are visible, even during or after an interrupted export. At
 //! the end of the export everything is synced to disk.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use restante_mail::mbox;
 use restante_mail::message::{Source, Summary};
 use restante_mail::naming::MailboxName;
+use restante_platform::{FileSystem, private_dir, private_file};
 
-use super::names::FileNames;
+use super::names::{self, FileNames};
 use super::request::{ExportFormat, ExportRequest};
 use super::trace::Trace;
 
@@ -67,6 +67,7 @@ pub(super) fn describe_leftovers(out: &Path) -> String {
 struct ExportRoot {
     path: PathBuf,
     names: FileNames,
+    /// Synced as a whole at the end: syncing each of many small files makes an export at least ten times slower.
     file_system: FileSystem,
 }
 
@@ -106,7 +107,8 @@ impl Output for Maildirs {
         // An id is a unique time in microseconds. Other programs expect names that start with seconds.
         let id = message.id.number();
         let name = format!("{}.M{:06}.restante", id / 1_000_000, id % 1_000_000);
-        let relative_path = if message.seen { format!("cur/{name}:2,S") } else { format!("new/{name}") };
+        let relative_path =
+            if message.seen { format!("cur/{name}{}", names::SEEN_SUFFIX) } else { format!("new/{name}") };
         write_file(&self.folder.join("tmp").join(name), &self.folder.join(relative_path), message, source)
     }
 
@@ -286,31 +288,9 @@ fn create_partial(path: &Path) -> io::Result<File> {
 
 /// Creates a file that only its owner can read: messages are private.
 fn create_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    private_file().write(true).create_new(true).open(path)
 }
 
 fn create_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-/// The file system that is written to. It is synced as a whole: syncing each of many small files makes an export at
-/// least ten times slower.
-struct FileSystem(File);
-
-impl FileSystem {
-    /// Opens the file system that contains the folder. Linux reports write errors that happen after this call.
-    fn containing(folder: &Path) -> io::Result<Self> {
-        File::open(folder).map(Self)
-    }
-
-    #[cfg(target_os = "linux")]
-    fn sync(&self) -> io::Result<()> {
-        Ok(rustix::fs::syncfs(&self.0)?)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn sync(&self) -> io::Result<()> {
-        rustix::fs::sync();
-        self.0.sync_all()
-    }
+    private_dir().recursive(true).create(path)
 }

@@ -55,11 +55,9 @@ impl<T: Send + 'static> Worker<T> {
 }
 
 /// Gives the current thread the lowest priority, so that it leaves the processors to mail sessions and requests. This cannot
-/// be undone.
+/// be undone. Other systems than Linux have no such priority.
 pub fn lower_priority() -> io::Result<()> {
-    const LOWEST: i32 = 19;
-    rustix::process::setpriority_process(Some(rustix::thread::gettid()), LOWEST)?;
-    Ok(())
+    restante_platform::lower_thread_priority()
 }
 
 #[cfg(test)]
@@ -87,14 +85,5 @@ mod tests {
         let worker = Worker::spawn("test worker", || panic!("expected")).unwrap();
         assert!(worker.wait_until(Instant::now() + LONG));
         worker.join().unwrap_err();
-    }
-
-    #[test]
-    fn lowers_priority_of_one_thread_only() {
-        let own = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
-        let before = own();
-        let worker = Worker::spawn("test worker", move || lower_priority().map(|()| own())).unwrap();
-        assert_eq!(worker.join().unwrap().unwrap(), 19);
-        assert_eq!(own(), before);
     }
 }

@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal as _, Write};
 
 use restante_mail::terminal_text;
 use serde_json::Value;
+use terminal_size::{Width, terminal_size_of};
 
 pub(crate) use table::{Column, Table};
 pub(crate) use times::format_ago;
@@ -51,16 +52,14 @@ impl OutputStyle {
     pub(crate) fn for_stdout(color: Color) -> Self {
         let stdout = io::stdout();
         let width = stdout.is_terminal().then(|| {
-            let size = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
+            let size = terminal_size_of(&stdout).map_or(0, |(Width(columns), _)| usize::from(columns));
             if size == 0 { DEFAULT_WIDTH } else { size }
         });
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let colors = match color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => {
-                width.is_some() && !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
-            }
+            Color::Auto => width.is_some() && !is_set("NO_COLOR") && restante_platform::shows_colors(),
         };
         Self { width, colors }
     }

@@ -236,8 +236,9 @@ struct LocalSender {
 
 impl LocalSender {
     fn detect() -> Self {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let user = ["LOGNAME", "USER"].into_iter().find_map(env_variable).unwrap_or_else(|| "nobody".to_owned());
+        let host = restante_platform::host_name();
+        let user =
+            ["LOGNAME", "USER", "USERNAME"].into_iter().find_map(env_variable).unwrap_or_else(|| "nobody".to_owned());
         Self { user, host: if is_valid_domain(&host) { host } else { "localhost".to_owned() } }
     }
 

@@ -2,8 +2,10 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream, ToSocketAddrs as _};
-use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
+
+use restante_platform::unix_socket::{self, BlockingUnixStream};
 
 /// The beginning of the address of a Unix socket.
 pub(super) const UNIX_PREFIX: &str = "unix:";
@@ -12,7 +14,7 @@ pub(super) const UNIX_PREFIX: &str = "unix:";
 #[derive(Debug)]
 pub(super) enum SmtpStream {
     Tcp(TcpStream),
-    Unix(UnixStream),
+    Unix(BlockingUnixStream),
 }
 
 impl SmtpStream {
@@ -20,7 +22,7 @@ impl SmtpStream {
     /// not listen on all of them. Each of them has this time limit.
     pub(super) fn connect(addr: &str, timeout: Duration) -> io::Result<Self> {
         if let Some(path) = addr.strip_prefix(UNIX_PREFIX) {
-            return UnixStream::connect(path).map(Self::Unix);
+            return unix_socket::connect(Path::new(path)).map(Self::Unix);
         }
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for address in addr.to_socket_addrs()? {

@@ -18,9 +18,9 @@ mod yaml;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 use std::process::ExitCode;
 
+use restante_platform::program_name;
 use restante_settings::{Flags, Loaded, Problem, Purpose, ReadFile};
 
 pub use help::render_options;
@@ -56,7 +56,7 @@ pub enum MailpitCommand {
 /// Returns the arguments of Mailpit, without the program name, if the program runs as a replacement for Mailpit. An error
 /// names the accepted programs.
 pub fn arguments(args: &[OsString]) -> Option<Result<Vec<OsString>, Exit>> {
-    let program = args.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
+    let program = program_name(args);
     if program == NAME {
         return Some(Ok(args[1..].to_vec()));
     }

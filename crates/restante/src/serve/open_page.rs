@@ -1,10 +1,18 @@
 //! Opens the web interface in the default browser.
 
-use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
-/// The program that opens a URL.
-const PROGRAM: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+use restante_platform::ProcessGroup;
+
+/// The program that opens a URL, and its arguments before the URL.
+const PROGRAM: &str = if cfg!(windows) {
+    "rundll32"
+} else if cfg!(target_os = "macos") {
+    "open"
+} else {
+    "xdg-open"
+};
+const ARGUMENTS: &[&str] = if cfg!(windows) { &["url.dll,FileProtocolHandler"] } else { &[] };
 
 /// Opens the page. An error is logged: the server works without a browser.
 pub(super) fn open(page: Option<&str>) {
@@ -13,10 +21,10 @@ pub(super) fn open(page: Option<&str>) {
         return;
     };
     let mut command = Command::new(PROGRAM);
-    command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(ARGUMENTS).arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // The browser can be a child of the program. In its own process group, it does not get the Ctrl-C of the terminal.
-    let mut child = match command.process_group(0).spawn() {
-        Ok(child) => child,
+    let mut child = match ProcessGroup::start(&mut command) {
+        Ok((child, _)) => child,
         Err(error) => {
             tracing::warn!("cannot open the page, {PROGRAM} cannot be started: {error}; open {page} in a browser");
             return;

@@ -1,14 +1,13 @@
 //! `os.execute`. The function of the C library is unsuitable for a server: while it waits, the process ignores SIGINT,
 //! and it never ends if the command does not.
 
-use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mlua::{Lua, LuaString};
+use restante_platform::shell;
 
 use crate::commands::{Commands, RunningCommand};
 use crate::event::CallContext;
@@ -35,9 +34,7 @@ pub(super) fn execute(lua: &Lua, commands: &Commands, command: Option<&LuaString
 }
 
 fn start<'a>(commands: &'a Commands, script: &[u8]) -> io::Result<RunningCommand<'a>> {
-    let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(OsStr::from_bytes(script)).stdin(Stdio::null());
-    commands.start(&mut command)
+    commands.start(shell(script)?.stdin(Stdio::null()))
 }
 
 /// Returns whether the command succeeded, or `None` if it was killed at the deadline.

@@ -2,12 +2,10 @@
 //! to that. Access to the data directory is checked without changing it, and no connection to a database is made.
 
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use restante_platform::{Access, check_access, current_user, file_owner};
 use restante_store::postgres::Url;
-use rustix::fs::{Access, access};
-use rustix::process::geteuid;
 
 use super::{Checker, Purpose};
 use crate::ReadFile;
@@ -206,17 +204,18 @@ fn check_dir_usable(dir: &Path) -> Result<(), String> {
         if !metadata.is_dir() {
             return Err(format!("cannot be used: {} is not a directory", ancestor.display()));
         }
-        check_path_access(ancestor, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)?;
+        check_path_access(ancestor, Access::ListAndChangeDirectory)?;
         let mut contents = STORE_FILES.iter().map(|name| dir.join(name)).filter(|path| path.exists());
-        return contents.try_for_each(|path| check_path_access(&path, Access::READ_OK | Access::WRITE_OK));
+        return contents.try_for_each(|path| check_path_access(&path, Access::ReadWrite));
     }
     Err("cannot be created: none of its parent directories exists".to_owned())
 }
 
 fn check_path_access(path: &Path, requested: Access) -> Result<(), String> {
-    access(path, requested).map_err(|error| {
-        let (owner, user) = (std::fs::metadata(path).map(|metadata| metadata.uid()), geteuid().as_raw());
-        let owner_note = owner.map_or_else(|_| String::new(), |owner| format!(" (owner: user {owner})"));
-        format!("cannot be written: user {user} has no access to {}{owner_note}: {error}", path.display())
+    check_access(path, requested).map_err(|error| {
+        let owner = std::fs::metadata(path).ok().and_then(|metadata| file_owner(&metadata));
+        let owner_note = owner.map_or_else(String::new, |owner| format!(" (owner: user {owner})"));
+        let user = current_user().map_or_else(|| "this user".to_owned(), |user| format!("user {user}"));
+        format!("cannot be written: {user} has no access to {}{owner_note}: {error}", path.display())
     })
 }

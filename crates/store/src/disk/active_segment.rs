@@ -2,12 +2,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::sync::Arc;
 
-use super::directory::file_id;
+use restante_platform::{FileExt as _, file_id, private_file, sync_dir};
+
 use super::record::Record;
-use super::segment::{Location, MAX_COALESCED_BYTES, Segments, sync_dir};
+use super::segment::{Location, MAX_COALESCED_BYTES, Segments};
 
 /// The segment to which records are appended.
 pub(super) struct ActiveSegment {
@@ -64,7 +64,7 @@ impl ActiveSegment {
         self.next_id += 1;
         let path = self.segments.path(id);
         // An existing file with this name is a leftover of an earlier process.
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let file = private_file().write(true).create(true).truncate(true).open(path)?;
         sync_dir(&self.segments.dir)?;
         self.id = id;
         self.end = 0;

@@ -1,14 +1,16 @@
 //! The data directory: the paths of its files, and the lock that excludes a second server.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use restante_platform::{
+    DiskSpace, FileId, current_user, disk_space, file_id, file_owner, private_dir, private_file, sync_dir,
+};
 use restante_sqlite::{create_file, wal_path};
 
 use super::error::OpenError;
-use super::segment::{Segments, sync_dir};
+use super::segment::Segments;
 
 /// The files of a store.
 #[derive(Clone, Debug)]
@@ -21,26 +23,10 @@ pub(super) struct Lock {
     _file: File,
 }
 
-/// Identifies a file independently of its name: device and inode.
-pub(super) type FileId = (u64, u64);
-
-pub(super) fn file_id(metadata: &fs::Metadata) -> FileId {
-    (metadata.dev(), metadata.ino())
-}
-
-/// The space on a file system, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DiskSpace {
-    pub(super) free: u64,
-    pub(super) total: u64,
-}
-
-impl DiskSpace {
-    /// Returns the space that new messages must leave free. Deletions need it, because they are written to the log of
-    /// the database.
-    pub(super) fn reserve(self) -> u64 {
-        (self.total / 16).clamp(1 << 20, 64 << 20)
-    }
+/// Returns the space that new messages must leave free. Deletions need it, because they are written to the log of the
+/// database.
+pub(super) fn reserved_bytes(space: DiskSpace) -> u64 {
+    (space.total / 16).clamp(1 << 20, 64 << 20)
 }
 
 impl Directory {
@@ -69,7 +55,7 @@ impl Directory {
         let missing: Vec<&Path> = absolute.ancestors().take_while(|dir| !dir.exists()).collect();
         for dir in missing.into_iter().rev() {
             let parent = dir.parent().unwrap_or(dir);
-            let created = DirBuilder::new().mode(0o700).create(dir).and_then(|()| sync_dir(parent));
+            let created = private_dir().create(dir).and_then(|()| sync_dir(parent));
             // Another process may create it at the same time; the lock decides which one continues.
             if let Err(error) = created
                 && error.kind() != io::ErrorKind::AlreadyExists
@@ -96,9 +82,7 @@ impl Directory {
 
     /// Returns the space on the file system.
     pub(super) fn disk_space(&self) -> io::Result<DiskSpace> {
-        let space = rustix::fs::statvfs(&self.path)?;
-        let bytes = |blocks: u64| blocks.saturating_mul(space.f_frsize);
-        Ok(DiskSpace { free: bytes(space.f_bavail), total: bytes(space.f_blocks) })
+        disk_space(&self.path)
     }
 
     /// Returns the identity of the database file. It changes if the file is replaced.
@@ -118,11 +102,12 @@ impl Directory {
     /// Locks the directory, which excludes other servers. Fails if it belongs to another user or is in use.
     pub(super) fn lock(&self) -> Result<Lock, OpenError> {
         let path = self.path.join("lock");
-        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+        let opened = private_file().read(true).write(true).create(true).truncate(false).open(path);
         let mut file = opened.map_err(|error| self.error("cannot write to", &error))?;
-        let owner = file.metadata().map_err(|error| self.error("cannot read", &error))?.uid();
-        let user = rustix::process::geteuid().as_raw();
-        if owner != user {
+        let metadata = file.metadata().map_err(|error| self.error("cannot read", &error))?;
+        if let (Some(owner), Some(user)) = (file_owner(&metadata), current_user())
+            && owner != user
+        {
             return Err(OpenError::WrongOwner { dir: self.path.clone(), owner, user });
         }
         match file.try_lock() {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::directory::reserved_bytes;
 use super::error::segment_error;
 use super::statistics::SegmentStats;
 use super::writer::{PassedCheck, Writer};
@@ -39,9 +40,10 @@ impl Writer {
         self.last_check = None;
         self.check_database_file()?;
         let space = self.directory.disk_space().map_err(|error| segment_error("checking the free space", &error))?;
-        if space.free < space.reserve() {
+        let reserved = reserved_bytes(space);
+        if space.free < reserved {
             self.free_space();
-            let (free, reserve) = (space.free >> 20, space.reserve() >> 20);
+            let (free, reserve) = (space.free >> 20, reserved >> 20);
             return Err(StoreError::NoSpace(format!("{free} MiB are free, {reserve} MiB are reserved for deletions")));
         }
         self.active_segment.check_file();
@@ -49,7 +51,7 @@ impl Writer {
             self.reclaim.has_leftovers = true;
             segment_error("starting a segment", &error)
         })?;
-        self.last_check = Some(PassedCheck { at: Instant::now(), remaining_bytes: space.free - space.reserve() });
+        self.last_check = Some(PassedCheck { at: Instant::now(), remaining_bytes: space.free - reserved });
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! A scan of all records of a segment.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
+
+use restante_platform::FileExt as _;
 
 use super::record::{self, ParsedRecord};
 use super::segment::Location;

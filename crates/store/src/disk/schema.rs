@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use restante_platform::{Access, check_access};
 use restante_sqlite::{Migration, Schema, Synchronous, Unusable, connect, set_cache_size, wal_path};
 use rusqlite::{Connection, OpenFlags};
 
@@ -214,7 +215,7 @@ fn open_immutable(path: &Path, cache_bytes: usize) -> Result<Connection, OpenErr
 /// Returns whether the database was closed and its directory cannot be written.
 fn is_read_only(path: &Path) -> bool {
     let dir = path.parent().unwrap_or(path);
-    let writable = rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok();
+    let writable = check_access(dir, Access::Write).is_ok();
     !writable && !wal_path(path).exists()
 }
 

@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use restante_platform::{FileExt as _, punch_hole, sync_file};
 
 use super::record;
 
@@ -85,11 +86,10 @@ impl Segments {
 
     /// Syncs a segment to disk.
     pub(super) fn sync(&self, segment: u64) -> io::Result<()> {
-        match File::open(self.path(segment)) {
-            Ok(file) => file.sync_data(),
+        match sync_file(&self.path(segment)) {
             // The file does not exist yet, or was removed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
+            synced => synced,
         }
     }
 
@@ -124,17 +124,6 @@ impl Segments {
     fn lock_open_files(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<File>>> {
         self.open_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-#[cfg(target_os = "linux")]
-fn punch_hole(file: &File, start: u64, length: u64) -> io::Result<()> {
-    use rustix::fs::{FallocateFlags, fallocate};
-    Ok(fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, length)?)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn punch_hole(_: &File, _: u64, _: u64) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 fn file_name(segment: u64) -> String {
@@ -186,9 +175,4 @@ impl PendingFrees {
             }
         }
     }
-}
-
-/// Syncs the entries of a directory.
-pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use restante_mail::message::MessageId;
+use restante_platform::FileId;
 use restante_sqlite::ErrorKind;
 use rusqlite::Connection;
 use tokio::sync::mpsc::Receiver;
@@ -27,7 +28,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 use super::active_segment::ActiveSegment;
 use super::changes::{Changes, CommittedChanges};
 use super::checkpoint::{Checkpointer, sync_wal};
-use super::directory::{Directory, FileId, Lock};
+use super::directory::{Directory, Lock};
 use super::error::segment_error;
 use super::job::Job;
 use super::reclaim::Reclaim;

@@ -1,0 +1,26 @@
+//! What differs between Linux, macOS and Windows. Each module is one topic, with the same interface on all systems, so
+//! that the other crates need no conditional compilation.
+
+mod files;
+mod host;
+mod limits;
+mod process_group;
+mod process_stats;
+mod program;
+mod signals;
+mod terminal;
+pub mod unix_socket;
+mod users;
+
+pub use files::{
+    Access, DiskSpace, FileExt, FileId, FileSystem, check_access, disk_space, file_id, private_dir, private_file,
+    punch_hole, sync_dir, sync_file,
+};
+pub use host::host_name;
+pub use limits::{lower_thread_priority, raise_file_limit};
+pub use process_group::{ProcessGroup, shell};
+pub use process_stats::ProcessFiles;
+pub use program::program_name;
+pub use signals::{Interrupts, SignalRequest, SystemSignals, interrupts};
+pub use terminal::{read_passwords, shows_colors};
+pub use users::{current_user, file_owner};

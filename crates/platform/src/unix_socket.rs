@@ -1,0 +1,163 @@
+//! Unix sockets. Windows has types without values in their place, and creating one fails.
+
+pub use imp::{BlockingUnixStream, UnixListener, UnixStream, bind, connect, peek};
+
+#[cfg(unix)]
+mod imp {
+    use std::fs::{self, Permissions};
+    use std::io::{self, ErrorKind};
+    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+    use std::path::Path;
+
+    use rustix::net::{RecvFlags, recv};
+    use tokio::io::Interest;
+
+    pub use std::os::unix::net::UnixStream as BlockingUnixStream;
+    pub use tokio::net::{UnixListener, UnixStream};
+
+    /// The mode of a Unix socket, whatever the umask is. Connecting needs write permission on the file. Every user of
+    /// the machine can connect to a loopback port, so the same applies to the socket. The directory restricts access if
+    /// needed.
+    const SOCKET_MODE: u32 = 0o666;
+
+    /// Listens on a Unix socket. The socket file of a killed server is replaced; any other file is not.
+    pub fn bind(path: &Path) -> io::Result<UnixListener> {
+        let listener = match UnixListener::bind(path) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && is_stale_socket(path) => {
+                fs::remove_file(path)?;
+                UnixListener::bind(path)?
+            }
+            other => other?,
+        };
+        fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE)).inspect_err(|_| {
+            // Nothing can connect to it. The first error is reported.
+            let _ = fs::remove_file(path);
+        })?;
+        Ok(listener)
+    }
+
+    fn is_stale_socket(path: &Path) -> bool {
+        let is_socket = fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
+        is_socket && connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    }
+
+    /// Connects to a Unix socket.
+    pub fn connect(path: &Path) -> io::Result<BlockingUnixStream> {
+        BlockingUnixStream::connect(path)
+    }
+
+    /// Waits for data from the peer without consuming it.
+    pub async fn peek(stream: &UnixStream, buffer: &mut [u8]) -> io::Result<usize> {
+        let peek = || Ok(recv(stream, &mut *buffer, RecvFlags::PEEK)?.0);
+        stream.async_io(Interest::READABLE, peek).await
+    }
+}
+
+#[cfg(windows)]
+mod imp {
+    use std::io::{self, Read, Write};
+    use std::net::Shutdown;
+    use std::path::Path;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+    use std::time::Duration;
+
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+    /// A listening Unix socket.
+    #[derive(Debug)]
+    pub enum UnixListener {}
+
+    /// A connection over a Unix socket.
+    #[derive(Debug)]
+    pub enum UnixStream {}
+
+    /// A connection over a Unix socket, with blocking calls.
+    #[derive(Debug)]
+    pub enum BlockingUnixStream {}
+
+    fn unsupported() -> io::Error {
+        io::Error::new(io::ErrorKind::Unsupported, "Unix sockets are not supported on Windows: use a TCP port")
+    }
+
+    /// Fails.
+    pub fn bind(_: &Path) -> io::Result<UnixListener> {
+        Err(unsupported())
+    }
+
+    /// Fails.
+    pub fn connect(_: &Path) -> io::Result<BlockingUnixStream> {
+        Err(unsupported())
+    }
+
+    /// Waits for data from the peer without consuming it.
+    pub async fn peek(stream: &UnixStream, _: &mut [u8]) -> io::Result<usize> {
+        match *stream {}
+    }
+
+    impl UnixListener {
+        /// Waits for the next connection.
+        #[expect(clippy::unused_async, reason = "the other systems wait")]
+        pub async fn accept(&self) -> io::Result<(UnixStream, ())> {
+            match *self {}
+        }
+    }
+
+    impl AsyncRead for UnixStream {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            match *self {}
+        }
+    }
+
+    impl AsyncWrite for UnixStream {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+            match *self {}
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            match *self {}
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            match *self {}
+        }
+    }
+
+    impl BlockingUnixStream {
+        /// Sets the time limit of each read.
+        pub fn set_read_timeout(&self, _: Option<Duration>) -> io::Result<()> {
+            match *self {}
+        }
+
+        /// Sets the time limit of each write.
+        pub fn set_write_timeout(&self, _: Option<Duration>) -> io::Result<()> {
+            match *self {}
+        }
+
+        /// Returns a second handle of the same connection.
+        pub fn try_clone(&self) -> io::Result<Self> {
+            match *self {}
+        }
+
+        /// Closes one or both directions.
+        pub fn shutdown(&self, _: Shutdown) -> io::Result<()> {
+            match *self {}
+        }
+    }
+
+    impl Read for BlockingUnixStream {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            match *self {}
+        }
+    }
+
+    impl Write for BlockingUnixStream {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            match *self {}
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            match *self {}
+        }
+    }
+}
