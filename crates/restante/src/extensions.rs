@@ -245,17 +245,16 @@ impl Extensions {
 /// Waits for the end of a shutdown, a little longer than its time limit. Logs if it is slow.
 async fn wait_for_shutdown(name: &str, time_limit: Duration, shutdown: JoinHandle<()>) {
     let mut shutdown = pin!(timeout(time_limit + SHUTDOWN_GRACE, shutdown));
-    let ended = match timeout(SLOW_SHUTDOWN_INTERVAL, &mut shutdown).await {
-        Ok(ended) => ended,
-        Err(_) => {
-            let left = (time_limit + SHUTDOWN_GRACE).saturating_sub(SLOW_SHUTDOWN_INTERVAL).as_secs();
-            if left > 0 {
-                tracing::info!(
-                    "still shutting down: waiting for the {name}, at most {left} s; another signal ends it at once"
-                );
-            }
-            shutdown.await
+    let ended = if let Ok(ended) = timeout(SLOW_SHUTDOWN_INTERVAL, &mut shutdown).await {
+        ended
+    } else {
+        let left = (time_limit + SHUTDOWN_GRACE).saturating_sub(SLOW_SHUTDOWN_INTERVAL).as_secs();
+        if left > 0 {
+            tracing::info!(
+                "still shutting down: waiting for the {name}, at most {left} s; another signal ends it at once"
+            );
         }
+        shutdown.await
     };
     match ended {
         Ok(Ok(())) => {}

@@ -42,7 +42,7 @@ enum Replacement {
 pub(super) fn hints(args: &[OsString]) -> String {
     let words: Vec<&str> = args.iter().skip(1).filter_map(|arg| arg.to_str()).collect();
     let hints = [start_hint(&words), equals_sign_hint(&words), foreign_flag_hint(&words)];
-    hints.into_iter().flatten().map(|hint| format!("\n{hint}\n")).collect()
+    hints.into_iter().flatten().fold(String::new(), |text, hint| text + "\n" + &hint + "\n")
 }
 
 fn start_hint(words: &[&str]) -> Option<String> {
