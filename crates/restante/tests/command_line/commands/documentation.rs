@@ -75,6 +75,12 @@ fn script(block: &Block<'_>) -> String {
     script
 }
 
+/// Returns the default of `${NAME:-DEFAULT}`, as a shell without the variable does, or the word itself.
+fn with_default(word: &str) -> &str {
+    let variable = word.strip_prefix("${").and_then(|word| word.strip_suffix('}'));
+    variable.and_then(|variable| variable.split_once(":-")).map_or(word, |(_, default)| default)
+}
+
 #[test]
 fn documented_commands_are_accepted() {
     let mut found = Vec::new();
@@ -85,7 +91,7 @@ fn documented_commands_are_accepted() {
         }
     }
     for (page, ShellCommand { variables, words }) in &found {
-        let args = words.iter().map(OsString::from);
+        let args = words.iter().map(|word| OsString::from(with_default(word)));
         let env = variables.iter().map(|(name, value)| (name.into(), value.into()));
         if let command_line::Command::Exit(Exit { code: 1.., text }) =
             command_line::parse(args, env, &|_| Ok(Vec::new()))

@@ -19,6 +19,10 @@ impl ShellCommand {
         while self.words.first()? != program {
             let is_first = |prefix: &&&[&str]| self.words.iter().zip(**prefix).all(|(word, expected)| word == expected);
             let length = PREFIXES.iter().find(is_first)?.len().min(self.words.len());
+            // xargs adds arguments.
+            if self.words[0] == "xargs" {
+                self.words.push("1".to_owned());
+            }
             self.words.drain(..length);
         }
         Some(self)
@@ -109,5 +113,5 @@ fn finds_commands() {
     let found: Vec<ShellCommand> = found.into_iter().filter_map(|command| command.of_program("restante")).collect();
     assert_eq!(found.len(), 2);
     assert_eq!(found[0].variables, [("A_1".to_owned(), "x".to_owned()), ("B".to_owned(), "y".to_owned())]);
-    assert_eq!(found[1].words, ["restante", "delete"]);
+    assert_eq!(found[1].words, ["restante", "delete", "1"]);
 }
