@@ -8,6 +8,7 @@
 
 mod check;
 mod credential;
+mod example;
 mod file;
 mod load;
 mod problem;
@@ -25,6 +26,7 @@ use std::path::Path;
 
 pub use check::Purpose;
 pub use credential::{Credential, MailboxPassword};
+pub use example::render_example;
 pub use load::{EffectiveSetting, Flags, Loaded, Preset, load};
 pub use problem::{Origin, Problem, report};
 pub use render::{render_docs, render_effective};

@@ -25,6 +25,7 @@ pub(super) enum ParsedArguments {
     Client(ClientCommand),
     Docs(GeneratedDocs),
     ConfigDocs,
+    ConfigExample(Flags),
 }
 
 /// A task that needs settings.
@@ -142,6 +143,7 @@ pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedAr
         ("token", Some((name, matches))) => Task::Token(parse_token(name, matches)),
         ("user", Some((_, matches))) => Task::User(UserTask::Add(name_arg(matches))),
         (_, Some(("check", _))) => Task::ConfigCheck,
+        (_, Some(("example", _))) => return Ok(ParsedArguments::ConfigExample(flags)),
         _ => return Ok(ParsedArguments::ConfigDocs),
     };
     Ok(ParsedArguments::Configured(task, flags))
@@ -232,12 +234,16 @@ pub(crate) fn command() -> Command {
         .args_override_self(true)
         .args(flags_with_help(HEALTH_SETTINGS));
     let docs = Command::new("docs").about("Prints the reference page of all settings in Markdown");
+    let example = Command::new("example")
+        .about("Prints a configuration file with all settings as comments, except for those given as flags")
+        .args(flags());
     let config = Command::new("config")
         .about("Checks or documents the configuration without starting the server")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(check)
-        .subcommand(docs);
+        .subcommand(docs)
+        .subcommand(example);
     Command::new("restante")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A mail server for development and tests that stores mail instead of sending it")

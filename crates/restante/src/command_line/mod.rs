@@ -47,7 +47,7 @@ pub enum Command {
     Token(Box<Loaded>, TokenTask),
     /// Add users or change passwords.
     User(Box<Loaded>, UserTask),
-    /// Print a text and exit: help, version, `config check`, `config docs`, or errors of the configuration.
+    /// Print a text and exit: help, version, `config check`, `config docs`, `config example`, or errors of the configuration.
     Exit(Exit),
 }
 
@@ -85,6 +85,12 @@ pub fn parse(
         Ok(ParsedArguments::Docs(docs)) => return Command::Docs(docs),
         Ok(ParsedArguments::ConfigDocs) => {
             return Command::Exit(Exit { text: restante_settings::render_docs(), code: 0 });
+        }
+        Ok(ParsedArguments::ConfigExample(flags)) => {
+            return Command::Exit(match restante_settings::render_example(&flags.given) {
+                Ok(text) => Exit { text, code: 0 },
+                Err(problems) => Exit { text: restante_settings::report(&problems), code: 2 },
+            });
         }
         Err(exit) => return Command::Exit(exit),
     };

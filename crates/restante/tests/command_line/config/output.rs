@@ -144,6 +144,44 @@ fn reference_page_is_up_to_date() {
 }
 
 #[test]
+fn example_contains_every_setting_with_its_default() {
+    let example = flags(&["config", "example"]).exit();
+    assert_eq!(example.code, 0);
+    let enabled: Vec<_> = example
+        .text
+        .lines()
+        .map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line))
+        .collect();
+    let enabled = file(&[("r.toml", &enabled.join("\n"))]).serve();
+    for line in &enabled.effective {
+        let is_in_file = line.origin.to_string().starts_with("file ");
+        assert_eq!(is_in_file, line.setting.status == Status::Active, "{}", line.setting.key);
+    }
+    let defaults = file(&[("r.toml", &example.text)]).serve();
+    assert!(defaults.effective.iter().all(|line| !line.origin.to_string().starts_with("file ")));
+    assert!(example.text.lines().all(|line| line.len() <= 120));
+}
+
+#[test]
+fn example_sets_the_given_settings() {
+    let args = ["config", "example", "--data", "/var/mail \"x\"", "--smtp-maxrecipients", "7", "--logjson"];
+    let example = flags(&args).exit();
+    let set: Vec<_> = example.text.lines().filter(|line| !line.is_empty() && !line.starts_with(['#', '['])).collect();
+    assert_eq!(set, ["logjson = true", "maxrecipients = 7", r#"path = '/var/mail "x"'"#]);
+    let bad = flags(&["config", "example", "--loglevel", "loud"]).exit();
+    assert_eq!(bad.code, 2);
+    assert!(bad.text.contains("flag --loglevel"), "{}", bad.text);
+}
+
+#[test]
+fn configuration_file_of_the_packages_is_up_to_date() {
+    let args = ["config", "example", "--data", "/var/lib/restante"];
+    let stored = include_str!("../../../../../packaging/restante.toml");
+    let command = format!("restante {} > packaging/restante.toml", args.join(" "));
+    assert!(stored == flags(&args).exit().text, "packaging/restante.toml is outdated: run `{command}`");
+}
+
+#[test]
 fn settings_table_is_consistent() {
     for (index, setting) in SETTINGS.iter().enumerate() {
         let key = setting.key;
