@@ -4,7 +4,6 @@
 //!
 //! With relaxed durability, commits are not synced. This thread then syncs every second if there is something to sync.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -12,6 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use restante_platform::sync_file;
 use restante_sqlite::{ErrorKind, wal_path};
 use restante_worker::Worker;
 use rusqlite::Connection;
@@ -244,9 +244,8 @@ impl CheckpointThread {
 
 /// Syncs the write-ahead log of a database.
 pub(super) fn sync_wal(database: &Path) -> io::Result<()> {
-    match File::open(wal_path(database)) {
-        Ok(log) => log.sync_data(),
+    match sync_file(&wal_path(database)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
+        synced => synced,
     }
 }
