@@ -329,7 +329,9 @@ fn reports_network_errors() {
     let empty = serve(|_| String::new());
     let nonsense = serve(|_| "SSH-2.0-OpenSSH\r\n\r\n".to_owned());
     let short = serve(|_| "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_owned());
-    for address in [closed, empty, nonsense, short] {
+    let result = send(&ALLOW_PRIVATE, &request("GET", format!("http://{closed}/")));
+    assert_eq!(result.unwrap_err(), HttpError::ConnectionRefused);
+    for address in [empty, nonsense, short] {
         let result = send(&ALLOW_PRIVATE, &request("GET", format!("http://{address}/")));
         assert!(matches!(result, Err(HttpError::Network(_))), "{result:?}");
     }
@@ -386,13 +388,13 @@ fn limits_redirects() {
         ("file:///etc/passwd", "invalid request"),
         ("gopher://127.0.0.1/", "invalid request"),
         ("http://[", "invalid request"),
-        ("//127.0.0.1:1/", "network error"),
+        ("//127.0.0.1:1/", "connection refused"),
     ];
     for (location, expected) in table {
         let address = serve(move |_| redirect(302, location));
         let kind = match send(&ALLOW_PRIVATE, &request("GET", format!("http://{address}/"))) {
             Err(HttpError::InvalidRequest(_)) => "invalid request",
-            Err(HttpError::Network(_)) => "network error",
+            Err(HttpError::ConnectionRefused) => "connection refused",
             _ => "other",
         };
         assert_eq!(kind, expected, "{location}");
