@@ -88,7 +88,7 @@ fn codes_links_and_unsubscribe_addresses_are_found() {
 #[test]
 fn attachments_have_their_types() {
     let server = server_with_messages();
-    let table: [(&str, &str, &[(&str, &str)]); 6] = [
+    let table: [(_, _, &[_]); 6] = [
         ("alex", "Your order", &[("coffee.png", "image/png"), ("receipt-20418.pdf", "application/pdf")]),
         ("accounting", "Invoice", &[("invoice-2041.pdf", "application/pdf"), ("invoice-2041.csv", "text/csv")]),
         ("alex", "Invitation", &[("invitation.ics", "text/calendar")]),

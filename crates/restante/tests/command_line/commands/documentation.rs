@@ -2,6 +2,7 @@
 //! work in a strict shell.
 
 use std::ffi::OsString;
+use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -190,7 +191,7 @@ fn examples_of_the_shell_page_work_in_a_strict_shell() {
                 continue;
             }
         };
-        script_text.push_str(&format!("echo '== {}' >&2\n{preparations}\n", heading.replace('\'', "")));
+        writeln!(script_text, "echo '== {}' >&2\n{preparations}", heading.replace('\'', "")).unwrap();
         for block in blocks.iter().filter(|block| block.heading == *heading) {
             script_text.push_str(&script(block));
         }
