@@ -337,7 +337,8 @@ fn reports_network_errors() {
     }
     let closes_at_once = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/", closes_at_once.local_addr().unwrap());
-    thread::spawn(move || closes_at_once.accept().map(drop));
+    // Stays open, so that a second attempt is not refused.
+    thread::spawn(move || closes_at_once.incoming().for_each(drop));
     let result = send(&ALLOW_PRIVATE, &request("GET", url));
     assert!(matches!(result, Err(HttpError::Network(_))), "{result:?}");
 }
