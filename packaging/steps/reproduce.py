@@ -34,10 +34,10 @@ def verify(release: Release) -> None:
 
 
 def copy_source(release: Release, destination: Path) -> None:
-    """Copies the files that git tracks, with their changes."""
+    """Copies the files and links that git tracks, with their changes."""
     for name in release.run(["git", "ls-files", "-z"], capture=True).split("\0"):
         path = ROOT / name
-        if name and path.is_file():
+        if name and (path.is_symlink() or path.is_file()):
             copy = destination / name
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(path, copy)
+            shutil.copy2(path, copy, follow_symlinks=False)
