@@ -1,4 +1,4 @@
-"""The programs: static ones for Linux, and one for the system of this machine elsewhere."""
+"""The programs: static ones for Linux, one for Windows, and on macOS one for the same system."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from .release import ROOT, Release, ReleaseError, Target
 # Zig is the C compiler and linker for all Linux targets, so that the build needs no cross compiler of the system.
 ZIG = ["cargo-zigbuild==0.24.0", "ziglang==0.17.0"]
 
+# The programs that build for Windows, by the Debian packages that contain them.
+WINDOWS_TOOLS = {"gcc-mingw-w64-x86-64": "x86_64-w64-mingw32-gcc", "nasm": "nasm"}
+
 
 def build(release: Release) -> list[Path]:
     if release.binaries:
@@ -21,7 +24,7 @@ def build(release: Release) -> list[Path]:
 
 def build_binary(release: Release, target: Target) -> Path:
     """Builds the program for a target and returns a copy of it."""
-    if not (target.is_linux or target.runs_here):
+    if target.is_macos and not target.runs_here:
         raise ReleaseError(f"programs for {target} can only be built on that system")
     release.require("cargo", "install Rust, see https://rustup.rs/")
     cargo_home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo").resolve()
@@ -38,6 +41,9 @@ def build_binary(release: Release, target: Target) -> Path:
         variables = dict(flags(target, prefixes), PATH=path, TARGET_LIBS="-lunwind")
         release.run([zig / "cargo-zigbuild", "zigbuild", *arguments], env=variables)
     else:
+        if target.is_windows:
+            for package, program in WINDOWS_TOOLS.items():
+                release.require(program, f"Debian has it in the package {package}")
         release.run(["cargo", "build", *arguments], env=flags(target, prefixes))
     directory = "debug" if release.profile == "dev" else release.profile
     program = release.target_directory / target.triple / directory / target.program
@@ -69,9 +75,9 @@ def path_prefixes(release: Release, cargo_home: Path) -> dict[Path, str]:
 def flags(target: Target, prefixes: dict[Path, str]) -> dict[str, str]:
     """Returns the variables that make the compilers of Rust and C replace these prefixes."""
     rust = [f"--remap-path-prefix={directory}={name}" for directory, name in prefixes.items()]
-    variables = {"CARGO_ENCODED_RUSTFLAGS": "\x1f".join(rust)}
-    if not target.is_windows:
-        # A space would separate two flags.
-        c = [f"-ffile-prefix-map={directory}={name}" for directory, name in prefixes.items() if " " not in str(directory)]
-        variables["CFLAGS_" + target.triple.replace("-", "_")] = " ".join(c)
-    return variables
+    if target.is_windows:
+        # The linker would write the time of the build.
+        rust += ["-C", "link-arg=-Wl,--no-insert-timestamp"]
+    # A space would separate two flags.
+    c = [f"-ffile-prefix-map={directory}={name}" for directory, name in prefixes.items() if " " not in str(directory)]
+    return {"CARGO_ENCODED_RUSTFLAGS": "\x1f".join(rust), "CFLAGS_" + target.triple.replace("-", "_"): " ".join(c)}

@@ -14,11 +14,11 @@ CLIENT = ROOT / "clients" / "typescript"
 
 # The platforms by the names that Node has for them, with the targets of their programs. The command of the package uses the same names.
 PLATFORMS = {
-    "linux-x64": ("x86_64-unknown-linux-musl",),
-    "linux-arm64": ("aarch64-unknown-linux-musl",),
-    "darwin-x64": ("x86_64-apple-darwin",),
-    "darwin-arm64": ("aarch64-apple-darwin",),
-    "win32-x64": ("x86_64-pc-windows-msvc", "x86_64-pc-windows-gnu"),
+    "linux-x64": "x86_64-unknown-linux-musl",
+    "linux-arm64": "aarch64-unknown-linux-musl",
+    "darwin-x64": "x86_64-apple-darwin",
+    "darwin-arm64": "aarch64-apple-darwin",
+    "win32-x64": "x86_64-pc-windows-gnu",
 }
 
 
@@ -29,8 +29,8 @@ def build(release: Release) -> list[Path]:
 
 def platform_of(target: Target) -> str:
     """Returns the name of a platform."""
-    for name, triples in PLATFORMS.items():
-        if target.triple in triples:
+    for name, triple in PLATFORMS.items():
+        if target.triple == triple:
             return name
     raise ReleaseError(f"there is no npm package for {target}: add it to PLATFORMS in packaging/steps/npm.py")
 

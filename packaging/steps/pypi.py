@@ -20,7 +20,6 @@ PLATFORMS = {
     "aarch64-unknown-linux-musl": ["manylinux_2_17_aarch64", "musllinux_1_1_aarch64"],
     "x86_64-apple-darwin": ["macosx_10_12_x86_64"],
     "aarch64-apple-darwin": ["macosx_11_0_arm64"],
-    "x86_64-pc-windows-msvc": ["win_amd64"],
     "x86_64-pc-windows-gnu": ["win_amd64"],
 }
 

@@ -17,6 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 LINUX_TARGETS = ("x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl")
+MACOS_TARGETS = ("aarch64-apple-darwin", "x86_64-apple-darwin")
+WINDOWS_TARGETS = ("x86_64-pc-windows-gnu",)
 
 # The completions, by the name that `restante completions` has for their shell.
 COMPLETIONS = {

@@ -28,7 +28,7 @@ PACKAGING = Path(__file__).resolve().parent.parent
 ROOT = PACKAGING.parent
 sys.path.insert(0, str(PACKAGING))
 
-from steps.release import LINUX_TARGETS, Release, Target  # noqa: E402
+from steps.release import LINUX_TARGETS, MACOS_TARGETS, WINDOWS_TARGETS, Release, Target  # noqa: E402
 
 # The directory of tools, which TOOLS_DIR may name.
 TOOLS = Release(out=ROOT / "dist", targets=[]).tools
@@ -121,13 +121,25 @@ def artefact(dist: Path, name: str) -> Path:
 
 
 def emulator(target: Target) -> list[str]:
-    """Returns the command before that of a program for this target: an emulator if it is for another processor."""
+    """Returns the command before that of a program for this target: an emulator if it is for another processor or system."""
     if target.runs_here:
         return []
+    if target.is_windows:
+        if shutil.which("wine"):
+            return ["wine"]
+        pytest.skip("Wine is not installed")
     for name in (f"qemu-{target.arch}-static", f"qemu-{target.arch}"):
         if shutil.which(name):
             return [name]
     missing(f"qemu-{target.arch} is not installed")
+
+
+def target_of_this_machine() -> Target:
+    """Returns the target whose programs run here."""
+    for triple in (*LINUX_TARGETS, *MACOS_TARGETS, *WINDOWS_TARGETS):
+        if Target(triple).runs_here:
+            return Target(triple)
+    pytest.skip("there is no program for this machine")
 
 
 def free_ports(count: int) -> list[int]:

@@ -15,18 +15,24 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import DEADLINE, artefact, free_ports, mail_in_mail_out, require, running_server, send_and_read, wait_until_ready
+from conftest import (
+    DEADLINE,
+    artefact,
+    free_ports,
+    mail_in_mail_out,
+    require,
+    running_server,
+    send_and_read,
+    target_of_this_machine,
+    wait_until_ready,
+)
 from steps.npm import PLATFORMS, platform_of
-from steps.release import LINUX_TARGETS, Target
 
 
 @pytest.fixture(scope="module")
 def platform() -> str:
     """The platform of this machine."""
-    for triple in LINUX_TARGETS:
-        if Target(triple).runs_here:
-            return platform_of(Target(triple))
-    pytest.skip("there is no package for this machine")
+    return platform_of(target_of_this_machine())
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +227,6 @@ def test_the_package_of_a_platform(target, dist, version):
     platform = platform_of(target)
     with tarfile.open(artefact(dist, f"npm/restante-{platform}-{version}.tgz")) as package:
         manifest = json.load(package.extractfile("package/package.json"))
-        program = package.getmember("package/bin/restante")
+        program = package.getmember(f"package/bin/{target.program}")
     assert [manifest["os"], manifest["cpu"]] == [[part] for part in platform.split("-")]
     assert program.mode == 0o755

@@ -9,26 +9,29 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from conftest import PACKAGING, TOOLS, Target, artefact
+from conftest import PACKAGING, TOOLS, Target, missing
 from steps.checksums import NAME as CHECKSUMS
 from steps.checksums import digest
+from steps.npm import PLATFORMS
 
 
 @pytest.fixture(scope="module")
-def second(request, dist, version, tmp_path_factory) -> Path:
-    """The output directory of a second run, with the binaries and the time of the first one."""
+def second(dist, version, tmp_path_factory) -> Path:
+    """The output directory of a second run, with all binaries and the time of the first one."""
     directory = tmp_path_factory.mktemp("second run")
-    targets = request.config.getoption("--targets")
-    for triple in targets.split(","):
-        target = Target(triple)
-        name = f"restante-{version}-{target}"
-        with tarfile.open(artefact(dist, f"{name}.tar.gz")) as archive:
-            program = archive.getmember(f"{name}/{target.program}")
-            (directory / "binaries" / triple).mkdir(parents=True)
-            (directory / "binaries" / triple / target.program).write_bytes(archive.extractfile(program).read())
-            (directory / "binaries" / triple / target.program).chmod(0o755)
+    targets = []
+    for package in sorted((dist / "npm").glob(f"restante-*-{version}.tgz")):
+        target = Target(PLATFORMS[package.name.removeprefix("restante-").removesuffix(f"-{version}.tgz")])
+        targets.append(target.triple)
+        with tarfile.open(package) as archive:
+            program = archive.getmember(f"package/bin/{target.program}")
+            (directory / "binaries" / target.triple).mkdir(parents=True)
+            (directory / "binaries" / target.triple / target.program).write_bytes(archive.extractfile(program).read())
+            (directory / "binaries" / target.triple / target.program).chmod(0o755)
+    if not targets:
+        missing(f"there is no program in {dist}")
     subprocess.run(
-        [sys.executable, PACKAGING / "release", "--targets", targets, "--binaries", directory / "binaries"]
+        [sys.executable, PACKAGING / "release", "--targets", ",".join(targets), "--binaries", directory / "binaries"]
         + ["--out", directory / "dist"],
         check=True,
         env=dict(

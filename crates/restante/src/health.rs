@@ -1,5 +1,6 @@
 //! `restante health`: checks whether the server with this configuration works. It is needed in the container image,
-//! which has no shell. It makes one request to one listener, with blocking sockets.
+//! which has no shell, and in scripts that wait for the server. It makes one request to one listener, with blocking
+//! sockets, and repeats it with `--wait`.
 
 use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
@@ -7,7 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use restante_http_client::insecure_client_config;
 use restante_net::{ListenAddr, Network};
@@ -17,8 +19,12 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use serde_json::Value;
 
-/// The time limit of the whole check.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(3);
+/// The time limit of one check.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// The pause between two checks, and the minimum time limit of a check.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// The maximum time to wait for the server.
+pub(crate) const MAX_WAIT: Duration = Duration::from_hours(24);
 /// The beginning of the SMTP and LMTP greeting (RFC 5321 section 4.2).
 const SMTP_READY: &str = "220";
 /// The beginning of the POP3 greeting (RFC 1939 section 4).
@@ -26,9 +32,9 @@ const POP3_READY: &str = "+OK";
 /// The maximum size of a response in bytes.
 const MAX_RESPONSE_BYTES: u64 = 16 * 1024;
 
-/// Checks the server, prints one line, and returns an exit code.
-pub fn run(loaded: &Loaded) -> ExitCode {
-    let (line, code) = match check(&loaded.config, TIMEOUT) {
+/// Checks the server once, or until it is ready or this time has passed. Prints one line, and returns an exit code.
+pub fn run(loaded: &Loaded, wait: Option<Duration>) -> ExitCode {
+    let (line, code) = match check_until_ready(&loaded.config, wait) {
         Ok(detail) => (format!("healthy: {detail}"), ExitCode::SUCCESS),
         Err(reason) => (format!("unhealthy: {reason}"), ExitCode::FAILURE),
     };
@@ -37,8 +43,26 @@ pub fn run(loaded: &Loaded) -> ExitCode {
     code
 }
 
+/// Checks the server once, or until it is ready or this time has passed. Returns the result of the last check.
+pub(crate) fn check_until_ready(config: &Config, wait: Option<Duration>) -> Result<String, String> {
+    let started = Instant::now();
+    loop {
+        let result = check(config, check_timeout(wait, started.elapsed()));
+        if result.is_ok() || wait.is_none_or(|wait| started.elapsed() >= wait) {
+            return result;
+        }
+        sleep(POLL_INTERVAL);
+    }
+}
+
+/// Returns the time limit of a check that starts after this time: not more than the rest of the time to wait.
+fn check_timeout(wait: Option<Duration>, elapsed: Duration) -> Duration {
+    let rest = wait.map_or(TIMEOUT, |wait| wait.saturating_sub(elapsed));
+    rest.clamp(POLL_INTERVAL, TIMEOUT)
+}
+
 /// Returns how the server responded, or why it is not healthy.
-pub(crate) fn check(config: &Config, timeout: Duration) -> Result<String, String> {
+fn check(config: &Config, timeout: Duration) -> Result<String, String> {
     let probe = Probe::for_config(config)?;
     let name = probe.to_string();
     let (sender, response) = mpsc::channel();
@@ -346,6 +370,40 @@ mod tests {
         let closed = SocketAddr::from(([127, 0, 0, 1], CLOSED_PORT));
         let reason = check(&config(&[tcp(closed)], &[]), TIMEOUT).expect_err("nothing listens there");
         assert!(reason.starts_with(&format!("HTTP on {closed} cannot be reached: ")), "{reason}");
+    }
+
+    #[test]
+    fn waits_until_the_server_is_ready() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let addr = listener.local_addr().expect("an address");
+        std::thread::spawn(move || {
+            for response in ["503 Service Unavailable", "503 Service Unavailable", "200 OK"] {
+                let (mut stream, _) = listener.accept().expect("a client");
+                let _ = stream.read(&mut [0; 1024]).expect("a request");
+                write!(stream, "HTTP/1.0 {response}\r\n\r\n").expect("a response");
+            }
+        });
+        let config = config(&[tcp(addr)], &[]);
+        let once = check_until_ready(&config, None).expect_err("the first response is 503");
+        assert!(once.contains("responds with 503"), "{once}");
+        let result = check_until_ready(&config, Some(Duration::from_secs(60)));
+        assert_eq!(result, Ok(format!("HTTP on {addr} is ready")));
+    }
+
+    #[test]
+    fn a_check_takes_no_longer_than_the_time_to_wait() {
+        let [ms, secs] = [Duration::from_millis, Duration::from_secs];
+        for (wait, elapsed, timeout) in [
+            (None, ms(0), secs(3)),
+            (Some(secs(30)), secs(1), secs(3)),
+            (Some(secs(1)), ms(0), secs(1)),
+            (Some(secs(1)), ms(600), ms(400)),
+            // A server that is ready can answer in any case.
+            (Some(secs(1)), ms(900), ms(250)),
+            (Some(ms(0)), ms(0), ms(250)),
+        ] {
+            assert_eq!(check_timeout(wait, elapsed), timeout, "{wait:?} {elapsed:?}");
+        }
     }
 
     #[test]

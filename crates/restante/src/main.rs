@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     }
     match command_line::parse(args, std::env::vars_os(), &|path| std::fs::read(path)) {
         Command::Exit(exit) => exit.print(),
-        Command::Health(loaded) => health::run(&loaded),
+        Command::Health { loaded, wait } => health::run(&loaded, wait),
         Command::Export(loaded, request) => transfer::export(&loaded.config, &request),
         Command::Import(loaded, request) => transfer::import(&loaded.config, &request),
         Command::Script(loaded, request) => script::run(&loaded.config, &request),

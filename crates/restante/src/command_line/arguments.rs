@@ -16,7 +16,7 @@ use restante_transfer::{ExportFormat, ExportRequest, ImportFormat, ImportRequest
 use super::Exit;
 use super::completions::{self, GeneratedDocs};
 use super::hints::hints;
-use super::tasks::{ScriptRequest, ScriptTask, TokenTask, UserTask, parse_lifetime, parse_scopes};
+use super::tasks::{ScriptRequest, ScriptTask, TokenTask, UserTask, parse_lifetime, parse_scopes, parse_wait};
 
 /// The parsed command line.
 pub(super) enum ParsedArguments {
@@ -32,7 +32,7 @@ pub(super) enum ParsedArguments {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Task {
     Serve { open_page: bool },
-    Health,
+    Health { wait: Option<Duration> },
     ConfigCheck,
     Export(ExportRequest),
     Import(ImportRequest),
@@ -130,7 +130,7 @@ pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedAr
         add_flags(&mut flags, matches);
     }
     let task = match (name, subcommand) {
-        ("health", _) => Task::Health,
+        ("health", _) => Task::Health { wait: matches.get_one("wait").copied() },
         ("export", _) => Task::Export(parse_export(matches)),
         ("import", _) => {
             let request = parse_import(matches);
@@ -232,6 +232,7 @@ pub(crate) fn command() -> Command {
         .about("Checks the health of the running server with this configuration")
         .after_help(ALL_SETTINGS_NOTE)
         .args_override_self(true)
+        .arg(wait_flag())
         .args(flags_with_help(HEALTH_SETTINGS));
     let docs = Command::new("docs").about("Prints the reference page of all settings in Markdown");
     let example = Command::new("example")
@@ -491,6 +492,15 @@ fn open_flag() -> Arg {
         .action(ArgAction::SetTrue)
         .help_heading("General")
         .help("Opens the web interface in the default browser after the start.")
+}
+
+/// The time that `health` waits for the server.
+fn wait_flag() -> Arg {
+    Arg::new("wait")
+        .long("wait")
+        .value_name("DURATION")
+        .value_parser(parse_wait)
+        .help("Checks again until the server is ready, at most for this time, as in --wait 30s.")
 }
 
 /// The flag is handled before the command line is parsed, because all further arguments are those of another program.

@@ -10,6 +10,7 @@ mod tasks;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use restante_cli::ClientCommand;
 use restante_settings::{self, Loaded, Purpose, ReadFile};
@@ -32,7 +33,12 @@ pub enum Command {
         open_page: bool,
     },
     /// Check the health of the running server with this configuration.
-    Health(Box<Loaded>),
+    Health {
+        /// The configuration.
+        loaded: Box<Loaded>,
+        /// The maximum time to wait until the server is ready. `None` means that it is checked once.
+        wait: Option<Duration>,
+    },
     /// Export messages to files.
     Export(Box<Loaded>, ExportRequest),
     /// Import messages from files.
@@ -98,7 +104,7 @@ pub fn parse(
         Task::Export(_) | Task::Token(_) | Task::User(_) => Purpose::Read,
         Task::Import(_) => Purpose::Write,
         Task::Script(_) => Purpose::Script,
-        Task::Health => Purpose::Check,
+        Task::Health { .. } => Purpose::Check,
         Task::Serve { .. } | Task::ConfigCheck => Purpose::Serve,
     };
     let loaded = match restante_settings::load(&flags, env, restante_cli::ENVIRONMENT_VARIABLES, read_file, purpose) {
@@ -107,7 +113,7 @@ pub fn parse(
     };
     match task {
         Task::Serve { open_page } => Command::Serve { loaded, open_page },
-        Task::Health => Command::Health(loaded),
+        Task::Health { wait } => Command::Health { loaded, wait },
         Task::Export(request) => Command::Export(loaded, request),
         Task::Import(request) => Command::Import(loaded, request),
         Task::Script(request) => Command::Script(loaded, request),

@@ -1,10 +1,12 @@
-//! The tasks of the commands `token`, `user` and `script`. Their flags are in `arguments`.
+//! The tasks of the commands `token`, `user` and `script`, and the values of flags. The flags are in `arguments`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use restante_auth::{Scope, Scopes};
 use restante_mail::duration;
+
+use crate::health::MAX_WAIT;
 
 /// The maximum lifetime of a token.
 const MAX_TOKEN_LIFETIME: Duration = Duration::from_hours(24 * 36_500);
@@ -73,9 +75,27 @@ pub(super) fn parse_lifetime(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses the time that a health check waits for the server.
+pub(super) fn parse_wait(text: &str) -> Result<Duration, String> {
+    match duration::parse(text)? {
+        time if time > MAX_WAIT => Err("must be at most 24h".to_owned()),
+        time => Ok(time),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parses_times_to_wait() {
+        for (text, seconds) in [("30s", 30), ("5m", 300), ("24h", 86400), ("0s", 0)] {
+            assert_eq!(parse_wait(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "soon", "-1s", "25h", "99999999999d"] {
+            assert!(parse_wait(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn parses_lifetimes() {

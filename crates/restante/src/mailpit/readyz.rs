@@ -3,8 +3,7 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use restante_mail::duration;
 use restante_settings::{Config, Flags, Origin, Problem, Purpose, ReadFile, SETTINGS, parse_boolean};
@@ -17,12 +16,8 @@ use super::{add_variables, configuration_errors, failure, help};
 use crate::command_line::Exit;
 use crate::health;
 
-/// The pause between two checks, and the minimum time limit of a check.
-const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// The default of `--timeout`.
 const DEFAULT_WAIT: Duration = Duration::from_secs(30);
-/// The maximum of `--timeout`.
-const MAX_WAIT: Duration = Duration::from_hours(24);
 
 const FLAGS: &[FlagSpec] = &[
     FlagSpec { name: "listen", long: "listen", short: Some('l'), is_bool: false },
@@ -53,7 +48,7 @@ pub(super) fn parse(args: &[String], env: Vec<(OsString, OsString)>, read_file: 
     let https = is_on("https").map_err(|error| invalid("https", error))?;
     let wait = is_on("wait").map_err(|error| invalid("wait", error))?;
     let timeout = flag("timeout").map(|text| duration::parse(&text)).transpose();
-    let timeout = timeout.map_err(|error| invalid("timeout", error))?.unwrap_or(DEFAULT_WAIT).min(MAX_WAIT);
+    let timeout = timeout.map_err(|error| invalid("timeout", error))?.unwrap_or(DEFAULT_WAIT).min(health::MAX_WAIT);
 
     let mut config = load(env, read_file)?;
     let mut apply = |name: &str, key: &str, value: &str| match SETTINGS.iter().find(|setting| setting.key == key) {
@@ -97,23 +92,14 @@ fn load(env: Vec<(OsString, OsString)>, read_file: ReadFile<'_>) -> Result<Confi
 impl Readyz {
     /// Checks the server. Prints a line to standard error and fails if it is not ready.
     pub(super) fn run(&self) -> ExitCode {
-        let started = Instant::now();
-        loop {
-            let timeout = self.check_timeout(started.elapsed());
-            let Err(reason) = health::check(&self.config, timeout) else { return ExitCode::SUCCESS };
-            if self.wait.is_none_or(|wait| started.elapsed() >= wait) {
+        match health::check_until_ready(&self.config, self.wait) {
+            Ok(_) => ExitCode::SUCCESS,
+            Err(reason) => {
                 // The exit code reports the result too.
                 let _ = writeln!(std::io::stderr(), "{reason}");
-                return ExitCode::FAILURE;
+                ExitCode::FAILURE
             }
-            sleep(POLL_INTERVAL);
         }
-    }
-
-    /// Returns the time limit of a check that starts after this time: not more than the rest of the maximum time.
-    fn check_timeout(&self, elapsed: Duration) -> Duration {
-        let rest = self.wait.map_or(health::TIMEOUT, |wait| wait.saturating_sub(elapsed));
-        rest.clamp(POLL_INTERVAL, health::TIMEOUT)
     }
 }
 
@@ -154,23 +140,6 @@ mod tests {
             let web = parse(&args, env.clone(), &read_file).unwrap().config.web;
             let scheme = if web.tls.force { "https" } else { "http" };
             assert_eq!(format!("{}{} {scheme}", web.addr[0], web.base_path), *expected, "{args:?} {env:?}");
-        }
-    }
-
-    #[test]
-    fn a_check_takes_no_longer_than_the_maximum_time() {
-        let [ms, secs] = [Duration::from_millis, Duration::from_secs];
-        for (wait, elapsed, timeout) in [
-            (None, ms(0), secs(3)),
-            (Some(secs(30)), secs(1), secs(3)),
-            (Some(secs(1)), ms(0), secs(1)),
-            (Some(secs(1)), ms(600), ms(400)),
-            // A server that is ready can answer in any case.
-            (Some(secs(1)), ms(900), ms(250)),
-            (Some(ms(0)), ms(0), ms(250)),
-        ] {
-            let readyz = Readyz { config: Box::default(), wait };
-            assert_eq!(readyz.check_timeout(elapsed), timeout, "{wait:?} {elapsed:?}");
         }
     }
 }
