@@ -258,6 +258,16 @@ def test_skopeo_copies_the_image(archive, name, version, target, manifest, tmp_p
         assert json.loads((copy / config).read_text()) == archive.config(manifest)
 
 
+def test_skopeo_copies_all_architectures(archive, name, version, tmp_path):
+    """The release workflow uses this command to push an image."""
+    source = f"oci-archive:{archive.path}:{name}:{version}"
+    command = [require("skopeo"), "--insecure-policy", "--tmpdir", str(tmp_path), "copy", "--quiet", "--all", source]
+    subprocess.run([*command, f"dir:{tmp_path / 'copy'}"], check=True)
+    index = json.loads((tmp_path / "copy" / "manifest.json").read_text())
+    architectures = {manifest["platform"]["architecture"] for manifest in index["manifests"]}
+    assert architectures == set(archive.manifests(f"{name}:{version}"))
+
+
 def test_the_image_receives_and_returns_a_message(archive, name, manifest, target, tmp_path):
     if name == "restante-inbucket":
         pytest.skip("the same image as restante")

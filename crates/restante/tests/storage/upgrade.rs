@@ -208,15 +208,20 @@ fn updates_fixtures() -> bool {
     std::env::var_os("UPDATE_FIXTURES").is_some()
 }
 
-#[test]
-fn fixture_of_the_current_data_directory_exists() {
-    let dir = TestDir::new();
-    let data = dir.path().join("data");
-    let server = start_on(&data);
+/// Creates a data directory of this version with messages.
+fn create_data_directory(data: &Path) {
+    let server = start_on(data);
     fill(&server);
     fill_recent(&server);
     eventually("no webhook event is queued", || waiting_events(&server) >= 5.0);
     stop(server);
+}
+
+#[test]
+fn fixture_of_the_current_data_directory_exists() {
+    let dir = TestDir::new();
+    let data = dir.path().join("data");
+    create_data_directory(&data);
     let target = fixtures("data").join(env!("CARGO_PKG_VERSION"));
     if updates_fixtures() {
         // The directory may not exist.
@@ -269,7 +274,7 @@ fn data_directories_of_earlier_versions_are_upgraded() {
 fn data_directory_of_a_later_version_is_refused_and_not_changed() {
     let dir = TestDir::new();
     let data = dir.path().join("data");
-    copy(&fixtures("data").join(env!("CARGO_PKG_VERSION")), &data);
+    create_data_directory(&data);
     let current = schema_version(&data.join("restante.db"));
     for database in databases(&data) {
         set_schema_version(&database, NEWER);
@@ -288,7 +293,7 @@ fn data_directory_of_a_later_version_is_refused_and_not_changed() {
 fn relay_queue_of_a_later_version_is_kept_under_another_name() {
     let dir = TestDir::new();
     let data = dir.path().join("data");
-    copy(&fixtures("data").join(env!("CARGO_PKG_VERSION")), &data);
+    create_data_directory(&data);
     let queue = data.join("relay.db");
     set_schema_version(&queue, NEWER);
     let before = fs::read(&queue).unwrap();

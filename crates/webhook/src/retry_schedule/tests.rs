@@ -212,8 +212,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Each case has thousands of steps, so the default number of cases is low.
+fn proptest_config() -> ProptestConfig {
+    let default = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_some() { default } else { ProptestConfig { cases: 64, ..default } }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+    #![proptest_config(proptest_config())]
 
     #[test]
     fn every_event_ends_once_and_there_is_one_probe_at_a_time(steps in prop::collection::vec(step(), 0..200)) {
