@@ -386,7 +386,7 @@ mod tests {
         let config = config(&[tcp(addr)], &[]);
         let once = check_until_ready(&config, None).expect_err("the first response is 503");
         assert!(once.contains("responds with 503"), "{once}");
-        let result = check_until_ready(&config, Some(Duration::from_secs(60)));
+        let result = check_until_ready(&config, Some(Duration::from_mins(1)));
         assert_eq!(result, Ok(format!("HTTP on {addr} is ready")));
     }
 
