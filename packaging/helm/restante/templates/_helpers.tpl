@@ -62,6 +62,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- ternary "HTTPS" "HTTP" (eq (toString $web.tlsenabled) "true") }}
 {{- end }}
 
+{{/* The base path of the web listener: empty, or /x/y without a trailing slash. */}}
+{{- define "restante.basePath" -}}
+{{- $web := .Values.settings.web | default dict }}
+{{- with include "restante.settingValue" ($web.basepath | default "") | trimAll "/" }}{{ printf "/%s" . }}{{ end }}
+{{- end }}
+
 {{/* The value of a setting as text. YAML numbers are floating-point numbers here, which would become 1.024e+07. */}}
 {{- define "restante.settingValue" -}}
 {{- if kindIs "slice" . }}
