@@ -68,6 +68,14 @@ CASES = {
         },
         NODE,
     ),
+    "sections that are null": (
+        {
+            "settings": {"web": None, "smtp": None, "storage": None},
+            "secretSettings": {"web": None, "smtp": {"credentials": "ci:secret"}},
+            "ingress": {"enabled": True},
+        },
+        NODE | {"Secret", "Ingress"},
+    ),
     "outside by node ports": ({"mailService": {"enabled": True, "type": "NodePort", "nodePorts": {"smtp": 30025}}}, NODE),
     "all": (
         {
@@ -165,6 +173,24 @@ def render(package, yaml, tmp_path_factory):
         result = helm_template(package, values, kubernetes, directory)
         assert result.returncode == 0, result.stderr
         return [document for document in yaml.safe_load_all(result.stdout) if document]
+
+    return render
+
+
+@pytest.fixture(scope="module")
+def render_notes(package, yaml, tmp_path_factory):
+    """Renders NOTES.txt with these values. Helm prints it only with access to a cluster, so a copy of the chart has it in an object."""
+    directory = tmp_path_factory.mktemp("notes")
+    with tarfile.open(package) as files:
+        files.extractall(directory)
+    chart = directory / "restante"
+    (chart / "templates" / "NOTES.txt").rename(chart / "notes.txt")
+    (chart / "templates" / "notes.yaml").write_text('kind: Notes\ntext: {{ tpl (.Files.Get "notes.txt") . | toJson }}\n')
+
+    def render(values: dict) -> str:
+        result = helm_template(chart, values, KUBERNETES_VERSIONS[-1], directory)
+        assert result.returncode == 0, result.stderr
+        return one([document for document in yaml.safe_load_all(result.stdout) if document], "Notes")["text"]
 
     return render
 
@@ -443,6 +469,40 @@ def test_monitors_find_each_node_under_the_job_of_the_rules(render):
     assert monitor["spec"]["endpoints"][0]["port"] in {port["name"] for port in service["spec"]["ports"]}
     job = service["metadata"]["labels"][monitor["spec"]["jobLabel"]]
     assert f'job="{job}"' in (PACKAGING / "prometheus" / "restante.rules.yml").read_text()
+
+
+def test_monitoring_verifies_the_certificate_as_the_values_say(render):
+    tls = {"ca": {"secret": {"name": "restante-tls", "key": "ca.crt"}}, "serverName": "mail.example.org"}
+    values = {"serviceMonitor": {"enabled": True, "tlsConfig": tls}, "settings": {"web": {"tlsenabled": True}}}
+    (endpoint,) = one(render(values), "ServiceMonitor")["spec"]["endpoints"]
+    assert (endpoint["scheme"], endpoint["tlsConfig"]) == ("https", tls)
+    (endpoint,) = one(render(CASES["monitoring"][0]), "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint["scheme"] == "http"
+    assert "tlsConfig" not in endpoint
+
+
+@pytest.mark.parametrize("seconds", [5, 20])
+def test_a_node_has_time_to_shut_down_after_the_hook(render, seconds):
+    objects = render({"preStopSeconds": seconds})
+    assert container(objects)["lifecycle"]["preStop"]["sleep"]["seconds"] == seconds
+    # The systemd unit has the time of a shutdown too.
+    (shutdown,) = re.findall(r"(?m)^TimeoutStopSec=(\d+)$", (PACKAGING / "restante.service").read_text())
+    assert pod_template(objects)["spec"]["terminationGracePeriodSeconds"] == seconds + int(shutdown)
+
+
+@pytest.mark.parametrize(
+    "base_path, path", [("", ""), ("mail", "/mail"), ("/mail/", "/mail"), ("/a/b", "/a/b"), (2026, "/2026"), (None, "")]
+)
+def test_addresses_contain_the_base_path(render, render_notes, base_path, path):
+    values = {"settings": {"web": {"basepath": base_path}}, "ingress": {"enabled": True}}
+    notes = render_notes(values)
+    assert re.findall(r"https?://(\S+)", notes) == [
+        f"ci-restante.mail.svc:9000{path}",
+        f"mail.example.org{path}/",
+        f"localhost:9000{path}/.",
+    ]
+    (rule,) = one(render(values), "Ingress")["spec"]["rules"]
+    assert [item["path"] for item in rule["http"]["paths"]] == [path or "/"]
 
 
 def test_a_network_policy_admits_the_test(render):
