@@ -4,9 +4,10 @@ test_image.py starts this program in a network namespace of its own, in which th
 
     unshare --user --map-root-user --net python3 container.py SPECIFICATION
 
-SPECIFICATION is a JSON file with the root directory of the image, its `config`, the directory of its volumes, its ports for SMTP and
-HTTP, the paths to request, and the program of an emulator, if one is needed. Bubblewrap provides the rest of what a container engine does: the user of the image, a read-only root, only the
-variables of the image, and the first process of a process namespace.
+SPECIFICATION is a JSON file with the root directory of the image, its `config`, the directory of its volumes, its ports for
+SMTP and HTTP, the paths to request, and the program of an emulator, if one is needed. Bubblewrap provides the rest of what a
+container engine does: the user of the image, a read-only root, only the variables of the image, and the first process of a
+process namespace.
 """
 
 from __future__ import annotations
