@@ -47,7 +47,7 @@ def build_binary(release: Release, target: Target) -> Path:
         release.run(["cargo", "build", *arguments], env=flags(target, prefixes))
     directory = "debug" if release.profile == "dev" else release.profile
     program = release.target_directory / target.triple / directory / target.program
-    path = release.work / "binaries" / target.triple / target.program
+    path = release.built_binary(target)
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(program, path)
     return path

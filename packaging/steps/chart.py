@@ -13,8 +13,8 @@ SOURCE = ROOT / "packaging" / "helm" / "restante"
 
 
 def build(release: Release) -> list[Path]:
-    files = sorted(path for path in SOURCE.rglob("*") if path.is_file())
-    entries = [Entry(f"restante/{path.relative_to(SOURCE).as_posix()}", path) for path in files if path.name != "Chart.yaml"]
+    files = [path for path in release.tracked_files(SOURCE) if path.name != "Chart.yaml"]
+    entries = [Entry(f"restante/{path.relative_to(SOURCE).as_posix()}", path) for path in files]
     entries.append(Entry("restante/Chart.yaml", chart_with_version(release.version).encode()))
     package = release.out / f"restante-chart-{release.version}.tgz"
     write_tar_gz(package, entries, release.source_date_epoch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from pathlib import Path
 
 from .release import Release
@@ -13,7 +14,11 @@ NAME = "SHA256SUMS"
 def build(release: Release) -> list[Path]:
     listing = release.out / NAME
     files = sorted(path for path in release.out.rglob("*") if path.is_file() and path != listing)
-    lines = [f"{digest(path)}  {path.relative_to(release.out).as_posix()}\n" for path in files]
+    for path in files:
+        if not release.is_part(path):
+            print(f"{NAME} does not list {release.display_name(path)}: this run did not make it", file=sys.stderr)
+    parts = filter(release.is_part, files)
+    lines = [f"{digest(path)}  {path.relative_to(release.out).as_posix()}\n" for path in parts]
     listing.write_bytes("".join(lines).encode())
     return [listing]
 

@@ -32,7 +32,7 @@ def system(release: Release, name: str) -> str:
     blocks = ""
     for processor, triple in PLATFORMS[name].items():
         archive = release.out / f"{archives.name(release, Target(triple))}.tar.gz"
-        if archive.is_file():
+        if archive.is_file() and release.is_part(archive):
             blocks += f'    on_{processor} do\n      url "{url(release, archive)}"\n      sha256 "{digest(archive)}"\n    end\n'
     return f"  on_{name} do\n{blocks}  end\n\n" if blocks else ""
 

@@ -43,7 +43,7 @@ def stage(release: Release, target: Target, version: str) -> Path:
         elif name.startswith("completions/"):
             shutil.copyfile(path, directory / name)
     (directory / "changelog.Debian.gz").write_bytes(compress(changelog(version, release.source_date_epoch).encode()))
-    for path in source_files():
+    for path in source_files(release):
         copy = directory / "source" / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
@@ -52,10 +52,12 @@ def stage(release: Release, target: Target, version: str) -> Path:
     return top
 
 
-def source_files() -> list[Path]:
+def source_files(release: Release) -> list[Path]:
     """Returns the files of the source that are in packages."""
     names = (*SOURCE_DOCUMENTS, "packaging/restante.service", "packaging/restante.toml")
-    return [*(ROOT / name for name in names), *(ROOT / "docs").glob("*.md")]
+    docs = ROOT / "docs"
+    pages = [path for path in release.tracked_files(docs) if path.parent == docs and path.suffix == ".md"]
+    return [*(ROOT / name for name in names), *pages]
 
 
 def changelog(version: str, time: int) -> str:

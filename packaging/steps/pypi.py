@@ -55,7 +55,7 @@ def build_server(release: Release, target: Target) -> Path:
         requires_python=">=3.9",
         description=readme(release, SERVER / "README.md"),
     )
-    entries = package_files(SERVER / "restante_server", "restante_server")
+    entries = package_files(release, SERVER / "restante_server", "restante_server")
     entries.append(Entry(f"restante_server-{version}.data/scripts/{target.program}", release.binary(target), EXECUTABLE))
     return write_wheel(release, "restante_server", platform_tags(target), metadata, entries)
 
@@ -63,7 +63,7 @@ def build_server(release: Release, target: Target) -> Path:
 def build_client_wheel(release: Release) -> Path:
     """Writes the wheel of the client, as setuptools does by `pyproject.toml`."""
     project = client_project()
-    entries = package_files(CLIENT / "src" / "restante", "restante")
+    entries = package_files(release, CLIENT / "src" / "restante", "restante")
     lines = []
     for group, points in project["entry-points"].items():
         lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items()), ""]
@@ -82,8 +82,8 @@ def build_client_source(release: Release) -> Path:
         Entry(f"{directory}/README.md", readme(release, CLIENT / "README.md")),
         Entry(f"{directory}/pyproject.toml", project.encode()),
         *(Entry(f"{directory}/{license}", ROOT / license) for license in LICENSES),
-        *package_files(CLIENT / "src", f"{directory}/src"),
-        *package_files(CLIENT / "tests", f"{directory}/tests"),
+        *package_files(release, CLIENT / "src", f"{directory}/src"),
+        *package_files(release, CLIENT / "tests", f"{directory}/tests"),
     ]
     path = release.out / "pypi" / f"{directory}.tar.gz"
     write_tar_gz(path, entries, release.source_date_epoch)
@@ -137,9 +137,9 @@ def metadata_file(
     return "\n".join(lines).encode() + b"\n\n" + description
 
 
-def package_files(directory: Path, name: str) -> list[Entry]:
+def package_files(release: Release, directory: Path, name: str) -> list[Entry]:
     """Returns the files of a Python package that are in the source, below this name."""
-    files = sorted(path for path in directory.rglob("*") if path.suffix == ".py" or path.name == "py.typed")
+    files = [path for path in release.tracked_files(directory) if path.suffix == ".py" or path.name == "py.typed"]
     return [Entry(f"{name}/{path.relative_to(directory).as_posix()}", path) for path in files]
 
 

@@ -83,6 +83,8 @@ class Release:
         self.targets = [Target(triple) for triple in targets]
         self.profile = profile
         self.binaries = binaries.resolve() if binaries else None
+        # The files and directories that the steps have made. None if only some of the steps run.
+        self.made: list[Path] | None = None
         # The directory of Cargo's results.
         self.target_directory = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
         # The directory for intermediate results.
@@ -123,12 +125,26 @@ class Release:
 
     def binary(self, target: Target) -> Path:
         """Returns the program for a target. The step `binaries` builds it."""
-        directory = self.binaries or self.work / "binaries"
-        path = directory / target.triple / target.program
+        path = self.binaries / target.triple / target.program if self.binaries else self.built_binary(target)
         if not path.is_file():
-            hint = "--binaries names the wrong directory" if self.binaries else "run the step binaries first"
-            raise ReleaseError(f"there is no {path}: {hint}")
+            hint = f"run packaging/release --only binaries --profile {self.profile} --targets {target} first"
+            raise ReleaseError(f"there is no {path}: {'--binaries names the wrong directory' if self.binaries else hint}")
         return path
+
+    def built_binary(self, target: Target) -> Path:
+        """Returns where the step `binaries` stores the program for a target. Every profile has its own directory."""
+        return self.work / "binaries" / self.profile / target.triple / target.program
+
+    def tracked_files(self, directory: Path) -> list[Path]:
+        """Returns the files and links below a directory that git tracks and that exist, in the order of their names."""
+        names = self.run(["git", "ls-files", "-z"], capture=True, cwd=directory).split("\0")
+        paths = (directory / name for name in names if name)
+        return sorted(path for path in paths if path.is_symlink() or path.is_file())
+
+    def is_part(self, path: Path) -> bool:
+        """Returns whether a file of the output directory belongs to the release. A full run may find files of an earlier run
+        that failed: only those that it makes itself belong to it."""
+        return self.made is None or any(path.is_relative_to(made) for made in self.made)
 
     @functools.cached_property
     def documents(self) -> dict[str, Path]:

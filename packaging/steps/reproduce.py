@@ -26,7 +26,7 @@ def verify(release: Release) -> None:
     )
     for target in release.targets:
         first = digest(release.binary(target))
-        second = digest(target_directory / "packaging" / "binaries" / target.triple / target.program)
+        second = digest(target_directory / release.built_binary(target).relative_to(release.target_directory))
         print(f"{target}: first build {first}, second build {second}", file=sys.stderr)
         if first != second:
             raise ReleaseError(f"the two builds for {target} differ; compare them in {release.work} and {directory}")
@@ -35,9 +35,7 @@ def verify(release: Release) -> None:
 
 def copy_source(release: Release, destination: Path) -> None:
     """Copies the files and links that git tracks, with their changes."""
-    for name in release.run(["git", "ls-files", "-z"], capture=True).split("\0"):
-        path = ROOT / name
-        if name and (path.is_symlink() or path.is_file()):
-            copy = destination / name
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(path, copy, follow_symlinks=False)
+    for path in release.tracked_files(ROOT):
+        copy = destination / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy, follow_symlinks=False)
