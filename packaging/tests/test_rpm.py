@@ -120,3 +120,11 @@ def test_a_removal_keeps_mail_and_changed_settings(root, package):
     assert not file(root, "/usr/bin/restante").exists()
     assert any(file(root, "/var/lib/restante").iterdir())
     assert file(root, f"{SETTINGS}.rpmsave").read_text().endswith("# A change.\n")
+
+
+def test_a_removal_deletes_the_directories_of_the_package(root, package):
+    directories = ["/etc/restante", "/usr/share/doc/restante", "/usr/share/licenses/restante"]
+    install(root, "--install", package)
+    assert [directory for directory in directories if file(root, directory).is_dir()] == directories
+    rpm_in(root, "--erase", "--nodeps", "restante")
+    assert [directory for directory in directories if file(root, directory).exists()] == []
