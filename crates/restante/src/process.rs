@@ -125,7 +125,7 @@ impl Signals {
         let is_repeated =
             self.last_request.is_some_and(|last| now.saturating_duration_since(last) < REPEATED_SIGNAL_INTERVAL);
         if is_repeated {
-            tracing::debug!("signal ignored: the same signal arrived less than a second ago");
+            tracing::debug!("signal ignored: a shutdown was requested less than a second ago");
             return false;
         }
         self.last_request = Some(now);
