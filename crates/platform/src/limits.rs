@@ -2,24 +2,37 @@
 
 use std::io;
 
-/// The highest limit on open files that macOS accepts, even if the maximum is "unlimited" (`OPEN_MAX`, see setrlimit(2)).
+/// The highest limit on open files that the system accepts even if the maximum is higher. macOS has one (`OPEN_MAX`, see
+/// setrlimit(2)).
 #[cfg(unix)]
-const MACOS_MAX_FILES: u64 = 10_240;
+const MAX_ACCEPTED_FILES: Option<u64> = if cfg!(target_os = "macos") { Some(10_240) } else { None };
 
-/// Raises the limit on open files to the maximum. Windows has no such limit.
+/// Raises the limit on open files to the maximum, or to what the system accepts. Never lowers it. Windows has no such limit.
 pub fn raise_file_limit() -> io::Result<()> {
     #[cfg(unix)]
     {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let limit = getrlimit(Resource::Nofile);
-        let current = if cfg!(target_os = "macos") {
-            limit.maximum.map_or(Some(MACOS_MAX_FILES), |maximum| Some(maximum.min(MACOS_MAX_FILES)))
-        } else {
-            limit.maximum
-        };
-        setrlimit(Resource::Nofile, Rlimit { current, ..limit })?;
+        let current = raised_limit(limit.current, limit.maximum, MAX_ACCEPTED_FILES);
+        if current != limit.current {
+            setrlimit(Resource::Nofile, Rlimit { current, ..limit })?;
+        }
     }
     Ok(())
+}
+
+/// Returns the lower one of the maximum and the highest accepted limit, but not less than the current limit. `None` is
+/// unlimited.
+#[cfg(unix)]
+fn raised_limit(current: Option<u64>, maximum: Option<u64>, accepted: Option<u64>) -> Option<u64> {
+    let raised = match (maximum, accepted) {
+        (Some(maximum), Some(accepted)) => Some(maximum.min(accepted)),
+        (one, other) => one.or(other),
+    };
+    match (current, raised) {
+        (Some(current), Some(raised)) => Some(current.max(raised)),
+        _ => None,
+    }
 }
 
 /// Gives the current thread the lowest priority. This cannot be undone. Only Linux can do this; elsewhere the priority
@@ -38,6 +51,32 @@ mod tests {
     use std::thread;
 
     use super::*;
+
+    #[test]
+    fn limit_is_raised_and_never_lowered() {
+        // The limits of Linux: current, maximum, result.
+        let table = [
+            (Some(1024), Some(524_288), Some(524_288)),
+            (Some(1024), Some(1024), Some(1024)),
+            (Some(1024), None, None),
+            (None, None, None),
+        ];
+        for (current, maximum, expected) in table {
+            assert_eq!(raised_limit(current, maximum, None), expected, "{current:?} of {maximum:?}");
+        }
+        // Those of macOS.
+        let table = [
+            (Some(256), None, Some(10_240)),
+            (Some(256), Some(4096), Some(4096)),
+            (Some(256), Some(65_536), Some(10_240)),
+            (Some(65_536), None, Some(65_536)),
+            (Some(65_536), Some(100_000), Some(65_536)),
+            (None, None, None),
+        ];
+        for (current, maximum, expected) in table {
+            assert_eq!(raised_limit(current, maximum, Some(10_240)), expected, "{current:?} of {maximum:?}");
+        }
+    }
 
     #[test]
     fn lowers_priority_of_one_thread_only() {
