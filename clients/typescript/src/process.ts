@@ -69,6 +69,8 @@ export interface TestScope {
 const START_TIMEOUT = 30_000;
 /** The maximum time for a server to stop, in milliseconds. It ends open sessions after 15 seconds. */
 const STOP_TIMEOUT = 30_000;
+/** The maximum time to read the rest of the log after the server has ended, in milliseconds. */
+const LOG_TIMEOUT = 1000;
 /** The number of log lines that are kept. */
 const KEPT_LINES = 1000;
 /** The log lines in which a server reports its addresses. The one of HTTP comes last. */
@@ -109,6 +111,12 @@ class ServerProcess implements ServerHandle {
       this.child.on("error", (error) => resolve(`Cannot run ${program}: ${error.message}`));
       // After the end of the log.
       this.child.on("close", (code) => resolve(code ?? 1));
+    });
+    this.child.on("exit", () => {
+      // A process that the server has started can keep the pipe of the log open. What is in the pipe is read before the callback of
+      // `setImmediate`, also if this process was suspended.
+      const timer = setTimeout(() => setImmediate(() => this.child.stderr?.destroy()), LOG_TIMEOUT);
+      this.child.on("close", () => clearTimeout(timer));
     });
     this.listening = new Promise((resolve) => this.#readLog(resolve));
   }

@@ -150,6 +150,41 @@ test("a server that does not start in time is killed", async () => {
   await assert.rejects(start({ program: join(directory, "missing") }), /Cannot run .*missing/);
 });
 
+/** Writes a program that starts a process with its standard error, logs the id of that process, and runs a command. */
+function programWithChild(command) {
+  const program = join(mkdtempSync(join(directory, "program-")), "restante");
+  writeFileSync(program, `#!/bin/sh\nsleep 60 &\necho started $! >&2\n${command}\n`);
+  chmodSync(program, 0o755);
+  return program;
+}
+
+/** Asserts that the process in a log still runs, and ends it. */
+function endChild(log) {
+  const pid = Number(/started (\d+)/.exec(log)?.[1]);
+  assert.ok(isRunning(pid));
+  process.kill(pid, "SIGKILL");
+}
+
+test("stop() does not wait for other processes that have the log open", async () => {
+  const program = programWithChild("echo HTTP listening on tcp4 127.0.0.1:1 >&2\ncat > /dev/null\necho last line >&2");
+  const restante = await start({ program });
+  await restante.stop();
+  endChild(restante.log);
+  assert.match(restante.log, /last line$/);
+});
+
+test("a failed start does not wait for other processes that have the log open", async () => {
+  const failures = [
+    [{ program: programWithChild("exit 3") }, /ended with status 3/],
+    [{ program: programWithChild("exec sleep 600"), timeout: 3000 }, /did not start within 3000 ms/],
+  ];
+  for (const [options, expected] of failures) {
+    const error = await start(options).catch((error) => error);
+    endChild(error.log);
+    assert.match(error.message, expected);
+  }
+});
+
 test("the program is found", (t) => {
   const { PATH } = process.env;
   t.after(() => Object.assign(process.env, { PATH, RESTANTE_PROGRAM: PROGRAM }));
