@@ -180,6 +180,24 @@ def test_stop_after_the_server_has_ended(program):
         r.about()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+def test_stop_while_a_forked_process_runs(program):
+    r = restante.start(program=program)
+    child = os.fork()
+    if child == 0:
+        # This process has a copy of the pipe to the server.
+        time.sleep(TEST_TIMEOUT)
+        os._exit(0)
+    try:
+        r.stop()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    # A server that does not stop in time is killed.
+    assert r._process.returncode == 0
+    assert "shutting down" in r.log and "second signal" not in r.log
+
+
 # The fixtures
 
 

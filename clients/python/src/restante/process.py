@@ -107,6 +107,10 @@ class Server(Restante):
             # A copy of this object in a forked process.
             return
         atexit.unregister(self.stop)
+        if sys.platform != "win32":
+            # A forked process has a copy of the pipe, so the server may not see the end of its standard input. The signal comes
+            # first: after it, the end of standard input is not a second request, however late it is.
+            self._process.terminate()
         # The end of its standard input stops the server.
         with contextlib.suppress(OSError):
             self._process.stdin.close()  # type: ignore[union-attr]
