@@ -128,6 +128,21 @@ def test_server_without_http_is_refused():
         restante.start(program="/nonexistent", settings={"web.addr": ""})
 
 
+@pytest.mark.parametrize("address", ["unix:/tmp/web.sock", ["unix:/tmp/a.sock", "unix:/tmp/b.sock"], "unix:/a, unix:/b,"])
+def test_server_with_only_unix_sockets_for_http_is_refused(address):
+    with pytest.raises(ValueError, match="web.addr = .unix:.* has no TCP address"):
+        restante.start(program="/nonexistent", settings={"web.addr": address})
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets")
+def test_server_with_a_unix_socket_and_a_port_for_http(program, tmp_path):
+    with restante.server(program=program, settings={"web.addr": [f"unix:{tmp_path / 'web.sock'}", "127.0.0.1:0"]}) as r:
+        assert list(r.messages()) == []
+    tls = {"web.tlsaddr": "127.0.0.1:0", "web.tlscert": "self-signed"}
+    with restante.server(program=program, settings={"web.addr": f"unix:{tmp_path / 'web.sock'}", **tls}) as r:
+        assert r.url.startswith("https://127.0.0.1:")
+
+
 def test_program_is_found(tmp_path, monkeypatch):
     monkeypatch.delenv("RESTANTE_PROGRAM", raising=False)
     monkeypatch.setattr(process, "packaged_program", lambda: None)

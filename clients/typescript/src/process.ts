@@ -273,6 +273,12 @@ function flagsFor({ data, lua, settings = {} }: StartOptions): string[] {
   }
   const values: Record<string, SettingValue> = { ...DEFAULTS, ...settings, logfile: "stderr", stopwithstdin: true };
   if (!values["web.addr"]) throw new TypeError("the setting web.addr is empty: the client needs HTTP");
+  const addresses = [values["web.addr"], values["web.tlsaddr"] ?? ""].flat().join(",").split(",").map((address) => address.trim());
+  if (addresses.every((address) => address === "" || address.startsWith("unix:"))) {
+    throw new TypeError(
+      `the setting web.addr = "${values["web.addr"]}" has no TCP address: the client needs one, for example 127.0.0.1:0`,
+    );
+  }
   if (data !== undefined) values["storage.path"] = data;
   if (lua !== undefined) values["lua.path"] = lua;
   return Object.entries(values).map(([name, value]) => `--${name.replaceAll(".", "-")}=${[value].flat().join(",")}`);

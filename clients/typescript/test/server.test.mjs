@@ -142,6 +142,24 @@ test("settings that are refused", async () => {
   }
 });
 
+test("Unix sockets for HTTP are refused without a port", async () => {
+  const program = join(directory, "missing");
+  for (const address of ["unix:/tmp/web.sock", ["unix:/tmp/a.sock", "unix:/tmp/b.sock"], "unix:/a, unix:/b,"]) {
+    const expected = { name: "TypeError", message: /web\.addr = "unix:.*" has no TCP address/ };
+    await assert.rejects(start({ program, settings: { "web.addr": address } }), expected);
+  }
+});
+
+test("a Unix socket and a port for HTTP", async () => {
+  const socket = `unix:${join(directory, "web.sock")}`;
+  const tls = { "web.addr": socket, "web.tlsaddr": "127.0.0.1:0", "web.tlscert": "self-signed" };
+  for (const [settings, url] of [[{ "web.addr": [socket, "127.0.0.1:0"] }, /^http:/], [tls, /^https:/]]) {
+    const restante = await start({ settings });
+    assert.match(restante.url, url);
+    await restante.stop();
+  }
+});
+
 test("a server that does not start in time is killed", async () => {
   const program = join(directory, "sleeps");
   writeFileSync(program, "#!/bin/sh\nexec sleep 600\n");

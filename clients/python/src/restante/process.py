@@ -240,6 +240,10 @@ def flags(data: Any, lua: Any, settings: Mapping[str, Setting]) -> list[str]:
             raise ValueError(f"the setting {name} cannot be changed: the server is started and stopped by it")
     if not values["web.addr"]:
         raise ValueError("the setting web.addr is empty: the client needs HTTP")
+    addresses = ",".join(text_of(values.get(name, "")) for name in ("web.addr", "web.tlsaddr")).split(",")
+    if all(address.strip().startswith("unix:") for address in addresses if address.strip()):
+        address = text_of(values["web.addr"])
+        raise ValueError(f'the setting web.addr = "{address}" has no TCP address: the client needs one, for example 127.0.0.1:0')
     for name, value in (("storage.path", data), ("lua.path", lua)):
         if value is not None:
             values[name] = value
