@@ -62,7 +62,7 @@ def build_server(release: Release, target: Target) -> Path:
 
 def build_client_wheel(release: Release) -> Path:
     """Writes the wheel of the client, as setuptools does by `pyproject.toml`."""
-    project = client_project()
+    project = client_project(release)
     entries = package_files(release, CLIENT / "src" / "restante", "restante")
     lines = []
     for group, points in project["entry-points"].items():
@@ -75,12 +75,10 @@ def build_client_source(release: Release) -> Path:
     """Writes the source archive of the client."""
     version = python_version(release.version)
     directory = f"restante-{version}"
-    project = (CLIENT / "pyproject.toml").read_text(encoding="utf-8")
-    project = re.sub(r'^version = ".*"$', f'version = "{version}"', project, count=1, flags=re.MULTILINE)
     entries = [
-        Entry(f"{directory}/PKG-INFO", client_metadata(release, client_project())),
+        Entry(f"{directory}/PKG-INFO", client_metadata(release, client_project(release))),
         Entry(f"{directory}/README.md", readme(release, CLIENT / "README.md")),
-        Entry(f"{directory}/pyproject.toml", project.encode()),
+        Entry(f"{directory}/pyproject.toml", client_pyproject(release).encode()),
         *(Entry(f"{directory}/{license}", ROOT / license) for license in LICENSES),
         *package_files(release, CLIENT / "src", f"{directory}/src"),
         *package_files(release, CLIENT / "tests", f"{directory}/tests"),
@@ -90,14 +88,25 @@ def build_client_source(release: Release) -> Path:
     return path
 
 
-def client_project() -> dict:
-    """Returns the section `[project]` of the client's `pyproject.toml`."""
+def client_pyproject(release: Release) -> str:
+    """Returns the client's `pyproject.toml` with the version of the release. The extra `server` requires the same version."""
+    version = python_version(release.version)
+    text = (CLIENT / "pyproject.toml").read_text(encoding="utf-8")
+    for old, new in (('^version = ".*"$', f'version = "{version}"'), ('"restante-server"', f'"restante-server=={version}"')):
+        text, count = re.subn(old, new, text, flags=re.MULTILINE)
+        if count != 1:
+            raise ReleaseError(f"clients/python/pyproject.toml has {count} matches of {old}, not one")
+    return text
+
+
+def client_project(release: Release) -> dict:
+    """Returns the section `[project]` of `client_pyproject`."""
     try:
         import tomllib
     except ModuleNotFoundError:
         # Before Python 3.11.
         from pip._vendor import tomli as tomllib
-    return tomllib.loads((CLIENT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return tomllib.loads(client_pyproject(release))["project"]
 
 
 def client_metadata(release: Release, project: dict) -> bytes:

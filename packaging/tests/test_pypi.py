@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import DEADLINE, ROOT, artefact, mail_in_mail_out, missing, target_of_this_machine
-from steps.pypi import platform_tags, python_version
+from steps.pypi import build_client_source, build_client_wheel, platform_tags, python_version
 from steps.release import Release, ReleaseError
 
 # Builds the source archive of the client.
@@ -182,6 +182,23 @@ def test_the_source_of_the_client_can_be_built(tmp_path, dist, version, environm
             assert archive.testzip() is None
         assert code_of(theirs) == code_of(ours)
         assert requirements_of(theirs) == requirements_of(ours)
+
+
+@pytest.mark.parametrize("number, expected", [("1.2.3", "1.2.3"), ("1.2.0-rc.1", "1.2.0rc1")])
+def test_the_client_requires_the_server_of_the_same_version(tmp_path, number, expected):
+    release = Release(out=tmp_path, targets=[])
+    release.version = number
+    (tmp_path / "pypi").mkdir()
+    requirement = f"Requires-Dist: restante-server=={expected}; extra == 'server'"
+    with zipfile.ZipFile(build_client_wheel(release)) as wheel:
+        assert requirement in requirements_of(wheel)
+    with tarfile.open(build_client_source(release)) as source:
+        metadata, project = (
+            source.extractfile(f"restante-{expected}/{name}").read().decode() for name in ("PKG-INFO", "pyproject.toml")
+        )
+    assert requirement in metadata.replace('"', "'").splitlines()
+    assert f'server = ["restante-server=={expected}"]' in project.splitlines()
+    assert f'version = "{expected}"' in project.splitlines()
 
 
 def code_of(wheel: zipfile.ZipFile) -> dict[str, bytes]:
