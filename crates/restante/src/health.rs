@@ -379,7 +379,9 @@ mod tests {
         std::thread::spawn(move || {
             for response in ["503 Service Unavailable", "503 Service Unavailable", "200 OK"] {
                 let (mut stream, _) = listener.accept().expect("a client");
-                let _ = stream.read(&mut [0; 1024]).expect("a request");
+                stream
+                    .read_exact(&mut [0; "GET /readyz HTTP/1.0\r\nHost: localhost\r\n\r\n".len()])
+                    .expect("a request");
                 write!(stream, "HTTP/1.0 {response}\r\n\r\n").expect("a response");
             }
         });
