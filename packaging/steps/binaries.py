@@ -37,8 +37,9 @@ def build_binary(release: Release, target: Target) -> Path:
         zig = release.python_tools("zig", ZIG)
         # cargo-zigbuild finds Zig as a module of the Python interpreter that is first in PATH.
         path = os.pathsep.join([str(zig), os.environ.get("PATH", "")])
-        # The Makefile of LuaJIT also links a program, which needs the unwinder. Zig links it only if it is named.
-        variables = dict(flags(target, prefixes), PATH=path, TARGET_LIBS="-lunwind")
+        # The Makefile of LuaJIT also links a program, which is not used. It needs the unwinder, which Zig links only if it is
+        # named, and the `strip` of this machine does not know the other processor.
+        variables = dict(flags(target, prefixes), PATH=path, TARGET_LIBS="-lunwind", TARGET_STRIP="true")
         release.run([zig / "cargo-zigbuild", "zigbuild", *arguments], env=variables)
     else:
         if target.is_windows:

@@ -31,7 +31,21 @@ def unpacked(dist, version, tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("archive")
     with zipfile.ZipFile(path) as archive:
         archive.extractall(directory)
+    if os.name != "nt":
+        add_missing_library(directory / path.stem)
     return directory / path.stem
+
+
+def add_missing_library(directory: Path) -> None:
+    """Adds a library of Windows that Wine before version 9 does not have. It has the random numbers of the system."""
+    source = directory / "bcryptprimitives.c"
+    source.write_text("""
+#include <windows.h>
+#include <ntsecapi.h>
+__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE data, SIZE_T size) { return RtlGenRandom(data, (ULONG)size); }
+""")
+    command = [require("x86_64-w64-mingw32-gcc"), "-shared", "-o", source.with_suffix(".dll"), source, "-ladvapi32"]
+    subprocess.run(command, check=True)
 
 
 @pytest.fixture(scope="module")
