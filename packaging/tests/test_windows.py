@@ -23,17 +23,25 @@ on_windows = pytest.mark.skipif(os.name != "nt", reason="pip and npm install the
 
 
 @pytest.fixture(scope="module")
-def unpacked(dist, version, tmp_path_factory) -> Path:
+def unpacked(request, dist, version, tmp_path_factory) -> Path:
     """The directory of the unpacked archive."""
-    path = dist / f"restante-{version}-{TARGET}.zip"
-    if not path.exists():
-        pytest.skip(f"{path.name} is not in {dist}")
+    name = f"restante-{version}-{TARGET}.zip"
+    if TARGET.triple not in request.config.getoption("--targets") and not (dist / name).exists():
+        pytest.skip(f"{name} is not in {dist}")
+    path = artefact(dist, name)
     directory = tmp_path_factory.mktemp("archive")
     with zipfile.ZipFile(path) as archive:
         archive.extractall(directory)
-    if os.name != "nt":
-        add_missing_library(directory / path.stem)
     return directory / path.stem
+
+
+@pytest.fixture(scope="module")
+def command(unpacked) -> list[str]:
+    """The command that runs the program."""
+    before = emulator(TARGET)
+    if before:
+        add_missing_library(unpacked)
+    return [*before, str(unpacked / TARGET.program)]
 
 
 def add_missing_library(directory: Path) -> None:
@@ -77,19 +85,18 @@ def test_the_archive_contains_the_documents(unpacked):
     assert {"restante.exe", *SOURCE_DOCUMENTS, *COMPLETIONS.values(), "man/restante.1"} <= files
 
 
-def test_the_program_has_the_version_of_the_archive(unpacked, variables, version):
-    command = [*emulator(TARGET), str(unpacked / TARGET.program), "--version"]
-    output = subprocess.run(command, env=variables, check=True, capture_output=True, text=True, timeout=DEADLINE).stdout
+def test_the_program_has_the_version_of_the_archive(command, variables, version):
+    output = subprocess.run([*command, "--version"], env=variables, check=True, capture_output=True, text=True, timeout=DEADLINE).stdout
     assert output.split()[:2] == ["restante", version]
 
 
-def test_the_program_receives_and_returns_a_message(unpacked, variables):
-    with running_server([*emulator(TARGET), str(unpacked / TARGET.program)], variables) as (smtp, url):
+def test_the_program_receives_and_returns_a_message(command, variables):
+    with running_server(command, variables) as (smtp, url):
         send_and_read(smtp, url)
 
 
-def test_the_program_keeps_messages_on_disk(unpacked, variables, tmp_path):
-    command = [*emulator(TARGET), str(unpacked / TARGET.program), "--data", str(tmp_path / "mail")]
+def test_the_program_keeps_messages_on_disk(command, variables, tmp_path):
+    command = [*command, "--data", str(tmp_path / "mail")]
     with running_server(command, variables) as (smtp, url):
         send_and_read(smtp, url)
     with running_server(command, variables) as (_, url):

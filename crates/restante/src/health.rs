@@ -32,7 +32,7 @@ const POP3_READY: &str = "+OK";
 /// The maximum size of a response in bytes.
 const MAX_RESPONSE_BYTES: u64 = 16 * 1024;
 
-/// Checks the server once, or until it is ready or this time has passed. Prints one line, and returns an exit code.
+/// Checks the server once; with `wait`, until it is ready or this time has passed. Prints one line, and returns an exit code.
 pub fn run(loaded: &Loaded, wait: Option<Duration>) -> ExitCode {
     let (line, code) = match check_until_ready(&loaded.config, wait) {
         Ok(detail) => (format!("healthy: {detail}"), ExitCode::SUCCESS),
@@ -43,11 +43,12 @@ pub fn run(loaded: &Loaded, wait: Option<Duration>) -> ExitCode {
     code
 }
 
-/// Checks the server once, or until it is ready or this time has passed. Returns the result of the last check.
+/// Checks the server once; with `wait`, until it is ready or this time has passed. Returns the result of the last check.
 pub(crate) fn check_until_ready(config: &Config, wait: Option<Duration>) -> Result<String, String> {
+    let probe = Arc::new(Probe::for_config(config)?);
     let started = Instant::now();
     loop {
-        let result = check(config, check_timeout(wait, started.elapsed()));
+        let result = check(&probe, check_timeout(wait, started.elapsed()));
         if result.is_ok() || wait.is_none_or(|wait| started.elapsed() >= wait) {
             return result;
         }
@@ -62,16 +63,15 @@ fn check_timeout(wait: Option<Duration>, elapsed: Duration) -> Duration {
 }
 
 /// Returns how the server responded, or why it is not healthy.
-fn check(config: &Config, timeout: Duration) -> Result<String, String> {
-    let probe = Probe::for_config(config)?;
-    let name = probe.to_string();
+fn check(probe: &Arc<Probe>, timeout: Duration) -> Result<String, String> {
     let (sender, response) = mpsc::channel();
+    let thread_probe = Arc::clone(probe);
     // Not every step has its own time limit, so the thread is abandoned if it takes too long.
-    std::thread::spawn(move || sender.send(probe.run()));
+    std::thread::spawn(move || sender.send(thread_probe.run()));
     match response.recv_timeout(timeout) {
-        Ok(Ok(response)) => Ok(format!("{name} {response}")),
-        Ok(Err(reason)) => Err(format!("{name} {reason}")),
-        Err(_) => Err(format!("{name} does not respond within {} s", timeout.as_secs_f32())),
+        Ok(Ok(response)) => Ok(format!("{probe} {response}")),
+        Ok(Err(reason)) => Err(format!("{probe} {reason}")),
+        Err(_) => Err(format!("{probe} does not respond")),
     }
 }
 
@@ -124,11 +124,14 @@ impl Probe {
                 let addr = addrs.iter().find_map(ProbeAddr::from_listen_addr)?;
                 Some(Self { kind, addr, tls, proxies: proxies.to_vec() })
             })
-            .ok_or_else(|| "the port is not known: every configured address has port 0".to_owned())
+            .ok_or_else(|| "the configuration has no address to check: every address is empty or has port 0".to_owned())
     }
 
     fn run(&self) -> Result<String, String> {
-        let stream = self.addr.connect(&self.proxies).map_err(|error| format!("cannot be reached: {error}"))?;
+        let stream = self.addr.connect(&self.proxies).map_err(|error| {
+            let hint = if error.kind() == io::ErrorKind::ConnectionRefused { ". Is the server running?" } else { "" };
+            format!("cannot be reached: {error}{hint}")
+        })?;
         let mut stream: Box<dyn Stream> = if self.tls { Box::new(start_tls(stream)?) } else { stream };
         match &self.kind {
             ProbeKind::Http(path) => check_http(&mut *stream, path),
@@ -274,6 +277,11 @@ mod tests {
         config
     }
 
+    /// Checks the server of a configuration once.
+    fn check(config: &Config, timeout: Duration) -> Result<String, String> {
+        super::check(&Arc::new(Probe::for_config(config)?), timeout)
+    }
+
     fn tcp(addr: SocketAddr) -> ListenAddr {
         ListenAddr::Tcp(addr)
     }
@@ -365,11 +373,12 @@ mod tests {
     fn fails_after_the_time_limit() {
         let silent = fake_server(1000, "");
         let reason = check(&config(&[tcp(silent)], &[]), Duration::from_millis(50)).expect_err("no response");
-        assert_eq!(reason, format!("HTTP on {silent} does not respond within 0.05 s"));
+        assert_eq!(reason, format!("HTTP on {silent} does not respond"));
 
         let closed = SocketAddr::from(([127, 0, 0, 1], CLOSED_PORT));
         let reason = check(&config(&[tcp(closed)], &[]), TIMEOUT).expect_err("nothing listens there");
         assert!(reason.starts_with(&format!("HTTP on {closed} cannot be reached: ")), "{reason}");
+        assert!(reason.ends_with("Is the server running?"), "{reason}");
     }
 
     #[test]
@@ -429,8 +438,12 @@ mod tests {
             });
             assert_eq!(probe_addr.as_deref(), expected, "{addr}");
         }
-        let reason = check(&config(&[ListenAddr::Any(0)], &[]), TIMEOUT).expect_err("the port is unknown");
-        assert!(reason.contains("port 0"), "{reason}");
+        for addrs in [&[ListenAddr::Any(0)][..], &[]] {
+            // Waiting does not help.
+            let result = check_until_ready(&config(addrs, &[]), Some(MAX_WAIT));
+            let reason = result.expect_err("there is no address");
+            assert!(reason.contains("no address to check"), "{reason}");
+        }
     }
 
     #[test]

@@ -500,7 +500,7 @@ fn wait_flag() -> Arg {
         .long("wait")
         .value_name("DURATION")
         .value_parser(parse_wait)
-        .help("Checks again until the server is ready, at most for this time, as in --wait 30s.")
+        .help("Checks again until the server is ready, at most for this time, as in --wait 30s. The maximum is 24h.")
 }
 
 /// The flag is handled before the command line is parsed, because all further arguments are those of another program.

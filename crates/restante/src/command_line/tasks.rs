@@ -77,7 +77,7 @@ pub(super) fn parse_lifetime(text: &str) -> Result<Duration, String> {
 
 /// Parses the time that a health check waits for the server.
 pub(super) fn parse_wait(text: &str) -> Result<Duration, String> {
-    match duration::parse(text)? {
+    match duration::parse_or_seconds(text)? {
         time if time > MAX_WAIT => Err("must be at most 24h".to_owned()),
         time => Ok(time),
     }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn parses_times_to_wait() {
-        for (text, seconds) in [("30s", 30), ("5m", 300), ("24h", 86400), ("0s", 0)] {
+        for (text, seconds) in [("30s", 30), ("30", 30), ("5m", 300), ("24h", 86400), ("0s", 0)] {
             assert_eq!(parse_wait(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         for text in ["", "soon", "-1s", "25h", "99999999999d"] {

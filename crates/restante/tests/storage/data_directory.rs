@@ -135,16 +135,21 @@ fn health_command_reports_a_running_and_a_stopped_server() {
     let scratch = Scratch::new();
     let mut server = start(&scratch.data());
     let http = server.http.to_string();
-    let health = || {
+    let health = |wait: &[&str]| {
         let mut health = command();
-        health.args(["health", "--web-addr", &http, "--data"]).arg(scratch.data()).stdout(std::process::Stdio::piped());
+        health.args(["health", "--web-addr", &http, "--data"]).arg(scratch.data()).args(wait);
+        health.stdout(std::process::Stdio::piped());
         let Output { status, stdout, .. } = health.output().unwrap();
         (status.code(), String::from_utf8(stdout).unwrap())
     };
-    assert_eq!(health(), (Some(0), format!("healthy: HTTP on {http} is ready\n")));
+    for wait in [&[][..], &["--wait", "30s"]] {
+        assert_eq!(health(wait), (Some(0), format!("healthy: HTTP on {http} is ready\n")));
+    }
     server.signal("TERM");
     server.wait();
-    let (code, text) = health();
-    assert_eq!(code, Some(1));
-    assert!(text.starts_with(&format!("unhealthy: HTTP on {http} cannot be reached: ")), "{text}");
+    for wait in [&[][..], &["--wait", "300ms"]] {
+        let (code, text) = health(wait);
+        assert_eq!(code, Some(1));
+        assert!(text.starts_with(&format!("unhealthy: HTTP on {http} cannot be reached: ")), "{text}");
+    }
 }

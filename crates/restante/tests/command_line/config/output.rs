@@ -106,7 +106,7 @@ fn help_of_commands_shows_only_the_settings_that_they_use() {
         (&["export"], "--data", "see restante --help"),
         (&["import"], "--data", "see restante --help"),
         (&["script", "test"], "--lua-timeout", "see restante --help"),
-        (&["health"], "--wait", "All settings can be given as flags"),
+        (&["health"], "--web-addr", "All settings can be given as flags"),
         (&["config", "check"], "--config", "All settings can be given as flags"),
     ];
     for (command, own, note) in table {
