@@ -10,6 +10,11 @@ use restante::serve::{self, EmulatedProgram, ServeOptions};
 use restante::{completions, health, script, token, transfer, user};
 use restante_settings::Loaded;
 
+/// The allocator of static programs, which is faster than that of musl with several threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     if let Some(code) = restante_cli::run_as_sendmail(&args) {
