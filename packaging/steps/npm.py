@@ -89,10 +89,8 @@ def compile_client(release: Release) -> Path:
             shutil.rmtree(path)
     for name in ("package.json", "tsconfig.json", ".npmrc"):
         shutil.copy2(CLIENT / name, directory / name)
-    for path in [*release.tracked_files(CLIENT / "bin"), *release.tracked_files(CLIENT / "src")]:
-        copy = directory / path.relative_to(CLIENT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copy)
+    for name in ("bin", "src"):
+        release.copy_tracked_files(CLIENT / name, directory / name)
     release.run(["npm", "install", "--prefer-offline", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=directory)
     release.run(["npm", "run", "build"], cwd=directory)
     return directory

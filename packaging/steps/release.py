@@ -141,6 +141,13 @@ class Release:
         paths = (directory / name for name in names if name)
         return sorted(path for path in paths if path.is_symlink() or path.is_file())
 
+    def copy_tracked_files(self, directory: Path, destination: Path) -> None:
+        """Copies the files and links below a directory that git tracks, with their changes."""
+        for path in self.tracked_files(directory):
+            copy = destination / path.relative_to(directory)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, copy, follow_symlinks=False)
+
     def is_part(self, path: Path) -> bool:
         """Returns whether a file of the output directory belongs to the release. A full run may find files of an earlier run
         that failed: only those that it makes itself belong to it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path
 
 from .checksums import digest
 from .release import ROOT, Release, ReleaseError
@@ -15,7 +14,7 @@ def verify(release: Release) -> None:
     directory = release.work / "second build"
     shutil.rmtree(directory, ignore_errors=True)
     source = directory / "source"
-    copy_source(release, source)
+    release.copy_tracked_files(ROOT, source)
     target_directory = directory / "target"
     targets = ",".join(target.triple for target in release.targets)
     release.run(
@@ -31,11 +30,3 @@ def verify(release: Release) -> None:
         if first != second:
             raise ReleaseError(f"the two builds for {target} differ; compare them in {release.work} and {directory}")
     shutil.rmtree(directory)
-
-
-def copy_source(release: Release, destination: Path) -> None:
-    """Copies the files and links that git tracks, with their changes."""
-    for path in release.tracked_files(ROOT):
-        copy = destination / path.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copy, follow_symlinks=False)
