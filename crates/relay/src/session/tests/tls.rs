@@ -11,7 +11,7 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::PrivateKeyDer;
 
 use super::{OPENING, Server, connect, conversation, test_target};
-use crate::settings::{Login, Password, Target, TargetTls, Verification};
+use crate::settings::{Login, Mechanism, Password, Target, TargetTls, Verification};
 
 const STARTTLS: &str =
     "S: 220 mx\nC: EHLO relay.test\nS: 250-mx\nS: 250-AUTH PLAIN\nS: 250 STARTTLS\nC: STARTTLS\nS: 220 go\n";
@@ -94,6 +94,36 @@ async fn encrypts_sessions() {
     // Without TLS, an offer is ignored.
     let script = format!("S: 220 mx\nC: EHLO relay.test\nS: 250-mx\nS: 250 STARTTLS\n{MESSAGE}");
     assert!(converse(&script, config(), target(TargetTls::None, Verification::System)).await.is_ok());
+}
+
+#[tokio::test]
+async fn no_mechanism_logs_in_before_starttls() {
+    let config = || Authority::new().server_config("127.0.0.1", false);
+    let offer = "S: 250-mx\nS: 250-AUTH PLAIN LOGIN CRAM-MD5\nS: 250 STARTTLS\n";
+    let table = [
+        (Mechanism::Plain, "C: AUTH PLAIN AGFubgBodW50ZXItMg==\n"),
+        (Mechanism::Login, "C: AUTH LOGIN\nS: 334 \nC: YW5u\nS: 334 \nC: aHVudGVyLTI=\n"),
+        (
+            Mechanism::CramMd5,
+            "C: AUTH CRAM-MD5\nS: 334 PDEuMkBteD4=\nC: YW5uIDY2ODFjNzM1NGQ2ZGZkYTMyZWIzMDJmOTA5YzIzN2Uw\n",
+        ),
+    ];
+    for (mechanism, login) in table {
+        let password = Password::Text(Secret::new("hunter-2"));
+        let credentials =
+            Login { user: "ann".to_owned(), password, mechanism: Some(mechanism), allow_unencrypted: true };
+        let target = Target { login: Some(credentials), ..target(TargetTls::Optional, Verification::None) };
+        let greeting = format!("S: 220 mx\nC: EHLO relay.test\n{offer}");
+        let script =
+            format!("{greeting}C: STARTTLS\nS: 220 go\nTLS\nC: EHLO relay.test\n{offer}{login}S: 235 ok\n{MESSAGE}");
+        assert!(converse(&script, config(), target.clone()).await.is_ok(), "{mechanism:?}");
+        // If TLS is offered and fails, nothing else is sent.
+        let refused = format!("{greeting}C: STARTTLS\nS: 454 no\n");
+        assert!(converse(&refused, config(), target.clone()).await.is_err(), "{mechanism:?}");
+        // Without the offer, the password is sent, because the target permits it.
+        let script = format!("{}{login}S: 235 ok\n{MESSAGE}", greeting.replace("STARTTLS", "HELP"));
+        assert!(converse(&script, config(), target).await.is_ok(), "{mechanism:?}");
+    }
 }
 
 #[tokio::test]

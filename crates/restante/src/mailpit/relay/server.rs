@@ -162,17 +162,18 @@ impl Server {
             None
         });
         let host = self.host(mapped);
-        let (scheme, encryption) = match (tls, starttls, &login) {
-            (true, ..) => ("smtps", ""),
-            (_, true, _) => ("smtp", " starttls=required"),
+        let (scheme, encryption, is_verified) = match (tls, starttls, &login) {
+            (true, ..) => ("smtps", "", !allow_insecure),
+            (_, true, _) => ("smtp", " starttls=required", !allow_insecure),
             // Go refuses AUTH PLAIN without TLS, except on the same machine.
             (.., Some(login)) if login.mechanism == "plain" && !LOCAL_HOSTS.contains(&host) => {
-                ("smtp", " starttls=optional")
+                ("smtp", " starttls=optional", !allow_insecure)
             }
-            (.., Some(_)) => ("smtp", " starttls=never unencryptedlogin=true"),
-            (.., None) => ("smtp", " starttls=never"),
+            // Mailpit sends these passwords without TLS. So a certificate that cannot be verified is better than none.
+            (.., Some(_)) => ("smtp", " starttls=optional unencryptedlogin=true", false),
+            (.., None) => ("smtp", " starttls=never", true),
         };
-        let verification = if allow_insecure && (tls || starttls) { " verify=false" } else { "" };
+        let verification = if is_verified { "" } else { " verify=false" };
         let (credentials, auth) = login.map_or_else(Default::default, |login| {
             let Login { mechanism, user, password } = login;
             (format!("{}:{}@", encode(user), encode(password)), format!(" auth={mechanism}"))

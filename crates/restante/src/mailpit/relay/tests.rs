@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use restante_relay::{TargetTls, Verification};
 use restante_settings::Config;
 
 use super::*;
@@ -57,8 +58,8 @@ fn maps_the_relay() {
             "",
         ),
         (
-            &[login[0], login[1], ("MP_SMTP_RELAY_AUTH", "login")],
-            "relay smtp://me%40x.org:p%2Cw@mx.example.org:25 starttls=never unencryptedlogin=true auth=login allow=*",
+            &[login[0], login[1], ("MP_SMTP_RELAY_AUTH", "plain"), ("MP_SMTP_RELAY_ALLOW_INSECURE", "true")],
+            "relay smtp://me%40x.org:p%2Cw@mx.example.org:25 starttls=optional verify=false auth=plain allow=*",
             "",
         ),
         (
@@ -98,17 +99,53 @@ fn maps_the_relay() {
     }
 }
 
+/// Returns how the connection is encrypted, whether the certificate is verified, and whether the password may be sent without TLS.
+fn encryption(values: Values<'_>, file: &str) -> (TargetTls, bool, bool) {
+    let (_, mapped) = map_values(values, file);
+    assert_eq!(mapped.problems, Vec::<String>::new(), "{values:?}");
+    let preset = mapped.presets.iter().find(|preset| preset.setting.key == "relay.targets").unwrap();
+    let mut config = Config::default();
+    (preset.setting.apply)(&mut config, &preset.value).unwrap();
+    let target = config.relay.targets.remove(0);
+    (target.tls, target.verification != Verification::None, target.login.unwrap().allow_unencrypted)
+}
+
 #[test]
-fn plain_logins_on_this_machine_need_no_encryption() {
-    let values = [
-        ("MP_SMTP_RELAY_HOST", "localhost"),
-        ("MP_SMTP_RELAY_AUTH", "plain"),
-        ("MP_SMTP_RELAY_USERNAME", "u"),
-        ("MP_SMTP_RELAY_PASSWORD", "p"),
-    ];
-    let expected =
-        "relay.targets=relay smtp://u:p@localhost:25 starttls=never unencryptedlogin=true auth=plain allow=*";
-    assert_eq!(map_values(&values, "").0[0], expected);
+fn logins_use_starttls_if_the_server_offers_it() {
+    for (auth, host, is_unencrypted_allowed) in [
+        ("plain", "mx.example.org", false),
+        ("plain", "localhost", true),
+        ("login", "mx.example.org", true),
+        ("login", "localhost", true),
+        ("cram-md5", "mx.example.org", true),
+        ("cram-md5", "localhost", true),
+    ] {
+        let expected = (TargetTls::Optional, !is_unencrypted_allowed, is_unencrypted_allowed);
+        let relay = [
+            ("MP_SMTP_RELAY_HOST", host),
+            ("MP_SMTP_RELAY_AUTH", auth),
+            ("MP_SMTP_RELAY_USERNAME", "u"),
+            ("MP_SMTP_RELAY_PASSWORD", "p"),
+            ("MP_SMTP_RELAY_SECRET", "p"),
+        ];
+        let forward = [
+            ("MP_SMTP_FORWARD_HOST", host),
+            ("MP_SMTP_FORWARD_AUTH", auth),
+            ("MP_SMTP_FORWARD_USERNAME", "u"),
+            ("MP_SMTP_FORWARD_PASSWORD", "p"),
+            ("MP_SMTP_FORWARD_SECRET", "p"),
+            ("MP_SMTP_FORWARD_TO", "ann@x.org"),
+        ];
+        let file = format!("host: {host}\nauth: {auth}\nusername: u\npassword: p\nsecret: p\n");
+        let forward_file = format!("{file}to: ann@x.org\n");
+        assert_eq!(encryption(&relay, ""), expected, "{auth} {host}");
+        assert_eq!(encryption(&forward, ""), expected, "{auth} {host}");
+        assert_eq!(encryption(&[("smtp-relay-config", "/file")], &file), expected, "{file}");
+        assert_eq!(encryption(&[("smtp-forward-config", "/file")], &forward_file), expected, "{forward_file}");
+        let with_starttls = format!("{file}starttls: true\n");
+        let required = (TargetTls::StartTls, true, false);
+        assert_eq!(encryption(&[("smtp-relay-config", "/file")], &with_starttls), required, "{with_starttls}");
+    }
 }
 
 #[test]
