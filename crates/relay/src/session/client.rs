@@ -8,7 +8,7 @@ use mail_send::{Error, SmtpClient};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
-use super::recorder::{Recorder, WriteMode, truncate};
+use super::recorder::{Recorder, WriteMode, status_of, truncate};
 use super::stream::RecordedStream;
 
 /// The maximum length of the text of a reply, in characters.
@@ -55,6 +55,11 @@ impl Reply {
             text.push_str(line.get(4..).unwrap_or_default());
         }
         truncate(text.trim_end(), MAX_REPLY_CHARS).to_owned()
+    }
+
+    /// Returns the code, with the enhanced status code if there is one.
+    pub(super) fn status(&self) -> String {
+        status_of(self.lines.lines().next().unwrap_or_default()).replacen('-', " ", 1)
     }
 
     /// Returns the text of each line after the first one, without the code.
@@ -168,6 +173,7 @@ mod tests {
         assert_eq!(reply("550 5.7.606 no").text(), "550 5.7.606 no");
         assert_eq!(reply("550-5.1.1 one\n550-\n550 two").text(), "550 5.1.1 one  two");
         assert_eq!(reply("550").text(), "550");
+        assert_eq!(reply("550-5.1.1 one\n550 two").status(), "550 5.1.1");
         assert_eq!(reply(&"ä".repeat(9000)).text().chars().count(), 500);
         assert_eq!(
             reply("250-mx\n250-SIZE 1\n250 äHELP\n25").further_lines().collect::<Vec<_>>(),

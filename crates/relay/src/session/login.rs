@@ -1,5 +1,8 @@
 //! Authentication: AUTH (RFC 4954) with PLAIN, LOGIN, CRAM-MD5 and XOAUTH2.
 //!
+//! Servers can repeat a part of the password in their replies, also encoded. So transcripts and errors contain only the status of
+//! these replies.
+//!
 //! The implementation of `mail-send` is not used: it tries other mechanisms after a refusal, accepts only some prompts of
 //! LOGIN, and computes a wrong digest of CRAM-MD5 for passwords of 64 bytes.
 
@@ -37,7 +40,7 @@ pub(super) async fn log_in(client: &mut Client, login: &Login, extensions: &Exte
     let reply = exchange(client, mechanism, &login.user, password.expose()).await;
     client.recorder().set_write_mode(WriteMode::Commands);
     let reply = reply.map_err(|error| format!("the login failed: {error}"))?;
-    if reply.code == 235 { Ok(()) } else { Err(format!("the server refused the login: {}", reply.text())) }
+    if reply.code == 235 { Ok(()) } else { Err(format!("the server refused the login: {}", reply.status())) }
 }
 
 fn choose_mechanism(configured: Option<Mechanism>, offered: &[Mechanism]) -> Result<Mechanism, String> {

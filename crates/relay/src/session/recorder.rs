@@ -21,7 +21,7 @@ const MIN_MASKED_BYTES: usize = 4;
 pub(super) enum WriteMode {
     /// Commands, which are recorded.
     Commands,
-    /// The lines of a login, whose arguments are masked.
+    /// The lines of a login, whose arguments are masked. Of the replies, only the status is recorded.
     Login,
     /// The content of a message, which is not recorded.
     Content,
@@ -65,6 +65,8 @@ impl Recorder {
 
     /// Sets what the client writes next.
     pub(super) fn set_write_mode(&mut self, mode: WriteMode) {
+        // An incomplete reply belongs to what was written before.
+        self.finish_line();
         self.write_mode = mode;
     }
 
@@ -150,7 +152,7 @@ impl Recorder {
         }
         self.reply_lines += 1;
         if self.reply_lines <= MAX_REPLY_LINES {
-            self.push(Side::Server, &text);
+            self.push(Side::Server, if self.write_mode == WriteMode::Login { status_of(&text) } else { &text });
         }
         if !self.reply.is_empty() {
             self.reply.push('\n');
@@ -176,6 +178,20 @@ fn clean_line(line: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(line).into_owned();
     text.retain(|c| !c.is_control());
     text
+}
+
+/// Returns the code at the start of a line of a reply, with the enhanced status code (RFC 3463) if it has one. The rest of a reply to
+/// a login can repeat the password in any form.
+pub(super) fn status_of(line: &str) -> &str {
+    let is_number = |text: &str| (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    let Some(code) = line.get(..3).filter(|code| is_number(code)) else { return MASK };
+    let status = line[3..].strip_prefix([' ', '-']).and_then(|text| text.split(' ').next()).unwrap_or_default();
+    let mut numbers = status.split('.');
+    let is_enhanced = matches!(numbers.next(), Some("2" | "4" | "5"))
+        && numbers.next().is_some_and(is_number)
+        && numbers.next().is_some_and(is_number)
+        && numbers.next().is_none();
+    if is_enhanced { &line[..code.len() + 1 + status.len()] } else { code }
 }
 
 /// Keeps the mechanism of `AUTH` only.
@@ -204,22 +220,54 @@ mod tests {
         recorder.set_write_mode(WriteMode::Login);
         recorder.record_written(b"AUTH PLAIN aHVud");
         recorder.record_written(b"GVyMg==\r\nAUTH LOGIN\r\nYW5u\r\n");
-        assert!(recorder.record_read(b"535 hunter2 is wrong: \x1b[31mhunter2\r\n"));
-        assert_eq!(recorder.take_reply(), "535 *** is wrong: [31m***");
+        assert!(recorder.record_read(b"535-5.7.8 hunter2 is wrong\r\n"));
+        assert!(recorder.record_read(b"535 hunt"));
         recorder.set_write_mode(WriteMode::Content);
         recorder.record_written(b"Subject: x\r\n");
         recorder.set_write_mode(WriteMode::Commands);
         recorder.record_written(b"QUIT\r\n");
+        recorder.start_reply();
+        assert!(recorder.record_read(b"250-hunter2: \x1b[31mhunter2\r\n"));
+        assert_eq!(recorder.take_reply(), "250-***: [31m***");
         assert!(recorder.record_read(b"221"));
         let expected = [
             "client: AUTH PLAIN ***",
             "client: AUTH LOGIN",
             "client: ***",
-            "server: 535 *** is wrong: [31m***",
+            "server: 535-5.7.8",
+            "server: 535",
             "client: QUIT",
+            "server: 250-***: [31m***",
             "server: 221",
         ];
         assert_eq!(texts(&mut recorder), expected);
+    }
+
+    #[test]
+    fn status_has_no_text() {
+        let table = [
+            ("535 5.7.8 hunter2", "535 5.7.8"),
+            ("535-5.7.606 hunter2", "535-5.7.606"),
+            ("535 5.7.8", "535 5.7.8"),
+            ("454 4.7.0hunter2", "454"),
+            ("535 hunter2", "535"),
+            ("535-hunter2", "535"),
+            ("535 3.7.8 x", "535"),
+            ("535 5.7.8.9 x", "535"),
+            ("535 5.7 x", "535"),
+            ("535 5.7.1234 x", "535"),
+            ("535hunter2", "535"),
+            ("535_5.7.8", "535"),
+            ("535\u{fc}5.7.8", "535"),
+            ("334", "334"),
+            ("33", "***"),
+            ("hunter2", "***"),
+            ("\u{fc}\u{fc}", "***"),
+            ("", "***"),
+        ];
+        for (line, expected) in table {
+            assert_eq!(status_of(line), expected, "{line}");
+        }
     }
 
     #[test]

@@ -41,23 +41,23 @@ async fn log_in(target: Target, extensions: &str, script: &str) -> Result<String
 
 #[tokio::test]
 async fn logs_in_with_each_mechanism() {
-    let ok = "S: 235 ok\n";
+    let (ok, shown) = ("S: 235 2.7.0 ok\n", "S: 235 2.7.0\n");
     let table = [
-        (Mechanism::Plain, format!("{PLAIN}{ok}"), format!("C: AUTH PLAIN ***\n{ok}")),
+        (Mechanism::Plain, format!("{PLAIN}{ok}"), format!("C: AUTH PLAIN ***\n{shown}")),
         (
             Mechanism::Login,
             format!("C: AUTH LOGIN\nS: 334 VXNlcm5hbWU6\nC: YW5u\nS: 334 UGFzcw==\nC: aHVudGVyLTI=\n{ok}"),
-            format!("C: AUTH LOGIN\nS: 334 VXNlcm5hbWU6\nC: ***\nS: 334 UGFzcw==\nC: ***\n{ok}"),
+            format!("C: AUTH LOGIN\nS: 334\nC: ***\nS: 334\nC: ***\n{shown}"),
         ),
         (
             Mechanism::CramMd5,
             format!("C: AUTH CRAM-MD5\nS: 334 PDEuMkBteD4=\nC: YW5uIDY2ODFjNzM1NGQ2ZGZkYTMyZWIzMDJmOTA5YzIzN2Uw\n{ok}"),
-            format!("C: AUTH CRAM-MD5\nS: 334 PDEuMkBteD4=\nC: ***\n{ok}"),
+            format!("C: AUTH CRAM-MD5\nS: 334\nC: ***\n{shown}"),
         ),
         (
             Mechanism::Xoauth2,
             format!("C: AUTH XOAUTH2 dXNlcj1hbm4BYXV0aD1CZWFyZXIgaHVudGVyLTIBAQ==\n{ok}"),
-            format!("C: AUTH XOAUTH2 ***\n{ok}"),
+            format!("C: AUTH XOAUTH2 ***\n{shown}"),
         ),
     ];
     for (mechanism, script, transcript) in table {
@@ -70,15 +70,11 @@ async fn logs_in_with_each_mechanism() {
 async fn refused_logins_are_explained() {
     let refused = |text: &str| format!("the server refused the login: {text}");
     let table = [
-        // The server repeats the secret. No other mechanism is tried.
-        (
-            Mechanism::Plain,
-            format!("{PLAIN}S: 535 5.7.8 wrong: AGFubgBodW50ZXItMg== (hunter-2)\n"),
-            refused("535 5.7.8 wrong: *** (***)"),
-        ),
-        (Mechanism::Plain, format!("{PLAIN}S: 334 more\n"), refused("334 more")),
-        (Mechanism::Login, "C: AUTH LOGIN\nS: 504 no\n".to_owned(), refused("504 no")),
-        (Mechanism::Login, "C: AUTH LOGIN\nS: 334 \nC: YW5u\nS: 535 no\n".to_owned(), refused("535 no")),
+        // No other mechanism is tried.
+        (Mechanism::Plain, format!("{PLAIN}S: 535 5.7.8 wrong\n"), refused("535 5.7.8")),
+        (Mechanism::Plain, format!("{PLAIN}S: 334 more\n"), refused("334")),
+        (Mechanism::Login, "C: AUTH LOGIN\nS: 504 no\n".to_owned(), refused("504")),
+        (Mechanism::Login, "C: AUTH LOGIN\nS: 334 \nC: YW5u\nS: 535 no\n".to_owned(), refused("535")),
         (
             Mechanism::CramMd5,
             "C: AUTH CRAM-MD5\nS: 334 !\n".to_owned(),
@@ -89,13 +85,47 @@ async fn refused_logins_are_explained() {
             "C: AUTH XOAUTH2 dXNlcj1hbm4BYXV0aD1CZWFyZXIgaHVudGVyLTIBAQ==\nS: 334 eyJzdGF0dXMiOiI0MDEifQ==\nC: \n\
              S: 535 expired\n"
                 .to_owned(),
-            refused("535 expired"),
+            refused("535"),
         ),
         (Mechanism::Plain, PLAIN.to_owned(), "the login failed: the server closed the connection".to_owned()),
     ];
     for (mechanism, script, text) in table {
         let (error, _) = log_in(target(Some(mechanism)), ALL, &script).await.unwrap_err();
         assert_eq!(error, text);
+    }
+}
+
+#[tokio::test]
+async fn parts_of_passwords_in_replies_are_not_shown() {
+    let plain = |reply: &str| (Mechanism::Plain, format!("{PLAIN}{reply}"));
+    let login = "C: AUTH LOGIN\nS: 334 \nC: YW5u\n";
+    let table = [
+        // The whole line, and parts of it, encoded and decoded.
+        plain("S: 535 5.7.8 AGFubgBodW50ZXItMg== (hunter-2)\n"),
+        plain("S: 535 5.7.8 wrong: AGFubgBodW50ZXIt...\n"),
+        plain("S: 535 hunter-\n"),
+        plain("S: 535-hunter\nS: 535-dW50ZXIt\nS: 535 unter-2\n"),
+        plain("S: 334 aHVudGVyL\n"),
+        // Replies that are not valid, too long, or incomplete.
+        plain("S: hunter-\n"),
+        plain("S: 5hunter-\n"),
+        plain("ENDLESS 535-hunter\\r\\n"),
+        plain("INCOMPLETE 535 5.7.8 hunter\n"),
+        plain("INCOMPLETE hunter\n"),
+        (Mechanism::Login, format!("{login}S: 334 aHVudGVyL\nC: aHVudGVyLTI=\nS: 535 5.7.8 aHVudGVyL\n")),
+        (Mechanism::Login, format!("{login}S: 334 \nC: aHVudGVyLTI=\nS: 535 hunter\n")),
+        (
+            Mechanism::Xoauth2,
+            "C: AUTH XOAUTH2 dXNlcj1hbm4BYXV0aD1CZWFyZXIgaHVudGVyLTIBAQ==\nS: 334 aHVudGVyL\nC: \nS: 535 hunter\n"
+                .to_owned(),
+        ),
+    ];
+    for (mechanism, script) in table {
+        let (error, transcript) = log_in(target(Some(mechanism)), ALL, &script).await.unwrap_err();
+        for text in [&error, &transcript] {
+            let has_part = |part: &str| text.contains(part);
+            assert!(!["hunter", "unter-", "dW50ZXIt", "aHVudGVy"].into_iter().any(has_part), "{script}: {text}");
+        }
     }
 }
 

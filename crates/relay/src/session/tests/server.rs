@@ -28,6 +28,7 @@ impl Server {
     /// - `TLS`: the server accepts TLS. The handshake may fail.
     /// - `ENDLESS TEXT`: the server repeats this text until the client closes the connection.
     /// - `SLOW TEXT`: the same, with delays.
+    /// - `INCOMPLETE TEXT`: the server sends this text.
     ///
     /// These texts are sent without a line break, and may contain `\r` and `\n`. At the end the server closes the connection.
     pub(super) async fn start(script: &str, tls: Option<ServerConfig>) -> Self {
@@ -67,6 +68,8 @@ async fn follow(script: &str, stream: TcpStream, tls: Option<TlsAcceptor>) {
             while stream.write_all(text.as_bytes()).await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
+        } else if let Some(text) = step.strip_prefix("INCOMPLETE ") {
+            stream.write_all(unescape(text).as_bytes()).await.unwrap();
         } else if let Some(seconds) = step.strip_prefix("WAIT ") {
             tokio::time::sleep(Duration::from_secs(seconds.parse().unwrap())).await;
         } else if step == "TLS" {
