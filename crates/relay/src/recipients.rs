@@ -1,7 +1,7 @@
 //! Patterns of recipients: who messages may be sent to.
 
 use regex::{Regex, RegexBuilder};
-use restante_http_client::Host;
+use restante_http_client::{Host, domain_to_unicode};
 use restante_mail::patterns::Patterns;
 
 /// The maximum size of a compiled regular expression in bytes.
@@ -44,10 +44,11 @@ impl RecipientPatterns {
     /// Returns whether any pattern matches the address.
     pub fn matches(&self, address: &str) -> bool {
         let ascii = with_ascii_domain(address);
+        let unicode = with_unicode_domain(&ascii);
         let matches = |address: &str| {
             self.wildcards.matches(address) || self.expressions.iter().any(|expression| expression.is_match(address))
         };
-        matches(address) || (ascii != address && matches(&ascii))
+        matches(&ascii) || (unicode != ascii && matches(&unicode))
     }
 
     /// Returns whether there are no patterns. Then nothing matches.
@@ -61,17 +62,28 @@ impl RecipientPatterns {
     }
 }
 
-/// Returns an address or pattern with its international labels as ASCII (`xn--…`). Labels with wildcards stay as they are.
-fn with_ascii_domain(address: &str) -> String {
-    let Some((local, domain)) = address.rsplit_once('@') else { return address.to_owned() };
-    if domain.is_ascii() {
-        return address.to_owned();
-    }
-    let to_ascii = |label: &str| match Host::parse(label) {
+/// Returns an address or pattern with its international labels as ASCII (`xn--…`). Labels that have no such form, also because of
+/// wildcards, stay as they are.
+pub(crate) fn with_ascii_domain(address: &str) -> String {
+    map_labels(address, |label| match Host::parse(label) {
         Ok(Host::Domain(ascii)) if !label.is_ascii() => ascii,
         _ => label.to_owned(),
-    };
-    let labels: Vec<String> = domain.split('.').map(to_ascii).collect();
+    })
+}
+
+/// Returns an address with its international labels in Unicode.
+fn with_unicode_domain(address: &str) -> String {
+    map_labels(address, |label| {
+        let is_international = label.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("xn--"));
+        // An empty text stands for an invalid label.
+        let unicode = if is_international { domain_to_unicode(label) } else { String::new() };
+        if unicode.is_empty() { label.to_owned() } else { unicode }
+    })
+}
+
+fn map_labels(address: &str, map: impl Fn(&str) -> String) -> String {
+    let Some((local, domain)) = address.rsplit_once('@') else { return address.to_owned() };
+    let labels: Vec<String> = domain.split('.').map(map).collect();
     format!("{local}@{}", labels.join("."))
 }
 
@@ -95,12 +107,22 @@ mod tests {
         for (address, expected) in table {
             assert_eq!(patterns.matches(address), expected, "{address}");
         }
-        for pattern in ["*@b\u{fc}cher.example", "*@xn--bcher-kva.example", "*@*.example"] {
+        for pattern in
+            ["*@b\u{fc}cher.example", "*@xn--bcher-kva.example", "*@*.example", "/@b\u{fc}cher\\./", "/@xn--bch/"]
+        {
             let patterns = RecipientPatterns::parse([pattern]).unwrap();
-            for address in ["ann@b\u{fc}cher.example", "ann@B\u{dc}CHER.example", "ann@XN--bcher-kva.example"] {
+            for address in [
+                "ann@b\u{fc}cher.example",
+                "ann@B\u{dc}CHER.example",
+                "ann@XN--bcher-kva.example",
+                "ann@b\u{fc}\u{ff43}her.example",
+            ] {
                 assert!(patterns.matches(address), "{pattern} {address}");
             }
         }
+        // A pattern is compared with the form that is sent: a full-width dot separates labels.
+        let one_label = RecipientPatterns::parse(["/@[^.]+\\.example$/"]).unwrap();
+        assert!(one_label.matches("ann@a.example") && !one_label.matches("ann@a\u{ff0e}b.example"));
         assert!(RecipientPatterns::parse(["*"]).unwrap().matches("ann@example.org"));
         assert!(!RecipientPatterns::default().matches("ann@example.org"), "nothing is allowed by default");
         for invalid in ["", "/(/"] {

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use restante_mail::address::{Address, Alphabet};
+use restante_mail::address::{Address, Alphabet, is_valid_domain};
 use restante_mail::message::Message;
 use restante_store::StoreError;
 
+use crate::recipients::with_ascii_domain;
 use crate::settings::Target;
 
 /// The maximum number of recipients of one entry.
@@ -138,12 +139,14 @@ fn contains_route(address: &str) -> bool {
     address.rsplit_once('@').is_none_or(|(local, _)| local.contains(['%', '!', '@']))
 }
 
-/// Parses an address that can be sent in a command: it has a domain, and no line break or control character.
+/// Parses an address that can be sent in a command: it has a domain, and no line break or control character. Returns it with its domain
+/// as ASCII. Patterns are compared with this form, and servers differ in the conversion of other forms.
 pub(crate) fn parse_address(text: &str) -> Option<String> {
     let address = Address::parse(text.trim(), Alphabet::Utf8).ok()?;
-    let text = address.text();
-    let is_safe = !address.domain().is_empty() && !text.chars().any(|c| c.is_control() || c == '<' || c == '>');
-    is_safe.then_some(text)
+    let text = with_ascii_domain(&address.text());
+    let (_, domain) = text.rsplit_once('@')?;
+    let is_safe = !text.chars().any(|c| c.is_control() || c == '<' || c == '>');
+    (is_safe && domain.is_ascii() && is_valid_domain(domain)).then_some(text)
 }
 
 #[cfg(test)]
@@ -167,6 +170,28 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(parse_recipient(text).is_some(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn domains_are_converted_to_ascii() {
+        let table = [
+            ("ann@b\u{fc}cher.example", Some("ann@xn--bcher-kva.example")),
+            ("\u{e4}nn@B\u{dc}CHER.Example", Some("\u{e4}nn@xn--bcher-kva.Example")),
+            ("ann@stra\u{df}e.example", Some("ann@xn--strae-oqa.example")),
+            ("ann@\u{ff45}xample.org", Some("ann@example.org")),
+            ("ann@ex\u{ad}ample.org", Some("ann@example.org")),
+            ("ann@a\u{3002}b.example", Some("ann@a.b.example")),
+            ("ann@XN--BCHER-KVA.example", Some("ann@XN--BCHER-KVA.example")),
+            ("ann@[192.0.2.1]", Some("ann@[192.0.2.1]")),
+            // Domains that have no such form: an address, a character that is not permitted, a part of another command.
+            ("ann@\u{ff11}\u{ff12}7.0.0.1", None),
+            ("ann@a\u{ff20}b.example", None),
+            ("ann@a\u{ff1e}b.example", None),
+            ("ann@a\u{fffd}.example", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(parse_recipient(text).as_deref(), expected, "{text}");
         }
     }
 }

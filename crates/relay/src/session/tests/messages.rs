@@ -194,6 +194,24 @@ async fn extensions_are_used_if_they_are_offered() {
 }
 
 #[tokio::test]
+async fn domains_are_sent_in_the_form_that_is_compared() {
+    // With and without the extension for international addresses.
+    for extension in ["SMTPUTF8", "HELP"] {
+        let script = format!(
+            "S: 220 mx.test\nC: EHLO relay.test\nS: 250-mx.test\nS: 250 {extension}\n\
+             C: MAIL FROM:<ann@xn--bcher-kva.example>\n{OK}C: RCPT TO:<bob@example.org>\n{OK}\
+             C: RCPT TO:<bob@xn--strae-oqa.example>\n{OK}C: DATA\n{GO}{CONTENT}{OK}"
+        );
+        let server = Server::start(&script, None).await;
+        let mut session = connect(&server, test_target()).await.unwrap();
+        let recipients = ["bob@\u{ff45}xample.org", "bob@stra\u{df}e.example"];
+        let transaction = session.send("ann@b\u{fc}cher.example", &recipients, DATA).await;
+        assert_eq!(outcomes(&transaction), [Accepted, Accepted], "{extension}");
+        server.finish().await;
+    }
+}
+
+#[tokio::test]
 async fn addresses_cannot_inject_commands() {
     let script = format!("{OPENING}{MAIL}{OK}{RCPT_A}{OK}C: DATA\n{GO}{CONTENT}{OK}");
     let server = Server::start(&script, None).await;
