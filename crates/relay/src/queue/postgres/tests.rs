@@ -58,16 +58,18 @@ impl PostgresQueue {
         client.batch_execute(&format!("BEGIN; SELECT FROM {schema}.relay_nodes FOR UPDATE")).await.unwrap();
         let queue = self.clone();
         let claim = tokio::spawn(async move { queue.claim("mx", second(0), 10).await });
-        let waiting = "SELECT FROM pg_stat_activity
-            WHERE wait_event_type = 'Lock' AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
-        while client.query(waiting, &[]).await.unwrap().is_empty() {
+        let waiting = "SELECT pid FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
+        let pid: i32 = loop {
+            if let Some(row) = client.query_opt(waiting, &[]).await.unwrap() {
+                break row.get(0);
+            }
             assert!(!claim.is_finished(), "the claim waits");
-        }
+        };
         claim.abort();
         claim.await.unwrap_err();
         client.batch_execute("ROLLBACK").await.unwrap();
-        // This waits for the end of the claim.
-        client.batch_execute(&format!("UPDATE {schema}.relay_nodes SET seen = seen")).await.unwrap();
+        // Another statement that needs the lock could get it before the claim, so this waits for all locks of the claim.
+        while !client.query("SELECT FROM pg_locks WHERE pid = $1", &[&pid]).await.unwrap().is_empty() {}
     }
 
     async fn count_nodes(&self) -> i64 {
