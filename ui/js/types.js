@@ -178,7 +178,8 @@
  * @property {number} started-millis
  * @property {number | null} ended-millis
  * @property {string | null} ending
- * @property {Transaction[]} transactions
+ * @property {Transaction[]} transactions The last ones, if there are fewer than `transaction-count`.
+ * @property {number | null} transaction-count The number of all transactions. Null in the transcript of a message.
  * @property {number} refused The number of replies that were refusals.
  */
 

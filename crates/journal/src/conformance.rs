@@ -17,6 +17,7 @@ pub(super) async fn run<J: Journal>(open: impl AsyncFn(usize) -> J) {
     sessions_are_paged(&open(LARGE_LIMIT).await).await;
     can_list_sessions_with_refusals_only(&open(LARGE_LIMIT).await).await;
     list_contains_last_chunks_of_long_session(&open(LARGE_LIMIT).await).await;
+    all_messages_of_session_are_counted(&open(LARGE_LIMIT).await, &open(20_000).await).await;
     evicts_oldest_chunks(&open(20_000).await).await;
     expires_old_chunks(&open(LARGE_LIMIT).await).await;
 }
@@ -161,6 +162,29 @@ async fn list_contains_last_chunks_of_long_session(journal: &impl Journal) {
     let numbers: Vec<u32> = listed[0].chunks.iter().map(|chunk| chunk.number).collect();
     assert_eq!((numbers.len(), numbers.first(), numbers.last()), (MAX_LISTED_CHUNKS, Some(&1), Some(&100)));
     assert_eq!(journal.session(1.into()).await.unwrap().unwrap().chunks.len(), MAX_LISTED_CHUNKS + 1);
+}
+
+async fn all_messages_of_session_are_counted(large: &impl Journal, small: &impl Journal) {
+    for journal in [large as &dyn Journal, small] {
+        let count = async || {
+            let listed = journal.sessions(first_page(1)).await.unwrap();
+            let session = journal.session(1.into()).await.unwrap().unwrap();
+            assert_eq!(listed[0].transaction_count(), session.transaction_count());
+            session.transaction_count()
+        };
+        journal.append(chunk(1, 0, "head"));
+        assert_eq!(count().await, 0);
+        for number in 1..=250 {
+            journal.append(mail_chunk(1, number, "bob", 10 * u64::from(number)));
+        }
+        assert_eq!(count().await, 250);
+        journal.append(chunk(1, 251, "tail"));
+        assert_eq!(count().await, 250);
+    }
+    let transactions =
+        async |journal: &dyn Journal| journal.session(1.into()).await.unwrap().unwrap().transactions().count();
+    assert_eq!(transactions(large).await, 250);
+    assert!(transactions(small).await < 250, "the first ones are evicted");
 }
 
 async fn evicts_oldest_chunks(journal: &impl Journal) {

@@ -94,7 +94,7 @@ impl FromStr for SessionId {
     }
 }
 
-/// A completed part of a session.
+/// A completed part of a session. The first chunk has no message, and the last one may have none. All others have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// The session.
@@ -224,6 +224,13 @@ impl Transcript {
     /// Returns the messages of the session.
     pub fn transactions(&self) -> impl Iterator<Item = &Transaction> {
         self.chunks.iter().filter_map(|chunk| chunk.transaction.as_ref())
+    }
+
+    /// Returns the number of messages in the session until the last chunk of this transcript, including those that are
+    /// not in it.
+    pub fn transaction_count(&self) -> u32 {
+        let count = |chunk: &Arc<Chunk>| chunk.number.saturating_sub(u32::from(chunk.transaction.is_none()));
+        self.chunks.last().map_or(0, count)
     }
 
     /// Returns the lines of the conversation.

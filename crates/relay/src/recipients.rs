@@ -62,8 +62,8 @@ impl RecipientPatterns {
     }
 }
 
-/// Returns an address or pattern with its international labels as ASCII (`xn--…`). Labels that have no such form, also because of
-/// wildcards, stay as they are.
+/// Returns an address or pattern with its international labels as ASCII (`xn--…`). Labels that have no such form, also
+/// because of wildcards, stay as they are.
 pub(crate) fn with_ascii_domain(address: &str) -> String {
     map_labels(address, |label| match Host::parse(label) {
         Ok(Host::Domain(ascii)) if !label.is_ascii() => ascii,

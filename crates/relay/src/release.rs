@@ -139,8 +139,8 @@ fn contains_route(address: &str) -> bool {
     address.rsplit_once('@').is_none_or(|(local, _)| local.contains(['%', '!', '@']))
 }
 
-/// Parses an address that can be sent in a command: it has a domain, and no line break or control character. Returns it with its domain
-/// as ASCII. Patterns are compared with this form, and servers differ in the conversion of other forms.
+/// Parses an address that can be sent in a command: it has a domain, and no line break or control character. Returns it
+/// with its domain as ASCII. Patterns are compared with this form, and servers differ in the conversion of other forms.
 pub(crate) fn parse_address(text: &str) -> Option<String> {
     let address = Address::parse(text.trim(), Alphabet::Utf8).ok()?;
     let text = with_ascii_domain(&address.text());

@@ -4,7 +4,7 @@
 
 import * as paths from '../lib/paths.js';
 import { h } from '../lib/dom.js';
-import { exact } from '../lib/format.js';
+import { exact, plural } from '../lib/format.js';
 import { visible } from '../lib/visible.js';
 import { withShowMore } from './message/show-more.js';
 import { TimeAgo } from './time-ago.js';
@@ -31,8 +31,10 @@ const ENDINGS = {
 /** @param {Transcript} transcript */
 export function transcript({ session, lines }) {
   const wrap = (/** @type {HTMLButtonElement} */ button) => h('li', {}, button);
+  const missing = (session['transaction-count'] ?? 0) - session.transactions.length;
   return h('div', { class: 'transcript' },
     facts(session),
+    missing > 0 && h('p', { class: 'note session-missing' }, `The start of this session, with ${plural(missing, 'message')}, is no longer stored.`),
     h('ul', { class: 'session-mails', 'aria-label': 'Messages' }, withShowMore(session.transactions, mail, { first: FIRST_MAILS, wrap })),
     transcriptLines(lines));
 }

@@ -109,7 +109,7 @@ function nothing(refused) {
  * @param {boolean} isOpen
  */
 function row(session, isOpen) {
-  const { id, tls, user, transactions, refused, 'started-millis': started } = session;
+  const { id, tls, user, refused, 'started-millis': started, 'transaction-count': count } = session;
   const content = h('div', { class: 'session-transcript' });
   const details = h('details', { class: 'session', open: isOpen },
     h('summary', {},
@@ -119,7 +119,7 @@ function row(session, isOpen) {
       h('span', { class: 'session-marks' },
         tls !== null && h('span', { class: 'badge' }, 'TLS'),
         user !== null && h('span', { class: 'badge' }, h('bdi', {}, visible(user))),
-        transactions.length > 1 && h('span', { class: 'badge' }, plural(transactions.length, 'message')),
+        count !== null && count > 1 && h('span', { class: 'badge' }, plural(count, 'message')),
         refused > 0 && h('span', { class: 'badge refused' }, `${refused} refused`))),
     content);
   details.addEventListener('toggle', () => details.open && !content.firstChild && showTranscript(content, id));

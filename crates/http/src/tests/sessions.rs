@@ -7,7 +7,7 @@ use restante_journal::{
     Chunk, Dialect, Journal, Outcome, Recipient, SessionEnd, SessionInfo, Side, Tls, Transaction, TranscriptLine,
     TranscriptLines,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -103,6 +103,7 @@ async fn transcript_of_message() {
                 "reply": "250 2.0.0 Mail accepted",
                 "messages": [{"mailbox": "test", "id": id(0).to_string()}],
             }],
+            "transaction-count": null,
             "refused": 1,
         },
         "lines": [
@@ -121,6 +122,23 @@ async fn transcript_of_message() {
         (complete["session"]["transactions"].as_array().unwrap().len(), complete["lines"][3]["after-millis"].as_u64()),
         (2, Some(3000))
     );
+}
+
+#[tokio::test]
+async fn all_messages_of_a_session_are_counted() {
+    let (server, journal) = with_journal().await;
+    journal.append(chunk(FIRST, 0, session_info(FIRST), &[]));
+    for number in 1..=250 {
+        let transaction = Some(transaction(&[("bulk", u64::from(number))]));
+        journal.append(Chunk { transaction, ..chunk(FIRST, number, session_info(FIRST), &[]) });
+    }
+    journal.append(chunk(FIRST, 251, session_info(FIRST), &[]));
+    let counts =
+        |session: &Value| (session["transaction-count"].as_u64(), session["transactions"].as_array().unwrap().len());
+    let list = server.request("GET /api/v2/sessions").await.json();
+    assert_eq!(counts(&list["sessions"][0]), (Some(250), 99));
+    let complete = server.request(&format!("GET /api/v2/sessions/{FIRST}")).await.json();
+    assert_eq!(counts(&complete["session"]), (Some(250), 250));
 }
 
 #[tokio::test]

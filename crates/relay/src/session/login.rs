@@ -1,7 +1,7 @@
 //! Authentication: AUTH (RFC 4954) with PLAIN, LOGIN, CRAM-MD5 and XOAUTH2.
 //!
-//! Servers can repeat a part of the password in their replies, also encoded. So transcripts and errors contain only the status of
-//! these replies.
+//! Servers can repeat a part of the password in their replies, also encoded. So transcripts and errors contain only the
+//! status of these replies.
 //!
 //! The implementation of `mail-send` is not used: it tries other mechanisms after a refusal, accepts only some prompts of
 //! LOGIN, and computes a wrong digest of CRAM-MD5 for passwords of 64 bytes.

@@ -180,8 +180,8 @@ fn clean_line(line: &[u8]) -> String {
     text
 }
 
-/// Returns the code at the start of a line of a reply, with the enhanced status code (RFC 3463) if it has one. The rest of a reply to
-/// a login can repeat the password in any form.
+/// Returns the code at the start of a line of a reply, with the enhanced status code (RFC 3463) if it has one. The rest
+/// of a reply to a login can repeat the password in any form.
 pub(super) fn status_of(line: &str) -> &str {
     let is_number = |text: &str| (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     let Some(code) = line.get(..3).filter(|code| is_number(code)) else { return MASK };

@@ -60,6 +60,28 @@ fn message_shows_its_session() {
 }
 
 #[test]
+fn all_messages_of_a_session_are_counted() {
+    // The transcript of the first messages is evicted.
+    let server = Server::start(&["--smtp-transcriptkb", "64"]);
+    let Some(page) = Page::of(&server) else { return };
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    connection.command("EHLO client.test", "250");
+    for _ in 0..150 {
+        connection.command("MAIL FROM:<ann@x.org>", "250");
+        connection.command("RCPT TO:<james@x.org>", "250");
+        connection.send("BDAT 2 LAST\r\n\r\n");
+        connection.expect("250");
+    }
+    connection.command("QUIT", "221");
+    page.open("/sessions");
+    page.until("the session", || page.text("sessions-page").contains("150 messages"));
+    page.click(".session > summary");
+    page.until("the note", || page.text(".session-missing").contains("messages, is no longer stored"));
+    page.assert_quiet();
+}
+
+#[test]
 fn sessions_are_listed_with_transcripts() {
     let server = Server::start(&["--smtp-rejectdomains=evil.test"]);
     let Some(page) = Page::of(&server) else { return };

@@ -309,6 +309,33 @@ fn message_transcript_omits_other_messages_of_the_session() {
 }
 
 #[test]
+fn all_messages_of_a_session_are_counted() {
+    let server = Server::start(&["--smtp-rejectdomains=evil.test"]);
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    // The first refusal is recorded at once.
+    connection.command("BOGUS", "500");
+    connection.command("EHLO client.test", "250");
+    let dialogues: [&[(&str, &str)]; 3] = [
+        &[("RCPT TO:<bob@evil.test>", "550"), ("RSET", "250")],
+        &[("RSET", "250")],
+        &[("RCPT TO:<bob@x.org>", "250"), ("DATA", "354"), (".", "250")],
+    ];
+    for dialogue in dialogues.iter().cycle().take(120) {
+        connection.command("MAIL FROM:<ann@x.org>", "250");
+        for (line, code) in *dialogue {
+            connection.command(line, code);
+        }
+    }
+    connection.command("QUIT", "221");
+    let counts =
+        |session: &Value| (session["transaction-count"].as_u64(), session["transactions"].as_array().unwrap().len());
+    assert_eq!(counts(&wait_for_end(&server, 1)["session"]), (Some(120), 120));
+    assert_eq!(counts(&server.json("/api/v2/sessions")["sessions"][0]), (Some(120), 99));
+    assert_eq!(transcript(&server, "bob")["session"]["transaction-count"], json!(null));
+}
+
+#[test]
 fn transcripts_can_be_disabled() {
     let server = Server::start(&["--smtp-transcriptkb", "0"]);
     server.deliver("bob@x.org", b"Subject: hi\r\n\r\n");

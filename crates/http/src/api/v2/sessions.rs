@@ -39,7 +39,7 @@ pub(crate) async fn transcript(
 ) -> HandlerResult {
     let Some(journal) = server.mailroom.journal() else { return Err(Problem::NoTranscript) };
     let transcript = journal.find_by_message(&copy.mailbox, copy.id).await?.ok_or(Problem::NoTranscript)?;
-    server.transcript_response(transcript, grant).await
+    server.transcript_response(transcript, grant, None).await
 }
 
 /// Returns a session with its transcript, as far as it is still stored.
@@ -50,7 +50,8 @@ pub(crate) async fn session(
 ) -> HandlerResult {
     let Some(journal) = server.mailroom.journal() else { return Err(Problem::NoSuchSession) };
     let transcript = journal.session(id).await?.ok_or(Problem::NoSuchSession)?;
-    server.transcript_response(transcript, Grant::EVERYTHING).await
+    let count = transcript.transaction_count();
+    server.transcript_response(transcript, Grant::EVERYTHING, Some(count)).await
 }
 
 /// Lists sessions, the newest first.
@@ -73,7 +74,8 @@ pub(crate) async fn list(
         let size = sessions.iter().map(estimated_size).sum();
         let work = this.work_permit(size, SMALL_BYTES).await?;
         let write = move || {
-            let sessions = sessions.iter().map(|session| Session::new(session, None)).collect();
+            let session = |session| Session::new(session, None, Some(session.transaction_count()));
+            let sessions = sessions.iter().map(session).collect();
             Ok::<_, Problem>(memory.charge(json::body_with_capacity(&Sessions { sessions, next }, size)?)?)
         };
         work.run(write).await?
@@ -83,7 +85,12 @@ pub(crate) async fn list(
 
 impl Server {
     /// Returns the response with a session and its transcript, as far as the grant allows the mailboxes.
-    async fn transcript_response(&self, transcript: journal::Transcript, grant: Grant) -> HandlerResult {
+    async fn transcript_response(
+        &self,
+        transcript: journal::Transcript,
+        grant: Grant,
+        transaction_count: Option<u32>,
+    ) -> HandlerResult {
         let size =
             estimated_size(&transcript) + transcript.lines().map(|line| LINE_BYTES + line.text.len()).sum::<usize>();
         let visibility = Visibility { grant, mailroom: self.mailroom.clone() };
@@ -92,7 +99,8 @@ impl Server {
             let work = this.work_permit(size, SMALL_BYTES).await?;
             let (transcript, visibility) = (transcript.clone(), visibility.clone());
             let write = move || {
-                let body = json::body_with_capacity(&Transcript::new(&transcript, &visibility), size)?;
+                let body =
+                    json::body_with_capacity(&Transcript::new(&transcript, &visibility, transaction_count), size)?;
                 Ok::<_, Problem>(memory.charge(body)?)
             };
             work.run(write).await?
@@ -167,10 +175,10 @@ pub(crate) struct Transcript<'a> {
 }
 
 impl<'a> Transcript<'a> {
-    fn new(transcript: &'a journal::Transcript, visibility: &Visibility) -> Self {
+    fn new(transcript: &'a journal::Transcript, visibility: &Visibility, transaction_count: Option<u32>) -> Self {
         let started = transcript.info.started;
         Self {
-            session: Session::new(transcript, Some(visibility)),
+            session: Session::new(transcript, Some(visibility), transaction_count),
             lines: visibility.visible_lines(transcript).map(|line| Line::new(started, &line)).collect(),
         }
     }
@@ -205,7 +213,13 @@ struct Session<'a> {
     /// How the session ended.
     #[schema(required)]
     ending: Option<&'a str>,
+    /// The transactions. If there are fewer than `transaction-count`, these are the last ones: a list has at most a
+    /// hundred of each session, and the start of a session may no longer be stored.
     transactions: Vec<Transaction<'a>>,
+    /// The number of all transactions of the session. Null in the transcript of a message, which has only its own
+    /// transaction.
+    #[schema(required, value_type = Option<u64>)]
+    transaction_count: Option<u32>,
     /// The number of refused commands.
     #[schema(value_type = u64)]
     refused: u32,
@@ -213,7 +227,11 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Creates the record of a session, with everything in it or only what may be seen.
-    fn new(transcript: &'a journal::Transcript, visibility: Option<&Visibility>) -> Self {
+    fn new(
+        transcript: &'a journal::Transcript,
+        visibility: Option<&Visibility>,
+        transaction_count: Option<u32>,
+    ) -> Self {
         let SessionInfo { dialect, client, helo, tls, user, started, end, refusals: refused } =
             transcript.info.as_ref();
         Self {
@@ -231,6 +249,7 @@ impl<'a> Session<'a> {
                 .transactions()
                 .map(|transaction| Transaction::new(transaction, visibility))
                 .collect(),
+            transaction_count,
             refused: *refused,
         }
     }

@@ -60,6 +60,7 @@ fn session() -> Value {
             "reply": "250 2.0.0 Mail accepted",
             "messages": [{ "mailbox": "bob", "id": ID }],
         }],
+        "transaction-count": 1,
         "refused": 0,
     })
 }

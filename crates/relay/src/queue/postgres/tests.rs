@@ -68,7 +68,7 @@ impl PostgresQueue {
         claim.abort();
         claim.await.unwrap_err();
         client.batch_execute("ROLLBACK").await.unwrap();
-        // Another statement that needs the lock could get it before the claim, so this waits for all locks of the claim.
+        // Another statement that needs the lock could get it before the claim. So this waits until the claim has no locks.
         while !client.query("SELECT FROM pg_locks WHERE pid = $1", &[&pid]).await.unwrap().is_empty() {}
     }
 

@@ -99,7 +99,8 @@ fn maps_the_relay() {
     }
 }
 
-/// Returns how the connection is encrypted, whether the certificate is verified, and whether the password may be sent without TLS.
+/// Returns how the connection is encrypted, whether the certificate is verified, and whether the password may be sent
+/// without TLS.
 fn encryption(values: Values<'_>, file: &str) -> (TargetTls, bool, bool) {
     let (_, mapped) = map_values(values, file);
     assert_eq!(mapped.problems, Vec::<String>::new(), "{values:?}");
