@@ -1,6 +1,8 @@
 //! Parsing of address lists in header fields (RFC 5322 section 3.4), for display. Delivery does not use this: envelope
 //! addresses have a strict parser in [`crate::address`].
 
+use crate::address::is_dot_string;
+
 use super::charset::{decode_unlabelled, one_line};
 use super::encoded_words::{self, EncodedWord};
 use super::header::unfold;
@@ -18,7 +20,7 @@ const MAX_DISPLAY_BYTES: usize = 512;
 pub struct NamedAddress {
     /// The display name, decoded and without quotes. Empty if there is none.
     pub name: String,
-    /// The address as it is written.
+    /// The address as it is written, without quotes that are not needed.
     pub address: String,
 }
 
@@ -236,7 +238,7 @@ impl ListReader {
         if let Some(address) = &item.angle_address {
             let (before, after) = item.phrase.split_at(item.name_len.min(item.phrase.len()));
             let name = if before.trim_ascii().is_empty() && !after.contains(&b'@') { after } else { before };
-            self.found.push(NamedAddress { name: decode_name(name), address: one_line(&decode_unlabelled(address)) });
+            self.found.push(NamedAddress { name: decode_name(name), address: address_text(address) });
             // An address without brackets follows one with brackets.
             self.found.extend(ListItem::parse_bare_addresses(&item.bare.text));
             return;
@@ -349,7 +351,7 @@ impl ListItem {
         let mut name: Vec<u8> = Vec::new();
         for word in words {
             if let Some(address) = find_address(&word) {
-                found.push(NamedAddress { name: decode_name(&name), address: one_line(&decode_unlabelled(&address)) });
+                found.push(NamedAddress { name: decode_name(&name), address: address_text(&address) });
                 name.clear();
                 continue;
             }
@@ -488,6 +490,17 @@ fn remove_blanks_and_comments(content: &[u8]) -> Vec<u8> {
     address
 }
 
+/// Decodes an address. Quotes around a local part that needs none are dropped, as in the addresses of the envelope.
+fn address_text(address: &[u8]) -> String {
+    let text = one_line(&decode_unlabelled(address));
+    let string = if text.starts_with('"') { quoted_string(text.as_bytes()) } else { None };
+    let unquoted = string.and_then(|(local, len)| {
+        let (local, domain) = (String::from_utf8(local).ok()?, &text[len..]);
+        (is_dot_string(&local) && domain.starts_with('@')).then(|| local + domain)
+    });
+    unquoted.unwrap_or(text)
+}
+
 fn unquote(text: &[u8]) -> Vec<u8> {
     text.iter().copied().filter(|&b| b != b'"').collect()
 }
@@ -553,6 +566,9 @@ mod tests {
             ("a@[IPv6:::1], Friends: b@x;", &["<a@[IPv6:::1]>", "<b@x>"]),
             ("[x], Friends: b@x;", &["<b@x>"]),
             ("\"jane doe\"@example.org", &["<\"jane doe\"@example.org>"]),
+            ("\"jane\"@example.org", &["<jane@example.org>"]),
+            ("Jane <\"j\\ane.doe\"@example.org>, \"b\"@y", &["Jane <jane.doe@example.org>", "<b@y>"]),
+            ("<\"\"@x>, <\"a..b\"@x>, \"a@b\"@x", &["<\"\"@x>", "<\"a..b\"@x>", "<\"a@b\"@x>"]),
             ("jane@[IPv6:2001:db8::1]", &["<jane@[IPv6:2001:db8::1]>"]),
             ("J <jane@[IPv6:2001:db8::1]>", &["J <jane@[IPv6:2001:db8::1]>"]),
             ("<@a,@b:jane@c>", &["<jane@c>"]),
