@@ -23,4 +23,4 @@ pub use process_stats::ProcessFiles;
 pub use program::program_name;
 pub use signals::{Interrupts, SignalRequest, SystemSignals, interrupts};
 pub use terminal::{read_passwords, shows_colors};
-pub use users::{current_user, file_owner};
+pub use users::{current_user, current_user_name, file_owner};

@@ -237,8 +237,9 @@ struct LocalSender {
 impl LocalSender {
     fn detect() -> Self {
         let host = restante_platform::host_name();
-        let user =
-            ["LOGNAME", "USER", "USERNAME"].into_iter().find_map(env_variable).unwrap_or_else(|| "nobody".to_owned());
+        let user = ["LOGNAME", "USER", "USERNAME"].into_iter().find_map(env_variable);
+        // A service manager and cron set no such variable.
+        let user = user.or_else(restante_platform::current_user_name).unwrap_or_else(|| "nobody".to_owned());
         Self { user, host: if is_valid_domain(&host) { host } else { "localhost".to_owned() } }
     }
 
