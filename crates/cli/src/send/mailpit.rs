@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use jiff::Timestamp;
+use restante_mail::address::Address;
 use restante_mail::terminal_text;
 
 use super::raw_message::{DefaultHeaders, RawMessage, parse_all_addresses};
@@ -30,8 +31,9 @@ pub(super) const FROM_VARIABLE: &str = "MP_SENDMAIL_FROM";
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The sentences that follow an error if no SMTP server listens at the address.
 const REFUSED_HINT: &str = "Is a server running? Choose another one with --smtp-addr.";
-/// The exit code if the message cannot be used.
+/// The exit code if the message or its sender cannot be used, and that of all other errors.
 const INVALID_MESSAGE: u8 = 11;
+const FAILED: u8 = 1;
 
 /// Runs the command. The arguments begin with its name.
 pub(crate) fn run(args: &[OsString]) -> ExitCode {
@@ -43,13 +45,10 @@ pub(crate) fn run(args: &[OsString]) -> ExitCode {
             return ExitCode::from(u8::from(error.exit_code() != 0));
         }
     };
-    let Err(error) = run_parsed(&matches) else { return ExitCode::SUCCESS };
+    let Err((error, exit_code)) = run_parsed(&matches) else { return ExitCode::SUCCESS };
     let message = terminal_text::escape_line(error.message().unwrap_or_default());
     let _ = writeln!(io::stderr(), "{message}");
-    ExitCode::from(match error {
-        CommandError::Usage(_) | CommandError::Local(_) => INVALID_MESSAGE,
-        _ => 1,
-    })
+    ExitCode::from(exit_code)
 }
 
 fn command() -> Command {
@@ -82,45 +81,31 @@ fn command() -> Command {
         .arg(Arg::new("recipients").value_name("RECIPIENT").num_args(0..).help("The recipients"))
 }
 
-fn run_parsed(matches: &ArgMatches) -> Result<(), CommandError> {
+/// Runs the command. An error has the exit code of Mailpit's command.
+fn run_parsed(matches: &ArgMatches) -> Result<(), (CommandError, u8)> {
+    let invalid = |error: CommandError| (error, INVALID_MESSAGE);
+    let failed = |error: CommandError| (error, FAILED);
     let text = |name: &str, variable: &str| matches.get_one::<String>(name).cloned().or_else(|| env_variable(variable));
     let addr = text("smtp-addr", ADDR_VARIABLE).unwrap_or_else(|| DEFAULT_ADDR.to_owned());
     match (matches.get_flag("b"), matches.get_flag("s")) {
-        (true, true) => return speak_smtp(&addr, REFUSED_HINT),
+        (true, true) => return speak_smtp(&addr, REFUSED_HINT).map_err(failed),
         (false, false) => {}
-        _ => return Err(CommandError::Usage("Use -b and -s together: -bs.".to_owned())),
+        _ => return Err(failed(CommandError::Usage("Use -b and -s together: -bs.".to_owned()))),
     }
+    let input = read_stdin().map_err(invalid)?;
+    check_header(&input).map_err(invalid)?;
     let local = LocalSender::detect();
     let from = match text("from", FROM_VARIABLE) {
-        Some(from) => local.qualify(&parse_sender(&from)?),
+        Some(from) => local.qualify(&parse_sender(&from).map_err(invalid)?),
         None => local.address(),
     };
-    let recipients: Vec<&String> = matches.get_many("recipients").into_iter().flatten().collect();
-
-    let input = read_stdin()?;
+    let sender = parse_address(&from).map_err(invalid)?;
     let raw = RawMessage::parse(&input);
-    let mut to = Vec::new();
-    for list in &recipients {
-        let found = parse_all_addresses(list.as_bytes());
-        to.extend(found.ok_or_else(|| CommandError::Usage(format!("{list:?} is not a recipient address.")))?);
-    }
-    if recipients.is_empty() {
-        to = raw.recipients();
-    }
-    let mut to: Vec<String> = to.iter().map(|address| local.qualify(address)).collect();
-    to.sort_unstable();
-    to.dedup();
-    if to.is_empty() {
-        return Err(CommandError::Usage("The message has no recipients.".to_owned()));
-    }
+    let to = recipients(matches, &raw, &local).map_err(failed)?;
     let now = Timestamp::now();
     let unique_id = format!("{:x}.{:016x}", now.as_microsecond(), random_number());
     let defaults = DefaultHeaders { now, unique_id: &unique_id, host: &local.host, from: (&from, "") };
-    let message = OutgoingMessage {
-        from: Some(parse_address(&from)?),
-        to: to.iter().map(|to| parse_address(to)).collect::<Result<_, _>>()?,
-        source: raw.with_defaults(&defaults, false),
-    };
+    let message = OutgoingMessage { from: Some(sender), to, source: raw.with_defaults(&defaults, false) };
     let settings = ConnectionSettings {
         addr: &addr,
         helo_name: &local.host,
@@ -129,7 +114,45 @@ fn run_parsed(matches: &ArgMatches) -> Result<(), CommandError> {
         timeout: TIMEOUT,
         refused_hint: REFUSED_HINT,
     };
-    send_message(&settings, &message).map(drop)
+    send_message(&settings, &message).map(drop).map_err(failed)
+}
+
+/// Refuses input without a header, as Mailpit does: each line up to an empty one must have a colon, or continue the line
+/// before it.
+fn check_header(input: &[u8]) -> Result<(), CommandError> {
+    if input.is_empty() {
+        return Err(CommandError::Usage("Standard input is empty.".to_owned()));
+    }
+    let lines = input.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let mut header = lines.take_while(|line| !line.is_empty()).enumerate();
+    let is_malformed = |(index, line): &(usize, &[u8])| match line.first() {
+        Some(b' ' | b'\t') => *index == 0,
+        _ => !line.contains(&b':'),
+    };
+    match header.find(is_malformed) {
+        None => Ok(()),
+        Some((_, line)) => {
+            let line = String::from_utf8_lossy(line);
+            Err(CommandError::Usage(format!("The message has no valid header: {line:?} is not a header field.")))
+        }
+    }
+}
+
+/// Returns the recipients on the command line, or else those in the header, each once.
+fn recipients(matches: &ArgMatches, raw: &RawMessage<'_>, local: &LocalSender) -> Result<Vec<Address>, CommandError> {
+    let lists: Vec<&String> = matches.get_many("recipients").into_iter().flatten().collect();
+    let mut to = if lists.is_empty() { raw.recipients() } else { Vec::new() };
+    for list in lists {
+        let found = parse_all_addresses(list.as_bytes());
+        to.extend(found.ok_or_else(|| CommandError::Usage(format!("{list:?} is not a recipient address.")))?);
+    }
+    let mut to: Vec<String> = to.iter().map(|address| local.qualify(address)).collect();
+    to.sort_unstable();
+    to.dedup();
+    if to.is_empty() {
+        return Err(CommandError::Usage("The message has no recipients.".to_owned()));
+    }
+    to.iter().map(|to| parse_address(to)).collect()
 }
 
 /// Returns the address of a sender, which may have a name: `Ann <ann@x.org>`.
