@@ -4,8 +4,9 @@
 use restante_mail::message::Message;
 use restante_mail::mime::html_tokens::{Token, Tokens, find_attribute};
 use restante_mail::mime::references::{ReferenceContext, resolve};
-use restante_mail::mime::{Disposition, HeaderSummary, Mime};
+use restante_mail::mime::{HeaderSummary, Mime};
 
+use crate::dialects::mailpit::content::Files;
 use crate::dialects::mailpit::query::parse::clean;
 
 /// The header fields that are searched. Only the first field of each name is.
@@ -71,8 +72,8 @@ pub(super) fn search_text(message: &Message, header: &HeaderSummary, mime: &Mime
     } else {
         push(&html_text);
     }
-    let attached = mime.parts().iter().filter(|part| part.disposition == Some(Disposition::Attachment));
-    attached.filter_map(|part| part.filename.as_deref()).for_each(push);
+    let attached = Files::of(mime).attachments.into_iter();
+    attached.filter_map(|index| mime.parts()[index].filename.as_deref()).for_each(push);
     clean(&text)
 }
 

@@ -69,6 +69,26 @@ fn search_text_has_fields_body_and_file_names() {
 }
 
 #[test]
+fn attachments_are_found_by_name() {
+    let part = |header: &str| format!("--b\r\nContent-Type: {header}\r\n\r\nx\r\n");
+    let source = format!(
+        "Content-Type: multipart/encrypted; boundary=b\r\n\r\n{}{}{}--b--\r\n",
+        part("application/pgp-encrypted; name=version.asc"),
+        part("application/octet-stream\r\nContent-Disposition: inline; filename=encrypted.asc"),
+        part("image/png\r\nContent-Disposition: inline; filename=logo.png"),
+    );
+    let single = "Content-Type: application/pdf; name=single.pdf\r\n\r\nx\r\n";
+    for (source, query, expected) in [
+        (source.as_str(), "\"encrypted.asc\"", true),
+        (&source, "version.asc", false),
+        (&source, "logo.png", false),
+        (single, "single.pdf", true),
+    ] {
+        assert_eq!(matches(query, &deliver(source, &[], &[]), source), (expected, false), "{query}");
+    }
+}
+
+#[test]
 fn html_is_searched_instead_of_text() {
     let source = "Content-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\n\r\nplain\r\n\
         --b\r\nContent-Type: text/html\r\n\r\n<p>rich</p>\r\n--b--\r\n";
