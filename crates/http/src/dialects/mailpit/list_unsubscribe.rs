@@ -70,7 +70,7 @@ fn check_link(link: &str, has_mail: &mut bool, has_http: &mut bool) -> Result<()
     } else {
         return Err(format!("\"{link}\" should start with either http(s):// or mailto:"));
     }
-    check_url(link).map_err(|error| format!("parse \"{link}\": {error}"))
+    check_url(link).map_err(|error| format!("parse {link:?}: {error}"))
 }
 
 /// Returns the part of an HTTP URL after the two slashes, in which the host comes first.
@@ -174,6 +174,7 @@ mod tests {
             ("<http://x.org:80a/>", &[], "parse \"http://x.org:80a/\": invalid port \":80a\" after host"),
             ("<http://u%zz@x/>", &[], "parse \"http://u%zz@x/\": invalid URL escape \"%zz\""),
             ("<http://x^y/>", &[], "parse \"http://x^y/\": invalid character \"^\" in host name"),
+            ("<http://a\\b/>", &[], "parse \"http://a\\\\b/\": invalid character \"\\\\\" in host name"),
             ("<>", &[], "\"\" should start with either http(s):// or mailto:"),
             (
                 "<x>,<y>",
