@@ -327,11 +327,11 @@ pub enum Origins {
 }
 
 impl Origins {
-    /// Returns true if this origin, written as browsers do, is allowed.
+    /// Returns true if this origin is allowed. Scheme and host are compared in any case of letters.
     pub fn allow(&self, origin: &str) -> bool {
         match self {
             Self::Any => true,
-            Self::Only(origins) => origins.iter().any(|allowed| allowed == origin),
+            Self::Only(origins) => origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)),
         }
     }
 }

@@ -189,6 +189,7 @@ fn cors_origins() {
     for (origin, expected) in [
         ("http://localhost:3000", true),
         ("https://app.example", true),
+        ("HTTPS://App.EXAMPLE", true),
         ("https://localhost:3000", false),
         ("http://app.example", false),
         ("null", false),
