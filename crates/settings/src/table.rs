@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use restante_logging::{Level, Output as LogOutput};
 use restante_proto::Secret;
+use restante_proto::smtp::OptionalCommand;
 use restante_store::disk::Durability;
 use restante_store::postgres::Url;
 
@@ -216,6 +217,11 @@ pub const SETTINGS: &[Setting] = &[
         "Refuses commands with syntax that is otherwise ignored. Unknown parameters of MAIL and RCPT are refused with 555. \
          Arguments of RSET and QUIT and a second word after EHLO are refused with 501.",
         |c, v| set(&mut c.smtp.strict, parse_boolean(v)),
+    ),
+    Setting::new(
+        "smtp.disabledcommands", "", Value::List("COMMAND"),
+        "Commands that are refused with 502: HELP, VRFY or both.",
+        |c, v| set(&mut c.smtp.disabled_commands, optional_commands(v)),
     ),
     Setting::new(
         "smtp.maxconnections", "1000", Value::Number,
@@ -803,6 +809,15 @@ fn hosts(text: &str) -> Result<Hosts, String> {
     if items.iter().any(|item| item == "*") {
         return Ok(Hosts::Any);
     }
+fn optional_commands(text: &str) -> Result<Vec<OptionalCommand>, String> {
+    let command = |item: &String| match item.to_ascii_uppercase().as_str() {
+        "HELP" => Ok(OptionalCommand::Help),
+        "VRFY" => Ok(OptionalCommand::Vrfy),
+        _ => Err(format!("{item:?} cannot be disabled: must be HELP or VRFY")),
+    };
+    collect_all(split_list(text).iter().map(command))
+}
+
     let name = |item: &String| {
         host_name(item)
             .map_err(|_| format!("{item:?} is neither a host name such as mail.example.org, without a port, nor *"))

@@ -11,6 +11,7 @@ use restante_mailroom::policy::Policy;
 use restante_mailroom::tagging::Tagging;
 use restante_net::{Certificate, ListenAddr, Network};
 use restante_proto::Secret;
+use restante_proto::smtp::OptionalCommand;
 use restante_relay::ForwardRule;
 pub use restante_store::disk::Durability;
 use restante_store::postgres::{Address, Url};
@@ -154,6 +155,8 @@ pub struct Smtp {
     pub require_auth: bool,
     /// True if unknown parameters, and arguments of commands that take none, are errors.
     pub strict: bool,
+    /// The commands that are refused with 502.
+    pub disabled_commands: Vec<OptionalCommand>,
     /// The maximum number of concurrent connections of all SMTP and LMTP listeners.
     pub max_connections: usize,
     /// The maximum number of concurrent connections per client.

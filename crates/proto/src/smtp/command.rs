@@ -333,6 +333,7 @@ mod tests {
             require_auth: false,
             cram_md5: true,
             strict: true,
+            disabled_commands: Vec::new(),
         };
         let bad = || Err(CommandError::Bad(reply::SYNTAX_RCPT));
         let table: &[(&str, Result<&str, CommandError>)] = &[

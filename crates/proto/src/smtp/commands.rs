@@ -15,7 +15,7 @@ use super::data::DataReader;
 use super::reply::ErrorReply;
 use super::session::Session;
 use super::state::{Client, Idle, State, Transaction};
-use super::{Action, Dialect, Settings, reply};
+use super::{Action, Dialect, OptionalCommand, Settings, reply};
 
 impl Session {
     /// Executes one command.
@@ -24,6 +24,14 @@ impl Session {
             Ok(command) => command,
             Err(error) => return self.reject_and_stay(idle, &error),
         };
+        let command = match verb {
+            Verb::Help => Some(OptionalCommand::Help),
+            Verb::Vrfy => Some(OptionalCommand::Vrfy),
+            _ => None,
+        };
+        if command.is_some_and(|command| self.settings.disabled_commands.contains(&command)) {
+            return self.reject_and_stay(idle, &CommandError::Bad(reply::NOT_IMPLEMENTED));
+        }
         if self.requires_starttls()
             && let Verb::Mail | Verb::Rcpt | Verb::Data | Verb::Auth | Verb::Vrfy = verb
         {

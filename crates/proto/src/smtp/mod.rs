@@ -82,6 +82,17 @@ pub struct Settings {
     /// Whether unknown parameters of MAIL and RCPT, and arguments of commands that take none, are errors. Otherwise
     /// they are ignored, as by many servers.
     pub strict: bool,
+    /// The commands that are refused with 502.
+    pub disabled_commands: Vec<OptionalCommand>,
+}
+
+/// A command that can be disabled, because no client needs it to send mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionalCommand {
+    /// HELP: lists the commands.
+    Help,
+    /// VRFY: never says whether an address exists, see RFC 5321 section 3.5.3.
+    Vrfy,
 }
 
 /// The protocol of a listener.

@@ -7,7 +7,7 @@ use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, Recipient, RecipientRefusal, RefusalReason, SenderRefusal};
 use restante_mail::naming::Naming;
 use restante_proto::Speaker;
-use restante_proto::smtp::{Action, Dialect, LoginRefusal, Proof, Session, Settings};
+use restante_proto::smtp::{Action, Dialect, LoginRefusal, OptionalCommand, Proof, Session, Settings};
 
 /// The lists that decide the results of actions.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +55,7 @@ pub(crate) fn default_settings() -> Settings {
         require_auth: false,
         cram_md5: true,
         strict: false,
+        disabled_commands: Vec::new(),
     }
 }
 
@@ -70,6 +71,14 @@ impl Driver {
                 "smtp.maxrecipients" => session.max_recipients = number(),
                 "smtp.maxbadcommands" => session.max_bad_commands = number(),
                 "smtp.strict" => session.strict = value == "true",
+                "smtp.disabledcommands" => {
+                    let command = |name: &str| match name {
+                        "HELP" => OptionalCommand::Help,
+                        "VRFY" => OptionalCommand::Vrfy,
+                        _ => panic!("unknown command {name}"),
+                    };
+                    session.disabled_commands = value.split(',').map(command).collect();
+                }
                 "smtp.requireauth" => session.require_auth = value == "true",
                 "smtp.requirestarttls" => session.require_starttls = value == "true",
                 "smtp.tlsenabled" => session.starttls = value == "true",

@@ -26,6 +26,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("smtp.addr", ":1025"),
     ("smtp.maxrecipients", "100"),
     ("smtp.maxmessagebytes", "52428800"),
+    ("smtp.disabledcommands", "HELP,VRFY"),
     // Mailpit starts POP3 only with credentials.
     ("pop3.addr", ""),
     ("web.addr", ":8025"),

@@ -47,6 +47,7 @@ pub(super) fn bind(
             require_auth: smtp.require_auth,
             cram_md5: login.can_verify_digests(),
             strict: smtp.strict,
+            disabled_commands: smtp.disabled_commands.clone(),
         };
         let context = ListenerContext {
             protocol,
