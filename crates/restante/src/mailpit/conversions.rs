@@ -2,6 +2,7 @@
 
 #![expect(clippy::unnecessary_wraps, reason = "all conversions have the type that the table needs")]
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use restante_settings::parse_boolean;
@@ -135,6 +136,14 @@ pub(super) fn cors_origins(value: &str) -> Settings {
     Ok(vec![("web.corsorigins", origins.collect::<Vec<_>>().join(","))])
 }
 
+/// The hosts may have a port. IP addresses are left out, because requests for them are always accepted.
+pub(super) fn allowed_hosts(value: &str) -> Settings {
+    let is_address = |host: &str| host.starts_with('[') || host.parse::<IpAddr>().is_ok();
+    let without_port = |host: &str| host.rsplit_once(':').map_or(host, |(name, _)| name).to_owned();
+    let hosts = value.split([',', ' ']).filter(|host| !host.is_empty() && !is_address(host)).map(without_port);
+    Ok(vec![("web.hosts", hosts.filter(|name| !is_address(name)).collect::<Vec<_>>().join(","))])
+}
+
 pub(super) fn tags_disable(value: &str) -> Settings {
     let setting = |word: &str| match word.trim().to_ascii_lowercase().as_str() {
         "x-tags" | "xtags" => Ok(("tags.header", "false".to_owned())),
@@ -165,7 +174,8 @@ mod tests {
             (smtp_certificate("sans:localhost"), "smtp.tlsenabled=true smtp.tlscert=self-signed"),
             (smtp_key("sans:localhost"), ""),
             (cors_origins("a.test, https://b.test"), "web.corsorigins=http://a.test,https://a.test,https://b.test"),
-            (tags_disable("X-Tags,plus-addresses"), "tags.header=false tags.plusaddresses=false"),
+            (allowed_hosts("a.test, B.test:8025,127.0.0.1,127.0.0.1:80,[::1]:80,::1"), "web.hosts=a.test,B.test"),
+            (tags_disable("X-Tags,plus-addresses"), "tags.header=false tags.plusaddresses=false tags.plusheader=false"),
             (webhook_url("http://ci/a,b"), "webhook.urls=http://ci/a%2Cb events=stored webhook.private=true"),
             (database("/data/mailpit.db"), "storage.path=/data/mailpit.restante"),
             (quiet("0"), ""),

@@ -142,6 +142,8 @@ pub const OPTIONS: &[MailpitOption] = &[
         Converted(&["web.tlsprivkey"], conversions::web_key)).deprecated(&["ui-ssl-key", "MP_UI_SSL_KEY"]),
     MailpitOption::new("api-cors", "MP_API_CORS", Text, "Origins whose pages may use the API",
         Converted(&["web.corsorigins"], conversions::cors_origins)),
+    MailpitOption::new("allowed-hosts", "MP_ALLOWED_HOSTS", Text, "Host names for which requests are accepted",
+        Converted(&["web.hosts"], conversions::allowed_hosts)),
     MailpitOption::new("block-remote-css-and-fonts", "MP_BLOCK_REMOTE_CSS_AND_FONTS", Bool, "Blocks remote CSS and fonts",
         Always("the web interface never loads remote CSS and fonts")),
     MailpitOption::new("allow-internal-http-requests", "MP_ALLOW_INTERNAL_HTTP_REQUESTS", Bool,
