@@ -125,7 +125,7 @@ impl Mailroom {
             from: &envelope.from,
             headline: &message.headline,
             has_to: !arrival.lacks_to,
-            header_tags: arrival.header.tags.as_deref(),
+            header: &arrival.header,
         });
         let copy = |(index, mailbox): (usize, &MailboxName)| {
             let recipients = || self.recipients_of_copy(envelope, mailboxes, index);

@@ -5,8 +5,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Recipient, ReversePath, reverse_path_text};
 use restante_mail::message::Headline;
+use restante_mail::mime::HeaderSummary;
 use restante_mail::naming::MailboxName;
 use restante_mail::patterns::Patterns;
 use restante_mail::tags::{self, Tags};
@@ -22,6 +24,8 @@ pub struct Tagging {
     pub header: bool,
     /// Whether plus-addresses are used: a message to `james+run7@x.org` gets the tag `run7`.
     pub plus_addresses: bool,
+    /// Whether the addresses in From, To, Cc and Bcc are used in the same way.
+    pub plus_header: bool,
     /// The rules.
     pub rules: Vec<TagRule>,
 }
@@ -101,8 +105,7 @@ pub(crate) struct TaggedMessage<'a> {
     pub(crate) headline: &'a Headline,
     /// Whether the recipients of the headline are not those of the envelope, which other copies must not reveal.
     pub(crate) has_to: bool,
-    /// The value of the header field X-Tags.
-    pub(crate) header_tags: Option<&'a str>,
+    pub(crate) header: &'a HeaderSummary,
 }
 
 /// A new copy, as far as its own tags depend on it.
@@ -118,10 +121,12 @@ impl Tagging {
     /// Returns the tags of all copies of a new message: those that reveal nothing about the recipients of other copies.
     /// Invalid tags are ignored.
     pub(crate) fn common_tags(&self, message: &TaggedMessage<'_>) -> Tags {
-        let header = message.header_tags.filter(|_| self.header).into_iter().flat_map(|value| value.split(','));
-        let header = header.filter(|tag| !tag.trim().is_empty()).take(MAX_HEADER_TAGS);
+        let header_tags = message.header.tags.as_deref().filter(|_| self.header).into_iter();
+        let header_tags = header_tags.flat_map(|value| value.split(',')).filter(|tag| !tag.trim().is_empty());
+        let named = if self.plus_header { plus_addresses(message.header) } else { Vec::new() };
+        let header_tags = header_tags.chain(named.iter().flat_map(plus_tags)).take(MAX_HEADER_TAGS);
         let rules = self.rules.iter().filter(|rule| rule.matches_message(message)).map(|rule| rule.tag.as_str());
-        Tags::from_valid(rules.chain(header))
+        Tags::from_valid(rules.chain(header_tags))
     }
 
     /// Returns the tags of a new copy: `common`, then those of its recipients and its mailbox. Invalid tags are
@@ -133,7 +138,8 @@ impl Tagging {
         let TaggedCopy { mailbox, recipients, addresses } = copy;
         let recipients = self.plus_addresses.then_some(recipients).into_iter().flatten();
         let rules = self.rules.iter().filter(|rule| rule.matches_copy(mailbox, addresses));
-        let own = rules.map(|rule| rule.tag.as_str()).chain(recipients.flat_map(plus_tags));
+        let own =
+            rules.map(|rule| rule.tag.as_str()).chain(recipients.flat_map(|recipient| plus_tags(&recipient.address)));
         common.union(&Tags::from_valid(own))
     }
 }
@@ -164,8 +170,14 @@ impl TagRule {
 }
 
 /// Returns the parts of a local part after the plus signs.
-fn plus_tags(recipient: &Recipient) -> impl Iterator<Item = &str> {
-    recipient.address.local().split('+').skip(1)
+fn plus_tags(address: &Address) -> impl Iterator<Item = &str> {
+    address.local().split('+').skip(1)
+}
+
+/// Returns the valid addresses with a plus sign in From, To, Cc and Bcc.
+fn plus_addresses(header: &HeaderSummary) -> Vec<Address> {
+    let named = header.from.as_deref().into_iter().chain(header.recipients()).map(address_of);
+    named.filter(|text| text.contains('+')).filter_map(|text| Address::parse(text, Alphabet::Utf8).ok()).collect()
 }
 
 /// Returns the address of `Display Name <address>`.
@@ -175,7 +187,6 @@ fn address_of(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use restante_mail::address::{Address, Alphabet};
     use restante_mail::naming::Naming;
 
     use super::*;
@@ -210,15 +221,12 @@ mod tests {
         let tagging = Tagging {
             header: true,
             plus_addresses: true,
+            plus_header: false,
             rules: rules.iter().map(|rule| rule.parse().unwrap()).collect(),
         };
         let headline = Headline::new("Billing <no-reply@billing.example.org>", ["QA <a@qa.example.org>"], "An ERROR");
-        let message = TaggedMessage {
-            from: &None,
-            headline: &headline,
-            has_to: true,
-            header_tags: Some("Release 7, a,b,, <no>"),
-        };
+        let header = HeaderSummary { tags: Some("Release 7, a,b,, <no>".to_owned()), ..HeaderSummary::default() };
+        let message = TaggedMessage { from: &None, headline: &headline, has_to: true, header: &header };
         let common = tagging.common_tags(&message);
         let expected = ["billing", "errors", "qa", "run7", "Release 7", "a", "b"];
         assert_eq!(texts(&common), expected);
@@ -233,7 +241,7 @@ mod tests {
             assert_eq!(texts(&copy_tags(&tagging, &common, addresses)), [&expected, own].concat(), "{addresses:?}");
         }
         // The headline has the recipients of the envelope.
-        let hidden = TaggedMessage { has_to: false, header_tags: None, ..message };
+        let hidden = TaggedMessage { has_to: false, header: &HeaderSummary::default(), ..message };
         let common = tagging.common_tags(&hidden);
         assert_eq!(texts(&common), ["billing", "errors", "run7"]);
         assert!(copy_tags(&tagging, &common, &["a@qa.example.org"]).contains("qa"));
@@ -241,9 +249,26 @@ mod tests {
     }
 
     #[test]
+    fn tags_come_from_the_plus_addresses_of_the_header() {
+        let list = |addresses: &[&str]| addresses.iter().map(|&address| address.to_owned()).collect::<Vec<_>>();
+        let header = HeaderSummary {
+            from: Some("Ann <ann+Run7+x@x.org>".to_owned()),
+            to: Some(list(&["<bob+to@x.org>", "<bob@x.org>", "Bob+no <bob>"])),
+            cc: list(&["Cid <\"cid+with blank\"@x.org>"]),
+            ..HeaderSummary::default()
+        };
+        let headline = Headline::new("<ann+no@x.org>", ["<bob+no@x.org>"], "Hello");
+        let message = TaggedMessage { from: &None, headline: &headline, has_to: true, header: &header };
+        let tagging = Tagging { plus_header: true, ..Tagging::default() };
+        assert_eq!(texts(&tagging.common_tags(&message)), ["Run7", "x", "to", "with blank"]);
+        assert!(Tagging { plus_addresses: true, ..Tagging::default() }.common_tags(&message).is_empty());
+    }
+
+    #[test]
     fn disabled_tagging_sets_no_tags() {
         let headline = Headline::new("<ann@x.org>", ["<bob@x.org>"], "Hello");
-        let message = TaggedMessage { from: &None, headline: &headline, has_to: true, header_tags: Some("a") };
+        let header = HeaderSummary { tags: Some("a".to_owned()), ..HeaderSummary::default() };
+        let message = TaggedMessage { from: &None, headline: &headline, has_to: true, header: &header };
         let disabled = Tagging::default();
         assert!(disabled.common_tags(&message).is_empty());
         assert!(copy_tags(&disabled, &Tags::default(), &["bob+run7@x.org"]).is_empty());

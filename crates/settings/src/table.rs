@@ -694,6 +694,11 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| set(&mut c.tagging.plus_addresses, parse_boolean(v)),
     ),
     Setting::new(
+        "tags.plusheader", "false", Value::Bool,
+        "Gives a message the tags in the addresses of its header fields From, To, Cc and Bcc after a plus sign.",
+        |c, v| set(&mut c.tagging.plus_header, parse_boolean(v)),
+    ),
+    Setting::new(
         "tags.rules", "", Value::List("RULE"),
         "Rules of the form TAG=FIELD:PATTERN, which give a tag to every message that matches. FIELD is from, to, subject or \
          mailbox. PATTERN is compared with the whole address, subject or name; `*` and `?` are wildcards. Example: \
@@ -804,11 +809,6 @@ fn certificate(tls: &mut Tls, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn hosts(text: &str) -> Result<Hosts, String> {
-    let items = split_list(text);
-    if items.iter().any(|item| item == "*") {
-        return Ok(Hosts::Any);
-    }
 fn optional_commands(text: &str) -> Result<Vec<OptionalCommand>, String> {
     let command = |item: &String| match item.to_ascii_uppercase().as_str() {
         "HELP" => Ok(OptionalCommand::Help),
@@ -818,6 +818,11 @@ fn optional_commands(text: &str) -> Result<Vec<OptionalCommand>, String> {
     collect_all(split_list(text).iter().map(command))
 }
 
+fn hosts(text: &str) -> Result<Hosts, String> {
+    let items = split_list(text);
+    if items.iter().any(|item| item == "*") {
+        return Ok(Hosts::Any);
+    }
     let name = |item: &String| {
         host_name(item)
             .map_err(|_| format!("{item:?} is neither a host name such as mail.example.org, without a port, nor *"))

@@ -51,6 +51,7 @@ async fn tags_are_set_on_arrival_and_by_request() {
     let tagging = Tagging {
         header: true,
         plus_addresses: true,
+        plus_header: false,
         rules: ["hello=subject:hello*", "other=subject:bye*", "head=to:bob@*", "cid=to:cid@*", "box=mailbox:cid"]
             .map(|rule| rule.parse().unwrap())
             .into(),

@@ -145,12 +145,13 @@ pub(super) fn allowed_hosts(value: &str) -> Settings {
 }
 
 pub(super) fn tags_disable(value: &str) -> Settings {
-    let setting = |word: &str| match word.trim().to_ascii_lowercase().as_str() {
-        "x-tags" | "xtags" => Ok(("tags.header", "false".to_owned())),
-        "plus-addresses" | "plus-addressing" => Ok(("tags.plusaddresses", "false".to_owned())),
+    let keys = |word: &str| match word.trim().to_ascii_lowercase().as_str() {
+        "x-tags" | "xtags" => Ok(&["tags.header"][..]),
+        "plus-addresses" | "plus-addressing" => Ok(&["tags.plusaddresses", "tags.plusheader"][..]),
         _ => Err("must be plus-addresses, x-tags, or both separated by a comma".to_owned()),
     };
-    value.split(',').map(setting).collect()
+    let keys = value.split(',').map(keys).collect::<Result<Vec<_>, String>>()?;
+    Ok(keys.into_iter().flatten().map(|key| (*key, "false".to_owned())).collect())
 }
 
 /// The operator has chosen the URL, which is often that of a container in the same network.

@@ -33,6 +33,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("storage.retentionperiod", "0"),
     ("storage.mailboxmsgcap", "0"),
     ("storage.maxmessages", "500"),
+    ("tags.plusheader", "true"),
 ];
 
 /// Maps all given values.

@@ -238,7 +238,7 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("tags-title-case", "MP_TAGS_TITLE_CASE", Bool, "Capitalizes the words of new tags",
         Ignored("tags keep their case")),
     MailpitOption::new("tags-disable", "MP_TAGS_DISABLE", Text, "Disables plus-addresses or x-tags",
-        Converted(&["tags.plusaddresses", "tags.header"], conversions::tags_disable)),
+        Converted(&["tags.plusaddresses", "tags.plusheader", "tags.header"], conversions::tags_disable)),
     MailpitOption::new("tags-username", "MP_TAGS_USERNAME", Bool, "Tags messages with the user name",
         Ignored("user names do not become tags")),
     // Metrics and webhooks
