@@ -139,8 +139,27 @@ fn readyz_and_sendmail_use_the_server() {
     assert!(code == 0 && replies.starts_with("220 ") && replies.ends_with("221 2.0.0 Bye\r\n"), "{replies}");
 
     let (code, _, stderr) = mailpit.run(&["sendmail"], &env, "Subject: x\n\n");
-    assert!(code == 11 && stderr.contains("no recipients"), "{stderr}");
+    assert!(code == 1 && stderr.contains("no recipients"), "{stderr}");
+    let (code, _, stderr) = mailpit.run(&["sendmail", "dora@x.test"], &env, "Hello\n\ntext\n");
+    assert!(code == 11 && stderr.contains("\"Hello\" is not a header field"), "{stderr}");
     assert_eq!(mailpit.run(&["sendmail", "-t"], &[("MP_SENDMAIL_SMTP_ADDR", "127.0.0.1:1")], mail).0, 1);
+}
+
+#[test]
+fn sendmail_uses_the_name_of_the_user_without_variables() {
+    let mailpit = Mailpit::new();
+    let server = Server::spawn(&mut mailpit.server());
+    let id = Command::new("id").arg("-un").output().unwrap();
+    // The user of a container may have no name.
+    let user = if id.status.success() { String::from_utf8(id.stdout).unwrap() } else { "nobody".to_owned() };
+    let smtp = server.smtp.to_string();
+    let mail = "To: ann@x.test\n\ntext\n";
+    for (name, args) in [("mailpit", &["sendmail", "-S", &smtp][..]), ("sendmail", &["-t", "-S", &smtp])] {
+        // Empty variables count as missing.
+        assert_eq!(mailpit.run_as(name, args, &[("USER", "")], mail), (0, String::new(), String::new()));
+        let sender = server.json("/api/v2/messages/latest")["sender"].to_string();
+        assert!(sender.starts_with(&format!("\"{}@", user.trim())), "{name} {sender}");
+    }
 }
 
 #[test]
@@ -242,6 +261,45 @@ fn variables_become_settings() {
     };
     assert_eq!((status(None), status(Some("YWRtaW46c2VjcmV0"))), (401, 200));
     assert_eq!(mailpit.run(&["readyz", "-l", &server.http.to_string()], &[], "").0, 0);
+}
+
+#[test]
+fn allowed_hosts_are_accepted() {
+    let mailpit = Mailpit::new();
+    let hosts = "mail.example.test, Web.example.test:8025,[::1],127.0.0.1:80";
+    let server = Server::spawn(mailpit.server().env("MP_ALLOWED_HOSTS", hosts));
+    let status = |host: &str| {
+        let request = ureq::get(server.url("/api/v1/messages")).config().http_status_as_error(false).build();
+        request.header("Host", host).call().unwrap().status().as_u16()
+    };
+    for host in ["mail.example.test", "MAIL.example.test:1234", "web.example.test", "localhost", "127.0.0.1", "[::1]"] {
+        assert_eq!(status(host), 200, "{host}");
+    }
+    assert_eq!(status("evil.example.test"), 421);
+    let wrong = mailpit.server().args(["--allowed-hosts", "a/b"]).output().unwrap();
+    let stderr = String::from_utf8(wrong.stderr).unwrap();
+    assert!(!wrong.status.success() && stderr.contains("--allowed-hosts") && stderr.contains("a/b"), "{stderr}");
+}
+
+#[test]
+fn tags_come_from_the_plus_addresses_of_the_header() {
+    let mailpit = Mailpit::new();
+    let mail = b"From: Ann <ann+news@x.test>\r\nTo: bob+list@x.test\r\nX-Tags: header\r\n\r\ntext\r\n";
+    let table =
+        [("", vec!["header", "list", "news"]), ("plus-addresses", vec!["header"]), ("x-tags", vec!["list", "news"])];
+    for (disabled, expected) in table {
+        let mut command = mailpit.server();
+        if !disabled.is_empty() {
+            command.env("MP_TAGS_DISABLE", disabled);
+        }
+        let server = Server::spawn(&mut command);
+        server.deliver("bob@x.test", mail);
+        assert_eq!(server.json("/api/v1/message/latest")["Tags"], serde_json::json!(expected), "{disabled}");
+    }
+    // Our own default considers only the recipients of the envelope.
+    let server = Server::start(&[]);
+    server.deliver("bob@x.test", mail);
+    assert_eq!(server.json("/api/v1/message/latest")["Tags"], serde_json::json!(["header"]));
 }
 
 #[test]

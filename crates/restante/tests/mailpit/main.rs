@@ -1,8 +1,9 @@
-//! The API of Mailpit and the program as a replacement for Mailpit: clients written for Mailpit, and a comparison of all answers with
-//! those of a real Mailpit.
+//! The API of Mailpit and the program as a replacement for Mailpit: clients written for Mailpit, and comparisons of all answers and of
+//! other behavior with those of a real Mailpit.
 
 mod clients;
 mod differential;
+mod outside_the_api;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;

@@ -39,7 +39,7 @@ impl Program {
     }
 
     /// Returns a command without variables that configure one of the programs.
-    fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let words = self.words();
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);

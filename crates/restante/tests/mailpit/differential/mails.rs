@@ -173,6 +173,9 @@ fn addresses() -> Vec<Mail> {
         with("no-sender", "From: ann@example.test\nTo: bob@example.test").from(""),
         with("other-sender", "From: ann@example.test\nTo: bob@example.test").from("bounce+ann@example.test"),
         with("plus-address", "From: ann@example.test\nTo: bob+urgent@example.test").to(&["bob+urgent@example.test"]),
+        with("plus-addresses-in-header", "From: Ann <ann+news@example.test>\nTo: Bob <bob+list+Weekly@example.test>"),
+        with("quotes-without-need", "From: \"ann\"@example.test\nTo: \"bob\"@example.test, Cid <\"cid\"@example.test>"),
+        with("quotes-with-need", "From: \"ann a\"@example.test\nTo: bob@example.test\nCc: Cid <\"c@d\"@example.test>"),
         with("broken-from", "From: not an address\nTo: bob@example.test"),
     ]
 }
@@ -301,6 +304,20 @@ fn parts() -> Vec<Mail> {
                     (
                         "Content-Type: text/html\nContent-Disposition: attachment; filename=page.html",
                         "<script>alert(1)</script>",
+                    ),
+                ],
+            ),
+        ),
+        mail(
+            "encrypted",
+            multipart(
+                "encrypted",
+                "enc",
+                &[
+                    ("Content-Type: application/pgp-encrypted; name=\"version.asc\"", "Version: 1"),
+                    (
+                        "Content-Type: application/octet-stream; name=\"sealed.asc\"\nContent-Disposition: inline; filename=\"sealed.asc\"",
+                        "-----BEGIN PGP MESSAGE-----",
                     ),
                 ],
             ),

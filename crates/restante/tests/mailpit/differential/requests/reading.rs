@@ -35,7 +35,7 @@ pub(super) fn lists(_: &Side, _: &[Mail]) -> Vec<Request> {
     ])
 }
 
-const QUERIES: [&str; 44] = [
+const QUERIES: [&str; 48] = [
     "text",
     "Text of",
     "\"Text of\"",
@@ -58,6 +58,10 @@ const QUERIES: [&str; 44] = [
     "!subject:unsubscribe",
     "message-id:one.two@example.test",
     "message-id:absent",
+    "\"sealed.asc\"",
+    "version.asc",
+    "inline.png",
+    "tag:weekly",
     "tag:alpha",
     "tag:\"beta gamma\"",
     "-tag:alpha is:tagged",
