@@ -67,14 +67,14 @@ pub(super) struct RawField {
 ///
 /// A header ends at an empty line (RFC 5322 section 2.1). In malformed messages it also ends at the end of the source,
 /// at a boundary line (which only the caller can recognize), or at a line that is not a field. Such a line is skipped
-/// if a field follows it. Otherwise the body starts there. The `From ` lines of mbox files are skipped in the same way;
-/// trace fields of a server can precede them.
+/// with its folded lines if a field follows them. Otherwise the body starts there. The `From ` lines of mbox files are
+/// skipped in the same way; trace fields of a server can precede them.
 pub(super) struct Fields<'a, F> {
     source: &'a [u8],
     pos: usize,
     is_boundary: F,
     ended: bool,
-    /// The number of skipped lines that are not fields.
+    /// The number of skipped lines that are not fields, without their folded lines.
     pub(super) malformed_lines: usize,
     /// Whether the body starts without an empty line before it.
     pub(super) missing_empty_line: bool,
@@ -139,10 +139,12 @@ impl<F: Fn(&[u8]) -> bool> Iterator for Fields<'_, F> {
 }
 
 impl<F: Fn(&[u8]) -> bool> Fields<'_, F> {
-    /// Skips a line that is not a field if a field follows it. Otherwise ends the header at this line.
+    /// Skips a line that is not a field, and its folded lines, if a field follows them. Otherwise ends the header at this
+    /// line.
     fn skip_malformed_line(&mut self, text: &[u8], next: usize) {
         let separator = is_mbox_separator(text);
         let next = if separator { self.skip_mbox_separators(next) } else { next };
+        let next = self.skip_folded_lines(next);
         if self.is_field_at(next) {
             self.malformed_lines += usize::from(!separator);
             self.pos = next;
@@ -157,6 +159,20 @@ impl<F: Fn(&[u8]) -> bool> Fields<'_, F> {
         let mut pos = start;
         while pos < self.source.len() && is_mbox_separator(&self.source[pos..]) {
             pos = LineSpan::at(self.source, pos).next_start;
+        }
+        pos
+    }
+
+    /// Returns the position after the folded lines at `start`. A blank line is not one of them: without a field before it,
+    /// it is more likely a part of the body.
+    fn skip_folded_lines(&self, start: usize) -> usize {
+        let mut pos = start;
+        while matches!(self.source.get(pos), Some(b' ' | b'\t')) {
+            let line = LineSpan::at(self.source, pos);
+            if self.source[pos..line.end].trim_ascii().is_empty() {
+                break;
+            }
+            pos = line.next_start;
         }
         pos
     }
@@ -277,6 +293,13 @@ mod tests {
             ("From now on\nthere is no header", &[], "From now on\nthere is no header"),
             ("A: 1\nno field\nB: 2\n\nx", &[("A", "1"), ("B", "2")], "x"),
             ("A: 1\nno field\n\nx", &[("A", "1")], "no field\n\nx"),
+            ("A: 1\nno field\n folded\n\ttwice\nB: 2\n\nx", &[("A", "1"), ("B", "2")], "x"),
+            ("A: 1\nFrom\n : a@x\nB: 2\n\nx", &[("A", "1"), ("B", "2")], "x"),
+            ("no field\n folded\nA: 1\n\nx", &[("A", "1")], "x"),
+            ("From me Mon\n folded\nA: 1\n\nx", &[("A", "1")], "x"),
+            ("A: 1\nno field\n folded\n\nx", &[("A", "1")], "no field\n folded\n\nx"),
+            ("A: 1\nno field\n \t\nB: 2\n\nx", &[("A", "1")], "no field\n \t\nB: 2\n\nx"),
+            ("A: 1\nno field\n folded\n--b\nB: 2\n\n", &[("A", "1")], "no field\n folded\n--b\nB: 2\n\n"),
             ("no header at all\nx", &[], "no header at all\nx"),
             ("\nbody only", &[], "body only"),
             ("A: 1\n--b\nB: 2\n\n", &[("A", "1")], "--b\nB: 2\n\n"),
