@@ -50,17 +50,15 @@ pub(super) fn decode(label: Option<&str>, bytes: &[u8]) -> DecodedText {
         Charset::Utf16 => decode_known(guess_utf16_order(bytes), bytes),
         Charset::Utf32(order) => utf32::decode(bytes, order),
         Charset::Known(encoding) if encoding == UTF_8 => return decode_labelled_utf8(label, bytes),
-        Charset::Known(encoding) => {
-            if is_actually_utf8(encoding, bytes) {
-                return decode_as_other_charset(label, UTF_8, bytes);
-            }
-            let (text, has_errors) = decode_known(encoding, bytes);
-            if has_errors && is_multi_byte_utf8(bytes, 1) {
-                return decode_as_other_charset(label, UTF_8, bytes);
-            }
-            (text, has_errors)
+        Charset::Known(encoding) if is_actually_utf8(encoding, bytes) => {
+            return decode_as_other_charset(label, UTF_8, bytes);
         }
+        Charset::Known(encoding) => decode_known(encoding, bytes),
     };
+    // UTF-8 has no escape sequences of ISO 2022.
+    if has_errors && is_multi_byte_utf8(bytes, 1) && iso2022::detect(bytes).is_none() {
+        return decode_as_other_charset(label, UTF_8, bytes);
+    }
     let defect = has_errors.then(|| format!("some bytes are not valid in the declared charset {label:?}"));
     DecodedText { text, defect }
 }
@@ -206,15 +204,30 @@ fn decode_as_other_charset(label: &str, encoding: &'static Encoding, bytes: &[u8
     DecodedText { text, defect: Some(format!("declared as {label:?}, but read as {} by its bytes", encoding.name())) }
 }
 
-/// Decodes bytes without a declared charset: as UTF-8 if they are valid, otherwise in the most likely charset.
+/// Decodes bytes without a declared charset: as UTF-8 if they are valid or mostly valid, otherwise in the most likely
+/// charset. Invalid bytes of UTF-8 become U+FFFD.
 pub(super) fn decode_unlabelled(bytes: &[u8]) -> Cow<'_, str> {
     if let Some(charset) = iso2022::detect(bytes) {
         return Cow::Owned(charset.decode(bytes).0);
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
+        Err(_) if is_mostly_utf8(bytes) => String::from_utf8_lossy(bytes),
         Err(_) => guess_encoding(bytes).decode_without_bom_handling(bytes).0,
     }
+}
+
+/// Returns whether partly invalid bytes are UTF-8: the evidence of their valid characters outside of ASCII is at least
+/// that of their invalid sequences. Characters from U+0180 to U+07FF count half. In windows-1252 their bytes can be a
+/// capital letter or `ß` before a closing quotation mark, and the opening one is the invalid byte.
+fn is_mostly_utf8(bytes: &[u8]) -> bool {
+    let (mut valid, mut invalid) = (0_usize, 0_usize);
+    for chunk in bytes.utf8_chunks() {
+        let weight = |c: char| if matches!(c, '\u{180}'..='\u{7ff}') { 1 } else { 2 };
+        valid += chunk.valid().chars().filter(|c| !c.is_ascii()).map(weight).sum::<usize>();
+        invalid += usize::from(!chunk.invalid().is_empty());
+    }
+    valid >= 2 * invalid
 }
 
 /// Puts a text on one line: replaces control characters by spaces and trims the result.
@@ -359,12 +372,38 @@ mod tests {
             (None, b"\xff\xfe\0\0H\0\0\0", "H", true),
             (None, b"\xef\xbb\xbfcaf\xc3\xa9", "café", false),
             (Some("iso-8859-1"), b"\xef\xbb\xbfcaf\xc3\xa9", "café", true),
+            (Some("iso-2022-jp"), "日本語".as_bytes(), "日本語", true),
+            (Some("iso-2022-kr"), "한글".as_bytes(), "한글", true),
+            (Some("hz-gb-2312"), "中文".as_bytes(), "中文", true),
+            (Some("iso-2022-jp"), b"\x1b$BF|K\\\x1b(B caf\xc3\xa9", "日本 caf\u{fffd}\u{fffd}", true),
             (None, b"\x1b$BF|K\\\x1b(B\x1b$B8l\x1b(B", "日本語", false),
             (None, b"\x1b$)C\x0eGQ1[\x0f", "한글", false),
         ];
         for (label, bytes, text, defect) in table {
             let decoded = decode(*label, bytes);
             assert_eq!((decoded.text.as_str(), decoded.defect.is_some()), (*text, *defect), "{label:?}");
+        }
+    }
+
+    #[test]
+    fn undeclared_utf_8_with_an_invalid_byte_stays_utf_8() {
+        let table: &[(&[u8], &str)] = &[
+            (b"Gr\xc3\xbc\xc3\x9fe \xff", "Grüße \u{fffd}"),
+            (b"caf\xc3\xa9 \xff", "café \u{fffd}"),
+            (b"na\xc3\xafve caf\xe9", "naïve caf\u{fffd}"),
+            (b"\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa", "日本\u{fffd}"),
+            (b"\xd0\x94\xd0\xb0 \xe4", "Да \u{fffd}"),
+            // Not UTF-8.
+            (b"caf\xe9 \xe0 la", "café à la"),
+            (b"Stra\xdfe f\xfcr M\xfcller, gr\xc3\xbcn", "Straße für Müller, grÃ¼n"),
+            (b"\x93Spa\xdf\x94", "“Spaß”"),
+            (b"\xabMARCH\xc9\xbb", "«MARCHÉ»"),
+        ];
+        for (bytes, text) in table {
+            for label in [None, Some("x-no-such")] {
+                let decoded = decode(label, bytes);
+                assert_eq!((decoded.text.as_str(), decoded.defect.is_some()), (*text, true), "{label:?}");
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 
 use encoding_rs::GBK;
 
-/// Decodes the text. Also returns whether some bytes are invalid.
+/// Decodes the text. Also returns whether some bytes are invalid, such as all 8-bit bytes.
 pub(super) fn decode(bytes: &[u8]) -> (String, bool) {
     let mut eight_bit = Vec::with_capacity(bytes.len());
     let mut shifted = false;
@@ -30,8 +30,8 @@ pub(super) fn decode(bytes: &[u8]) -> (String, bool) {
         }
         rest = rest.get(1..).unwrap_or_default();
     }
-    let (text, broken) = GBK.decode_without_bom_handling(&eight_bit);
-    (text.into_owned(), broken)
+    let (text, has_errors) = GBK.decode_without_bom_handling(&eight_bit);
+    (text.into_owned(), has_errors || !bytes.is_ascii())
 }
 
 #[cfg(test)]

@@ -28,14 +28,14 @@ pub(super) enum Iso2022 {
 }
 
 impl Iso2022 {
-    /// Decodes the text. Also returns whether some bytes are invalid.
+    /// Decodes the text. Also returns whether some bytes are invalid, such as all 8-bit bytes.
     pub(super) fn decode(self, bytes: &[u8]) -> (String, bool) {
-        let (encoding, bytes) = match self {
+        let (encoding, converted) = match self {
             Self::Japanese => (ISO_2022_JP, remove_redundant_escapes(bytes)),
             Self::Korean => (EUC_KR, Cow::Owned(set_eighth_bits(bytes))),
         };
-        let (text, replaced) = encoding.decode_without_bom_handling(&bytes);
-        (text.into_owned(), replaced)
+        let (text, has_errors) = encoding.decode_without_bom_handling(&converted);
+        (text.into_owned(), has_errors || !bytes.is_ascii())
     }
 }
 
