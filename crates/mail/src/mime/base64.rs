@@ -39,6 +39,8 @@ pub(super) struct Base64Scan {
     pub(super) foreign_chars: usize,
     /// Whether the input is only base64: complete, with padding only at the end, without spaces inside of lines.
     pub(super) is_clean: bool,
+    /// Whether only the padding at the end is missing.
+    pub(super) lacks_padding: bool,
 }
 
 /// Decodes base64 in one pass.
@@ -83,9 +85,10 @@ pub(super) fn scan_base64(encoded: &[u8]) -> Base64Scan {
             }
         }
     }
+    let lacks_padding = clean && broken + foreign == 0 && digits > 1;
     broken += foreign + usize::from(digits != 0);
     flush_group(&mut decoded, group, digits);
-    Base64Scan { decoded, broken, foreign_chars: foreign, is_clean: clean && broken == 0 }
+    Base64Scan { decoded, broken, foreign_chars: foreign, is_clean: clean && broken == 0, lacks_padding }
 }
 
 /// Returns whether the bytes are UTF-8 without control characters that do not occur in text.

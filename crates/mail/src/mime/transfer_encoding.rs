@@ -11,6 +11,8 @@ use super::{mixed_base64, uuencode};
 
 /// The maximum length of a body of base64 digits that may be words instead of base64.
 const MAX_WORD_BYTES: usize = 64;
+/// The minimum number of decoded bytes of text whose padding is missing. Shorter words often decode to text.
+const MIN_UNPADDED_BYTES: usize = 4;
 /// The minimum length of base64 that may contain foreign characters. Shorter input may be words that happen to decode.
 const MIN_DAMAGED_BYTES: usize = 16;
 /// One foreign character is allowed per this number of decoded bytes.
@@ -75,10 +77,15 @@ impl TransferEncoding {
 
 /// Decodes a base64 body. A body that is not entirely base64 is decoded line by line, unless it is only damaged.
 fn decode_base64_body(encoded: &[u8], expected: ExpectedContent) -> DecodedContent<Vec<u8>> {
-    let Base64Scan { decoded, broken, foreign_chars: foreign, is_clean: clean } = scan_base64(encoded);
+    let Base64Scan { decoded, broken, foreign_chars: foreign, is_clean: clean, lacks_padding } = scan_base64(encoded);
     let decoded_at_once = |content| DecodedContent { content, broken, foreign_lines: 0 };
     if !clean && expected == ExpectedContent::Binary && foreign == 0 && !decoded.is_empty() {
         // Spaces inside of lines are harmless.
+        return decoded_at_once(decoded);
+    }
+    let is_line = || memchr::memchr(b'\n', encoded.trim_ascii()).is_none();
+    if lacks_padding && decoded.len() >= MIN_UNPADDED_BYTES && is_line() && std::str::from_utf8(&decoded).is_ok() {
+        // A word hardly decodes to UTF-8. Unlike text between other lines, the content may have control characters.
         return decoded_at_once(decoded);
     }
     if !clean {
@@ -187,6 +194,22 @@ mod tests {
         {
             let found = decode_base64_body(encoded.as_bytes(), ExpectedContent::Utf8Text);
             assert_eq!(String::from_utf8_lossy(&found.content), content, "{encoded}");
+        }
+    }
+
+    #[test]
+    fn text_without_padding_is_decoded() {
+        for expected in [ExpectedContent::Utf8Text, ExpectedContent::Text, ExpectedContent::Binary] {
+            for (encoded, content) in
+                [("AAAAAA", &[0; 4][..]), ("\r\nAAAAAAA\r\n", &[0; 5]), ("SGVsbG8AAA", b"Hello\0\0")]
+            {
+                let found = decode_base64_body(encoded.as_bytes(), expected);
+                assert_eq!((found.content.as_slice(), found.broken), (content, 1), "{encoded} {expected:?}");
+            }
+        }
+        for word in ["Thanks", "Regards", "and/or", "Test12", "Hi", "Hello\nmates"] {
+            let found = decode_base64_body(word.as_bytes(), ExpectedContent::Utf8Text);
+            assert_eq!(String::from_utf8_lossy(&found.content), word);
         }
     }
 
