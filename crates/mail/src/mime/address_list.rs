@@ -36,6 +36,12 @@ impl NamedAddress {
         parse_addresses(field, limit)
     }
 
+    /// Parses the first `limit` addresses of a list of recipients. Unlike [`NamedAddress::parse_list`], keeps names without a
+    /// domain beside other addresses: `ann, bob, carol@example.org`. Hosts deliver mail to such names themselves.
+    pub fn parse_recipients(field: &[u8], limit: usize) -> Vec<Self> {
+        AddressList::parse_recipients(field, limit).addresses
+    }
+
     /// Parses the output of [`NamedAddress::display`]. A text of another form is an address.
     pub fn from_display(text: &str) -> Self {
         let parts = text.strip_suffix('>').and_then(|text| match text.rfind(" <") {
@@ -62,7 +68,7 @@ impl NamedAddress {
 /// Parses the first `limit` addresses of a field's value. Groups are flattened. Text that is not an address is omitted,
 /// and so is an address that is truncated by the length limit.
 pub(super) fn parse_addresses(field: &[u8], limit: usize) -> Vec<NamedAddress> {
-    AddressList::parse(field, limit).addresses
+    AddressList::parse(field, limit, LocalNames::Omit).addresses
 }
 
 /// A parsed address list.
@@ -73,14 +79,28 @@ pub(super) struct AddressList {
     pub(super) is_empty_group: bool,
 }
 
+/// The treatment of names without a domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LocalNames {
+    Keep,
+    Omit,
+}
+
 impl AddressList {
+    /// Parses the first `limit` recipients of a field's value. See [`NamedAddress::parse_recipients`].
+    pub(super) fn parse_recipients(field: &[u8], limit: usize) -> Self {
+        Self::parse(field, limit, LocalNames::Keep)
+    }
+
     /// Parses the first `limit` addresses of a field's value.
-    pub(super) fn parse(field: &[u8], limit: usize) -> Self {
+    fn parse(field: &[u8], limit: usize, local_names: LocalNames) -> Self {
         let is_truncated = field.len() > MAX_FIELD_BYTES;
         let value = unfold(&field[..field.len().min(MAX_FIELD_BYTES)]);
         let mut reader = ListReader {
             found: Vec::new(),
             item: ListItem::default(),
+            limit,
+            local_names,
             is_quoting_enabled: true,
             reread_bytes: 0,
             has_group: false,
@@ -106,6 +126,9 @@ impl AddressList {
 struct ListReader {
     found: Vec<NamedAddress>,
     item: ListItem,
+    /// The number of addresses that are requested. A few more can be found.
+    limit: usize,
+    local_names: LocalNames,
     /// Whether quotation marks are special. They are not after a quotation mark that is never closed.
     is_quoting_enabled: bool,
     /// The number of bytes that were parsed again because of unclosed brackets.
@@ -246,6 +269,10 @@ impl ListReader {
         let bare = item.bare.text.trim_ascii();
         if item.bare.has_at {
             let mut addresses = ListItem::parse_bare_addresses(bare);
+            // Otherwise the words before the comma belong to the name.
+            if addresses.first().is_some_and(|first| first.name.is_empty()) {
+                self.add_local_names(&item.names);
+            }
             if let [only] = addresses.as_mut_slice()
                 && only.name.is_empty()
             {
@@ -254,14 +281,28 @@ impl ListReader {
             self.found.append(&mut addresses);
             return;
         }
-        if !bare.is_empty() {
-            if continues {
-                self.item = ListItem { phrase: item.phrase, ..ListItem::default() };
-                self.item.phrase.push(b',');
-            } else {
-                self.has_non_address = true;
-            }
+        let mut names = item.names;
+        if self.local_names == LocalNames::Keep && is_local_name(bare) {
+            names.extend_from_slice(bare);
+            names.push(b',');
         }
+        if continues && !bare.is_empty() {
+            self.item = ListItem { phrase: item.phrase, names, ..ListItem::default() };
+            self.item.phrase.push(b',');
+            return;
+        }
+        self.has_non_address |= !bare.is_empty();
+        if !self.found.is_empty() {
+            self.add_local_names(&names);
+        }
+    }
+
+    /// Adds names without a domain, each of which ends with a comma.
+    fn add_local_names(&mut self, names: &[u8]) {
+        let names = names.split(|&b| b == b',').filter(|name| !name.is_empty()).take(self.limit);
+        self.found.extend(
+            names.map(|name| NamedAddress { name: String::new(), address: one_line(&decode_unlabelled(name)) }),
+        );
     }
 }
 
@@ -271,6 +312,8 @@ struct ListItem {
     /// All text outside of angle brackets and comments, unquoted. It is the display name if there is an address in
     /// brackets.
     phrase: Vec<u8>,
+    /// The items before this one that are names without a domain. Each ends with a comma.
+    names: Vec<u8>,
     /// The length of the text before the angle brackets.
     name_len: usize,
     /// The text after the angle brackets, with its quotes. It is the address if there are no brackets.
@@ -382,6 +425,13 @@ fn find_address(word: &[u8]) -> Option<Vec<u8>> {
     let bare = bare.trim_ascii();
     let at = memchr::memrchr(b'@', bare)?;
     (at > 0).then(|| bare.to_vec())
+}
+
+/// Returns whether a text can be an address without its domain: one atom (section 3.2.3), which may contain dots. An
+/// encoded word is a display name.
+fn is_local_name(text: &[u8]) -> bool {
+    let is_atom_byte = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-./=?^_`{|}~".contains(b) || *b >= 0x80;
+    !text.is_empty() && text.iter().all(is_atom_byte) && !text.starts_with(b"=?")
 }
 
 /// Parses the quoted string at the start of the text. Returns its content with resolved quoted pairs, and its whole
@@ -650,8 +700,34 @@ mod tests {
             ("<>", false),
         ];
         for (value, empty) in table {
-            assert_eq!(AddressList::parse(value.as_bytes(), 10).is_empty_group, empty, "{value}");
+            assert_eq!(AddressList::parse_recipients(value.as_bytes(), 10).is_empty_group, empty, "{value}");
         }
+    }
+
+    #[test]
+    fn recipients_without_a_domain_are_kept() {
+        let table: &[(&str, &[&str])] = &[
+            ("abel, bianchi, stornett@flash", &["<abel>", "<bianchi>", "<stornett@flash>"]),
+            ("stornett@flash, abel (Abel B.),bianchi", &["<stornett@flash>", "<abel>", "<bianchi>"]),
+            ("a@x; abel; b@y", &["<a@x>", "<abel>", "<b@y>"]),
+            ("Jane <j@x>, abel.b", &["Jane <j@x>", "<abel.b>"]),
+            ("Jane Doe, abel, j@x", &["<abel>", "<j@x>"]),
+            // Names with an unquoted comma.
+            ("Doe, Jane <j@x>, abel, b@y", &["Doe, Jane <j@x>", "<abel>", "<b@y>"]),
+            ("Doe, Jane j@x", &["Jane <j@x>"]),
+            ("\"Doe\", =?utf-8?Q?Jos=C3=A9?=, j@x", &["<j@x>"]),
+            ("j@x, Friends: abel;", &["<j@x>", "<abel>"]),
+            // Without an address, the recipients of the envelope say more.
+            ("abel, bianchi", &[]),
+            ("Friends: abel;", &[]),
+        ];
+        for (value, list) in table {
+            let found = NamedAddress::parse_recipients(value.as_bytes(), 10);
+            assert_eq!(found.iter().map(NamedAddress::display).collect::<Vec<_>>(), *list, "{value}");
+        }
+        let many = "a,".repeat(10_000) + "b@x," + &"c,".repeat(10_000);
+        assert_eq!(NamedAddress::parse_recipients(many.as_bytes(), 1000).len(), 1000);
+        assert_eq!(parse_and_display("abel, stornett@flash"), ["<stornett@flash>"], "a sender has a domain");
     }
 
     #[test]

@@ -212,7 +212,8 @@ impl Recipients {
         }
         self.bytes_read += field.len().min(MAX_FIELD_BYTES);
         // One more address than is kept, to know whether there are more.
-        let AddressList { addresses, is_empty_group } = AddressList::parse(field, MAX_RECIPIENTS + 1 - self.list.len());
+        let limit = MAX_RECIPIENTS + 1 - self.list.len();
+        let AddressList { addresses, is_empty_group } = AddressList::parse_recipients(field, limit);
         self.is_truncated |= field.len() > MAX_FIELD_BYTES;
         self.is_empty_group |= is_empty_group;
         self.extend(addresses);

@@ -209,10 +209,11 @@ fn first_value(mime: &Mime, name: &str) -> String {
     field.map(HeaderField::decoded_value).unwrap_or_default()
 }
 
-/// Returns the addresses of the header fields of this name.
+/// Returns the recipients in the header fields of this name.
 pub(crate) fn addresses(mime: &Mime, name: &str) -> Vec<NamedAddress> {
     let fields = mime.header().iter().filter(|field| field.has_name(name));
-    fields.flat_map(|field| NamedAddress::parse_list(field.raw_value(), MAX_ADDRESSES)).take(MAX_ADDRESSES).collect()
+    let recipients = fields.flat_map(|field| NamedAddress::parse_recipients(field.raw_value(), MAX_ADDRESSES));
+    recipients.take(MAX_ADDRESSES).collect()
 }
 
 fn borrowed(addresses: &[NamedAddress]) -> impl Iterator<Item = Address<'_>> {
@@ -221,6 +222,7 @@ fn borrowed(addresses: &[NamedAddress]) -> impl Iterator<Item = Address<'_>> {
 
 /// Returns the first address of From. If there is none, the text of the field is the name.
 fn sender(mime: &Mime) -> NamedAddress {
-    let first = addresses(mime, "From").into_iter().next();
+    let mut fields = mime.header().iter().filter(|field| field.has_name("From"));
+    let first = fields.find_map(|field| NamedAddress::parse_list(field.raw_value(), 1).pop());
     first.unwrap_or_else(|| NamedAddress { name: first_value(mime, "From"), address: String::new() })
 }
