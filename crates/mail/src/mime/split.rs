@@ -14,7 +14,8 @@ use super::part::{ContentFields, Part};
 use super::transfer_encoding::TransferEncoding;
 use super::uuencode;
 
-/// The maximum depth of nested multiparts. A deeper multipart is not split.
+/// The maximum depth of nested multiparts. A deeper multipart is not split: it is a file, or a text if the message has no
+/// other text.
 pub const MAX_DEPTH: usize = 50;
 /// The maximum number of parts. The rest of the message stays in the last part.
 pub const MAX_PARTS: usize = 1000;
@@ -86,6 +87,8 @@ struct Splitter<'a> {
     open: Vec<OpenMultipart>,
     /// The part that the current lines belong to. `None` in a preamble or an epilogue.
     leaf: Option<usize>,
+    /// The first multipart that was not opened because of its depth.
+    unopened: Option<usize>,
     declared: DeclaredBoundaries,
     /// The number of comparisons of a line with a boundary that are still permitted.
     comparisons_left: usize,
@@ -101,6 +104,7 @@ impl<'a> Splitter<'a> {
             parts: Vec::new(),
             open: Vec::new(),
             leaf: None,
+            unopened: None,
             declared: DeclaredBoundaries::default(),
             comparisons_left: usize::MAX,
             defects: Defects::default(),
@@ -108,8 +112,17 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// Finds the parts of the body that starts here, after the header of the root was parsed.
+    /// Splits the body that starts here, after the header of the root was parsed.
     fn split_body(&mut self, body: usize) {
+        self.find_parts(body);
+        if let Some(unopened) = self.unopened
+            && !self.parts.iter().any(|part| part.is_text() && !part.is_attachment())
+        {
+            "text/plain".clone_into(&mut self.parts[unopened].content_type);
+        }
+    }
+
+    fn find_parts(&mut self, body: usize) {
         let finder = memmem::Finder::new(b"\n--");
         let mut pos = body;
         while !self.open.is_empty() && pos > 0 {
@@ -220,6 +233,7 @@ impl<'a> Splitter<'a> {
         if part.is_multipart() {
             if part.depth >= MAX_DEPTH {
                 self.omits_parts = true;
+                self.unopened.get_or_insert(index);
                 self.defects
                     .add_severe(Defect::LIMIT, format!("multiparts nested deeper than {MAX_DEPTH} are not opened"));
                 "application/octet-stream".clone_into(&mut part.content_type);

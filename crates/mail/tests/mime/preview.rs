@@ -213,7 +213,8 @@ fn previews_of_hostile_messages_are_bounded() {
 
     let level = |n| format!("Content-Type: multipart/mixed; boundary=b{n}\r\n\r\n--b{n}\r\n");
     let levels: String = (0..1000).map(level).collect();
-    assert_preview((levels + "\r\ndeep\r\n").as_bytes(), "", 1);
+    let deep = preview((levels + "\r\ndeep\r\n").as_bytes());
+    assert!(deep.snippet.starts_with("--b50 Content-Type: multipart/mixed;") && deep.attachments == 0);
     let levels: String = (0..MAX_DEPTH).map(level).collect();
     let bomb = levels.clone() + "\r\ndeep\r\n" + &"--z\n".repeat(2_000_000);
     assert!(preview(bomb.as_bytes()).snippet.starts_with("deep --z --z"));
