@@ -7,6 +7,7 @@ use std::ops::Range;
 use restante_mail::mime::Mime;
 use restante_mail::mime::html_tokens::{Token, Tokens, find_attribute};
 use restante_mail::mime::references::{ReferenceContext, resolve};
+use restante_mail::mime::url;
 
 use crate::link::{Link, LinkSource};
 use crate::list_header;
@@ -264,12 +265,11 @@ impl OpenLink {
     }
 }
 
-/// Returns the URL of a tag. Surrounding whitespace and line breaks are ignored (URL Standard, section 4.4). A fragment
-/// of the message itself is not a link.
+/// Returns the URL of a tag, without blanks. A fragment of the message itself is not a link.
 fn href(attributes: &str, base: Option<&str>) -> Option<String> {
     let raw = find_attribute(attributes, "href").filter(|raw| raw.len() <= 8 * MAX_URL_BYTES)?;
     let href = resolve(raw, ReferenceContext::Attribute);
-    let href: String = href.trim().chars().filter(|c| !matches!(c, '\n' | '\r' | '\t')).collect();
+    let href = url::without_blanks(&href);
     (!href.is_empty() && !href.starts_with('#')).then(|| resolve_url(&href, base))
 }
 
@@ -350,6 +350,7 @@ mod tests {
             ("<a href='#top'>up</a><a href=''>none</a><a name=x>none</a>", &[]),
             ("<a href=http://x>a</a> <a href=http://x>a</a> <a href=http://x>b</a>", &["a|http://x", "b|http://x"]),
             ("<!-- <a href=http://x>a</a> --><style><a href=http://y></style>", &[]),
+            ("<a href='http://h/a b'>Go</a>", &["Go|http://h/a%20b"]),
             ("<a href=http://x>z\u{200b}&zwnj;w</a>", &["zw|http://x"]),
         ];
         for (html, expected) in table {

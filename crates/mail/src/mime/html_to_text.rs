@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use super::html_tokens::{Token, Tokens, find_attribute};
 use super::references::{ReferenceContext, resolve, resolve_keeping_nbsp};
+use super::url;
 
 /// The maximum number of quotes or lists that indent a line. Deeper ones add no prefix.
 const MAX_PREFIX_LEVELS: usize = 8;
@@ -313,14 +314,14 @@ impl TextWriter {
     /// Writes the URL of a link, unless it equals the text of the link or points into the document itself.
     fn end_link(&mut self) {
         let Some(link) = self.link.take() else { return };
-        let url = link.trim();
-        let url = url.strip_prefix("mailto:").unwrap_or(url);
+        let url = url::without_blanks(&link);
+        let url = url.strip_prefix("mailto:").unwrap_or(&url);
         let is_fragment = url.starts_with('#') && self.style == Style::Readable;
         if url.is_empty() || is_fragment || self.output.ends_with(url) {
             return;
         }
         self.widen_gap(Gap::Blank);
-        self.push_word(&format!("( {} )", url.split_whitespace().collect::<String>()));
+        self.push_word(&format!("( {url} )"));
     }
 
     /// Ends a link at the next link or at the end of the document, because links do not nest. Its URL directly follows
@@ -414,6 +415,8 @@ mod tests {
             ("<pre>\n  a  b\nc\n\nd</pre>", "  a  b\nc\n\nd\n"),
             ("caf&eacute;&nbsp;&#146;&lt b&gt;", "café ’< b>\n"),
             ("<a href='/?x&copy=1&amp;y'>&copy</a>", "© ( /?x&copy=1&y )\n"),
+            ("<a href=' http://h/a b\n c '>go</a>", "go ( http://h/a%20b%20c )\n"),
+            ("<a href='http://h/a b'>http://h/a b</a>", "http://h/a b ( http://h/a%20b )\n"),
             ("</ul></blockquote></a></pre>x", "x\n"),
             ("I <3 you, a<5, 1 < 2<", "I <3 you, a<5, 1 < 2<\n"),
             ("<pre>a <3  b</pre>", "a <3  b\n"),
@@ -454,6 +457,7 @@ mod tests {
                 "Go ( https://e.org/?a=1&b=2 ). Jane ( j@x.org ) top ( #top )",
             ),
             ("<a href='https://e.org'>https://e.org</a> <a href='http://e.org'></a>", "https://e.org ( http://e.org )"),
+            ("<a href='http://h/a b'>go</a>", "go ( http://h/a%20b )"),
             ("caf&eacute;&nbsp;&nbsp;x &lt;b&gt;", "café\u{a0}\u{a0}x <b>"),
             ("<p>x</p><p>&nbsp;</p><p>y</p>", "x\n\ny"),
             (

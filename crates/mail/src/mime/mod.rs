@@ -34,6 +34,7 @@ pub mod references;
 mod split;
 mod summary;
 mod transfer_encoding;
+pub mod url;
 mod utf32;
 mod utf7;
 mod uuencode;
