@@ -33,7 +33,7 @@ pub(crate) fn listing(messages: &[Summary]) -> Bytes {
 /// Appends a summary record.
 pub(crate) fn record(out: &mut Vec<u8>, summary: &Summary) {
     out.push(b'{');
-    summary_fields(out, summary);
+    summary_fields(out, summary, summary.headline.subject());
     out.push(b'}');
 }
 
@@ -42,7 +42,12 @@ pub(crate) fn record_size(summary: &Summary) -> usize {
     RECORD_BYTES + summary.mailbox.as_str().len() + summary.headline.text_len()
 }
 
-/// Returns a message: the fields of its summary record, then those of its MIME view.
+/// Returns the summary record of a message, with its complete subject.
+pub(crate) fn complete_record<'a>(summary: &'a Summary, mime: &Mime) -> MessageRecord<'a> {
+    MessageRecord { subject: mime.complete_subject(summary.headline.subject()), ..summary.into() }
+}
+
+/// Returns a message: the fields of its summary record, with its complete subject, then those of its MIME view.
 pub(crate) fn message(summary: &Summary, mime: &Mime, base_url: &str) -> Bytes {
     let (text, html) = (mime.inbucket_text(), mime.html());
     // The texts are most of it. Allocating memory for them at once takes half of the memory that growing takes.
@@ -50,7 +55,7 @@ pub(crate) fn message(summary: &Summary, mime: &Mime, base_url: &str) -> Bytes {
         json::max_string_len(&text) + json::max_string_len(&html) + record_size(summary) + 8 * RECORD_BYTES,
     );
     out.push(b'{');
-    summary_fields(&mut out, summary);
+    summary_fields(&mut out, summary, &mime.complete_subject(summary.headline.subject()));
     out.extend_from_slice(b",\"body\":{");
     field(&mut out, "text", &text);
     out.push(b',');
@@ -66,15 +71,15 @@ pub(crate) fn message(summary: &Summary, mime: &Mime, base_url: &str) -> Bytes {
     out.into()
 }
 
-/// Appends the fields of a summary record.
-fn summary_fields(out: &mut Vec<u8>, summary: &Summary) {
+/// Appends the fields of a summary record with this subject.
+fn summary_fields(out: &mut Vec<u8>, summary: &Summary, subject: &str) {
     field(out, "mailbox", summary.mailbox.as_str());
     json::display(out, format_args!(",\"id\":\"{}\",", summary.id));
     field(out, "from", summary.headline.from());
     out.extend_from_slice(b",\"to\":");
     json::array(out, summary.headline.to(), json::string);
     out.push(b',');
-    field(out, "subject", summary.headline.subject());
+    field(out, "subject", subject);
     let (date, millis, size, seen) =
         (Time(summary.received), summary.received.as_millisecond(), summary.size, summary.seen);
     json::display(out, format_args!(",\"date\":\"{date}\",\"posix-millis\":{millis},\"size\":{size},\"seen\":{seen}"));

@@ -15,7 +15,7 @@ use crate::api::v2::messages::MessageEntries;
 use crate::live::frame::{Change, ChangedMessage, MessageChange, add_message, render_change};
 use crate::response::entry_json::{EntryPage, Excerpt, entries, entries_size, entry_body, whole_message};
 use crate::response::links::Purpose;
-use crate::response::message_json::{Attachment, Body, HeaderMap, Message, listing, message};
+use crate::response::message_json::{Attachment, Body, HeaderMap, Message, complete_record, listing, message};
 use crate::response::{json, links};
 
 /// Returns summaries with any texts, including control characters and characters that JSON escapes.
@@ -75,7 +75,7 @@ fn typed_message<'a>(summary: &'a Summary, mime: &Mime, base_url: &str) -> Messa
         content_type: file.content_type,
     };
     Message {
-        record: summary.into(),
+        record: complete_record(summary, mime),
         body: Body { text: mime.inbucket_text(), html: mime.html() },
         header: HeaderMap::from_mime(mime),
         attachments: mime.attachments().into_iter().enumerate().map(attachment).collect(),

@@ -286,3 +286,53 @@ async fn expensive_work_waits_for_permit() {
         assert_eq!(server.request(request).await.status, 200, "{request}");
     }
 }
+
+#[tokio::test]
+async fn long_subject_is_truncated_only_in_lists() {
+    let server = TestServer::with(Settings { max_message_bytes: 200_000, ..Settings::default() });
+    let subject = "x".repeat(130_000);
+    let request = "POST /api/v2/mailbox/test\nContent-Type: message/rfc822";
+    let mail = format!("From: ann@example.org\r\nSubject: {subject}\r\n\r\nHello\r\n");
+    assert_eq!(server.request_with(request, mail, Peer::default()).await.status, 201);
+    let id = server.request("GET /api/v1/mailbox/test").await.json()[0]["id"].as_str().unwrap().to_owned();
+    let table = [
+        ("/api/v1/mailbox/test", "/0/subject", 4096),
+        ("/api/v2/messages", "/messages/0/subject", 4096),
+        ("/api/v1/messages", "/messages/0/Subject", 4096),
+        ("/api/v1/mailbox/test/latest", "/subject", 130_000),
+        ("/serve/mailbox/test/latest", "/subject", 130_000),
+        ("/api/v2/mailbox/test/latest", "/subject", 130_000),
+        (&format!("/api/v1/message/{id}"), "/Subject", 130_000),
+    ];
+    for (path, pointer, length) in table {
+        let json = server.request(&format!("GET {path}")).await.json();
+        let found = json.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        assert!(found == &subject[..length], "{path}: {}", found.len());
+    }
+}
+
+#[tokio::test]
+async fn deeply_nested_message_shows_its_outer_text() {
+    let server = TestServer::new();
+    let level = |n| format!("--b{n}_\r\nContent-Type: multipart/mixed; boundary=b{}_\r\n\r\n", n + 1);
+    let levels: String = (0..60).map(level).collect();
+    let inner = format!("{levels}--b60_\r\n\r\ninner\r\n");
+    let outer = "--b0_\r\n\r\nouter text\r\n";
+    let start = "Content-Type: multipart/mixed; boundary=b0_\r\n\r\n";
+    for (number, source, expected) in
+        [(0, format!("{start}{outer}{inner}"), "outer text"), (1, start.to_owned() + &inner, "inner")]
+    {
+        server.add_message(number, "test", &source).await;
+        let table = [
+            ("/api/v1/mailbox/test/latest", "/body/text"),
+            ("/serve/mailbox/test/latest", "/text"),
+            ("/api/v2/mailbox/test/latest", "/text"),
+            ("/api/v1/message/latest", "/Text"),
+        ];
+        for (path, pointer) in table {
+            let json = server.request(&format!("GET {path}")).await.json();
+            let text = json.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            assert!(text.contains(expected), "{path}: {text}");
+        }
+    }
+}

@@ -15,7 +15,7 @@ use crate::extractors::messages::PathCopy;
 use crate::response::etag::IfNoneMatch;
 use crate::response::inline_images::ImageLinks;
 use crate::response::json;
-use crate::response::message_json::{Defect, HeaderMap, record_size};
+use crate::response::message_json::{Defect, HeaderMap, complete_record, record_size};
 use crate::response::problem::Problem;
 use crate::state::Server;
 use crate::state::message::Representation;
@@ -45,7 +45,7 @@ fn render_compat(summary: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Pr
         content_type: file.content_type,
     };
     let message = CompatMessage {
-        record: summary.into(),
+        record: complete_record(summary, mime),
         header: HeaderMap::from_mime(mime),
         text,
         html,

@@ -39,6 +39,7 @@ mod utf32;
 mod utf7;
 mod uuencode;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -138,6 +139,13 @@ impl Mime {
             map[index_in_map].1.push(field.value());
         }
         map
+    }
+
+    /// Returns the complete subject of the message. `subject` is that of its summary, which is truncated if it is very long.
+    /// If it is not the start of the Subject field, because a script has replaced it, it is returned unchanged.
+    pub fn complete_subject<'a>(&self, subject: &'a str) -> Cow<'a, str> {
+        let field = self.header.iter().find(|field| field.has_name("Subject"));
+        field.map_or(Cow::Borrowed(subject), |field| summary::complete_subject(subject, field))
     }
 
     /// Returns the plain text of the message, in UTF-8 with LF line ends: its text parts, or text converted from the

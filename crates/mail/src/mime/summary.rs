@@ -1,9 +1,11 @@
 //! The header fields of the summary, parsed on arrival without reading anything else of the message.
 
+use std::borrow::Cow;
+
 use super::address_list::{AddressList, MAX_FIELD_BYTES, NamedAddress, parse_addresses};
 use super::charset::one_line;
 use super::encoded_words;
-use super::header::{Fields, RawField, unfold};
+use super::header::{Fields, HeaderField, RawField, unfold};
 
 /// The maximum number of addresses of the To fields that are kept, and of the Cc, Bcc and Reply-To fields each.
 const MAX_RECIPIENTS: usize = 1000;
@@ -189,6 +191,17 @@ pub fn summarize_recipients(addresses: impl IntoIterator<Item = NamedAddress>) -
 /// Formats a subject for the summary: on one line, truncated to the maximum length.
 pub fn summarize_subject(text: &str) -> String {
     truncate_subject(one_line(text)).0
+}
+
+/// Returns the complete subject if `subject` is the truncated start of it. `field` is the Subject field of the message.
+/// Another subject, such as that of a script, is returned unchanged.
+pub(super) fn complete_subject<'a>(subject: &'a str, field: &HeaderField) -> Cow<'a, str> {
+    // Truncation removes at most an incomplete character more than necessary.
+    if subject.len() + char::MAX.len_utf8() <= MAX_SUBJECT_BYTES {
+        return Cow::Borrowed(subject);
+    }
+    let decoded = field.decoded_value();
+    if decoded.starts_with(subject) { Cow::Owned(decoded) } else { Cow::Borrowed(subject) }
 }
 
 /// The addresses of the fields with one name, such as To, within the limits.

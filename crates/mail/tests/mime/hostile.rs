@@ -66,8 +66,16 @@ fn limits_a_thousand_levels() {
     let mime = read_all((nested_multiparts(1000) + "\r\ndeep\r\n").into());
     assert_eq!(mime.parts().len(), MAX_DEPTH + 1);
     assert!(has_defect(&mime, Defect::LIMIT) && mime.omits_parts());
-    let content = mime.attachments()[0].content();
-    assert!(content.ends_with(b"deep\r\n"), "content beyond the limit is readable");
+    assert!(mime.text().ends_with("deep\n"), "content beyond the limit is readable");
+}
+
+#[test]
+fn message_deeper_than_the_limit_shows_its_outer_text() {
+    let outer = "Content-Type: multipart/mixed; boundary=outer\r\n\r\n--outer\r\n\r\nouter text\r\n--outer\r\n";
+    let mime = read_all((outer.to_owned() + &nested_multiparts(1000) + "\r\ndeep\r\n").into());
+    assert!(has_defect(&mime, Defect::LIMIT) && mime.omits_parts());
+    let text = mime.text();
+    assert!(text.starts_with("outer text") && !text.contains("boundary"), "{text}");
 }
 
 #[test]
@@ -112,6 +120,22 @@ fn parses_a_line_of_ten_megabytes() {
     header.resize(10_000_000, b'x');
     assert!(read_all(header.clone()).text().is_empty());
     assert_eq!(header_summary(&header).subject.len(), 4096);
+}
+
+#[test]
+fn long_subject_is_truncated_only_in_the_summary() {
+    for character in ["x", "\u{e9}", "\u{20ac}", "\u{1f600}"] {
+        let subject = character.repeat(130_000);
+        let source = format!("Subject: {subject}\r\n\r\n");
+        let mime = read_all(source.clone().into());
+        let summarized = header_summary(source.as_bytes()).subject;
+        assert!((4093..=4096).contains(&summarized.len()));
+        assert_eq!(mime.complete_subject(&summarized), subject);
+        let of_script = "s".repeat(4096);
+        for other in ["", "short", &of_script] {
+            assert_eq!(mime.complete_subject(other), other);
+        }
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::extractors::messages::PathCopy;
 use crate::response::etag::IfNoneMatch;
 use crate::response::inline_images::ImageLinks;
 use crate::response::json;
-use crate::response::message_json::{Defect, record_size};
+use crate::response::message_json::{Defect, complete_record, record_size};
 use crate::response::problem::Problem;
 use crate::state::Server;
 use crate::state::message::Representation;
@@ -34,7 +34,7 @@ fn render_details(summary: &Summary, mime: &Mime) -> Result<Bytes, Problem> {
     let text = mime.text();
     let size = json::max_string_len(&text) + 2 * record_size(summary);
     let details = MessageDetails {
-        record: summary.into(),
+        record: complete_record(summary, mime),
         text,
         html: mime.has_html(),
         remote: restante_html::remote_hosts(&mime.html(), &ImageLinks::new(mime, summary, "")),
