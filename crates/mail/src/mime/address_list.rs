@@ -286,9 +286,12 @@ impl ListReader {
             names.extend_from_slice(bare);
             names.push(b',');
         }
-        if continues && !bare.is_empty() {
-            self.item = ListItem { phrase: item.phrase, names, ..ListItem::default() };
-            self.item.phrase.push(b',');
+        if continues {
+            self.item.names = names;
+            if !bare.is_empty() {
+                self.item.phrase = item.phrase;
+                self.item.phrase.push(b',');
+            }
             return;
         }
         self.has_non_address |= !bare.is_empty();
@@ -709,6 +712,7 @@ mod tests {
         let table: &[(&str, &[&str])] = &[
             ("abel, bianchi, stornett@flash", &["<abel>", "<bianchi>", "<stornett@flash>"]),
             ("stornett@flash, abel (Abel B.),bianchi", &["<stornett@flash>", "<abel>", "<bianchi>"]),
+            ("abel,, bianchi@x,", &["<abel>", "<bianchi@x>"]),
             ("a@x; abel; b@y", &["<a@x>", "<abel>", "<b@y>"]),
             ("Jane <j@x>, abel.b", &["Jane <j@x>", "<abel.b>"]),
             ("Jane Doe, abel, j@x", &["<abel>", "<j@x>"]),

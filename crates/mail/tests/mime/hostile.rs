@@ -172,7 +172,8 @@ fn parses_a_megabyte_of_header() {
 fn limits_a_megabyte_of_recipients_quotes_and_comments() {
     let pieces = [
         "a@x,", "\"\\", "(", "((a)", "<", ":", "[:", "a b ", ",\"a\\\"", "=?a?Q?x", "a:=", "<a", "<a@x ", "<a@x> ",
-        "<<", ">", "a@x ", "a@", "@", ". ", "a . ", "<\"", "<\"\\", "<@a:", "<(", "<a@x,", "x:;", "'a@x' ", "<a b> ",
+        "<<", ">", "a@x ", "a,", "a,,", "a@x,a,", "a@", "@", ". ", "a . ", "<\"", "<\"\\", "<@a:", "<(", "<a@x,",
+        "x:;", "'a@x' ", "<a b> ",
     ];
     for piece in pieces {
         let source = "To: ".to_owned() + &piece.repeat(1_000_000 / piece.len()) + "\r\n\r\n";
