@@ -14,12 +14,17 @@ pub enum ListenAddr {
     Localhost(u16),
     /// `:2500`: every address of the machine.
     Any(u16),
-    /// `unix:/run/restante.sock`: a Unix socket.
-    Unix(PathBuf),
+    /// `unix:/run/restante.sock`, `unix:/run/restante.sock:0660`: a Unix socket.
+    Unix {
+        /// The path of the socket file.
+        path: PathBuf,
+        /// The permission bits of the file. If `None`, the umask determines them.
+        mode: Option<u32>,
+    },
 }
 
 /// The accepted forms, for error messages.
-const ACCEPTED_FORMS: &str = "IP:PORT, localhost:PORT, :PORT (every address) or unix:/PATH";
+const ACCEPTED_FORMS: &str = "IP:PORT, localhost:PORT, :PORT (every address), unix:/PATH or unix:/PATH:MODE";
 
 /// The longest path that fits into a `sockaddr_un` with its final zero byte.
 const MAX_UNIX_PATH_BYTES: usize = 107;
@@ -29,14 +34,14 @@ impl ListenAddr {
     pub fn is_loopback(&self) -> bool {
         match self {
             Self::Tcp(addr) => addr.ip().to_canonical().is_loopback(),
-            Self::Localhost(_) | Self::Unix(_) => true,
+            Self::Localhost(_) | Self::Unix { .. } => true,
             Self::Any(_) => false,
         }
     }
 
     /// Returns whether listeners on both addresses would conflict.
     pub fn conflicts_with(&self, other: &Self) -> bool {
-        if let (Self::Unix(path), Self::Unix(other_path)) = (self, other) {
+        if let (Self::Unix { path, .. }, Self::Unix { path: other_path, .. }) = (self, other) {
             return path == other_path;
         }
         let other_sockets = other.sockets();
@@ -49,7 +54,7 @@ impl ListenAddr {
             Self::Tcp(addr) => vec![*addr],
             Self::Localhost(port) => vec![(Ipv4Addr::LOCALHOST, *port).into(), (Ipv6Addr::LOCALHOST, *port).into()],
             Self::Any(port) => vec![(Ipv4Addr::UNSPECIFIED, *port).into(), (Ipv6Addr::UNSPECIFIED, *port).into()],
-            Self::Unix(_) => Vec::new(),
+            Self::Unix { .. } => Vec::new(),
         }
     }
 }
@@ -74,10 +79,15 @@ impl FromStr for ListenAddr {
             };
             format!("{text:?} is not a listen address: expected {ACCEPTED_FORMS}, for example {example}")
         };
-        if let Some(path) = text.strip_prefix("unix:") {
+        if let Some(rest) = text.strip_prefix("unix:") {
+            // A colon in the name of a directory is a part of the path.
+            let (path, mode) = match rest.rsplit_once(':').filter(|(_, mode)| !mode.contains('/')) {
+                Some((path, mode)) => (path, Some(parse_mode(mode).ok_or_else(|| invalid_mode(text))?)),
+                None => (rest, None),
+            };
             return match path.len() {
                 0 => Err(invalid()),
-                1..=MAX_UNIX_PATH_BYTES => Ok(Self::Unix(PathBuf::from(path))),
+                1..=MAX_UNIX_PATH_BYTES => Ok(Self::Unix { path: PathBuf::from(path), mode }),
                 _ => Err(format!(
                     "{text:?} is too long: the path of a Unix socket has at most {MAX_UNIX_PATH_BYTES} bytes"
                 )),
@@ -100,13 +110,28 @@ impl FromStr for ListenAddr {
     }
 }
 
+/// Parses the permission bits of a socket file: three octal digits, which a zero may precede.
+fn parse_mode(text: &str) -> Option<u32> {
+    let is_octal = text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
+    let mode = u32::from_str_radix(text, 8).ok()?;
+    ((3..=4).contains(&text.len()) && is_octal && mode <= 0o777).then_some(mode)
+}
+
+fn invalid_mode(text: &str) -> String {
+    format!(
+        "{text:?} has an invalid mode after the last colon: expected 000 to 777 in octal digits, for example \
+         unix:/run/mail.sock:0660"
+    )
+}
+
 impl fmt::Display for ListenAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(addr) => addr.fmt(f),
             Self::Localhost(port) => write!(f, "localhost:{port}"),
             Self::Any(port) => write!(f, ":{port}"),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Unix { path, mode: None } => write!(f, "unix:{}", path.display()),
+            Self::Unix { path, mode: Some(mode) } => write!(f, "unix:{}:{mode:04o}", path.display()),
         }
     }
 }
@@ -130,6 +155,9 @@ mod tests {
             ("localhost:0", true),
             (":2500", false),
             ("unix:/run/restante/smtp.sock", true),
+            ("unix:/run/restante/smtp.sock:0660", true),
+            ("unix:/run/a:660/smtp.sock", true),
+            ("unix:/run/a:b.sock:0777", true),
         ];
         for (text, loopback) in valid {
             let addr: ListenAddr = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
@@ -152,12 +180,30 @@ mod tests {
             "256.0.0.1:25",
             "example.org:25",
             "unix:",
+            "unix::0660",
+            "unix:/a:",
+            "unix:/a:60",
+            "unix:/a:00660",
+            "unix:/a:0888",
+            "unix:/a:1777",
+            "unix:/a:+660",
+            "unix:/a:rw",
             "http://localhost:25",
             &long,
         ];
         for text in invalid_texts {
             assert!(text.parse::<ListenAddr>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn mode_of_a_unix_socket_is_octal() {
+        for text in ["unix:/run/mail.sock:660", "unix:/run/mail.sock:0660"] {
+            let expected = ListenAddr::Unix { path: "/run/mail.sock".into(), mode: Some(0o660) };
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+        let error = "unix:/run/mail.sock:999".parse::<ListenAddr>().unwrap_err();
+        assert!(error.contains("unix:/run/mail.sock:999") && error.contains("000 to 777"), "{error}");
     }
 
     #[test]
@@ -171,6 +217,7 @@ mod tests {
             (":25", "[2001:db8::1]:25", true),
             ("0.0.0.0:25", "192.0.2.7:25", true),
             ("unix:/a", "unix:/a", true),
+            ("unix:/a", "unix:/a:0660", true),
             ("unix:/a", "unix:/b", false),
             ("unix:/a", ":25", false),
             ("localhost:25", "localhost:26", false),

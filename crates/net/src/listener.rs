@@ -39,8 +39,8 @@ pub fn bind(addr: &ListenAddr) -> io::Result<Vec<Listener>> {
         ListenAddr::Tcp(addr) => Ok(vec![Listener::Tcp(bind_tcp(*addr)?)]),
         ListenAddr::Localhost(port) => bind_both_families(Ipv4Addr::LOCALHOST, Ipv6Addr::LOCALHOST, *port),
         ListenAddr::Any(port) => bind_both_families(Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED, *port),
-        ListenAddr::Unix(path) => {
-            let listener = unix_socket::bind(path)?;
+        ListenAddr::Unix { path, mode } => {
+            let listener = unix_socket::bind(path, *mode)?;
             Ok(vec![Listener::Unix(listener, SocketFile(path.clone()))])
         }
     }
@@ -115,6 +115,7 @@ fn bind_tcp(addr: SocketAddr) -> io::Result<TcpListener> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
 
     use restante_testdir::TestDir;
 
@@ -154,7 +155,7 @@ mod tests {
     async fn stale_socket_file_is_replaced_and_a_live_one_is_not() {
         let dir = TestDir::new();
         let path = dir.path().join("listener.sock");
-        let addr = ListenAddr::Unix(path.clone());
+        let addr = ListenAddr::Unix { path: path.clone(), mode: None };
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let listeners = bind(&addr).unwrap();
         assert_eq!(bind(&addr).err().map(|error| error.kind()), Some(ErrorKind::AddrInUse));
@@ -165,11 +166,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn unix_socket_is_writable_for_all_users() {
+    async fn unix_socket_has_the_mode_of_its_address_or_of_the_umask() {
         let dir = TestDir::new();
         let path = dir.path().join("listener.sock");
-        let _listeners = bind(&ListenAddr::Unix(path.clone())).unwrap();
-        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o666, "{mode:o}");
+        let mode_of = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        for mode in [0o600, 0o660, 0o666] {
+            let addr = ListenAddr::Unix { path: path.clone(), mode: Some(mode) };
+            let _listeners = bind(&addr).unwrap();
+            assert_eq!(mode_of(&path), mode, "{addr}");
+            std::os::unix::net::UnixStream::connect(&path).unwrap();
+        }
+        // The umask also applies to the file of the other listener.
+        let other = dir.path().join("other.sock");
+        let _other = std::os::unix::net::UnixListener::bind(&other).unwrap();
+        let _listeners = bind(&ListenAddr::Unix { path: path.clone(), mode: None }).unwrap();
+        assert_eq!(mode_of(&path), mode_of(&other));
     }
 }

@@ -6,34 +6,40 @@ pub use imp::{BlockingUnixStream, UnixListener, UnixStream, bind, connect, peek}
 mod imp {
     use std::fs::{self, Permissions};
     use std::io::{self, ErrorKind};
+    use std::os::fd::OwnedFd;
     use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
     use std::path::Path;
 
     use rustix::net::{RecvFlags, recv};
+    use socket2::{Domain, SockAddr, Socket, Type};
     use tokio::io::Interest;
 
     pub use std::os::unix::net::UnixStream as BlockingUnixStream;
     pub use tokio::net::{UnixListener, UnixStream};
 
-    /// The mode of a Unix socket, whatever the umask is. Connecting needs write permission on the file. Every user of
-    /// the machine can connect to a loopback port, so the same applies to the socket. The directory restricts access if
-    /// needed.
-    const SOCKET_MODE: u32 = 0o666;
+    /// The number of connections that the kernel queues until they are accepted.
+    const BACKLOG: i32 = 1024;
 
-    /// Listens on a Unix socket. The socket file of a killed server is replaced; any other file is not.
-    pub fn bind(path: &Path) -> io::Result<UnixListener> {
-        let listener = match UnixListener::bind(path) {
+    /// Listens on a Unix socket. The socket file of a killed server is replaced; any other file is not. Without a mode, the
+    /// umask determines which users can connect: connecting needs write permission on the file.
+    pub fn bind(path: &Path, mode: Option<u32>) -> io::Result<UnixListener> {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        let addr = SockAddr::unix(path)?;
+        match socket.bind(&addr) {
             Err(error) if error.kind() == ErrorKind::AddrInUse && is_stale_socket(path) => {
                 fs::remove_file(path)?;
-                UnixListener::bind(path)?
+                socket.bind(&addr)?;
             }
             other => other?,
-        };
-        fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE)).inspect_err(|_| {
+        }
+        // Connections are refused until the socket listens, so no user connects before the file has its mode.
+        let set_mode = mode.map_or(Ok(()), |mode| fs::set_permissions(path, Permissions::from_mode(mode)));
+        set_mode.and_then(|()| socket.listen(BACKLOG)).inspect_err(|_| {
             // Nothing can connect to it. The first error is reported.
             let _ = fs::remove_file(path);
         })?;
-        Ok(listener)
+        UnixListener::from_std(OwnedFd::from(socket).into())
     }
 
     fn is_stale_socket(path: &Path) -> bool {
@@ -81,7 +87,7 @@ mod imp {
     }
 
     /// Fails.
-    pub fn bind(_: &Path) -> io::Result<UnixListener> {
+    pub fn bind(_: &Path, _: Option<u32>) -> io::Result<UnixListener> {
         Err(unsupported())
     }
 

@@ -161,7 +161,7 @@ impl ProbeAddr {
     /// here.
     fn from_listen_addr(addr: &ListenAddr) -> Option<Self> {
         let (ips, port): (Vec<IpAddr>, u16) = match addr {
-            ListenAddr::Unix(path) => return Some(Self::Unix(path.clone())),
+            ListenAddr::Unix { path, .. } => return Some(Self::Unix(path.clone())),
             ListenAddr::Localhost(port) | ListenAddr::Any(port) => {
                 (vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()], *port)
             }
@@ -427,6 +427,7 @@ mod tests {
             ("[::]:9000", Some("[[::1]:9000]")),
             ("[2001:db8::1]:9000", Some("[[2001:db8::1]:9000]")),
             ("unix:/run/web.sock", Some("/run/web.sock")),
+            ("unix:/run/web.sock:0660", Some("/run/web.sock")),
             ("localhost:0", None),
             ("127.0.0.1:0", None),
             (":0", None),
@@ -455,7 +456,7 @@ mod tests {
             let (mut stream, _) = listener.accept().expect("a client");
             let _ = stream.write_all(b"220 mx.test ready\r\n");
         });
-        let response = check(&config(&[], &[ListenAddr::Unix(path.clone())]), TIMEOUT);
+        let response = check(&config(&[], &[ListenAddr::Unix { path: path.clone(), mode: None }]), TIMEOUT);
         assert_eq!(response, Ok(format!("SMTP on unix:{} sends its greeting", path.display())));
     }
 }

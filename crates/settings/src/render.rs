@@ -31,7 +31,7 @@ none, it prints the effective settings and the source of each. Secrets are never
 |---|---|
 | BOOL | `true` or `false`, also `1` `0` `t` `f` `yes` `no` `on` `off`; a flag without a value means `true` |
 | DURATION | numbers with the units `w` (weeks) `d` (days of 24 hours) `h` `m` `s` `ms` `us` `ns`, added up: `90s`, `15m`, `12h`, `1d`, `2w`, `1h30m`, `1.5h`, `500ms`; or `0`. Options of commands, parameters of the API, search expressions and scripts have the same form |
-| ADDRESS | `127.0.0.1:2500`, `[::1]:2500`; `localhost:2500` for loopback on IPv4 and IPv6; `:2500` for all addresses; `unix:/path` for a Unix socket; port 0 for any free port |
+| ADDRESS | `127.0.0.1:2500`, `[::1]:2500`; `localhost:2500` for loopback on IPv4 and IPv6; `:2500` for all addresses; `unix:/path` for a Unix socket, and `unix:/path:0660` for one with this mode; port 0 for any free port |
 | NETWORK | `192.0.2.1`, `10.0.0.0/8`, `fd00::/8` |
 | X,... | a list separated by commas; in the file also an array: `addr = [\"localhost:2500\", \"unix:/run/mail.sock\"]` |
 | KEY:VALUE,... | parameters separated by commas; in the file also a table: `params = { maxkb = 10240 }` |

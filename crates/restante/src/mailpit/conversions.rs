@@ -42,13 +42,11 @@ pub(super) fn database_file(database: &str) -> PathBuf {
     if path.is_dir() { path.join(DATABASE_NAME) } else { path }
 }
 
-/// Converts an address to listen on. `[::]` is all interfaces, also if the machine has no IPv6. The mode of a Unix socket
-/// is dropped.
+/// Converts an address to listen on. `[::]` is all interfaces, also if the machine has no IPv6. Unix sockets are written
+/// alike in both programs.
 pub(super) fn listen_addr(text: &str) -> Result<String, String> {
-    if let Some(path) = text.strip_prefix("unix:") {
-        let is_mode = |mode: &str| (3..=4).contains(&mode.len()) && mode.bytes().all(|byte| byte.is_ascii_digit());
-        let path = path.rsplit_once(':').filter(|(_, mode)| is_mode(mode)).map_or(path, |(path, _)| path);
-        return Ok(format!("unix:{path}"));
+    if text.starts_with("unix:") {
+        return Ok(text.to_owned());
     }
     let port = text.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
     match port {
@@ -171,7 +169,7 @@ mod tests {
             (max_message_size("0"), "smtp.maxmessagebytes=2147483648"),
             (web_addr("[::]:80"), "web.addr=:80"),
             (web_addr("0.0.0.0:80"), "web.addr=0.0.0.0:80"),
-            (smtp_addr("unix:/run/smtp.sock:660"), "smtp.addr=unix:/run/smtp.sock"),
+            (smtp_addr("unix:/run/smtp.sock:660"), "smtp.addr=unix:/run/smtp.sock:660"),
             (smtp_certificate("sans:localhost"), "smtp.tlsenabled=true smtp.tlscert=self-signed"),
             (smtp_key("sans:localhost"), ""),
             (cors_origins("a.test, https://b.test"), "web.corsorigins=http://a.test,https://a.test,https://b.test"),

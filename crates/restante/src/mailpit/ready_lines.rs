@@ -43,7 +43,7 @@ fn host(addr: &ListenAddr) -> Option<String> {
         ListenAddr::Any(_) | ListenAddr::Localhost(_) => Some("localhost".to_owned()),
         ListenAddr::Tcp(addr) if addr.is_ipv6() => Some(format!("[{}]", addr.ip())),
         ListenAddr::Tcp(addr) => Some(addr.ip().to_string()),
-        ListenAddr::Unix(_) => None,
+        ListenAddr::Unix { .. } => None,
     }
 }
 

@@ -75,7 +75,7 @@ impl BoundListener {
     /// Returns the address where clients of this machine reach the listener: host and port, or the path of a Unix socket.
     pub(super) fn client_address(&self) -> String {
         let host = match &self.addr {
-            ListenAddr::Unix(_) => return self.addr.to_string(),
+            ListenAddr::Unix { path, .. } => return format!("unix:{}", path.display()),
             ListenAddr::Any(_) | ListenAddr::Localhost(_) => "localhost".to_owned(),
             ListenAddr::Tcp(addr) if addr.ip().is_unspecified() => "localhost".to_owned(),
             ListenAddr::Tcp(addr) if addr.is_ipv6() => format!("[{}]", addr.ip()),

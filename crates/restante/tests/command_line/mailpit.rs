@@ -1,7 +1,7 @@
 //! The program as a replacement for Mailpit: flags, variables, log lines and commands.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -215,6 +215,23 @@ fn sendmail_uses_unix_sockets() {
     assert!(code == 0 && replies.starts_with("220 ") && replies.ends_with("221 2.0.0 Bye\r\n"), "{replies}");
     let (code, _, stderr) = mailpit.run(&["sendmail", "-S", "unix:/nowhere/smtp.sock"], &[], mail);
     assert!(code == 1 && stderr.contains("unix:/nowhere/smtp.sock cannot be reached"), "{stderr}");
+}
+
+#[test]
+fn sockets_have_the_mode_of_their_address() {
+    let mailpit = Mailpit::new();
+    let socket = |name: &str, mode: &str| format!("unix:{}:{mode}", mailpit.path(name).display());
+    let (web, smtp) = (socket("web.sock", "0600"), socket("smtp.sock", "660"));
+    let mut server = mailpit.command().args(["--listen", &web, "--smtp", &smtp]).spawn().unwrap();
+    let (code, _, stderr) = mailpit.run(&["readyz", "--wait", "--timeout", "120s", "--listen", &web], &[], "");
+    let mode = |name: &str| std::fs::metadata(mailpit.path(name)).map(|file| file.permissions().mode() & 0o777).ok();
+    let modes = (mode("web.sock"), mode("smtp.sock"));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!((code, modes), (0, (Some(0o600), Some(0o660))), "{stderr}");
+
+    let (code, _, stderr) = mailpit.run(&["--listen", &socket("web.sock", "0888")], &[], "");
+    assert!(code == 1 && stderr.contains("(flag --listen): ") && stderr.contains("invalid mode"), "{stderr}");
 }
 
 #[test]

@@ -185,7 +185,10 @@ fn configuration_file() {
     assert_eq!(config.log.level, Level::Warn);
     assert!(config.log.json);
     assert_eq!(config.mailbox_naming, Naming::Domain);
-    assert_eq!(config.web.addr, [ListenAddr::Localhost(0), ListenAddr::Unix("/run/web.sock".into())]);
+    assert_eq!(
+        config.web.addr,
+        [ListenAddr::Localhost(0), ListenAddr::Unix { path: "/run/web.sock".into(), mode: None }]
+    );
     let proxy: IpAddr = "10.1.2.3".parse().expect("an address");
     assert!(config.web.trusted_proxies[0].contains(proxy) && !config.web.trusted_proxies[1].contains(proxy));
     assert_eq!(config.storage.max_bytes, 2048 << 10);
