@@ -6,7 +6,7 @@ use restante_auth::{PasswordHash, users};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_proto::Secret;
 
-use super::values::collect_all;
+use super::values::{collect_all, split_list};
 
 /// A user name and a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,8 +18,13 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// Parses a list of `user:password`. Errors give the number of the entry and nothing of its content.
-    pub(super) fn parse_list(items: &[String]) -> Result<Vec<Self>, String> {
+    /// Parses a list of `user:password`. Errors give the number of the entry and nothing of its content. A list of commas
+    /// and blanks is an error: the server would accept everyone.
+    pub(super) fn parse_list(text: &str) -> Result<Vec<Self>, String> {
+        let items = split_list(text);
+        if items.is_empty() && !text.is_empty() {
+            return Err("must contain at least one USER:PASSWORD, or be empty".to_owned());
+        }
         let mut names = HashSet::new();
         collect_all(items.iter().zip(1..).map(|(item, number)| {
             let (user, password) = item
@@ -39,14 +44,14 @@ impl Credential {
 
 /// Converts credentials to the users of the authenticator. Errors give the number of the entry and nothing of its
 /// content.
-pub(super) fn parse_users(items: &[String]) -> Result<Vec<(String, PasswordHash)>, String> {
+pub(super) fn parse_users(text: &str) -> Result<Vec<(String, PasswordHash)>, String> {
     let convert = |(credential, number): (Credential, usize)| {
         let Credential { user, password } = credential;
         users::check_name(&user).map_err(|error| format!("entry {number}: {error}"))?;
         let hash = PasswordHash::parse_or_plain(password.expose());
         Ok((user, hash.map_err(|error| format!("entry {number}: {error}"))?))
     };
-    collect_all(Credential::parse_list(items)?.into_iter().zip(1..).map(convert))
+    collect_all(Credential::parse_list(text)?.into_iter().zip(1..).map(convert))
 }
 
 /// The password of a mailbox over POP3.
@@ -94,6 +99,15 @@ mod tests {
         let credential = |user: &&str| Credential { user: (*user).to_owned(), password: Secret::new("secret") };
         let passwords = MailboxPassword::from_credentials(&users.iter().map(credential).collect::<Vec<_>>(), naming)?;
         Ok(passwords.iter().map(|password| password.mailbox.as_ref().map(ToString::to_string)).collect())
+    }
+
+    #[test]
+    fn list_without_entries_is_an_error() {
+        assert_eq!(Credential::parse_list(""), Ok(Vec::new()));
+        for text in [" ", ",", " , "] {
+            assert!(Credential::parse_list(text).unwrap_err().contains("at least one USER:PASSWORD"), "{text:?}");
+            assert!(parse_users(text).is_err(), "{text:?}");
+        }
     }
 
     #[test]

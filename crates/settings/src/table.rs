@@ -199,7 +199,7 @@ pub const SETTINGS: &[Setting] = &[
          every name and password. A password can be given as an Argon2 or bcrypt hash; CRAM-MD5 is then not offered. A comma \
          in a password is written as %2C. Prefer the environment variable or the file: command-line flags are visible to all users of \
          the machine.",
-        |c, v| set(&mut c.smtp.credentials, Credential::parse_list(&split_list(v))),
+        |c, v| set(&mut c.smtp.credentials, Credential::parse_list(v)),
     ).secret(),
     Setting::new(
         "smtp.acceptanylogin", "false", Value::Bool,
@@ -313,7 +313,7 @@ pub const SETTINGS: &[Setting] = &[
          If neither this nor auth.users nor auth.tokens is set, every password opens every mailbox. A password can be given \
          as an Argon2 or bcrypt hash. A comma in a password is written as %2C. Prefer the environment \
          variable or the file: command-line flags are visible to all users of the machine.",
-        |c, v| set(&mut c.pop3.credentials, Credential::parse_list(&split_list(v))),
+        |c, v| set(&mut c.pop3.credentials, Credential::parse_list(v)),
     ).secret(),
     Setting::new(
         "pop3.maxconnections", "1000", Value::Number,
@@ -464,7 +464,7 @@ pub const SETTINGS: &[Setting] = &[
         "Users and passwords with full access, in addition to auth.users. A password can be given as an Argon2 or bcrypt \
          hash. A comma in a password is written as %2C. Prefer the environment variable or the file: command-line flags are \
          visible to all users of the machine.",
-        |c, v| set(&mut c.auth.credentials, parse_users(&split_list(v))),
+        |c, v| set(&mut c.auth.credentials, parse_users(v)),
     ).secret(),
     Setting::new(
         "auth.tokens", "", FILE,

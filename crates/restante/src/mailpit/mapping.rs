@@ -79,6 +79,16 @@ pub(super) fn map(given: &GivenValues, read_file: ReadFile<'_>) -> Mapped {
     mapped
 }
 
+/// Returns a problem if credentials are given for the send API only. They would have no effect, and the API would be open.
+pub(super) fn send_api_problem(given: &GivenValues) -> Option<String> {
+    let given = given.get("send-api-auth-file").or_else(|| given.get("MP_SEND_API_AUTH"))?;
+    Some(format!(
+        "{}: credentials for the send API alone are not supported: set MP_UI_AUTH or --ui-auth-file, whose users may also \
+         send, or remove it",
+        given.source
+    ))
+}
+
 /// Checks booleans and numbers, also of options without effect.
 fn check_kind(option: &MailpitOption, value: &str) -> Result<(), String> {
     match option.kind {
@@ -204,7 +214,12 @@ impl Dependent<'_> {
             (None, None) => return None,
         };
         let entries: Vec<String> = text.split_whitespace().map(|entry| entry.replace(',', "%2C")).collect();
-        (!entries.is_empty()).then(|| (entries.join(","), origin(&given)))
+        if entries.is_empty() {
+            // Without an error, the server would accept everyone.
+            self.mapped.problems.push(problem(&given, "must contain at least one USER:PASSWORD"));
+            return None;
+        }
+        Some((entries.join(","), origin(&given)))
     }
 
     /// Checks that certificates and keys are given together.

@@ -37,6 +37,17 @@ const NAME: &str = "mailpit";
 const AS_FLAG: &str = "--as";
 /// The prefix of Mailpit's variables.
 const PREFIX: &str = "MP_";
+/// The variables with credentials and with the names of password files.
+const CREDENTIALS: [&str; 8] = [
+    "MP_UI_AUTH",
+    "MP_UI_AUTH_FILE",
+    "MP_SMTP_AUTH",
+    "MP_SMTP_AUTH_FILE",
+    "MP_POP3_AUTH",
+    "MP_POP3_AUTH_FILE",
+    "MP_SEND_API_AUTH",
+    "MP_SEND_API_AUTH_FILE",
+];
 /// The exit code of Mailpit for every error.
 const FAILURE: u8 = 1;
 
@@ -127,6 +138,10 @@ fn parse_server(args: &[String], env: Vec<(OsString, OsString)>, read_file: Read
     let mut problems: Vec<Problem> = mapped.problems.into_iter().map(Problem::new).collect();
     let flags = Flags { presets: mapped.presets, ..Flags::default() };
     let loaded = restante_settings::load(&flags, env, restante_cli::ENVIRONMENT_VARIABLES, read_file, Purpose::Serve);
+    // The settings of Restante may contain users too.
+    if loaded.as_ref().is_ok_and(|loaded| !loaded.config.auth.is_enabled()) {
+        problems.extend(mapping::send_api_problem(&given).map(Problem::new));
+    }
     match loaded {
         Ok(mut loaded) if problems.is_empty() => {
             warnings.append(&mut loaded.warnings);
@@ -141,12 +156,13 @@ fn parse_server(args: &[String], env: Vec<(OsString, OsString)>, read_file: Read
     }
 }
 
-/// Adds the values of variables. Deprecated and unknown variables give a warning. An empty variable is not set.
+/// Adds the values of variables. Deprecated and unknown variables give a warning. An empty variable is not set, except those
+/// with credentials: without an error, a missing secret would open the server.
 fn add_variables(env: &[(OsString, OsString)], given: &mut GivenValues, warnings: &mut Vec<String>) {
     let variables: BTreeMap<&str, &OsStr> = env
         .iter()
         .filter_map(|(name, value)| Some((name.to_str()?, value.as_os_str())))
-        .filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty())
+        .filter(|(name, value)| name.starts_with(PREFIX) && (!value.is_empty() || CREDENTIALS.contains(name)))
         .collect();
     let mut unknown = Vec::new();
     for (name, value) in variables {

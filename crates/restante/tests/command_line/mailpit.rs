@@ -501,6 +501,46 @@ fn wrong_values_are_errors() {
 }
 
 #[test]
+fn passwords_without_entries_are_errors() {
+    let mailpit = Mailpit::new();
+    let file = mailpit.path("passwords");
+    std::fs::write(&file, " \n\t\n").unwrap();
+    let file = file.to_str().unwrap();
+    let no_entries = "must contain at least one USER:PASSWORD";
+    let cases: &[Case<'_>] = &[
+        (&["--ui-auth-file", file], &[], "flag --ui-auth-file = "),
+        (&["--smtp-auth-file", file, "--smtp-auth-allow-insecure"], &[], "flag --smtp-auth-file = "),
+        (&["--pop3-auth-file", file], &[], "flag --pop3-auth-file = "),
+        (&[], &[("MP_UI_AUTH_FILE", file)], "variable MP_UI_AUTH_FILE = "),
+        (&[], &[("MP_UI_AUTH", "")], "variable MP_UI_AUTH = \"\""),
+        (&[], &[("MP_SMTP_AUTH", " ")], "variable MP_SMTP_AUTH = \" \""),
+        (&[], &[("MP_POP3_AUTH", "")], "variable MP_POP3_AUTH = \"\""),
+    ];
+    for (args, env, expected) in cases {
+        let (code, _, stderr) = mailpit.run(args, env, "");
+        assert!(code == 1 && stderr.contains(expected) && stderr.contains(no_entries), "{args:?} {env:?} {stderr}");
+    }
+    let (code, _, stderr) = mailpit.run(&[], &[("MP_UI_AUTH_FILE", "")], "");
+    assert!(code == 1 && stderr.contains("variable MP_UI_AUTH_FILE = \"\": the password file"), "{stderr}");
+}
+
+#[test]
+fn credentials_for_the_send_api_need_users() {
+    let mailpit = Mailpit::new();
+    let expected = "MP_SEND_API_AUTH: credentials for the send API alone are not supported: set MP_UI_AUTH";
+    for secret in ["", "ann:secret"] {
+        let (code, _, stderr) = mailpit.run(&[], &[("MP_SEND_API_AUTH", secret)], "");
+        assert!(code == 1 && stderr.contains(expected) && !stderr.contains("secret"), "{stderr}");
+    }
+    let (code, _, stderr) = mailpit.run(&["--send-api-auth-file", "/nowhere"], &[], "");
+    assert!(code == 1 && stderr.contains("flag --send-api-auth-file: credentials for the send API"), "{stderr}");
+    for users in ["MP_UI_AUTH", "RESTANTE_AUTH_CREDENTIALS"] {
+        let mut server = Server::spawn(mailpit.server().env("MP_SEND_API_AUTH", "ann:secret").env(users, "bob:secret"));
+        server.wait_for_log("no effect because POST /api/v1/send accepts the credentials of the web interface");
+    }
+}
+
+#[test]
 fn prints_help_and_version() {
     let mailpit = Mailpit::new();
     for args in [&["--help"][..], &["-h"], &["help"]] {
