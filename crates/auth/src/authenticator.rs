@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use aws_lc_rs::hmac;
 use jiff::Timestamp;
-use tokio::sync::Semaphore;
 
 pub use self::passwords::ConfiguredLogin;
 use crate::client::Client;
 use crate::denied::{DenialReason, Denied};
 use crate::grant::{Grant, Scopes};
 use crate::hash::PasswordHash;
+use crate::hash_memory::HashMemoryPool;
 use crate::login_throttle::LoginThrottle;
 use crate::reloading_file::{ReloadingFile, Source};
 use crate::session::{Identity, Session, Sessions};
@@ -60,7 +60,7 @@ pub struct Authenticator {
     sessions: Sessions,
     verified: VerifiedCache,
     throttle: Arc<LoginThrottle>,
-    check_permits: Arc<Semaphore>,
+    hash_memory: Arc<HashMemoryPool>,
 }
 
 /// A successful login: its grant, and what is needed to check later whether it is still valid.
@@ -126,7 +126,7 @@ impl Authenticator {
             sessions: Sessions::new(signing_key, session_time),
             verified: VerifiedCache::new(random_key()?),
             throttle: Arc::default(),
-            check_permits: Arc::new(Semaphore::new(MAX_CONCURRENT_CHECKS)),
+            hash_memory: HashMemoryPool::new(MAX_CONCURRENT_CHECKS),
         })
     }
 

@@ -4,11 +4,13 @@
 use std::fmt;
 use std::str::FromStr as _;
 
-use argon2::password_hash::{PasswordHash as Phc, PasswordHasher as _, PasswordVerifier as _, Salt, SaltString};
+use argon2::password_hash::{self, Output, PasswordHash as Phc, PasswordHasher as _, Salt, SaltString};
 use argon2::{ARGON2I_IDENT, ARGON2ID_IDENT, Argon2, Params};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand;
+
+use crate::hash_memory::HashMemory;
 
 /// The maximum memory for verifying one password, in KiB.
 const MAX_MEMORY_KIB: u32 = 256 * 1024;
@@ -82,10 +84,9 @@ impl PasswordHash {
     }
 
     /// Returns true if the password matches. This is slow.
-    pub(crate) fn verify(&self, password: &str) -> bool {
+    pub(crate) fn verify(&self, password: &str, memory: &mut HashMemory) -> bool {
         match self.algorithm {
-            Algorithm::Argon2 => Phc::new(&self.text)
-                .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok()),
+            Algorithm::Argon2 => verify_argon2(&self.text, password, memory).unwrap_or(false),
             // Like other implementations, bcrypt ignores everything after 72 bytes.
             Algorithm::Bcrypt => bcrypt::verify(password, &self.text).unwrap_or(false),
             Algorithm::Plain => verify_slices_are_equal(self.text.as_bytes(), password.as_bytes()).is_ok(),
@@ -96,6 +97,24 @@ impl PasswordHash {
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
+}
+
+/// Does what `PasswordVerifier` does, which would allocate its own memory.
+fn verify_argon2(text: &str, password: &str, memory: &mut HashMemory) -> password_hash::Result<bool> {
+    let hash = Phc::new(text)?;
+    let (Some(salt), Some(expected)) = (hash.salt, hash.hash) else { return Ok(false) };
+    let algorithm = hash.algorithm.try_into()?;
+    let version = hash.version.map(TryInto::try_into).transpose()?.unwrap_or_default();
+    let params = Params::try_from(&hash)?;
+    let blocks = memory.blocks(params.block_count());
+    let mut salt_bytes = [0; Salt::MAX_LENGTH];
+    let salt = salt.decode_b64(&mut salt_bytes)?;
+    let argon2 = Argon2::new(algorithm, version, params);
+    let computed = Output::init_with(expected.len(), |output| {
+        Ok(argon2.hash_password_into_with_memory(password.as_bytes(), salt, output, blocks)?)
+    })?;
+    // The comparison takes constant time.
+    Ok(computed == expected)
 }
 
 fn check_argon2(text: &str) -> Result<(), &'static str> {
@@ -121,6 +140,8 @@ fn check_bcrypt(text: &str) -> Result<(), &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use argon2::Version;
+
     use super::*;
 
     /// A hash of "secret", made by crypt(3).
@@ -134,21 +155,41 @@ mod tests {
         let cheap = bcrypt::hash_with_salt("secret", 4, *b"0123456789abcdef").unwrap();
         let versions = [bcrypt::Version::TwoA, bcrypt::Version::TwoB, bcrypt::Version::TwoY];
         let bcrypts = versions.map(|version| cheap.format_for_version(version));
+        let mut memory = HashMemory::default();
         for text in bcrypts.iter().chain([&text, &FOREIGN.to_owned()]) {
             let hash = PasswordHash::parse(text).unwrap();
-            assert!(hash.verify("secret"), "{text}");
+            assert!(hash.verify("secret", &mut memory), "{text}");
             for wrong in ["", "Secret", "secret ", "secre"] {
-                assert!(!hash.verify(wrong), "{wrong}");
+                assert!(!hash.verify(wrong, &mut memory), "{wrong}");
+            }
+        }
+    }
+
+    #[test]
+    fn memory_can_be_reused_for_other_parameters() {
+        let mut memory = HashMemory::default();
+        let salt = SaltString::encode_b64(b"0123456789abcdef").unwrap();
+        let parameters = [(64, 1, 1, 32), (32, 3, 2, 16), (128, 2, 4, 64), (64, 1, 1, 32)];
+        for (memory_kib, passes, lanes, length) in parameters {
+            let params = Params::new(memory_kib, passes, lanes, Some(length)).unwrap();
+            for (algorithm, version) in
+                [(argon2::Algorithm::Argon2id, Version::V0x13), (argon2::Algorithm::Argon2i, Version::V0x10)]
+            {
+                let argon2 = Argon2::new(algorithm, version, params.clone());
+                let text = argon2.hash_password(b"secret", &salt).unwrap().to_string();
+                let hash = PasswordHash::parse(&text).unwrap();
+                assert!(hash.verify("secret", &mut memory) && !hash.verify("Secret", &mut memory), "{text}");
             }
         }
     }
 
     #[test]
     fn settings_contain_hashes_or_passwords() {
+        let mut memory = HashMemory::default();
         for (text, is_plain) in [(FOREIGN, false), ("secret", true)] {
             let hash = PasswordHash::parse_or_plain(text).unwrap();
             assert_eq!(
-                (hash.is_plain(), hash.verify("secret"), hash.verify("Secret")),
+                (hash.is_plain(), hash.verify("secret", &mut memory), hash.verify("Secret", &mut memory)),
                 (is_plain, true, false),
                 "{text}"
             );

@@ -11,6 +11,7 @@ mod client;
 mod denied;
 mod grant;
 mod hash;
+mod hash_memory;
 mod login_throttle;
 mod reloading_file;
 mod replace;

@@ -128,7 +128,7 @@ impl Authenticator {
         let Some(password) = secret.filter(|_| has_hashes) else {
             return Err(denied(DenialReason::WrongPassword));
         };
-        let permit = self.check_permits.clone().acquire_owned().await.map_err(|_| denied(DenialReason::TooMany))?;
+        let mut pooled = self.hash_memory.clone().acquire().await.map_err(|_| denied(DenialReason::TooMany))?;
         // Another request of the same client may have verified the same password in the meantime.
         let matched = if is_cached() {
             Some(MatchedHash::User)
@@ -143,18 +143,18 @@ impl Authenticator {
             let dummy_hash = dummy_hash.cloned();
             let password = password.to_owned();
             let checked = spawn_blocking(move || {
-                // The permit is held until the work ends, even if the caller is gone.
-                let _permit = permit;
+                // It is held until the work ends, even if the caller is gone.
+                let memory = &mut pooled.memory;
                 if password.len() > MAX_PASSWORD_BYTES {
                     return None;
                 }
-                if user_hash.is_some_and(|hash| hash.verify(&password)) && is_known {
+                if user_hash.is_some_and(|hash| hash.verify(&password, memory)) && is_known {
                     return Some(MatchedHash::User);
                 }
                 if let Some(hash) = dummy_hash {
-                    hash.verify(&password);
+                    hash.verify(&password, memory);
                 }
-                configured_hashes.find(|hash| hash.verify(&password)).map(MatchedHash::Configured)
+                configured_hashes.find(|hash| hash.verify(&password, memory)).map(MatchedHash::Configured)
             });
             checked.await.unwrap_or(None)
         };

@@ -11,6 +11,7 @@ use super::passwords::MAX_PASSWORD_BYTES;
 use super::web_sessions::CHECK_INTERVAL;
 use super::*;
 use crate::grant::Scope;
+use crate::hash_memory::HashMemory;
 use crate::tokens::{self, RequestedAccess};
 use restante_testdir::TestDir;
 
@@ -188,6 +189,28 @@ async fn parallel_guesses_and_digests_are_throttled() {
     }
     // The others are refused at once.
     assert_eq!((wrong, started.elapsed()), (8, Duration::from_millis(22_600)));
+}
+
+#[tokio::test]
+async fn parallel_logins_share_a_fixed_number_of_buffers() {
+    let hash = PasswordHash::parse(DUMMY_HASH).unwrap();
+    let settings = Settings { credentials: vec![("ann".to_owned(), hash)], ..Settings::default() };
+    let authenticator = Arc::new(Authenticator::open(settings).unwrap());
+    // From different clients and for different users, so that none of them is delayed.
+    let logins = (0..50).map(|number| {
+        let authenticator = authenticator.clone();
+        tokio::spawn(async move {
+            let checked = authenticator.check_password(&format!("user{number}"), "wrong", client(number)).await;
+            checked.unwrap_err().reason
+        })
+    });
+    for login in logins.collect::<Vec<_>>() {
+        assert_eq!(login.await.unwrap(), DenialReason::WrongPassword);
+    }
+    // All buffers that exist are kept.
+    let sizes = authenticator.hash_memory.kept_sizes();
+    assert!((1..=MAX_CONCURRENT_CHECKS).contains(&sizes.len()), "{sizes:?}");
+    assert!(sizes.iter().all(|size| *size == 19456), "{sizes:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -410,7 +433,7 @@ async fn unknown_users_take_as_long_as_users_of_any_source() {
     let select = |hashes: &[PasswordHash], indexes: [usize; 6]| indexes.map(|index| hashes[index].clone());
 
     let none = chosen(Settings::default()).await;
-    assert!(none.iter().all(|hash| hash.as_str() == DUMMY_HASH && !hash.verify("")));
+    assert!(none.iter().all(|hash| hash.as_str() == DUMMY_HASH && !hash.verify("", &mut HashMemory::default())));
     let from_file = Fixture::settings(dir.path());
     assert_eq!(chosen(from_file.clone()).await, select(&file, [0, 1, 0, 1, 0, 1]));
     let from_settings = Settings { credentials: credentials.clone(), ..Settings::default() };
