@@ -9,6 +9,7 @@ mod process_stats;
 mod program;
 mod signals;
 mod terminal;
+mod trusted_file;
 pub mod unix_socket;
 mod users;
 
@@ -23,4 +24,5 @@ pub use process_stats::ProcessFiles;
 pub use program::program_name;
 pub use signals::{Interrupts, SignalRequest, SystemSignals, interrupts};
 pub use terminal::{read_passwords, shows_colors};
+pub use trusted_file::{UntrustedFile, open_trusted};
 pub use users::{current_user, current_user_name, file_owner};

@@ -61,6 +61,12 @@ impl Extensions {
         // The task is not cancelled, so an error is a panic, which is propagated.
         let result =
             spawn_blocking(move || host.load()).await.unwrap_or_else(|error| resume_unwind(error.into_panic()));
+        if let Err(error) = &result
+            && error.is_untrusted()
+        {
+            warn_about_untrusted(error);
+            return Ok(());
+        }
         match (result?, are_default_paths(&self.script_paths)) {
             (Some(loaded), _) => {
                 tracing::info!("{}", describe_script(&loaded));
@@ -181,6 +187,7 @@ impl Extensions {
                     self.warn_about_ignored(&loaded);
                 }
                 Ok(Ok(None)) => tracing::debug!("no script is loaded"),
+                Ok(Err(error)) if error.is_untrusted() && !self.has_script() => warn_about_untrusted(&error),
                 Ok(Err(error)) => tracing::error!(%error, "cannot reload the script, still using the old one"),
                 Err(error) => tracing::error!(%error, "cannot reload the script, still using the old one"),
             }
@@ -218,6 +225,10 @@ impl Extensions {
         if let Some(host) = &self.script {
             host.shut_down(Duration::ZERO);
         }
+    }
+
+    fn has_script(&self) -> bool {
+        self.script.as_ref().is_some_and(|host| host.loaded().is_some())
     }
 
     /// Of the default files only one should exist. A configured list defines the order.
@@ -268,6 +279,11 @@ fn describe_script(LoadedScript { path, handlers }: &LoadedScript) -> String {
     let names: Vec<&str> = handlers.iter().map(|event| event.name()).collect();
     let names = if names.is_empty() { "no handlers".to_owned() } else { names.join(", ") };
     format!("script {}: {names}", path.display())
+}
+
+/// Warns that a file that no setting names is not loaded.
+fn warn_about_untrusted(error: &ScriptError) {
+    tracing::warn!("no script is loaded: {error}. If you trust it, set lua.path to its name.");
 }
 
 /// Returns true if the paths are the default ones.

@@ -12,7 +12,8 @@ use crate::process;
 
 /// Runs the command.
 pub fn run(config: &Config, request: &ScriptRequest) -> ExitCode {
-    let settings = settings(config);
+    // The file is an argument, so it is meant to run.
+    let settings = Settings { trusted_files_only: false, ..settings(config) };
     let mut out = io::stdout();
     let result = match &request.task {
         ScriptTask::Check => {
@@ -44,6 +45,7 @@ pub fn settings(config: &Config) -> Settings {
     let scripting = &config.scripting;
     Settings {
         paths: scripting.paths.clone(),
+        trusted_files_only: scripting.trusted_files_only,
         sandbox: scripting.sandbox,
         timeout: scripting.timeout,
         max_memory_bytes: scripting.memory_bytes,

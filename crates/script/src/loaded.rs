@@ -18,23 +18,40 @@ pub struct LoadedScript {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
     message: String,
-    is_permanent: bool,
+    kind: ErrorKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ErrorKind {
+    Permanent,
+    Transient,
+    Untrusted,
 }
 
 impl ScriptError {
     /// Creates an error of the script itself.
     pub(crate) fn permanent(message: String) -> Self {
-        Self { message, is_permanent: true }
+        Self { message, kind: ErrorKind::Permanent }
     }
 
     /// Creates an error that may not occur again.
     pub(crate) fn transient(message: String) -> Self {
-        Self { message, is_permanent: false }
+        Self { message, kind: ErrorKind::Transient }
+    }
+
+    /// Creates an error of a file that another user can have written.
+    pub(crate) fn untrusted(message: String) -> Self {
+        Self { message, kind: ErrorKind::Untrusted }
     }
 
     /// Returns whether loading the same script again cannot succeed.
     pub fn is_permanent(&self) -> bool {
-        self.is_permanent
+        self.kind != ErrorKind::Transient
+    }
+
+    /// Returns whether the script was not read because another user can have written it.
+    pub fn is_untrusted(&self) -> bool {
+        self.kind == ErrorKind::Untrusted
     }
 }
 

@@ -10,6 +10,7 @@ use restante_script::{Event, Settings, check, run_tests};
 fn settings() -> Settings {
     Settings {
         paths: Vec::new(),
+        trusted_files_only: false,
         sandbox: false,
         // The default timeout, with which the examples must work.
         timeout: Duration::from_secs(10),

@@ -97,6 +97,7 @@ pub(super) fn find_problems(
 pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
     storage::complete(&mut config.storage, sources);
     access::complete(config, sources);
+    script::complete(&mut config.scripting, sources);
 
     // A message larger than the budget could never be received.
     let smtp = &mut config.smtp;
@@ -143,6 +144,7 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     warnings.extend(unused_secret_warning(&config.webhooks));
     warnings.extend(private_webhooks_warning(&config.webhooks));
     warnings.extend(relay::warnings(&config.relay));
+    warnings.extend(script::unused_script_warning(sources));
     warnings
 }
 

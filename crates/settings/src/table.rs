@@ -559,7 +559,8 @@ pub const SETTINGS: &[Setting] = &[
         "lua.path", "restante.lua,inbucket.lua", Value::List("FILE"),
         "The Lua script: the first of these files that exists. If the list is empty, or none of the default files exists, there \
          is no script. If the setting is given and none exists, the server does not start; with INBUCKET_LUA_PATH, it starts \
-         without a script. The script is reloaded on SIGHUP.",
+         without a script. If the setting is not given, the file is loaded only if no other user can write it or its \
+         directory. The script is reloaded on SIGHUP.",
         |c, v| set(&mut c.scripting.paths, Ok(split_list(v).into_iter().map(PathBuf::from).collect())),
     ),
     Setting::new(

@@ -424,6 +424,8 @@ pub enum StoreKind {
 pub struct Scripting {
     /// The script is the first of these files that exists. If none exists, there is no script.
     pub paths: Vec<PathBuf>,
+    /// True if the script is used only if no other user can have written it, because the setting is not given.
+    pub trusted_files_only: bool,
     /// True if the script has no access to files, programs and the environment.
     pub sandbox: bool,
     /// The time limit of one call.

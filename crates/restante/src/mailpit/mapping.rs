@@ -27,6 +27,8 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("smtp.maxrecipients", "100"),
     ("smtp.maxmessagebytes", "52428800"),
     ("smtp.disabledcommands", "HELP,VRFY"),
+    // Mailpit has no scripts.
+    ("lua.path", ""),
     // Mailpit starts POP3 only with credentials.
     ("pop3.addr", ""),
     ("web.addr", ":8025"),

@@ -250,6 +250,21 @@ fn logins_are_limited_to_the_given_users() {
 }
 
 #[test]
+fn script_in_the_working_directory_is_not_loaded() {
+    let mailpit = Mailpit::new();
+    std::fs::write(mailpit.path("restante.lua"), "error('this must not run')").unwrap();
+    let mut server = Server::spawn(mailpit.server().current_dir(mailpit.dir.path()));
+    server.wait_for_log(
+        "restante.lua is not loaded, because the server runs as mailpit: to load it, set RESTANTE_LUA_PATH",
+    );
+
+    std::fs::write(mailpit.path("restante.lua"), "function restante.after.message_stored() end").unwrap();
+    let mut server =
+        Server::spawn(mailpit.server().current_dir(mailpit.dir.path()).env("RESTANTE_LUA_PATH", "restante.lua"));
+    server.wait_for_log("script restante.lua: after.message_stored");
+}
+
+#[test]
 fn variables_become_settings() {
     let mailpit = Mailpit::new();
     let mut server = Server::spawn(

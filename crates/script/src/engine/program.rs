@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use restante_platform::UntrustedFile;
+
 use super::Engine;
 use super::sources::Sources;
 use crate::Settings;
@@ -27,8 +29,13 @@ impl Program {
         services: Services,
         shared: Arc<SharedDict>,
     ) -> Result<Self, ScriptError> {
-        let sources =
-            Sources::read(path).map_err(|error| ScriptError::permanent(format!("{}: {error}", path.display())))?;
+        let sources = Sources::read(path, settings.trusted_files_only).map_err(|error| {
+            let message = format!("{}: {error}", path.display());
+            match error.get_ref() {
+                Some(reason) if reason.is::<UntrustedFile>() => ScriptError::untrusted(message),
+                _ => ScriptError::permanent(message),
+            }
+        })?;
         Ok(Self { sources: Arc::new(sources), settings: settings.clone(), services, shared })
     }
 

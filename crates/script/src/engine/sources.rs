@@ -7,12 +7,15 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use restante_platform::open_trusted;
+
 /// The maximum size of a file.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// The files of one script.
 pub(super) struct Sources {
     main: Arc<Source>,
+    trusted_files_only: bool,
     folder: PathBuf,
     required: Mutex<HashMap<String, Arc<Source>>>,
 }
@@ -27,10 +30,10 @@ pub(super) struct Source {
 
 impl Sources {
     /// Reads the script itself.
-    pub(super) fn read(path: &Path) -> io::Result<Self> {
-        let main = Arc::new(Source::read(path)?);
+    pub(super) fn read(path: &Path, trusted_files_only: bool) -> io::Result<Self> {
+        let main = Arc::new(Source::read(path, trusted_files_only)?);
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(Self { main, folder, required: Mutex::default() })
+        Ok(Self { main, trusted_files_only, folder, required: Mutex::default() })
     }
 
     /// Returns the script itself.
@@ -49,7 +52,7 @@ impl Sources {
             return Ok(Some(Arc::clone(source)));
         }
         for path in [format!("{path_stem}.lua"), format!("{path_stem}/init.lua")] {
-            match Source::read(&self.folder.join(path)) {
+            match Source::read(&self.folder.join(path), self.trusted_files_only) {
                 Ok(source) => {
                     let source = Arc::new(source);
                     required.insert(name.to_owned(), Arc::clone(&source));
@@ -81,9 +84,10 @@ impl Sources {
 }
 
 impl Source {
-    fn read(path: &Path) -> io::Result<Self> {
+    fn read(path: &Path, trusted_files_only: bool) -> io::Result<Self> {
+        let file = if trusted_files_only { open_trusted(path)? } else { File::open(path)? };
         let mut text = Vec::new();
-        File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut text)?;
+        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text)?;
         if text.len() as u64 > MAX_FILE_BYTES {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{} is too large", path.display())));
         }

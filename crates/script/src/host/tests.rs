@@ -48,6 +48,7 @@ impl TestFolder {
     fn settings(&self) -> Settings {
         Settings {
             paths: vec![self.path("restante.lua"), self.path("inbucket.lua")],
+            trusted_files_only: false,
             sandbox: false,
             timeout: LONG,
             max_memory_bytes: 16 << 20,

@@ -36,6 +36,7 @@ impl TestFolder {
 fn settings() -> Settings {
     Settings {
         paths: Vec::new(),
+        trusted_files_only: false,
         sandbox: false,
         timeout: Duration::from_mins(1),
         max_memory_bytes: 32 * 1024 * 1024,

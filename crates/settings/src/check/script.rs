@@ -1,4 +1,4 @@
-//! The check that a configured script exists.
+//! Checks of the script: whether a configured one exists, and whether one is used that no setting names.
 
 use std::io;
 use std::path::Path;
@@ -6,8 +6,10 @@ use std::path::Path;
 use super::Checker;
 use crate::problem::{COMPAT_PREFIX, Origin};
 use crate::setting::Setting;
+use crate::sources::Sources;
 use crate::table::row;
 use crate::types::Scripting;
+use crate::values::split_list;
 
 const LUA_PATH: &Setting = row("lua.path");
 
@@ -29,6 +31,21 @@ impl Checker<'_> {
             if scripting.paths.len() == 1 { "there is no such file" } else { "none of these files exists" },
         );
     }
+}
+
+/// Scripts that no setting names are loaded only if no other user can have written them: the working directory may be one
+/// that all users can write.
+pub(super) fn complete(scripting: &mut Scripting, sources: &Sources) {
+    scripting.trusted_files_only = sources.effective(LUA_PATH).is_none();
+}
+
+/// Warns about a script in the working directory that is not used because the server replaces another program.
+pub(super) fn unused_script_warning(sources: &Sources) -> Option<String> {
+    let Origin::EmulatedProgram(program) = sources.origin(LUA_PATH) else { return None };
+    let file = split_list(LUA_PATH.default).into_iter().find(|file| Path::new(file).is_file())?;
+    Some(format!(
+        "{file} is not loaded, because the server runs as {program}: to load it, set RESTANTE_LUA_PATH={file}"
+    ))
 }
 
 /// Returns true if the path is a file, or cannot be accessed: the server reports that error when it loads the script.

@@ -33,6 +33,7 @@ fn default_values() {
     assert_eq!(config.storage.retention_period, Some(Duration::from_hours(24)));
     assert_eq!((config.storage.mailbox_msg_cap, config.storage.max_messages), (Some(500), None));
     assert_eq!(config.scripting.paths, [Path::new("restante.lua"), Path::new("inbucket.lua")]);
+    assert!(config.scripting.trusted_files_only);
     assert_eq!((config.scripting.sandbox, config.scripting.states), (false, None));
     assert_eq!((config.scripting.timeout, config.scripting.memory_bytes), (Duration::from_secs(10), 64 << 20));
     assert!(config.webhooks.targets.is_empty() && config.webhooks.secret.is_none());
@@ -217,9 +218,10 @@ fn script_and_webhook_settings() {
         "#;
     let loaded = file(&[("r.toml", text)]).serve();
     assert_eq!(loaded.warnings, Vec::<String>::new());
-    let Scripting { paths, sandbox, timeout, memory_bytes, states, max_calls, queue } = loaded.config.scripting;
+    let Scripting { paths, trusted_files_only, sandbox, timeout, memory_bytes, states, max_calls, queue } =
+        loaded.config.scripting;
     assert_eq!(paths, [Path::new("/dev/null")]);
-    assert_eq!((sandbox, timeout), (true, Duration::from_millis(100)));
+    assert_eq!((trusted_files_only, sandbox, timeout), (false, true, Duration::from_millis(100)));
     assert_eq!((memory_bytes, states, max_calls, queue), (1 << 20, Some(3), 40, 7));
     let Webhooks { targets, secret, private_addresses, timeout, give_up_after, queue } = loaded.config.webhooks;
     let first = Target {

@@ -1,6 +1,7 @@
 //! A folder with a script, and the server that runs it. Scripts report to tests by notes: lines of a file.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,12 @@ impl Folder {
     /// Creates a folder without a script.
     pub(crate) fn empty(name: &str) -> Self {
         let this = Self(TestDir::kept_on_failure(&format!("script-{name}")));
-        fs::create_dir(this.0.path().join("lib")).unwrap();
+        let lib = this.0.path().join("lib");
+        fs::create_dir(&lib).unwrap();
+        // Whatever the umask is, no other user can write scripts here.
+        for directory in [this.0.path(), &lib] {
+            fs::set_permissions(directory, Permissions::from_mode(0o755)).unwrap();
+        }
         for (file, text) in MODULES {
             this.write(file, text);
         }
@@ -46,7 +52,13 @@ impl Folder {
     pub(crate) fn write(&self, file: &str, text: &str) {
         let new = self.0.path().join("new");
         fs::write(&new, text).unwrap();
+        fs::set_permissions(&new, Permissions::from_mode(0o644)).unwrap();
         fs::rename(new, self.0.path().join(file)).unwrap();
+    }
+
+    /// Changes the mode of a file, or of the folder itself if the name is empty.
+    pub(crate) fn set_mode(&self, file: &str, mode: u32) {
+        fs::set_permissions(self.0.path().join(file), Permissions::from_mode(mode)).unwrap();
     }
 
     pub(crate) fn remove(&self, file: &str) {

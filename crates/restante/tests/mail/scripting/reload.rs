@@ -90,6 +90,28 @@ fn reload_finds_a_new_script() {
 }
 
 #[test]
+fn reload_keeps_the_script_if_others_may_write_the_new_one() {
+    let folder = Folder::empty("untrusted-reload");
+    folder.write("lib/tag.lua", "return ''");
+    folder.write("restante.lua", &version(2));
+    folder.set_mode("restante.lua", 0o666);
+    let mut server = crate::support::Server::spawn(&mut folder.command());
+    server.wait_for_log("no script is loaded: restante.lua: the file has the mode 0666");
+    server.signal("HUP");
+    server.wait_for_log("no script is loaded: restante.lua: the file has the mode 0666");
+
+    folder.write("restante.lua", &version(1));
+    server.signal("HUP");
+    server.wait_for_log("reloaded script restante.lua");
+    folder.write("restante.lua", &version(2));
+    folder.set_mode("restante.lua", 0o666);
+    server.signal("HUP");
+    server.wait_for_log("cannot reload the script, still using the old one");
+    send(&server, "bob@x.org", "a");
+    assert_eq!(subjects(&server, "bob"), ["v1 a"]);
+}
+
+#[test]
 fn no_message_is_lost_during_reloads() {
     const SENDERS: usize = 4;
     const VERSIONS: u32 = 5;

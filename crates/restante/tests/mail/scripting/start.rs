@@ -112,6 +112,38 @@ fn empty_script_path_disables_scripts() {
 }
 
 #[test]
+fn default_script_that_others_may_write_is_not_loaded() {
+    for (file, mode, reason) in [
+        ("restante.lua", 0o666, "restante.lua: the file has the mode 0666, so other users may write it"),
+        ("", 0o1777, "restante.lua: its directory has the mode 1777, so other users may write it"),
+    ] {
+        let folder = Folder::empty("untrusted");
+        folder.write("restante.lua", &named_script("ran"));
+        folder.set_mode(file, mode);
+        let mut server = Server::spawn(&mut folder.command());
+        server.wait_for_log(&format!("no script is loaded: {reason}"));
+        send(&server, "bob@x.org", "hi");
+        assert!(metric(&server, "loaded").abs() < 1e-9);
+
+        let server = Server::spawn(folder.command().args(["--lua-path", "restante.lua"]));
+        server.connect_smtp().start_message("bob@x.org");
+        assert_eq!(folder.notes(1), ["ran"], "only the second server runs the script");
+    }
+}
+
+#[test]
+fn default_script_loads_no_modules_that_others_may_write() {
+    let folder = Folder::empty("module");
+    folder.write("lib/rules.lua", "");
+    folder.write("restante.lua", "require('lib.rules')");
+    folder.set_mode("lib", 0o777);
+    let output = folder.command().output().unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{log}");
+    assert!(log.contains("restante.lua:1: ") && log.contains("its directory has the mode 0777"), "{log}");
+}
+
+#[test]
 fn invalid_script_stops_the_start() {
     let table = [
         ("local x = 1\nfunction f(\n", "rules.lua:3: "),

@@ -43,6 +43,7 @@ impl Fixture {
         }
         let settings = Settings {
             paths: Vec::new(),
+            trusted_files_only: false,
             sandbox: false,
             timeout: Duration::from_secs(20),
             max_memory_bytes: 16 << 20,
