@@ -172,7 +172,7 @@ pub(super) const DIFFERENCES: &[Expected] = &[
     Expected {
         reason: "Mailpit keeps the tags of an unknown message",
         places: &[
-            ["GET /api/v1/tags?of=unknown", "body 4", "\"x\"", NOTHING],
+            ["GET /api/v1/tags?of=unknown", "body 7", "\"x\"", NOTHING],
             ["DELETE /api/v1/tags/x", "status", "200", "400"],
             ["DELETE /api/v1/tags/x", "body", "\"ok\"", "\"tag not found: x\""],
         ],
