@@ -207,7 +207,7 @@ pub(crate) fn add_own_routes(base: &str, routes: Routes, state: &HandlerState) -
         .route(&path("/serve/mailbox/{name}/{id}"), get(web::message::compat))
         .route(&path("/serve/mailbox/{name}/{id}/html"), get(preview::preview))
         .route(&path("/serve/mailbox/{name}/{id}/source"), get(mailbox::source))
-        .route(&path("/serve/mailbox/{name}/{id}/attach/{index}/{*file}"), get(attachments::view))
+        .route(&path("/serve/mailbox/{name}/{id}/attach/{index}/{*file}"), get(attachments::inbucket_view))
         .route(&path(greeting::GREETING_PATH), get(greeting::greeting).layer(Extension(state.greeting.clone())))
         .route(&path(status::STATUS_PATH), get(status::status).layer(Extension(state.status.clone())))
         .route(&path(about::ABOUT_PATH), get(about::about).layer(Extension(state.about.clone())))

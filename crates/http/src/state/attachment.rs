@@ -10,7 +10,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_mail::message::Summary;
-use restante_mail::mime::{Mime, Part, Role, message_filename};
+use restante_mail::mime::{Attachment, Mime, Part, Role, message_filename};
 
 use crate::response::etag::IfNoneMatch;
 use crate::response::links::{Purpose, push_segment};
@@ -37,10 +37,12 @@ const PDF_POLICY: HeaderValue =
 const PDF: &str = "application/pdf";
 const PDF_START: &[u8] = b"%PDF-";
 
-/// Selects an attachment by its index in the list of attachments, or a part by its index in the tree of parts.
+/// Selects an attachment by its index in the list of attachments or in that of Inbucket, or a part by its index in the tree of
+/// parts.
 #[derive(Clone, Copy)]
 pub(crate) enum PartSelector {
     Attachment(usize),
+    InbucketAttachment(usize),
     Part(usize),
 }
 
@@ -87,7 +89,9 @@ impl Server {
         purpose: Purpose,
     ) -> Result<Response, Problem> {
         let tag = match selector {
-            PartSelector::Attachment(index) => self.etags.attachment(summary.id, index),
+            PartSelector::Attachment(index) | PartSelector::InbucketAttachment(index) => {
+                self.etags.attachment(summary.id, index)
+            }
             PartSelector::Part(index) => self.etags.part(summary.id, index),
         };
         self.selected_file_response(summary, tag, if_none_match, purpose, move |mime| find_part(mime, selector)).await
@@ -197,11 +201,16 @@ fn starts_like_pdf(mime: &Mime, part: &Part, decoded: Option<&Bytes>) -> bool {
 }
 
 /// Returns the selected part and its file name. A part that is an attachment has the name of the attachment.
-fn find_part(mime: &Mime, selector: PartSelector) -> Result<SelectedPart<'_>, Problem> {
+fn find_part<'m>(mime: &'m Mime, selector: PartSelector) -> Result<SelectedPart<'m>, Problem> {
     let select = |part, filename| SelectedPart { part, filename, charset: FileCharset::AsSent };
-    let attachment = |index| mime.attachments().into_iter().nth(index).map(|file| select(file.part, file.filename));
+    let file =
+        |list: Vec<Attachment<'m>>, index| list.into_iter().nth(index).map(|file| select(file.part, file.filename));
+    let attachment = |index| file(mime.attachments(), index);
     let index = match selector {
         PartSelector::Attachment(index) => return attachment(index).ok_or(Problem::NoSuchAttachment),
+        PartSelector::InbucketAttachment(index) => {
+            return file(mime.inbucket_attachments(), index).ok_or(Problem::NoSuchAttachment);
+        }
         PartSelector::Part(index) => index,
     };
     let extension = match mime.roles().get(index).ok_or(Problem::NoSuchPart)? {

@@ -56,6 +56,44 @@ async fn attachments_are_served_at_all_paths() {
     }
 }
 
+/// A text that is marked as inline has a position in Inbucket's list of attachments. `attachments` of the REST API lists no body.
+#[tokio::test]
+async fn links_of_inbucket_select_the_same_attachments() {
+    const MAIL: &str = "\
+        Content-Type: multipart/mixed; boundary=b\r\n\r\n\
+        --b\r\nContent-Disposition: inline\r\n\r\nHello\r\n\
+        --b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename=a.pdf\r\n\r\n%PDF\r\n\
+        --b\r\nContent-Type: image/png\r\nContent-Disposition: inline; filename=b.png\r\n\r\npng\r\n\
+        --b\r\nContent-Type: text/calendar\r\n\r\nBEGIN\r\n\
+        --b--\r\n";
+    let server = TestServer::new();
+    server.add_message(0, "test", MAIL).await;
+    let message = server.request("GET /serve/mailbox/test/latest").await.json();
+    let listed = message["attachments"].as_array().expect("a list").iter();
+    let listed: Vec<_> = listed.map(|file| (file["id"].as_str(), file["filename"].as_str())).collect();
+    let table = [
+        ("0", "attachment-0.txt", "Hello"),
+        ("1", "b.png", "png"),
+        ("2", "a.pdf", "%PDF"),
+        ("3", "attachment-2.ics", "BEGIN"),
+    ];
+    assert_eq!(listed, table.map(|(id, name, _)| (Some(id), Some(name))));
+    for (id, name, content) in table {
+        let response = server.request(&format!("GET /serve/mailbox/test/latest/attach/{id}/{name}")).await;
+        assert_eq!((response.status.as_u16(), response.text()), (200, content), "{id}");
+        assert_eq!(response.header("content-disposition"), format!("inline; filename=\"{name}\""));
+    }
+    server.request("GET /serve/mailbox/test/latest/attach/4/x").await.problem(404);
+    let message = server.request("GET /api/v1/mailbox/test/latest").await.json();
+    for (index, content) in ["png", "%PDF", "BEGIN"].into_iter().enumerate() {
+        let link = message["attachments"][index]["view-link"].as_str().expect("a link");
+        let path = link.strip_prefix("http://localhost:9000").expect("this server");
+        assert!(path.contains(&format!("/{index}/")), "{path}");
+        assert_eq!(server.request(&format!("GET {path}")).await.text(), content);
+    }
+    assert_eq!(message["attachments"].as_array().map(Vec::len), Some(3));
+}
+
 /// Requests a file of a message. Checks that it cannot run scripts or be used by other pages, also if it is not modified, and that
 /// HEAD has the same header.
 pub(super) async fn request_isolated_file(server: &TestServer, path: &str) -> TestResponse {

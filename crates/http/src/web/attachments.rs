@@ -31,6 +31,15 @@ pub(crate) async fn view(
     server.file_response(&copy, PartSelector::Attachment(index), &if_none_match, Purpose::View).await
 }
 
+/// Returns an attachment as a document to show. The index is one of the list that Inbucket's web interface gets.
+pub(crate) async fn inbucket_view(
+    State(server): State<Arc<Server>>,
+    PathAttachment { copy, index }: PathAttachment,
+    if_none_match: IfNoneMatch,
+) -> Result<Response, Problem> {
+    server.file_response(&copy, PartSelector::InbucketAttachment(index), &if_none_match, Purpose::View).await
+}
+
 /// Returns an attachment as a file to save or as a document to show, as the query requests.
 pub(crate) async fn file(
     State(server): State<Arc<Server>>,

@@ -49,7 +49,7 @@ fn render_compat(summary: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Pr
         header: HeaderMap::from_mime(mime),
         text,
         html,
-        attachments: mime.attachments().into_iter().enumerate().map(attachment).collect(),
+        attachments: mime.inbucket_attachments().into_iter().enumerate().map(attachment).collect(),
         errors: mime.defects().into_iter().map(Into::into).collect(),
     };
     json::body_with_capacity(&message, size)
@@ -67,6 +67,7 @@ pub(crate) struct CompatMessage<'a> {
     text: String,
     /// The sanitized HTML.
     html: String,
+    /// Inline parts first, also those that are a body, then attachments, as in Inbucket.
     attachments: Vec<CompatAttachment>,
     errors: Vec<Defect>,
 }

@@ -67,6 +67,30 @@ impl Bodies {
         }
     }
 
+    /// Returns the parts in the order of Inbucket's list of attachments: the inline parts, also those that are a body, then
+    /// the attachments. A part that is both is in the list twice. The attachments that Inbucket does not list follow, so that
+    /// they do not change the positions of the others.
+    pub(super) fn inbucket_attachments(&self, parts: &[Part]) -> Vec<usize> {
+        let root = &parts[0];
+        let mut listed: Vec<usize> = if root.is_multipart() {
+            let select = |is_listed: &dyn Fn(&Part) -> bool| {
+                let is_listed = |&index: &usize| !parts[index].is_in_text && is_listed(&parts[index]);
+                let mut selected: Vec<usize> = (0..parts.len()).filter(is_listed).collect();
+                selected.sort_by_key(|&index| parts[index].depth);
+                selected
+            };
+            let is_inline = |part: &Part| part.disposition == Some(Disposition::Inline) && !part.is_multipart();
+            [select(&is_inline), select(&Part::is_attachment)].concat()
+        } else if root.is_attachment() || !matches!(root.content_type.as_str(), "text/plain" | "text/html") {
+            vec![0]
+        } else {
+            Vec::new()
+        };
+        let others: Vec<usize> = self.attachments.iter().copied().filter(|index| !listed.contains(index)).collect();
+        listed.extend(others);
+        listed
+    }
+
     /// Returns the role of each part.
     pub(super) fn roles(&self, part_count: usize) -> Vec<Role> {
         let mut roles = vec![Role::Multipart; part_count];
@@ -325,6 +349,35 @@ mod tests {
             let bodies = classify(&source, &split(&source).parts);
             let expected = Bodies { text: text.to_vec(), html: *html, attachments: attachments.to_vec() };
             assert_eq!(bodies, expected, "{outline}");
+        }
+    }
+
+    #[test]
+    fn positions_in_the_list_of_inbucket() {
+        let table: &[(&str, &[usize])] = &[
+            ("text/plain", &[]),
+            ("text/plain inline; filename=a.txt", &[]),
+            ("text/plain attachment", &[0]),
+            ("text/calendar", &[0]),
+            ("multipart/mixed\n text/plain inline\n image/png attachment", &[1, 2]),
+            ("multipart/mixed\n text/plain\n image/png attachment", &[2]),
+            (
+                "multipart/mixed\n text/html inline\n image/png\n image/gif attachment\n image/jpeg inline",
+                &[1, 4, 3, 2],
+            ),
+            ("multipart/mixed\n text/plain inline; filename=a.txt\n application/pdf attachment", &[1, 2]),
+            ("multipart/mixed\n text/plain\n application/octet-stream inline\n image/png attachment", &[2, 2, 3]),
+            (
+                "multipart/mixed\n multipart/alternative inline\n  text/plain inline\n  text/html inline\n image/png inline",
+                &[4, 2, 3],
+            ),
+            ("multipart/mixed\n text/plain\n multipart/mixed attachment\n  image/png attachment", &[2, 3]),
+        ];
+        for (outline, expected) in table {
+            let source = bytes::Bytes::from(message(outline));
+            let parts = split(&source).parts;
+            let bodies = classify(&source, &parts);
+            assert_eq!(bodies.inbucket_attachments(&parts), *expected, "{outline}");
         }
     }
 

@@ -228,6 +228,16 @@ impl Mime {
         self.bodies.attachments.iter().enumerate().map(attachment).collect()
     }
 
+    /// Returns the parts in the order of Inbucket's list of attachments, in which also bodies that are marked as inline count.
+    /// A part that [`Mime::attachments`] lists has the same name in both.
+    pub fn inbucket_attachments(&self) -> Vec<Attachment<'_>> {
+        let listed = &self.bodies.attachments;
+        let attachment = |(index, part): (usize, usize)| {
+            Attachment::new(self, part, listed.iter().position(|&other| other == part).unwrap_or(index))
+        };
+        self.bodies.inbucket_attachments(&self.parts).into_iter().enumerate().map(attachment).collect()
+    }
+
     /// Decodes the transfer encoding of a part and returns its content. Does not copy if there is no encoding.
     pub fn content(&self, part: &Part) -> Bytes {
         self.decode_part(part).content

@@ -7,7 +7,8 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![
         file("/mailbox/dattach/{name}/{id}/{index}/{file}", "downloadAttachment", "Download an attachment"),
         file("/mailbox/vattach/{name}/{id}/{index}/{file}", "viewAttachment", "Show an attachment"),
-        file("/serve/mailbox/{name}/{id}/attach/{index}/{file}", "serveAttachment", "Show an attachment"),
+        file("/serve/mailbox/{name}/{id}/attach/{index}/{file}", "serveAttachment", "Show an attachment")
+            .describe_parameter("index", "The `id` of the attachment in the form of the message for Inbucket's web interface."),
         get("/api/v2/mailbox/{name}/{id}/attachments.zip", "downloadAttachments")
             .describe(
                 "Download all attachments in a ZIP archive",
