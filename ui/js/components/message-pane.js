@@ -40,7 +40,7 @@ export class MessagePane extends HTMLElement {
   #next = tool('next', 'Next message (j)', 'Next message', () => this.#dispatch('step', { by: 1 }));
   #test = menuButton({ class: 'button plain', title: 'Copy as test' }, label('code', 'Copy as test'), () => (this.#message ? testMenu(this.#message) : []));
   #download = menuButton({ class: 'button plain', title: 'Download' }, label('download', 'Download'), () => (this.#message ? downloads(this.#message) : []));
-  #release = tool('send', 'Release to a real mailbox', 'Release…', () => this.#message && openReleaseDialog(this.#message, this.#targets), true);
+  #release = tool('send', 'Release to a real mailbox', 'Release…', () => this.#openReleaseDialog(), true);
   #unread = tool('envelope', 'Mark as unread (u)', 'Mark unread', () => this.#act('unread'), true);
   #delete = tool('trash', 'Delete (Del)', 'Delete', () => this.#act('delete'), true);
   #tools = h('div', { class: 'message-tools', role: 'toolbar', 'aria-label': 'Message' });
@@ -118,12 +118,15 @@ export class MessagePane extends HTMLElement {
     this.#view.focus({ preventScroll: true });
   }
 
-  /** A message that could not be loaded has no actions. */
+  /** A message that could not be loaded has no actions. Those that need only its id can be used while it is loading. */
   #drawActions() {
     for (const { button } of [this.#test, this.#download]) button.disabled = this.#message === null;
     this.#release.hidden = this.#targets.length === 0;
-    this.#release.disabled = !this.#release.hidden && this.#message === null;
-    for (const button of [this.#unread, this.#delete]) button.disabled = this.#hasFailed;
+    for (const button of [this.#release, this.#unread, this.#delete]) button.disabled = this.#hasFailed;
+  }
+
+  #openReleaseDialog() {
+    if (this.shown !== null) openReleaseDialog(this.shown, this.#targets, this.#message?.whole ?? null);
   }
 
   /** `read` is dispatched when the message is loaded and listed, in either order. */

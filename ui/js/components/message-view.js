@@ -54,6 +54,8 @@ export class MessageView extends HTMLElement {
   connectedCallback() {
     this.#disconnected = new AbortController();
     connection.changes.addEventListener('change', () => this.#hasFailed && !connection.isLost() && this.#load(), { signal: this.#disconnected.signal });
+    // A message that is loading may already have loaded its entries.
+    relay.changes.addEventListener('change', () => this.#wanted !== null && !this.#isShown(this.#wanted) && this.#load(), { signal: this.#disconnected.signal });
     NARROW.addEventListener('change', () => this.#message && this.#drawHead(this.#message), { signal: this.#disconnected.signal });
     if (this.#wanted) this.#load();
     else this.clear();
@@ -66,11 +68,12 @@ export class MessageView extends HTMLElement {
   }
 
   /**
-   * Shows a message; the previous one stays until it is loaded. A message that is already shown is loaded again, because it may
-   * have been deleted.
+   * Shows a message; the previous one stays until it is loaded, but not a hint. A message that is already shown is loaded again,
+   * because it may have been deleted.
    * @param {string} id The id of the message, or of a copy.
    */
   show(id) {
+    if (this.#message === null && id !== this.#wanted) fill(this);
     this.#wanted = id;
     if (this.isConnected) this.#load();
   }

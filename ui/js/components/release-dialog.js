@@ -1,6 +1,6 @@
 // The dialog that releases a message: sends it to real mailboxes through a target of the relay.
 
-/** @import { RelayTarget, ShownMessage } from '../types.js' */
+/** @import { RelayTarget, Whole } from '../types.js' */
 
 import * as api from '../lib/api.js';
 import * as relay from '../lib/relay.js';
@@ -10,16 +10,18 @@ import { plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { isAllowed, splitAddresses } from '../lib/relay-recipients.js';
 import { visible } from '../lib/visible.js';
+import { checked } from './message/envelope.js';
 
 /** The maximum number of addresses and patterns that the dialog lists. */
 const MAX_LISTED = 10;
 
 /**
- * @param {ShownMessage} message
+ * @param {string} id The id of the message, or of a copy.
  * @param {RelayTarget[]} targets Not empty.
+ * @param {Whole | null} whole Null if it is not loaded yet: the dialog loads it, and then proposes its recipients.
  */
-export function openReleaseDialog(message, targets) {
-  const known = message.whole?.recipients ?? [];
+export function openReleaseDialog(id, targets, whole) {
+  let known = whole?.recipients ?? [];
   const select = h('select', { class: 'field', id: 'release-target' }, targets.map(({ name, host, port }) => h('option', { value: name }, visible(`${name} (${host}:${port})`))));
   const field = h('textarea', { class: 'field release-recipients', id: 'release-recipients', rows: 4, 'aria-describedby': 'release-help release-hints', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false' });
   const help = h('div', { class: 'release-help soft', id: 'release-help' });
@@ -62,7 +64,7 @@ export function openReleaseDialog(message, targets) {
     send.textContent = 'Sending…';
     fill(problem);
     try {
-      const entry = await relay.release(message.id, { target: target().name, to });
+      const entry = await relay.release(id, { target: target().name, to });
       dialog.close();
       toast(`The message will be sent to ${plural(entry.recipients.length, 'recipient')} through ${entry.target}.`);
     } catch (error) {
@@ -92,7 +94,18 @@ export function openReleaseDialog(message, targets) {
   });
   propose();
   field.focus();
+  if (whole === null) loadRecipients(id).then((recipients) => {
+    known = recipients;
+    propose();
+  });
 }
+
+/**
+ * Returns the recipients of a message, or none if they cannot be loaded.
+ * @param {string} id
+ * @returns {Promise<string[]>}
+ */
+const loadRecipients = (id) => api.whole(id).then((whole) => checked(whole)?.recipients ?? [], () => []);
 
 /**
  * Returns what a target allows, and which one it is if there is no choice.

@@ -42,6 +42,19 @@ fn page_can_be_read_and_used() {
 }
 
 #[test]
+fn click_waits_until_a_button_is_enabled() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    page.open(&document(
+        "<button disabled onclick=\"this.dataset.clicks = 1 + Number(this.dataset.clicks ?? 0)\">Add</button>
+        <script>setTimeout(() => document.querySelector('button').disabled = false, 3000)</script>",
+    ));
+    page.click("button");
+    assert_eq!(page.attribute("button", "data-clicks").as_deref(), Some("1"));
+    page.assert_quiet();
+}
+
+#[test]
 fn display_modes_and_screenshots() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };

@@ -1,10 +1,11 @@
-//! How a page is loaded: the number of requests, and the error if its script is missing, fails or takes too long.
+//! How a page is loaded: the number of requests, the error if its script is missing, fails or takes too long, and what is shown
+//! until a message is loaded.
 
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::page::{PAUSE_TIMERS, Page};
+use super::page::{DisplayMode, PAUSE_TIMERS, Page};
 use super::proxy::{self, ScriptRequest};
 use super::sample_mail;
 use crate::support::Server;
@@ -23,6 +24,31 @@ fn expect_error(page: &Page) {
 /// Runs a script in every document before its own scripts.
 fn run_first(page: &Page, script: &str) {
     page.command("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": script }));
+}
+
+/// Holds the requests of a page whose paths end with this text, until [`send_held_requests`].
+pub(crate) fn hold_requests(page: &Page, end: &str) {
+    let hold = "
+        const send = window.fetch;
+        const resumed = new Promise(done => window.sendHeldRequests = done);
+        window.heldRequests = 0;
+        window.fetch = (path, options) => {
+            if (!path.endsWith(END)) return send(path, options);
+            window.heldRequests += 1;
+            return resumed.then(() => send(path, options));
+        }";
+    run_first(page, &hold.replace("END", &json!(end).to_string()));
+}
+
+/// Waits until the page has sent a request that is held.
+#[track_caller]
+pub(crate) fn wait_for_held_request(page: &Page) {
+    page.until("a request that is held", || page.eval("return window.heldRequests > 0", &json!([])) == true);
+}
+
+/// Sends the held requests, and no longer holds new ones.
+pub(crate) fn send_held_requests(page: &Page) {
+    page.eval("window.sendHeldRequests()", &json!([]));
 }
 
 #[test]
@@ -106,4 +132,20 @@ fn errors_of_a_running_page_keep_the_page() {
     page.eval(failing, &json!([]));
     assert_eq!(page.count(".load-error"), 0);
     assert_eq!(page.count("status-page h1"), 1);
+}
+
+#[test]
+fn no_hint_is_shown_while_a_message_is_loading() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    hold_requests(&page, "/details");
+    for (display, heading) in [(DisplayMode::Light, "h2"), (DisplayMode::Phone, "h1")] {
+        page.set_display_mode(display);
+        page.open("/m/james/1");
+        wait_for_held_request(&page);
+        assert_eq!(page.texts("message-view"), [""], "{display:?}");
+        send_held_requests(&page);
+        let hint = || page.texts(&format!("message-view {heading}"));
+        page.until("the hint", || hint() == ["This message does not exist"]);
+    }
 }

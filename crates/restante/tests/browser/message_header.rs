@@ -230,8 +230,9 @@ fn lines_that_are_not_wrapped_scroll_below_the_headline() {
     page.assert_quiet();
 }
 
-/// Returns the titles of the buttons in the toolbar that are disabled.
-const DISABLED: &str = "return [...document.querySelectorAll('.message-tools button:disabled')].map(one => one.title)";
+/// Returns the titles of the visible buttons in the toolbar that are disabled.
+const DISABLED: &str =
+    "return [...document.querySelectorAll('.message-tools button:disabled:not([hidden])')].map(one => one.title)";
 
 #[test]
 fn deleted_message_has_no_actions() {

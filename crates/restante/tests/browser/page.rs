@@ -184,10 +184,20 @@ impl Page {
         value.as_str().map(str::to_owned)
     }
 
-    /// Clicks the middle of the first matching element, as soon as it is visible and not covered.
+    /// Clicks the middle of the first matching element, as soon as it is visible, enabled and not covered.
     #[track_caller]
     pub(crate) fn click(&self, css: &str) {
-        self.with_element(css, |element| self.driver.post(&element.path("click"), &json!({})));
+        // The driver clicks a disabled button, which ignores the click. A hidden one may be shown disabled.
+        let script = "return arguments[0].checkVisibility() && !arguments[0].matches(':disabled')";
+        self.with_element(css, |element| {
+            let is_ready =
+                self.driver.post("/execute/sync", &json!({ "script": script, "args": [element.reference()] }))?;
+            if is_ready == false {
+                let message = "the element is hidden or disabled".to_owned();
+                return Err(DriverError { code: "element not interactable".to_owned(), message });
+            }
+            self.driver.post(&element.path("click"), &json!({}))
+        });
     }
 
     /// Replaces the text of a field.

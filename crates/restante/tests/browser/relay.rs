@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use restante_testdir::TestDir;
 use serde_json::json;
 
+use super::loading::{hold_requests, send_held_requests, wait_for_held_request};
 use super::mails;
 use super::page::{Page, key};
 use crate::support::Server;
@@ -68,9 +69,10 @@ pub(crate) fn release(server: &Server) {
     assert_eq!(answer.status(), 202);
 }
 
-/// Opens the newest message of `james`, and its dialog.
+/// Opens the newest message of `james`, and its dialog after the message is loaded.
 fn open_dialog(page: &Page) {
     page.open("/m/james/latest");
+    page.find(".message-subject");
     page.click(RELEASE);
     page.find("dialog[open]");
 }
@@ -120,6 +122,27 @@ fn message_is_released_through_the_dialog() {
     page.click("outgoing-sessions summary");
     page.until("the transcript", || page.text("outgoing-sessions").contains("RCPT TO:<ann@example.org>"));
     assert!(is_requested());
+    page.assert_quiet();
+}
+
+#[test]
+fn dialog_opens_while_the_message_is_loading() {
+    let target = Server::start(&[]);
+    let server = relay_to(target.smtp);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server);
+    hold_requests(&page, "/codes");
+    page.open("/m/james/latest");
+    wait_for_held_request(&page);
+    page.click(RELEASE);
+    page.find("dialog[open]");
+    page.until("the recipients", || recipients(&page) == "james@example.org");
+    page.click("dialog [type=submit]");
+    page.until("the end of the dialog", || page.count("dialog[open]") == 0);
+    assert_eq!(page.count(".message-subject"), 0, "the message is still loading");
+    send_held_requests(&page);
+    page.until("the delivery", || page.texts("message-relay summary > .badge") == ["delivered"]);
+    assert_eq!(target.ids("james").len(), 1);
     page.assert_quiet();
 }
 
