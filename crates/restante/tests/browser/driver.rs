@@ -104,6 +104,8 @@ impl Browser {
             }
         };
         wanted["pageLoadStrategy"] = if settings.waits_for_load { "normal" } else { "none" }.into();
+        // The default of 30 seconds is too short for a check of a whole page on a loaded machine.
+        wanted["timeouts"] = json!({ "script": 2 * TEST_TIMEOUT.as_millis() });
         // Dialogs are dismissed, so that they do not block further commands. They are recorded in the log.
         wanted["unhandledPromptBehavior"] = "dismiss".into();
         json!({ "capabilities": { "alwaysMatch": wanted } })
