@@ -1,6 +1,7 @@
 //! Servers with the API of Mailpit: Restante as Mailpit, and Mailpit itself. Both are started with the same variables.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -22,6 +23,15 @@ pub(crate) enum Program {
     Restante,
     /// Mailpit, at this path.
     Mailpit(OsString),
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Restante => "Restante",
+            Self::Mailpit(_) => "Mailpit",
+        })
+    }
 }
 
 impl Program {
@@ -57,26 +67,33 @@ impl Program {
 pub(crate) struct Server {
     child: Child,
     /// The start of all paths, without a slash at the end.
-    webroot: &'static str,
+    webroot: String,
     smtp: ReservedPort,
     http: ReservedPort,
+    pop3: ReservedPort,
     directory: TestDir,
 }
 
 impl Server {
-    /// Starts a program with these variables and waits until it is ready.
-    pub(crate) fn start(program: &Program, variables: &[(&str, &'static str)]) -> Self {
-        let webroot = variables.iter().find(|(name, _)| *name == "MP_WEBROOT").map_or("", |(_, value)| value);
-        let (smtp, http) = (ReservedPort::new(), ReservedPort::new());
+    /// Starts a program with these variables and waits until it is ready. Its working directory has a certificate for TLS,
+    /// `cert.pem`, with the key `key.pem`.
+    pub(crate) fn start(program: &Program, variables: &[(&str, &str)]) -> Self {
+        let webroot =
+            variables.iter().find(|(name, _)| *name == "MP_WEBROOT").map_or("", |(_, value)| value).to_owned();
+        let (smtp, http, pop3) = (ReservedPort::new(), ReservedPort::new(), ReservedPort::new());
         let directory = TestDir::new();
+        let generated = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        std::fs::write(directory.path().join("cert.pem"), generated.cert.pem()).unwrap();
+        std::fs::write(directory.path().join("key.pem"), generated.signing_key.serialize_pem()).unwrap();
         let mut command = program.command();
         let log = File::create(directory.path().join(LOG)).unwrap();
         command.current_dir(directory.path()).stdin(Stdio::null());
         command.stdout(log.try_clone().unwrap()).stderr(log);
         command.env("MP_SMTP_BIND_ADDR", smtp.address().to_string()).env("MP_UI_BIND_ADDR", http.address().to_string());
+        command.env("MP_POP3_BIND_ADDR", pop3.address().to_string());
         command.env("MP_DISABLE_VERSION_CHECK", "true").env("MP_SMTP_DISABLE_RDNS", "true");
         let child = command.envs(variables.iter().copied()).spawn().unwrap();
-        let mut server = Self { child, webroot, smtp, http, directory };
+        let mut server = Self { child, webroot, smtp, http, pop3, directory };
         server.wait_until_ready();
         server
     }
@@ -97,6 +114,11 @@ impl Server {
 
     pub(crate) fn http(&self) -> SocketAddr {
         self.http.address()
+    }
+
+    /// Returns the address of POP3, which is enabled by credentials.
+    pub(crate) fn pop3(&self) -> SocketAddr {
+        self.pop3.address()
     }
 
     /// Returns the URL of a path below the web root.

@@ -33,7 +33,7 @@ impl Mail {
     }
 
     /// Returns the mail from Ann to Bob with these lines, which are separated by LF.
-    fn new(name: &str, text: &str) -> Self {
+    pub(crate) fn new(name: &str, text: &str) -> Self {
         // Mailpit adds an id to a mail without one.
         let has_id = text.contains("Message-ID:") || name == "no-message-id";
         let id = if has_id { String::new() } else { format!("Message-ID: <{name}@example.test>\n") };
@@ -42,11 +42,11 @@ impl Mail {
         Self { name: name.to_owned(), sender, recipients, source }
     }
 
-    fn from(self, sender: &str) -> Self {
+    pub(crate) fn from(self, sender: &str) -> Self {
         Self { sender: sender.to_owned(), ..self }
     }
 
-    fn to(self, recipients: &[&str]) -> Self {
+    pub(crate) fn to(self, recipients: &[&str]) -> Self {
         Self { recipients: recipients.iter().map(|&recipient| recipient.to_owned()).collect(), ..self }
     }
 
@@ -250,7 +250,7 @@ fn encodings() -> Vec<Mail> {
 }
 
 /// Returns a multipart body. A part is a pair of header lines and content.
-fn multipart(kind: &str, boundary: &str, parts: &[(&str, &str)]) -> String {
+pub(crate) fn multipart(kind: &str, boundary: &str, parts: &[(&str, &str)]) -> String {
     let mut text = format!("Content-Type: multipart/{kind}; boundary=\"{boundary}\"\n\n");
     for (headers, body) in parts {
         write!(text, "--{boundary}\n{headers}\n\n{body}\n").unwrap();

@@ -3,14 +3,14 @@
 //!
 //! Needs a real Mailpit: `MAILPIT_BIN` is its path. Without it the test is skipped.
 
-mod answer;
+pub(crate) mod answer;
 mod compare;
 mod events;
 mod expected;
-mod mails;
+pub(crate) mod mails;
 mod normal;
 mod requests;
-mod side;
+pub(crate) mod side;
 
 use self::answer::{Request, send};
 use self::compare::{Difference, compare};

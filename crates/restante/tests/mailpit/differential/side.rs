@@ -19,7 +19,7 @@ pub(crate) struct Side {
 
 impl Side {
     /// Starts a program with these variables and sends it the mails.
-    pub(crate) fn new(program: &Program, variables: &[(&str, &'static str)], mails: &[Mail]) -> Self {
+    pub(crate) fn new(program: &Program, variables: &[(&str, &str)], mails: &[Mail]) -> Self {
         let server = Server::start(program, variables);
         deliver(&server, mails);
         let mut side = Self { server, ids: Vec::new() };

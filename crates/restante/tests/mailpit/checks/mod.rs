@@ -1,0 +1,135 @@
+//! What the tests of Mailpit check, as far as a user can see it: replies, stored messages, answers of the API and exit codes. The
+//! checks run against Restante as Mailpit, and against Mailpit if `MAILPIT_BIN` is set.
+//!
+//! A check in which Restante differs has both answers and a reason. The reason is a text of `docs/from-mailpit.md`. A difference
+//! that no longer occurs fails the test.
+
+mod conversation;
+mod cors;
+mod html_check;
+mod html_to_text;
+mod link_check;
+mod messages;
+mod pop3;
+mod readyz;
+mod search;
+mod send;
+mod smtp;
+mod tags;
+mod thumbnails;
+
+use std::fmt::Display;
+use std::io::{BufRead as _, BufReader, Write as _};
+
+use serde_json::Value;
+
+use crate::differential::answer::{self, Request};
+use crate::differential::side::Side;
+use crate::server::{Program, Server};
+use crate::support::connect;
+
+/// The documentation of the differences.
+const DOCUMENTATION: &str = include_str!("../../../../../docs/from-mailpit.md");
+
+/// The checks of a topic, run against one program.
+pub(crate) struct Checks {
+    program: Program,
+    count: usize,
+    differences: usize,
+    failures: Vec<String>,
+}
+
+impl Checks {
+    /// Checks an answer that both programs give.
+    pub(crate) fn equal(&mut self, what: impl Display, actual: impl Into<Value>, expected: impl Into<Value>) {
+        self.check(&what.to_string(), &actual.into(), &expected.into(), None);
+    }
+
+    /// Checks an answer that Restante gives differently. The reason is a text of the documentation.
+    pub(crate) fn differs<V: Into<Value>>(
+        &mut self,
+        what: impl Display,
+        actual: impl Into<Value>,
+        [mailpit, restante]: [V; 2],
+        reason: &str,
+    ) {
+        self.check(&what.to_string(), &actual.into(), &mailpit.into(), Some((&restante.into(), reason)));
+    }
+
+    /// Checks an answer. Returns whether it is the expected one.
+    fn check(&mut self, what: &str, actual: &Value, mailpit: &Value, restante: Option<(&Value, &str)>) -> bool {
+        self.count += 1;
+        if let Some((restante, reason)) = restante {
+            assert_ne!(mailpit, restante, "{what}: the answers are equal");
+            assert!(is_documented(reason), "{what}: the documentation does not contain {reason:?}");
+        }
+        let expected = match (restante, &self.program) {
+            (Some((restante, _)), Program::Restante) => {
+                self.differences += 1;
+                restante
+            }
+            _ => mailpit,
+        };
+        if actual != expected {
+            self.failures.push(format!("{} {what}: {actual} instead of {expected}", self.program));
+        }
+        actual == expected
+    }
+}
+
+/// Returns whether the documentation contains a text, in any arrangement of lines.
+fn is_documented(text: &str) -> bool {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    words(DOCUMENTATION).contains(&words(text))
+}
+
+/// Runs the checks of a topic against all programs, and prints their numbers.
+fn run(topic: &str, checks_of_topic: fn(&mut Checks)) {
+    let mut summary = topic.to_owned();
+    let mut failures = Vec::new();
+    for program in Program::mailpit().into_iter().chain([Program::Restante]) {
+        let mut checks = Checks { program, count: 0, differences: 0, failures: Vec::new() };
+        checks_of_topic(&mut checks);
+        let Checks { program, count, differences, failures: failed } = checks;
+        let equal = count - differences - failed.len();
+        summary += &format!("; {program}: {count} checks, {equal} equal, {differences} documented differences");
+        failures.extend(failed);
+    }
+    // The test harness captures `println!`, and shows it for failed tests only. A closed standard error is not a reason to fail.
+    let _ = std::io::stderr().write_all(format!("{summary}\n").as_bytes());
+    assert!(failures.is_empty(), "{} checks failed:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Returns the body of the answer to a GET.
+fn get(side: &Side, path: &str) -> Value {
+    answer::send(side, &Request::get(path))["body"].take()
+}
+
+/// Returns the number of all messages and that of unread ones.
+fn totals(side: &Side) -> Value {
+    let list = get(side, "/api/v1/messages?limit=0");
+    serde_json::json!([list["total"], list["unread"]])
+}
+
+/// Encodes a text as a part of a URL.
+fn encode(text: &str) -> String {
+    let is_literal = |byte: u8| byte.is_ascii_alphanumeric();
+    let encoded = text.bytes().map(|byte| match byte {
+        byte if is_literal(byte) => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    });
+    encoded.collect()
+}
+
+/// Sends a request with these header lines, of which `Host` is the first. Returns the status of the answer.
+fn status(server: &Server, request: &str, headers: &[String], body: &str) -> u16 {
+    let mut stream = connect(server.http());
+    let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+    let length = body.len();
+    let head = format!("{request} HTTP/1.1\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n");
+    // The server may refuse a request before it has read all of it.
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("{request}: {line:?}"))
+}
