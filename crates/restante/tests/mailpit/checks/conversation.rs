@@ -16,6 +16,7 @@
 mod script;
 
 use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -87,7 +88,7 @@ pub(super) fn run(
             Turn::Eof => ("EOF".to_owned(), String::new()),
             Turn::Event(name, text) => (name, text_of(text)),
             Turn::ServerUntil(text) => ("S*".to_owned(), text),
-            Turn::Server(_) => panic!("{name}: write S~"),
+            Turn::Server(text) => panic!("{name}: write S~ {text}"),
         };
         let other = turns.next_if(|turn| matches!(turn, Turn::Event(name, _) if name == "R")).map(|turn| {
             let Turn::Event(_, text) = turn else { unreachable!() };
@@ -130,7 +131,7 @@ impl Client<'_> {
                 prefix.map_or_else(|| self.reply.clone(), |answer| (*answer).clone())
             }
             "S*" => std::iter::from_fn(|| self.connection.line()).find(|line| line == text).unwrap_or_default(),
-            "EOF" => self.connection.line().unwrap_or_default(),
+            "EOF" => self.end(),
             "+" | "-" => {
                 let has_line = self.reply.lines().any(|line| line.get(4..).is_some_and(|line| line.starts_with(text)));
                 if has_line { "+" } else { "-" }.to_owned()
@@ -140,8 +141,9 @@ impl Client<'_> {
             "RECIPIENTS" => self.recipients(),
             "HAS" | "ENDS" => {
                 let source = self.get("/api/v1/message/latest/raw");
-                let found = if kind == "HAS" { source.contains(text) } else { source.ends_with(text) };
-                if found { text.to_owned() } else { source }
+                let is_found = |text: &str| if kind == "HAS" { source.contains(text) } else { source.ends_with(text) };
+                let found = answers.iter().flatten().find(|answer| is_found(answer.as_str()));
+                found.map_or_else(|| source.clone(), |answer| (*answer).clone())
             }
             _ => panic!("unknown check {kind}"),
         }
@@ -158,6 +160,18 @@ impl Client<'_> {
                 return reply;
             }
             reply.push('\n');
+        }
+    }
+
+    /// Returns an empty text if the server has closed the connection. Mailpit closes TLS without a notice.
+    fn end(&mut self) -> String {
+        loop {
+            return match self.connection.stream.read(&mut [0]).map_err(|error| error.kind()) {
+                Ok(0) | Err(ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => String::new(),
+                // A read with a timeout is interrupted if the process was stopped for a while.
+                Err(ErrorKind::Interrupted) => continue,
+                other => format!("{other:?}"),
+            };
         }
     }
 

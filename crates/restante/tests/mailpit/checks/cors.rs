@@ -1,6 +1,6 @@
 //! Requests of pages of other origins.
 
-use super::{Checks, run, status};
+use super::{run, status};
 use crate::server::Server;
 
 #[test]
@@ -16,8 +16,10 @@ fn cors() {
     });
 }
 
-/// Values of `MP_API_CORS`, and requests: `Origin`, `Host`, and whether it is allowed.
-const SETTINGS: [(&str, &[(&str, &str, bool)]); 8] = [
+/// `Origin` and `Host` of a request, and whether it is allowed.
+type Row = (&'static str, &'static str, bool);
+/// Values of `MP_API_CORS`, and requests.
+const SETTINGS: [(&str, &[Row]); 8] = [
     (
         "",
         &[

@@ -45,10 +45,10 @@ const TEXT: (&str, &[&str]) = (
 #[test]
 fn link_check() {
     run("link_check", |checks| {
-        let anchors: String =
-            (0..150).map(|number| format!("<a href=\"http://many.invalid/{number}\">link</a>\n")).collect();
+        let anchor = |number| format!("<a href=\"http://many.invalid/{number}\">link</a>\n");
+        let anchors = (0..150).map(anchor).collect::<Vec<_>>().concat();
         let mails = [
-            mail("html", &[("Content-Type: text/html", HTML.0)]),
+            mail("html", &[("Content-Type: text/plain", "No links"), ("Content-Type: text/html", HTML.0)]),
             mail("text", &[("Content-Type: text/plain", TEXT.0)]),
             mail("many", &[("Content-Type: text/plain", "http://text.invalid"), ("Content-Type: text/html", &anchors)]),
         ];

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Checks, get, run, totals};
+use super::{Checks, PIXEL, get, run, totals};
 use crate::differential::answer::{Request, send};
 use crate::differential::mails::{Mail, multipart};
 use crate::differential::side::Side;
@@ -58,7 +58,6 @@ fn read_marks(checks: &mut Checks) {
     checks.equal("total and unread after all were deleted", totals(&side), json!([0, 0]));
 }
 
-const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=";
 const HTML: (&str, &str) =
     ("Content-Type: text/html; charset=utf-8", "<p>A picture and a file: <img src=\"cid:pixel@one.test\"></p>");
 const PICTURE: (&str, &str) = (

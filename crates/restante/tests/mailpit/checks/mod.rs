@@ -31,10 +31,14 @@ use crate::support::connect;
 /// The documentation of the differences.
 const DOCUMENTATION: &str = include_str!("../../../../../docs/from-mailpit.md");
 
+/// A PNG file of one pixel, as base64.
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=";
+
 /// The checks of a topic, run against one program.
 pub(crate) struct Checks {
     program: Program,
-    count: usize,
+    /// The number of answers that are equal in both programs, and of those that differ as documented.
+    equal: usize,
     differences: usize,
     failures: Vec<String>,
 }
@@ -58,19 +62,17 @@ impl Checks {
 
     /// Checks an answer. Returns whether it is the expected one.
     fn check(&mut self, what: &str, actual: &Value, mailpit: &Value, restante: Option<(&Value, &str)>) -> bool {
-        self.count += 1;
         if let Some((restante, reason)) = restante {
             assert_ne!(mailpit, restante, "{what}: the answers are equal");
             assert!(is_documented(reason), "{what}: the documentation does not contain {reason:?}");
         }
-        let expected = match (restante, &self.program) {
-            (Some((restante, _)), Program::Restante) => {
-                self.differences += 1;
-                restante
-            }
-            _ => mailpit,
+        let (expected, count) = match (restante, &self.program) {
+            (Some((restante, _)), Program::Restante) => (restante, &mut self.differences),
+            _ => (mailpit, &mut self.equal),
         };
-        if actual != expected {
+        if actual == expected {
+            *count += 1;
+        } else {
             self.failures.push(format!("{} {what}: {actual} instead of {expected}", self.program));
         }
         actual == expected
@@ -85,18 +87,18 @@ fn is_documented(text: &str) -> bool {
 
 /// Runs the checks of a topic against all programs, and prints their numbers.
 fn run(topic: &str, checks_of_topic: fn(&mut Checks)) {
-    let mut summary = topic.to_owned();
+    let mut summary = Vec::new();
     let mut failures = Vec::new();
     for program in Program::mailpit().into_iter().chain([Program::Restante]) {
-        let mut checks = Checks { program, count: 0, differences: 0, failures: Vec::new() };
+        let mut checks = Checks { program, equal: 0, differences: 0, failures: Vec::new() };
         checks_of_topic(&mut checks);
-        let Checks { program, count, differences, failures: failed } = checks;
-        let equal = count - differences - failed.len();
-        summary += &format!("; {program}: {count} checks, {equal} equal, {differences} documented differences");
+        let Checks { program, equal, differences, failures: failed } = checks;
+        let count = equal + differences + failed.len();
+        summary.push(format!("{program} {count} checks, {equal} equal, {differences} documented differences"));
         failures.extend(failed);
     }
     // The test harness captures `println!`, and shows it for failed tests only. A closed standard error is not a reason to fail.
-    let _ = std::io::stderr().write_all(format!("{summary}\n").as_bytes());
+    let _ = std::io::stderr().write_all(format!("{topic}: {}\n", summary.join("; ")).as_bytes());
     assert!(failures.is_empty(), "{} checks failed:\n{}", failures.len(), failures.join("\n"));
 }
 
@@ -113,9 +115,8 @@ fn totals(side: &Side) -> Value {
 
 /// Encodes a text as a part of a URL.
 fn encode(text: &str) -> String {
-    let is_literal = |byte: u8| byte.is_ascii_alphanumeric();
     let encoded = text.bytes().map(|byte| match byte {
-        byte if is_literal(byte) => char::from(byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
         byte => format!("%{byte:02X}"),
     });
     encoded.collect()
@@ -124,9 +125,9 @@ fn encode(text: &str) -> String {
 /// Sends a request with these header lines, of which `Host` is the first. Returns the status of the answer.
 fn status(server: &Server, request: &str, headers: &[String], body: &str) -> u16 {
     let mut stream = connect(server.http());
-    let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+    let headers = headers.join("\r\n");
     let length = body.len();
-    let head = format!("{request} HTTP/1.1\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n");
+    let head = format!("{request} HTTP/1.1\r\n{headers}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
     // The server may refuse a request before it has read all of it.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
     let mut line = String::new();

@@ -80,7 +80,7 @@ struct BitWriter {
 impl BitWriter {
     fn push(&mut self, bits: &str) {
         for bit in bits.bytes() {
-            if self.count % 8 == 0 {
+            if self.count.is_multiple_of(8) {
                 self.bytes.push(0);
             }
             *self.bytes.last_mut().unwrap() |= (bit - b'0') << (self.count % 8);
