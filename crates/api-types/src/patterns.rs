@@ -18,15 +18,43 @@ pub const ID: &str = "^[1-9][0-9]{0,19}$";
 /// Matches [`ID`] and the word `latest`, which stands for the newest message.
 pub const ID_OR_LATEST: &str = "^(latest|[1-9][0-9]{0,19})$";
 
-/// Matches a list of ids, separated by commas.
-pub const IDS: &str = "^[1-9][0-9]{0,19}(,[1-9][0-9]{0,19})*$";
+/// Matches a list of ids, separated by commas. It can be empty.
+pub const IDS: &str = "^([1-9][0-9]{0,19}(,[1-9][0-9]{0,19})*)?$";
+
+/// Matches an address whose local part needs no quotes, with a domain name. Like [`NAME_OR_ADDRESS`], it does not check
+/// lengths and hyphens. The server also accepts quoted local parts and address literals.
+pub const ADDRESS: &str = r#"^[^\x00-\x20"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20"(),.:;<>@\[\\\]\x7F-\xA0]+)*@[^\x00-,./:-@\[-^`{-\xA0]+(\.[^\x00-,./:-@\[-^`{-\xA0]+)*$"#;
+
+/// Matches [`ADDRESS`], and an empty text, which is the null sender.
+pub const ADDRESS_OR_EMPTY: &str = r#"^([^\x00-\x20"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20"(),.:;<>@\[\\\]\x7F-\xA0]+)*@[^\x00-,./:-@\[-^`{-\xA0]+(\.[^\x00-,./:-@\[-^`{-\xA0]+)*)?$"#;
+
+/// Matches a tag without spaces at its ends. Some matching texts are not valid tags: the pattern does not exclude symbols
+/// beyond ASCII.
+pub const TAG: &str = r"^[^\x00-,/:-?\[-^`{-\xA0]([^\x00-\x1F!-,/:-?\[-^`{-\xA0]{0,62}[^\x00-,/:-?\[-^`{-\xA0])?$";
+
+/// Matches a duration: a number of seconds, or numbers with units.
+pub const DURATION: &str = r"^([0-9]+(\.[0-9]+)?|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$";
+
+/// Matches the text of a header field: one without line breaks and other control characters.
+pub const LINE: &str = r"^[^\x00-\x1F\x7F-\x9F]*$";
+
+/// Matches the name of a header field.
+pub const FIELD_NAME: &str = "^[!-9;-~]{1,70}$";
+
+/// Matches base64 with padding.
+pub const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
+
+/// Matches a Content-ID, with or without angle brackets.
+pub const CONTENT_ID: &str = "^<?[!-;=?-~]+>?$";
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use regex::Regex;
+    use restante_mail::address::{Address, Alphabet};
     use restante_mail::message::MessageId;
     use restante_mail::naming::Naming;
+    use restante_mail::tags::{self, MAX_TAG_CHARS};
     use serde_json::Value;
     use utoipa::PartialSchema;
 
@@ -78,7 +106,32 @@ mod tests {
         for text in ["", "0", "017", "+17", "-1", "17 ", "x", "184467440737095516150"] {
             assert!(text.parse::<MessageId>().is_err() && !matches(ID, text) && !matches(ID_OR_LATEST, text), "{text}");
         }
-        assert!(matches(ID_OR_LATEST, "latest") && !matches(ID, "latest") && !matches(IDS, "1,,2"));
+        assert!(matches(ID_OR_LATEST, "latest") && !matches(ID, "latest"));
+        assert!(matches(IDS, "") && !matches(IDS, "1,,2"));
+    }
+
+    #[test]
+    fn addresses() {
+        for text in ["bob@x.org", "Bob+Shop@Example.org", "jöran@bücher.example", "o'neil@localhost"] {
+            assert!(Address::parse(text, Alphabet::Utf8).is_ok() && matches(ADDRESS, text), "{text}");
+            assert!(matches(ADDRESS_OR_EMPTY, text), "{text}");
+        }
+        for text in ["", "bob", "bob@", "@x.org", "a b@x.org", "a..b@x.org", "a@b@c", "a@x.org\n", "a@x..org"] {
+            assert!(Address::parse(text, Alphabet::Utf8).is_err() && !matches(ADDRESS, text), "{text:?}");
+            assert_eq!(matches(ADDRESS_OR_EMPTY, text), text.is_empty(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn tags_have_the_pattern() {
+        let longest = "x".repeat(MAX_TAG_CHARS);
+        for text in ["a", "run 7", "a  b", "-_.@", "Größe", "版本", longest.as_str()] {
+            assert!(tags::validate(text).is_ok() && matches(TAG, text), "{text}");
+        }
+        for text in ["", "a,b", "a\tb", "#1", "a:b", "a\u{80}", &format!("{longest}x")] {
+            assert!(tags::validate(text).is_err() && !matches(TAG, text), "{text:?}");
+        }
+        assert!(!matches(TAG, " a") && !matches(TAG, "a ") && !matches(TAG, " "), "spaces at the ends are ignored");
     }
 
     #[test]

@@ -21,10 +21,14 @@ A `{name}` is a mailbox name or an address. It is mapped to a mailbox like a rec
 `Bob+Shop@example.org` is mailbox `bob`. Every valid name is a mailbox. A mailbox without messages is empty, not an error. \
 An `{id}` is a string of digits; ids ascend with arrival. The patterns of both match the usual forms. The server also \
 accepts a final dot, quoted local parts and, under the default naming, any text instead of the domain. The response to a \
-text that matches but is not a valid name is 400. The response to the id of a message that does not exist is 404.
+text that matches but is not a valid name is 400: a domain with a wrong hyphen, an address literal alone under another \
+naming than `domain`, more than 320 characters, or more than 128 before the `@`. The response to the id of a message that \
+does not exist is 404.
 
-Unknown query parameters are ignored, except by `wait` and by the deletion of all or of matching messages, which refuse \
-them. A known parameter that is given twice is refused with 400, except `tag`. Every JSON body ends with a line feed.";
+Unknown query parameters are ignored, except by `wait`, by the deletion of all messages, and by changes of matching messages, \
+which refuse them. A known parameter that is given twice is refused with 400, except `tag`. Version 1 ignores parameters of \
+its list that it cannot use. Unknown members of a request body are ignored, unless its schema excludes additional properties. \
+Every JSON body ends with a line feed.";
 
 /// The cookie of a login session, which the login page sets.
 const SESSION_COOKIE: &str = "restante";

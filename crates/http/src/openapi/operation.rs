@@ -268,6 +268,29 @@ pub(super) fn query(name: &str, kind: Type, description: &str) -> ParameterBuild
     parameter(ParameterIn::Query, name, kind, description)
 }
 
+/// Creates a query parameter for a number of 64 bits.
+pub(super) fn number(name: &str, description: &str) -> ParameterBuilder {
+    ranged_number(name, 0, usize::MAX, description)
+}
+
+/// Creates a query parameter for a number in a range.
+pub(super) fn ranged_number(name: &str, min: usize, max: usize, description: &str) -> ParameterBuilder {
+    query(name, Type::Integer, description).schema(Some(integer_between(min, max)))
+}
+
+/// Creates the parameter `limit` of a list of `items`.
+pub(super) fn limit(items: &str, default_limit: usize, max_limit: usize) -> ParameterBuilder {
+    let about = format!(
+        "The maximum number of {items}. Default: {default_limit}. A number above {max_limit} counts as {max_limit}."
+    );
+    ranged_number("limit", 1, usize::MAX, &about)
+}
+
+/// Creates a query parameter for a text that matches a pattern.
+pub(super) fn text_matching(name: &str, pattern: &str, description: &str) -> ParameterBuilder {
+    query(name, Type::String, description).schema(Some(string_matching(pattern)))
+}
+
 /// Creates an optional parameter.
 pub(super) fn parameter(location: ParameterIn, name: &str, kind: Type, description: &str) -> ParameterBuilder {
     ParameterBuilder::new()
@@ -294,8 +317,13 @@ fn json_response_builder(description: &str, content: Content) -> ResponseBuilder
         .header("Expires", expires.build())
 }
 
+/// Returns the schema of a number in a range.
+fn integer_between(min: usize, max: usize) -> Object {
+    ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(min)).maximum(Some(max)).build()
+}
+
 /// Returns the schema of a string that matches a pattern.
-fn string_matching(pattern: &str) -> Object {
+pub(super) fn string_matching(pattern: &str) -> Object {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).build()
 }
 
@@ -306,9 +334,7 @@ fn path_parameter(method: &HttpMethod, name: &str) -> Parameter {
         // Another message can become the latest between the time when a client reads and the time when it deletes.
         "id" if *method == HttpMethod::Delete => (string_matching(patterns::ID), "The id of a message."),
         "id" => (string_matching(patterns::ID_OR_LATEST), "The id of a message, or `latest` for the newest one."),
-        "index" => {
-            (Object::with_type(Type::Integer), "The index of the attachment in the list of attachments, from 0.")
-        }
+        "index" => (integer_between(0, usize::MAX), "The index of the attachment in the list of attachments, from 0."),
         "file" => (Object::with_type(Type::String), "A file name. It is ignored."),
         _ => (Object::with_type(Type::String), ""),
     };

@@ -12,7 +12,7 @@ use restante_auth::Scope;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_http_connection::work::WorkPermit;
 use restante_mail::naming::MailboxName;
-use restante_mail::tags::Tags;
+use restante_mail::tags::{MAX_TAGS, TagError, Tags};
 use restante_store::{MessageSelector, Version};
 use serde::Serialize;
 use serde_json::Value;
@@ -165,6 +165,10 @@ fn parse_change(body: Option<&Value>) -> Result<Change, Problem> {
     for (name, value) in members {
         match (name.as_str(), value) {
             ("seen", Value::Bool(seen)) => change.seen = Some(*seen),
+            // Equal tags count, too, so that the limit is one of the length of the list.
+            ("tags", Value::Array(tags)) if tags.len() > MAX_TAGS => {
+                return Err(Problem::InvalidTags(TagError::TooMany));
+            }
             ("tags", Value::Array(tags)) => {
                 let tags: Option<Vec<&str>> = tags.iter().map(Value::as_str).collect();
                 change.tags = Some(Tags::new(tags.ok_or_else(wrong_shape)?).map_err(Problem::InvalidTags)?);

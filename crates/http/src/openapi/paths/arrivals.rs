@@ -1,12 +1,13 @@
 //! Waiting for messages, and delivering them.
 
+use restante_api_types::patterns;
 use serde_json::{Value, json};
 use utoipa::openapi::Required;
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::schema::Type;
 
 use crate::api::v2::wait::{EntryList, EntryWaitProblem, MessageList, WaitProblem};
-use crate::openapi::operation::{Operation, choice, get, post, query};
+use crate::openapi::operation::{Operation, choice, get, number, post, query, ranged_number, text_matching};
 use crate::openapi::paths::examples::{entry, record};
 use crate::openapi::request_bodies::NewMail;
 
@@ -36,7 +37,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 "The body is a complete message, which is stored byte for byte after the lines added on delivery, or its \
                  fields as JSON. The delivery is the same as over SMTP: hooks run, and events are published.",
             )
-            .parameter(query("from", Type::String, "The sender of the envelope; empty for the null sender of bounces. Default: the author of the message."))
+            .parameter(text_matching("from", patterns::ADDRESS_OR_EMPTY, "The sender of the envelope; empty for the null sender of bounces. Default: the author of the message."))
             .json_body::<NewMail>(Required::True, "The message. The maximum size is the same as over SMTP.", new_mail())
             .message_body()
             .json_response::<MessageList<'_>>("The message was discarded.", json!({ "messages": [] }))
@@ -47,13 +48,19 @@ pub(super) fn operations() -> Vec<Operation> {
 /// Creates an operation that waits, with its parameters.
 fn wait_operation(path: &'static str, name: &str) -> Operation {
     get(path, name)
-        .parameter(query(
+        .parameter(text_matching(
             "timeout",
-            Type::String,
+            patterns::DURATION,
             "The time to wait: `30s`, `1m30s` or a number of seconds, at most `10m`. Default: `30s`.",
         ))
-        .parameter(query("after", Type::Integer, "Only messages with a greater id."))
-        .parameter(query("count", Type::Integer, "The number of messages to wait for, at most 1000. Default: 1."))
+        .parameter(number("after", "Only messages with a greater id."))
+        .parameter(ranged_number(
+            "count",
+            1,
+            1000,
+            "The number of messages to wait for; for one mailbox, at most as many as it keeps (`storage.mailboxmsgcap`). \
+             Default: 1. Not with `expect=none`.",
+        ))
         .parameter(query("match", Type::String, "Only messages that match this query."))
         .parameter(choice(
             "expect",

@@ -7,7 +7,7 @@ use utoipa::openapi::schema::Type;
 use crate::api::v2::batch::{Deleted, Marked};
 use crate::api::v2::mailboxes::Mailboxes;
 use crate::api::v2::usage::UsageRecord;
-use crate::openapi::operation::{Operation, delete, get, post, query};
+use crate::openapi::operation::{Operation, delete, get, limit, post, query};
 use crate::openapi::paths::examples::ID;
 use crate::openapi::request_bodies::{Ids, IdsAndMark};
 
@@ -20,7 +20,7 @@ pub(super) fn operations() -> Vec<Operation> {
             )
             .parameter(query("prefix", Type::String, "Only mailboxes whose names begin with this text, ignoring case."))
             .parameter(query("after", Type::String, "Only mailboxes after this name: the `next` of the previous page."))
-            .parameter(query("limit", Type::Integer, "The maximum number of mailboxes, at most 1000. Default: 100."))
+            .parameter(limit("mailboxes", 100, 1000))
             .json_response::<Mailboxes<'_>>(
                 "A page of the list.",
                 json!({

@@ -1,15 +1,14 @@
 //! Version 1: the messages of a mailbox.
 
-use restante_api_types::MessageRecord;
+use restante_api_types::{MessageRecord, patterns};
 use serde_json::json;
 use utoipa::openapi::Required;
 use utoipa::openapi::path::ParameterBuilder;
-use utoipa::openapi::schema::Type;
 
-use crate::openapi::operation::{Operation, delete, get, patch, query};
+use crate::openapi::operation::{Operation, delete, get, number, patch, text_matching};
 use crate::openapi::paths::examples::{record, record_and};
 use crate::openapi::refusals::NOT_FOUND;
-use crate::openapi::request_bodies::Mark;
+use crate::openapi::request_bodies::OptionalMark;
 use crate::response::message_json::Message;
 use crate::response::success::Done;
 
@@ -21,10 +20,14 @@ const NO_LATEST: &str = "`latest` is not accepted: another message could have be
 pub(super) fn operations() -> Vec<Operation> {
     vec![
         get(MAILBOX, "listMessages")
-            .describe("List the messages of a mailbox", "Ascending by id. The list of an empty mailbox is empty.")
-            .parameter(query("after", Type::Integer, "Only messages with a greater id."))
-            .parameter(query("before", Type::Integer, "Only messages with a smaller id."))
-            .parameter(query("limit", Type::Integer, "The maximum number of messages: the first ones with `after`, otherwise the last ones."))
+            .describe(
+                "List the messages of a mailbox",
+                "Ascending by id. The list of an empty mailbox is empty. A parameter that is not a number of 64 bits, or is given \
+                 twice, is ignored.",
+            )
+            .parameter(number("after", "Only messages with a greater id."))
+            .parameter(number("before", "Only messages with a smaller id."))
+            .parameter(number("limit", "The maximum number of messages: the first ones with `after`, otherwise the last ones."))
             .json_list::<MessageRecord<'_>>("The messages.", json!([record()]))
             .cacheable(),
         delete(MAILBOX, "purgeMailbox")
@@ -39,10 +42,10 @@ pub(super) fn operations() -> Vec<Operation> {
         patch(MESSAGE, "markMessage")
             .describe(
                 "Mark a message as seen or unseen",
-                "A request without a body marks the message as seen. A body without `seen` changes nothing. The body may have any \
-                 content type.",
+                "A request without a body marks the message as seen. A body without `seen`, or `null`, changes nothing. The body \
+                 may have any content type.",
             )
-            .json_body::<Mark>(Required::False, "The mark, at most 64 KiB.", json!({ "seen": true }))
+            .json_body::<OptionalMark>(Required::False, "The mark, at most 64 KiB.", json!({ "seen": true }))
             .any_content_type()
             .json_response::<Done>("The message is marked.", json!("OK"))
             .refusals(&[&NOT_FOUND]),
@@ -69,9 +72,9 @@ pub(super) fn operations() -> Vec<Operation> {
 
 /// Returns the parameter `wait`.
 fn wait_parameter() -> ParameterBuilder {
-    query(
+    text_matching(
         "wait",
-        Type::String,
+        patterns::DURATION,
         "With `latest`: the time to wait for the first message of an empty mailbox, as `30s`, `1m30s` or a number of \
          seconds, at most `10m`.",
     )

@@ -6,7 +6,7 @@ use utoipa::openapi::Required;
 use utoipa::openapi::schema::Type;
 
 use crate::api::v2::relay::{Cancelled, RelayEntries, RelayEntryDetails, RelayTargets, Retried};
-use crate::openapi::operation::{Operation, choice, get, post, query};
+use crate::openapi::operation::{Operation, choice, get, limit, number, post, query};
 use crate::openapi::paths::examples::{ID, with_members};
 use crate::openapi::refusals::{LOOP, NOT_FOUND};
 use crate::openapi::request_bodies::{RelaySelection, Release};
@@ -39,15 +39,15 @@ pub(super) fn operations() -> Vec<Operation> {
                 "The newest first. Only entries of messages in mailboxes that the credentials allow are listed. A page can \
                  have fewer entries than requested even if `next` is not null.",
             )
-            .parameter(query("message", Type::Integer, "Only entries of the message with this id."))
+            .parameter(number("message", "Only entries of the message with this id."))
             .parameter(query("target", Type::String, "Only entries of the target with this name."))
             .parameter(choice(
                 "state",
                 &["queued", "sending", "delivered", "failed", "cancelled"],
                 "Only entries in this state.",
             ))
-            .parameter(query("before", Type::Integer, "Only entries with ids below this one: the `next` of the previous page."))
-            .parameter(query("limit", Type::Integer, "The maximum number of entries, at most 1000. Default: 50."))
+            .parameter(number("before", "Only entries with ids below this one: the `next` of the previous page."))
+            .parameter(limit("entries", 50, 1000))
             .json_response::<RelayEntries<'_>>(
                 "A page of the list.",
                 json!({ "entries": [relay_entry()], "next": null }),

@@ -5,7 +5,7 @@ use serde_json::json;
 use utoipa::openapi::schema::Type;
 
 use crate::api::v2::search::SearchResponse;
-use crate::openapi::operation::{Operation, get, query};
+use crate::openapi::operation::{Operation, get, limit, number, query, text_matching};
 use crate::openapi::paths::examples::{ID, record_and};
 use crate::openapi::refusals::NOT_FOUND;
 
@@ -27,12 +27,14 @@ pub(super) fn operations() -> Vec<Operation> {
         get("/api/v2/search", "search")
             .describe("Search messages", LANGUAGE)
             .parameter(query("q", Type::String, "The query. Without it, all messages match."))
-            .parameter(query("mailbox", Type::String, "Only in this mailbox: a name or an address."))
-            .parameter_pattern("mailbox", patterns::NAME_OR_ADDRESS)
-            .parameter(query("limit", Type::Integer, "The maximum number of messages, at most 200. Default: 50."))
-            .parameter(query(
+            .parameter(text_matching(
+                "mailbox",
+                patterns::NAME_OR_ADDRESS,
+                "Only in this mailbox: a name or an address.",
+            ))
+            .parameter(limit("messages", 50, 200))
+            .parameter(number(
                 "before",
-                Type::Integer,
                 "Only messages with positions below this one: the `next` of the previous page.",
             ))
             .json_response::<SearchResponse<'_>>(

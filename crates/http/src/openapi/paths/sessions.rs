@@ -2,10 +2,9 @@
 
 use restante_api_types::patterns;
 use serde_json::{Value, json};
-use utoipa::openapi::schema::Type;
 
 use crate::api::v2::sessions::{Sessions, Transcript};
-use crate::openapi::operation::{Operation, choice, get, query};
+use crate::openapi::operation::{Operation, choice, get, limit, number};
 use crate::openapi::paths::examples::ID;
 use crate::openapi::refusals::NOT_FOUND;
 
@@ -21,8 +20,8 @@ pub(super) fn operations() -> Vec<Operation> {
             .refusals(&[&NOT_FOUND]),
         get("/api/v2/sessions", "listSessions")
             .describe("List the SMTP and LMTP sessions", "The newest first, as far as they are still stored.")
-            .parameter(query("limit", Type::Integer, "The maximum number of sessions, at most 200. Default: 50."))
-            .parameter(query("before", Type::Integer, "Only sessions with ids below this one: the `next` of the previous page."))
+            .parameter(limit("sessions", 50, 200))
+            .parameter(number("before", "Only sessions with ids below this one: the `next` of the previous page."))
             .parameter(choice(
                 "refused",
                 &["true", "false"],

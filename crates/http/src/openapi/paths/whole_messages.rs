@@ -4,19 +4,24 @@ use restante_api_types::{MessageEntry, WholeMessage, patterns};
 use serde_json::{Value, json};
 use utoipa::openapi::Required;
 use utoipa::openapi::path::{HttpMethod, ParameterBuilder};
-use utoipa::openapi::schema::{Array, Object, Type};
+use utoipa::openapi::schema::{ArrayBuilder, Type};
 
 use crate::api::v2::batch::{Deleted, Marked};
 use crate::api::v2::messages::MessageEntries;
-use crate::openapi::operation::{Operation, delete, get, patch, post, query};
+use crate::openapi::operation::{
+    Operation, delete, get, limit, number, patch, post, query, string_matching, text_matching,
+};
 use crate::openapi::paths::examples::{ID, entry, entry_and};
 use crate::openapi::paths::{extract, files, messages, pages, sessions};
 use crate::openapi::refusals::NOT_FOUND;
-use crate::openapi::request_bodies::{Ids, IdsAndMark, Mark, MessageChanges};
+use crate::openapi::request_bodies::{Mark, MessageChanges, MessageIds, MessageIdsAndMark};
 use crate::response::success::Done;
 
 const LIST: &str = "/api/v2/messages";
 const MESSAGE: &str = "/api/v2/messages/{id}";
+
+/// Matches a text that is not blank.
+const NOT_BLANK: &str = r"\S";
 
 /// The resources below a message, which are those of one of its copies: the path of the resource of a copy, the path of the
 /// resource of the message, and its operation id.
@@ -31,7 +36,7 @@ const RESOURCES: &[(&str, &str, &str)] = &[
     ("/api/v2/mailbox/{name}/{id}/parts", "/api/v2/messages/{id}/parts", "getMessageParts"),
     ("/api/v2/mailbox/{name}/{id}/parts/{index}", "/api/v2/messages/{id}/parts/{index}", "getMessagePart"),
     (
-        "/serve/mailbox/{name}/{id}/attach/{index}/{file}",
+        "/mailbox/vattach/{name}/{id}/{index}/{file}",
         "/api/v2/messages/{id}/attachments/{index}",
         "getMessageAttachment",
     ),
@@ -50,11 +55,10 @@ pub(super) fn operations() -> Vec<Operation> {
                  tags are those of the copy. If the credentials allow only some mailboxes, or with `q` or `tag`, a page can have \
                  fewer messages than requested even if `next` is not null.",
             )
-            .parameter(query("limit", Type::Integer, "The maximum number of messages, at most 1000. Default: 50."))
-            .parameter(query("before", Type::Integer, "Only messages with ids below this one: the `next` of the previous page."))
-            .parameter(query("after", Type::Integer, "Only messages with a greater id."))
+            .parameter(limit("messages", 50, 1000))
+            .parameter(number("before", "Only messages with ids below this one: the `next` of the previous page."))
+            .parameter(number("after", "Only messages with a greater id."))
             .parameter(mailbox_parameter())
-            .parameter_pattern("mailbox", patterns::NAME_OR_ADDRESS)
             .parameter(query("q", Type::String, "Only messages of which a copy matches this query, in the language of the search."))
             .parameter(tag_parameter())
             .json_response::<MessageEntries<'_>>("A page of the list.", json!({ "messages": [entry()], "next": ID }))
@@ -70,8 +74,7 @@ pub(super) fn operations() -> Vec<Operation> {
                  not marked. If an error occurs during the operation, some of the messages are marked.",
             )
             .parameter(mailbox_parameter())
-            .parameter_pattern("mailbox", patterns::NAME_OR_ADDRESS)
-            .parameter(query("q", Type::String, "The query, in the language of the search."))
+            .parameter(text_matching("q", NOT_BLANK, "The query, in the language of the search. It must not be blank."))
             .parameter(tag_parameter())
             .json_body::<Mark>(Required::True, "The mark, at most 64 KiB.", json!({ "seen": true }))
             .json_response::<Marked>("The number of marked messages.", json!({ "marked": 7 }))
@@ -86,8 +89,7 @@ pub(super) fn operations() -> Vec<Operation> {
                  refused. Messages that arrive during the operation stay.",
             )
             .parameter(mailbox_parameter())
-            .parameter_pattern("mailbox", patterns::NAME_OR_ADDRESS)
-            .parameter(query("q", Type::String, "The query, in the language of the search."))
+            .parameter(text_matching("q", NOT_BLANK, "The query, in the language of the search. It must not be blank."))
             .parameter(tag_parameter())
             .json_response::<Deleted>("The number of deleted messages.", json!({ "deleted": 7 }))
             // If the search is disabled.
@@ -98,9 +100,9 @@ pub(super) fn operations() -> Vec<Operation> {
                 "Marks the copies that the credentials allow. If the store fails during the operation, some of the messages are \
                  marked.",
             )
-            .json_body::<IdsAndMark>(
+            .json_body::<MessageIdsAndMark>(
                 Required::True,
-                "The ids of the messages, at most 20,000, and the mark. At most 1 MiB.",
+                "The ids of the messages and the mark, at most 1 MiB.",
                 json!({ "ids": [ID, "17"], "seen": true }),
             )
             .json_response::<Marked>("The number of marked messages.", json!({ "marked": 1 })),
@@ -110,9 +112,9 @@ pub(super) fn operations() -> Vec<Operation> {
                 "Deletes the copies that the credentials allow. If the store fails during the operation, some of the messages \
                  are deleted.",
             )
-            .json_body::<Ids>(
+            .json_body::<MessageIds>(
                 Required::True,
-                "The ids of the messages, at most 20,000. At most 1 MiB.",
+                "The ids of the messages, at most 1 MiB.",
                 json!({ "ids": [ID, "17"] }),
             )
             .json_response::<Deleted>("The number of deleted messages.", json!({ "deleted": 1 })),
@@ -170,13 +172,14 @@ fn resources() -> Vec<Operation> {
 
 /// Returns the parameter `mailbox`.
 fn mailbox_parameter() -> ParameterBuilder {
-    query("mailbox", Type::String, "Only the copies in this mailbox: a name or an address.")
+    text_matching("mailbox", patterns::NAME_OR_ADDRESS, "Only the copies in this mailbox: a name or an address.")
 }
 
 /// Returns the parameter `tag`, which may be repeated.
 fn tag_parameter() -> ParameterBuilder {
-    let about = "Only messages of which a copy has this tag. If the parameter is repeated, it must have all of them.";
-    query("tag", Type::String, about).schema(Some(Array::new(Object::with_type(Type::String))))
+    let about = "Only messages of which a copy has this tag. If the parameter is repeated, it must have all of them: at most 20.";
+    let tags = ArrayBuilder::new().items(string_matching(patterns::TAG)).max_items(Some(20));
+    query("tag", Type::String, about).schema(Some(tags))
 }
 
 fn whole_message() -> Value {

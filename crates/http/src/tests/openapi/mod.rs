@@ -3,8 +3,10 @@
 
 mod events;
 mod page;
+mod requests;
 mod responses;
 mod schema;
+mod values;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -321,7 +321,7 @@ fn info(config: &Config) -> ServerInfo {
 }
 
 /// Creates a server with all features and some data.
-async fn server(config: &Config) -> TestServer {
+pub(super) async fn server(config: &Config) -> TestServer {
     let search = Arc::new(Search::new(None));
     let journal = Arc::new(MemoryJournal::new(1 << 20));
     journal.append(sessions::chunk(FIRST, 0, sessions::session_info(FIRST), &[(0, Side::Server, "220 mx")]));
@@ -329,8 +329,11 @@ async fn server(config: &Config) -> TestServer {
         sessions::chunk(FIRST, 1, sessions::session_info(FIRST), &[(12, Side::Client, "MAIL FROM:<>")]);
     journal.append(Chunk { transaction: Some(sessions::transaction(&[("test", FIRST)])), ..transaction_chunk });
     let store = Arc::new(MemoryStore::new(Limits::default()));
-    let mailroom_settings =
-        restante_mailroom::Settings { policy: config.smtp.policy.clone(), ..restante_mailroom::Settings::default() };
+    let mailroom_settings = restante_mailroom::Settings {
+        domain: "localhost".to_owned(),
+        policy: config.smtp.policy.clone(),
+        ..restante_mailroom::Settings::default()
+    };
     let extensions = Extensions { store_observers: vec![search.clone()], ..Extensions::default() };
     let mailroom = Mailroom::new(mailroom_settings, store.clone(), extensions).with_journal(journal);
     let mailroom = Arc::new(mailroom);

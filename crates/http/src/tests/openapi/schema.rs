@@ -1,7 +1,8 @@
 //! A checker for the part of JSON Schema that the OpenAPI document uses. Unknown members of an object are problems, and
 //! unknown keywords panic, so nothing is left unchecked.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use regex::Regex;
@@ -9,6 +10,11 @@ use serde_json::{Map, Value};
 
 /// Keywords that do not restrict a value.
 const ANNOTATIONS: [&str; 5] = ["description", "example", "examples", "default", "deprecated"];
+
+thread_local! {
+    /// The patterns that were used. It takes milliseconds to compile one.
+    static COMPILED: RefCell<HashMap<String, Regex>> = RefCell::default();
+}
 
 /// Checks values against the schemas of a document.
 pub(super) struct Checker<'d> {
@@ -61,6 +67,11 @@ impl<'d> Checker<'d> {
                 "maximum" => value.as_f64().is_none_or(|number| expected.as_f64().is_some_and(|max| number <= max)),
                 "pattern" => value.as_str().is_none_or(|text| matches_pattern(expected, text)),
                 "format" => value.as_str().is_none_or(|text| has_format(expected, text)),
+                "minLength" => value.as_str().is_none_or(|text| text.chars().count() as u64 >= size(expected)),
+                "minItems" => value.as_array().is_none_or(|items| items.len() as u64 >= size(expected)),
+                "maxItems" => value.as_array().is_none_or(|items| items.len() as u64 <= size(expected)),
+                "minProperties" => value.as_object().is_none_or(|members| members.len() as u64 >= size(expected)),
+                "maxProperties" => value.as_object().is_none_or(|members| members.len() as u64 <= size(expected)),
                 "required" => {
                     value.as_object().is_none_or(|object| list(expected).iter().all(|name| has(object, name)))
                 }
@@ -86,6 +97,8 @@ impl<'d> Checker<'d> {
                     }
                     true
                 }
+                // Unknown members are always problems.
+                "additionalProperties" if expected == false => true,
                 "additionalProperties" => {
                     for (name, field) in value.as_object().into_iter().flatten() {
                         self.check(expected, field, &format!("{at}/{name}"), problems);
@@ -128,6 +141,10 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().expect("a list")
 }
 
+fn size(value: &Value) -> u64 {
+    value.as_u64().expect("a size")
+}
+
 fn has(object: &Map<String, Value>, name: &Value) -> bool {
     object.contains_key(name.as_str().expect("a name"))
 }
@@ -155,7 +172,10 @@ fn has_format(format: &Value, text: &str) -> bool {
 
 fn matches_pattern(pattern: &Value, text: &str) -> bool {
     let pattern = pattern.as_str().expect("a pattern");
-    Regex::new(pattern).unwrap_or_else(|error| panic!("{error}")).is_match(text)
+    COMPILED.with_borrow_mut(|compiled| {
+        let regex = compiled.entry(pattern.to_owned());
+        regex.or_insert_with(|| Regex::new(pattern).unwrap_or_else(|error| panic!("{error}"))).is_match(text)
+    })
 }
 
 #[test]
