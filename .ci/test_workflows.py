@@ -20,7 +20,7 @@ def unpinned_actions(workflow: str) -> list[str]:
 
 
 def jobs(workflow: str) -> dict[str, str]:
-    """Returns the text of each job. What precedes the jobs applies to all of them, and is the job ``."""
+    """Returns the text of each job. What precedes the jobs applies to all of them, and has an empty name."""
     beginning, _, rest = workflow.partition("\njobs:\n")
     parts = re.split(r"^  ([\w-]+):\n", rest, flags=re.MULTILINE)
     return {"": beginning, **dict(zip(parts[1::2], parts[2::2]))}

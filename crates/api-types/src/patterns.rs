@@ -21,12 +21,19 @@ pub const ID_OR_LATEST: &str = "^(latest|[1-9][0-9]{0,19})$";
 /// Matches a list of ids, separated by commas. It can be empty.
 pub const IDS: &str = "^([1-9][0-9]{0,19}(,[1-9][0-9]{0,19})*)?$";
 
+/// The part that [`ADDRESS`] and [`ADDRESS_OR_EMPTY`] share.
+macro_rules! address {
+    () => {
+        r#"[^\x00-\x20"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20"(),.:;<>@\[\\\]\x7F-\xA0]+)*@[^\x00-,./:-@\[-^`{-\xA0]+(\.[^\x00-,./:-@\[-^`{-\xA0]+)*"#
+    };
+}
+
 /// Matches an address whose local part needs no quotes, with a domain name. Like [`NAME_OR_ADDRESS`], it does not check
 /// lengths and hyphens. The server also accepts quoted local parts and address literals.
-pub const ADDRESS: &str = r#"^[^\x00-\x20"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20"(),.:;<>@\[\\\]\x7F-\xA0]+)*@[^\x00-,./:-@\[-^`{-\xA0]+(\.[^\x00-,./:-@\[-^`{-\xA0]+)*$"#;
+pub const ADDRESS: &str = concat!("^", address!(), "$");
 
 /// Matches [`ADDRESS`], and an empty text, which is the null sender.
-pub const ADDRESS_OR_EMPTY: &str = r#"^([^\x00-\x20"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20"(),.:;<>@\[\\\]\x7F-\xA0]+)*@[^\x00-,./:-@\[-^`{-\xA0]+(\.[^\x00-,./:-@\[-^`{-\xA0]+)*)?$"#;
+pub const ADDRESS_OR_EMPTY: &str = concat!("^(", address!(), ")?$");
 
 /// Matches a tag without spaces at its ends. Some matching texts are not valid tags: the pattern does not exclude symbols
 /// beyond ASCII.

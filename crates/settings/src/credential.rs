@@ -19,7 +19,7 @@ pub struct Credential {
 
 impl Credential {
     /// Parses a list of `user:password`. Errors give the number of the entry and nothing of its content. A list of commas
-    /// and blanks is an error: the server would accept everyone.
+    /// and blanks is an error: the server would accept every login.
     pub(super) fn parse_list(text: &str) -> Result<Vec<Self>, String> {
         let items = split_list(text);
         if items.is_empty() && !text.is_empty() {

@@ -68,8 +68,8 @@ export class MessageView extends HTMLElement {
   }
 
   /**
-   * Shows a message; the previous one stays until it is loaded, but not a hint. A message that is already shown is loaded again,
-   * because it may have been deleted.
+   * Shows a message. The previous message stays until it is loaded; a hint is removed. A message that is already shown is loaded
+   * again, because it may have been deleted.
    * @param {string} id The id of the message, or of a copy.
    */
   show(id) {

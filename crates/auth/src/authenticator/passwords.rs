@@ -143,7 +143,7 @@ impl Authenticator {
             let dummy_hash = dummy_hash.cloned();
             let password = password.to_owned();
             let checked = spawn_blocking(move || {
-                // It is held until the work ends, even if the caller is gone.
+                // The permit and the memory are held until the work ends, even if the caller is gone.
                 let memory = &mut pooled.memory;
                 if password.len() > MAX_PASSWORD_BYTES {
                     return None;

@@ -217,7 +217,7 @@ impl Dependent<'_> {
         };
         let entries: Vec<String> = text.split_whitespace().map(|entry| entry.replace(',', "%2C")).collect();
         if entries.is_empty() {
-            // Without an error, the server would accept everyone.
+            // Without an error, the server would accept every login.
             self.mapped.problems.push(problem(&given, "must contain at least one USER:PASSWORD"));
             return None;
         }

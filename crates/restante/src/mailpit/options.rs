@@ -90,8 +90,10 @@ const RELAY: &str = "the target `relay` in `relay.targets`";
 const FORWARD: &str = "the target `forward` in `relay.targets`";
 /// Why errors of the relay are not sent to the client.
 pub(super) const SENT_LATER: &str = "messages are relayed after they were accepted";
-/// Why the credentials of the send API have no effect.
+/// Why the options of the send API have no effect.
 const SEND_API: &str = "POST /api/v1/send accepts the credentials of the web interface";
+const SEND_API_CREDENTIALS: &str =
+    "POST /api/v1/send accepts the credentials of the web interface; an error if there are none";
 /// Why the tag filters have no effect.
 const TAG_RULES: &str = "rules for tags have another form in the setting tags.rules";
 /// Why options of SQLite have no effect.
@@ -159,8 +161,9 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("hide-delete-all-button", "MP_HIDE_DELETE_ALL_BUTTON", Bool, "Hides the button that deletes all",
         Ignored("the web interface is not Mailpit's")),
     MailpitOption::new("send-api-auth-file", "MP_SEND_API_AUTH_FILE", Text, "Password file for the send API",
-        Ignored(SEND_API)),
-    MailpitOption::new("", "MP_SEND_API_AUTH", Text, "Users and passwords for the send API", Ignored(SEND_API)),
+        Ignored(SEND_API_CREDENTIALS)),
+    MailpitOption::new("", "MP_SEND_API_AUTH", Text, "Users and passwords for the send API",
+        Ignored(SEND_API_CREDENTIALS)),
     MailpitOption::new("send-api-auth-accept-any", "MP_SEND_API_AUTH_ACCEPT_ANY", Bool,
         "Accepts any credentials for the send API", Ignored(SEND_API)),
     // SMTP

@@ -9,8 +9,8 @@
 //! | `RECIPIENTS a, b` | the newest message has these recipients |
 //! | `HAS text`, `ENDS text` | the source of the newest message contains this text, or ends with it |
 //!
-//! `MAILS n` sends n messages to the mailbox `ann`. `R text | reason` after a check has the answer of Restante, if it differs: `+` or `-`
-//! for these checks, otherwise the text. A setting (`@`) is a variable of the server.
+//! `MAILS n` sends n messages to the mailbox `ann`. `R answer | reason` after a check means that Restante answers differently. The
+//! answer after `+ text` or `- text` is `+` or `-`. A setting (`@`) is a variable of the server.
 
 #[path = "../../../../proto/tests/script/mod.rs"]
 mod script;

@@ -4,7 +4,7 @@ use super::{run, status};
 use crate::server::Server;
 
 #[test]
-fn cors() {
+fn origins_are_allowed_as_in_mailpit() {
     run("cors", |checks| {
         for (origins, rows) in SETTINGS {
             let server = Server::start(&checks.program, &[("MP_API_CORS", origins)]);
@@ -19,7 +19,7 @@ fn cors() {
 /// `Origin` and `Host` of a request, and whether it is allowed.
 type Row = (&'static str, &'static str, bool);
 /// Values of `MP_API_CORS`, and requests.
-const SETTINGS: [(&str, &[Row]); 8] = [
+const SETTINGS: [(&str, &[Row]); 9] = [
     (
         "",
         &[
@@ -40,6 +40,15 @@ const SETTINGS: [(&str, &[Row]); 8] = [
     (
         "one.test two.test",
         &[("http://one.test", HOST, true), ("http://two.test", HOST, true), ("http://three.test", HOST, false)],
+    ),
+    (
+        "one.test, Two.Test:8080",
+        &[
+            ("http://two.test:8080", HOST, true),
+            ("http://two.test", HOST, false),
+            ("HTTP://MAIL.LOCAL", HOST, true),
+            ("null", HOST, false),
+        ],
     ),
     ("*", &[("http://one.test", HOST, true), ("https://two.test:8443", HOST, true)]),
     (

@@ -5,7 +5,7 @@ use crate::differential::mails::Mail;
 use crate::differential::side::Side;
 
 #[test]
-fn html_check() {
+fn html_is_checked_as_in_mailpit() {
     run("html_check", |checks| {
         let mail = |(number, (attributes, _)): (usize, &(&str, &str))| {
             let kind = "MIME-Version: 1.0\nContent-Type: text/html; charset=utf-8\n";

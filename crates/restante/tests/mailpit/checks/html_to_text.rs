@@ -27,7 +27,7 @@ const HTML: [(&str, &str, &str); 13] = [
 ];
 
 #[test]
-fn html_to_text() {
+fn text_is_made_from_html_as_in_mailpit() {
     run("html_to_text", |checks| {
         let mut mails: Vec<Mail> = HTML
             .iter()

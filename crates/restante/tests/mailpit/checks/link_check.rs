@@ -43,7 +43,7 @@ const TEXT: (&str, &[&str]) = (
 );
 
 #[test]
-fn link_check() {
+fn links_are_found_as_in_mailpit() {
     run("link_check", |checks| {
         let anchor = |number| format!("<a href=\"http://many.invalid/{number}\">link</a>\n");
         let anchors = (0..150).map(anchor).collect::<Vec<_>>().concat();

@@ -8,7 +8,7 @@ use crate::differential::mails::{Mail, multipart};
 use crate::differential::side::Side;
 
 #[test]
-fn messages() {
+fn messages_are_read_as_in_mailpit() {
     run("messages", |checks| {
         read_marks(checks);
         stored_message(checks);

@@ -4,6 +4,6 @@ use super::{conversation, run};
 use crate::server::Server;
 
 #[test]
-fn pop3() {
+fn pop3_replies_are_those_of_mailpit() {
     run("pop3", |checks| conversation::run_folder(checks, "pop3", Server::pop3));
 }

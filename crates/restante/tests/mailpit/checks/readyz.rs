@@ -9,7 +9,7 @@ use super::{Checks, run};
 use crate::server::{Program, Server};
 
 #[test]
-fn readyz() {
+fn readyz_has_the_exit_codes_of_mailpit() {
     run("readyz", |checks| {
         paths(checks);
         waiting(checks);

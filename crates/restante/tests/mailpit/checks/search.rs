@@ -8,7 +8,7 @@ use crate::differential::mails::Mail;
 use crate::differential::side::{Side, deliver};
 
 #[test]
-fn search() {
+fn searches_find_what_mailpit_finds() {
     run("search", |checks| {
         hundred_messages(checks);
         quotes(checks);

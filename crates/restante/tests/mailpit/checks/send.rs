@@ -10,7 +10,7 @@ use crate::differential::side::Side;
 use crate::server::Server;
 
 #[test]
-fn send() {
+fn messages_are_sent_as_in_mailpit() {
     run("send", |checks| {
         message(checks);
         size(checks);

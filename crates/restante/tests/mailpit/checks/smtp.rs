@@ -7,7 +7,7 @@ use super::run;
 use crate::server::Server;
 
 #[test]
-fn smtp() {
+fn smtp_replies_are_those_of_mailpit() {
     run("smtp", |checks| {
         conversation::run_folder(checks, "smtp", Server::smtp);
         let mut servers = Servers::new();

@@ -9,7 +9,7 @@ use crate::differential::side::Side;
 use crate::support::{LineConnection, connect};
 
 #[test]
-fn tags() {
+fn tags_are_set_as_in_mailpit() {
     run("tags", |checks| {
         for tenant in ["", "Branch 3", "shop.one.test"] {
             set_tags(checks, tenant);
