@@ -37,17 +37,6 @@ const NAME: &str = "mailpit";
 const AS_FLAG: &str = "--as";
 /// The prefix of Mailpit's variables.
 const PREFIX: &str = "MP_";
-/// The variables with credentials and with the names of password files.
-const CREDENTIALS: [&str; 8] = [
-    "MP_UI_AUTH",
-    "MP_UI_AUTH_FILE",
-    "MP_SMTP_AUTH",
-    "MP_SMTP_AUTH_FILE",
-    "MP_POP3_AUTH",
-    "MP_POP3_AUTH_FILE",
-    "MP_SEND_API_AUTH",
-    "MP_SEND_API_AUTH_FILE",
-];
 /// The exit code of Mailpit for every error.
 const FAILURE: u8 = 1;
 
@@ -159,10 +148,11 @@ fn parse_server(args: &[String], env: Vec<(OsString, OsString)>, read_file: Read
 /// Adds the values of variables. Deprecated and unknown variables give a warning. An empty variable is not set, except those
 /// with credentials: without an error, a missing secret would open the server.
 fn add_variables(env: &[(OsString, OsString)], given: &mut GivenValues, warnings: &mut Vec<String>) {
+    let is_credential = |name: &str| OPTIONS.iter().any(|option| option.variable == name && option.is_credential);
     let variables: BTreeMap<&str, &OsStr> = env
         .iter()
         .filter_map(|(name, value)| Some((name.to_str()?, value.as_os_str())))
-        .filter(|(name, value)| name.starts_with(PREFIX) && (!value.is_empty() || CREDENTIALS.contains(name)))
+        .filter(|(name, value)| name.starts_with(PREFIX) && (!value.is_empty() || is_credential(name)))
         .collect();
     let mut unknown = Vec::new();
     for (name, value) in variables {

@@ -14,6 +14,9 @@ pub struct MailpitOption {
     pub variable: &'static str,
     /// Deprecated names: flags without their dashes, and variables.
     pub deprecated: &'static [&'static str],
+    /// True if the value is one of credentials, or the name of a password file. An empty variable is then an error: without
+    /// credentials, the server would be open.
+    pub is_credential: bool,
     /// The kind of value.
     pub kind: Kind,
     /// What the option does in Mailpit.
@@ -53,7 +56,7 @@ pub type Convert = fn(&str) -> Result<Vec<(&'static str, String)>, String>;
 
 impl MailpitOption {
     const fn new(flag: &'static str, variable: &'static str, kind: Kind, help: &'static str, effect: Effect) -> Self {
-        Self { flag, short: None, variable, deprecated: &[], kind, help, effect }
+        Self { flag, short: None, variable, deprecated: &[], is_credential: false, kind, help, effect }
     }
 
     const fn short(mut self, short: char) -> Self {
@@ -63,6 +66,11 @@ impl MailpitOption {
 
     const fn deprecated(mut self, names: &'static [&'static str]) -> Self {
         self.deprecated = names;
+        self
+    }
+
+    const fn credential(mut self) -> Self {
+        self.is_credential = true;
         self
     }
 
@@ -135,9 +143,9 @@ pub const OPTIONS: &[MailpitOption] = &[
         Converted(&["web.addr"], conversions::web_addr)).short('l'),
     MailpitOption::new("webroot", "MP_WEBROOT", Text, "Prefix of all paths", Setting("web.basepath")),
     MailpitOption::new("ui-auth-file", "MP_UI_AUTH_FILE", Text, "Password file for the web interface and the API",
-        Used("`auth.credentials`")),
+        Used("`auth.credentials`")).credential(),
     MailpitOption::new("", "MP_UI_AUTH", Text, "Users and passwords for the web interface and the API",
-        Used("`auth.credentials`")),
+        Used("`auth.credentials`")).credential(),
     MailpitOption::new("ui-tls-cert", "MP_UI_TLS_CERT", Text, "Certificate of the web interface",
         Converted(&["web.tlsenabled", "web.tlscert"], conversions::web_certificate)).deprecated(&["ui-ssl-cert", "MP_UI_SSL_CERT"]),
     MailpitOption::new("ui-tls-key", "MP_UI_TLS_KEY", Text, "Private key of the web interface",
@@ -161,18 +169,18 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("hide-delete-all-button", "MP_HIDE_DELETE_ALL_BUTTON", Bool, "Hides the button that deletes all",
         Ignored("the web interface is not Mailpit's")),
     MailpitOption::new("send-api-auth-file", "MP_SEND_API_AUTH_FILE", Text, "Password file for the send API",
-        Ignored(SEND_API_CREDENTIALS)),
+        Ignored(SEND_API_CREDENTIALS)).credential(),
     MailpitOption::new("", "MP_SEND_API_AUTH", Text, "Users and passwords for the send API",
-        Ignored(SEND_API_CREDENTIALS)),
+        Ignored(SEND_API_CREDENTIALS)).credential(),
     MailpitOption::new("send-api-auth-accept-any", "MP_SEND_API_AUTH_ACCEPT_ANY", Bool,
         "Accepts any credentials for the send API", Ignored(SEND_API)),
     // SMTP
     MailpitOption::new("smtp", "MP_SMTP_BIND_ADDR", Text, "Address of the SMTP server",
         Converted(&["smtp.addr"], conversions::smtp_addr)).short('s'),
     MailpitOption::new("smtp-auth-file", "MP_SMTP_AUTH_FILE", Text, "Password file for SMTP",
-        Used("`smtp.credentials`, `smtp.requireauth`, `smtp.requirestarttls`")),
+        Used("`smtp.credentials`, `smtp.requireauth`, `smtp.requirestarttls`")).credential(),
     MailpitOption::new("", "MP_SMTP_AUTH", Text, "Users and passwords for SMTP",
-        Used("`smtp.credentials`, `smtp.requireauth`")),
+        Used("`smtp.credentials`, `smtp.requireauth`")).credential(),
     MailpitOption::new("smtp-auth-accept-any", "MP_SMTP_AUTH_ACCEPT_ANY", Bool, "Accepts any user name and password",
         Setting("smtp.acceptanylogin")),
     MailpitOption::new("smtp-tls-cert", "MP_SMTP_TLS_CERT", Text, "Certificate of the SMTP server",
@@ -228,9 +236,9 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("pop3", "MP_POP3_BIND_ADDR", Text, "Address of the POP3 server",
         Used("`pop3.addr`, if there are credentials for POP3")),
     MailpitOption::new("pop3-auth-file", "MP_POP3_AUTH_FILE", Text, "Password file for POP3; it enables POP3",
-        Used("`pop3.credentials`")),
+        Used("`pop3.credentials`")).credential(),
     MailpitOption::new("", "MP_POP3_AUTH", Text, "Users and passwords for POP3; they enable POP3",
-        Used("`pop3.credentials`")),
+        Used("`pop3.credentials`")).credential(),
     MailpitOption::new("pop3-tls-cert", "MP_POP3_TLS_CERT", Text, "Certificate of the POP3 server",
         Converted(&["pop3.tlsenabled", "pop3.forcetls", "pop3.tlscert"], conversions::pop3_certificate)),
     MailpitOption::new("pop3-tls-key", "MP_POP3_TLS_KEY", Text, "Private key of the POP3 server",
