@@ -46,6 +46,29 @@ fn scroll(page: &Page, to: f64) {
     page.eval(script, &json!([PORT, to]));
 }
 
+/// Scrolls to the end of the list until the wanted rows are shown. The list is loaded page by page: every page is waited for
+/// separately.
+#[track_caller]
+fn scroll_down_until(page: &Page, is_reached: impl Fn(&[String]) -> bool) {
+    let mut rows = Vec::new();
+    for _ in 0..MANY {
+        page.until("the next rows", || {
+            scroll(page, 1.0);
+            page.texts(ROWS) != rows
+        });
+        rows = page.texts(ROWS);
+        if is_reached(&rows) {
+            return;
+        }
+    }
+    panic!("the rows are not in the list, which ends with {rows:?}");
+}
+
+/// Returns whether these are the rows at the end of the list.
+fn is_end(rows: &[String]) -> bool {
+    rows.last().is_some_and(|subject| subject == "Message 0")
+}
+
 /// Returns the subject and the position of the first fully visible row.
 #[track_caller]
 fn top(page: &Page) -> Value {
@@ -68,10 +91,7 @@ fn large_mailbox_is_shown_with_few_rows() {
     let few = || assert!(page.count(".message-row") < 60, "{} rows are in the document", page.count(".message-row"));
     few();
     // To the end, which is loaded page by page, and to the middle.
-    page.until("the end", || {
-        scroll(&page, 1.0);
-        page.texts(ROWS).last().is_some_and(|subject| subject == "Message 0")
-    });
+    scroll_down_until(&page, is_end);
     few();
     scroll(&page, 0.5);
     page.until("the middle", || page.texts(ROWS).contains(&"Message 4990".to_owned()));
@@ -106,10 +126,7 @@ fn scroll_position_is_restored() {
     // By navigating back, even without an open message.
     page.open("/m/james");
     page.until("the counts", || page.text(".list-counts").starts_with("3,000"));
-    page.until("the middle", || {
-        scroll(&page, 1.0);
-        page.texts(ROWS).iter().any(|subject| subject.starts_with("Message 14"))
-    });
+    scroll_down_until(&page, |rows| rows.iter().any(|subject| subject.starts_with("Message 14")));
     page.until("the rows at the end", || top(&page) != Value::Null);
     let before = top(&page);
     page.click("[data-page=status]");
@@ -125,10 +142,7 @@ fn large_deletion_needs_a_confirmation() {
     let Some(page) = Page::of(&server) else { return };
     deliver_many(&server, ABOVE_UNDO_LIMIT);
     page.open("/m/james");
-    page.until("the end", || {
-        scroll(&page, 1.0);
-        page.texts(ROWS).last().is_some_and(|subject| subject == "Message 0")
-    });
+    scroll_down_until(&page, is_end);
     scroll(&page, 0.0);
     page.until("the top", || page.texts(ROWS)[0] == "Message 2999");
     // All except for the newest.
