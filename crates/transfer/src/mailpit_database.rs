@@ -1,15 +1,22 @@
 //! Reads the messages of a Mailpit database: an SQLite file whose messages are compressed with zstd. All versions of its
 //! tables are supported, also those of several tenants in one file. The file is opened for reading only.
+//!
+//! The file may be made to take very long or much memory. So only stored columns of tables are read, the length of values is
+//! limited, and SQLite is interrupted if it takes very many steps until the next message.
 
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use restante_mail::tags::MAX_TAG_CHARS;
+use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, Row};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 use ruzstd::decoding::StreamingDecoder;
 use serde::Deserialize;
 
@@ -35,12 +42,24 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const DATA_TABLE: &str = "mailbox_data";
 /// The maximum number of tenants in a file.
 const MAX_TENANTS: usize = 1000;
-/// The maximum size of the metadata of a message in bytes.
+/// The maximum length of the SQL text that defines a table. SQLite reads those of all tables.
+const MAX_SQL_BYTES: i32 = 100_000;
+/// The maximum length of the id of a message in bytes. Mailpit's have 22.
+const MAX_ID_BYTES: usize = 255;
+/// The maximum size of the metadata of a message in bytes, and that of the list of its tags.
 const MAX_METADATA_BYTES: usize = 1024 * 1024;
 /// The maximum number of recipients of a message.
 const MAX_RECIPIENTS: usize = 1000;
-/// The maximum number of tags of a message that are read.
+/// The maximum number of tags of a message that are read, and the maximum length of a tag in bytes.
 const MAX_TAGS: usize = 100;
+const MAX_TAG_BYTES: usize = MAX_TAG_CHARS * 4;
+/// The number of steps of SQLite between two checks of the limit on steps.
+const STEPS_PER_CHECK: i32 = 10_000;
+/// The maximum number of checks before the first message. Meanwhile SQLite sorts the messages: the steps are enough for about
+/// 20 million.
+const MAX_CHECKS: i64 = 100_000;
+/// The number of checks that each message adds. It needs some hundred steps.
+const CHECKS_PER_MESSAGE: i64 = 10;
 
 /// A message of the database.
 #[derive(Debug, PartialEq, Eq)]
@@ -85,8 +104,9 @@ pub(super) fn read<E>(
     limit: usize,
     mut handle: impl FnMut(RowResult) -> Result<(), E>,
 ) -> Result<Result<(), E>, String> {
-    let connection = open(path)?;
-    let mut prefixes = table_prefixes(&connection).map_err(|error| error.to_string())?;
+    let mut connection = open(path, limit)?;
+    let steps = StepLimit::new(&mut connection, MAX_CHECKS).map_err(|error| error.to_string())?;
+    let mut prefixes = table_prefixes(&connection).map_err(|error| describe(&error))?;
     if prefixes.is_empty() {
         return Err("is not a Mailpit database".to_owned());
     }
@@ -98,8 +118,8 @@ pub(super) fn read<E>(
         }
     }
     for prefix in &prefixes {
-        let query = Query::for_tenant(&connection, prefix).map_err(|error| error.to_string())?;
-        match query.run(&connection, limit, &mut handle).map_err(|error| error.to_string())? {
+        let query = Query::for_tenant(&connection, prefix)?;
+        match query.run(&connection, limit, &steps, &mut handle).map_err(|error| describe(&error))? {
             Ok(()) => {}
             Err(error) => return Ok(Err(error)),
         }
@@ -107,11 +127,44 @@ pub(super) fn read<E>(
     Ok(Ok(()))
 }
 
-/// Opens the file for reading. Without a log the file is opened as one that does not change, so that SQLite creates no
+/// Interrupts SQLite after too many steps.
+struct StepLimit {
+    checks_left: Arc<AtomicI64>,
+}
+
+impl StepLimit {
+    fn new(connection: &mut Connection, max_checks: i64) -> rusqlite::Result<Self> {
+        let checks_left = Arc::new(AtomicI64::new(max_checks));
+        let counter = checks_left.clone();
+        let is_exceeded = move || counter.fetch_sub(1, Ordering::Relaxed) <= 0;
+        connection.progress_handler(STEPS_PER_CHECK, Some(is_exceeded))?;
+        Ok(Self { checks_left })
+    }
+
+    /// Permits the steps of a further message.
+    fn add_message(&self) {
+        self.checks_left.fetch_add(CHECKS_PER_MESSAGE, Ordering::Relaxed);
+    }
+}
+
+/// Returns an error of SQLite as the end of a sentence about the file.
+fn describe(error: &rusqlite::Error) -> String {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::OperationInterrupted) => "takes too long to read: it may be damaged".to_owned(),
+        Some(ErrorCode::TooBig) => "contains a value that is too large".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Opens the file for reading, with messages of at most `limit` bytes. Without a log the file is opened as one that does not change, so that SQLite creates no
 /// files beside it. With a log that cannot be used this is an error, because the file alone is not complete.
-fn open(path: &Path) -> Result<Connection, String> {
+fn open(path: &Path, limit: usize) -> Result<Connection, String> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // SQLite sorts rows of a source, metadata, tags and some short values.
+    let max_row_bytes = i32::try_from(limit.saturating_add(3 * MAX_METADATA_BYTES)).unwrap_or(i32::MAX);
     let connect = |connection: Connection| {
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, max_row_bytes)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, MAX_SQL_BYTES)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;")?;
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
@@ -163,6 +216,28 @@ fn table_prefixes(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(prefixes.take(MAX_TENANTS).collect())
 }
 
+/// The names of the columns that are stored in a table.
+struct Columns(Vec<String>);
+
+impl Columns {
+    /// Returns the columns of a table. There are none if there is no such table, or if it is a view or a virtual table.
+    /// Generated columns are left out.
+    fn stored(connection: &Connection, table: String) -> rusqlite::Result<Self> {
+        let sql = "SELECT i.name FROM pragma_table_list(?1) t, pragma_table_info(?1) i WHERE t.schema = 'main' AND t.type = 'table'";
+        let mut statement = connection.prepare(sql)?;
+        let names = statement.query_map([table], |row| row.get(0))?;
+        names.collect::<rusqlite::Result<_>>().map(Self)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|column| column.eq_ignore_ascii_case(name))
+    }
+
+    fn has_all(&self, names: &[&str]) -> bool {
+        names.iter().all(|name| self.has(name))
+    }
+}
+
 /// The statements for the tables of a tenant, which depend on the version of Mailpit.
 struct Query {
     messages: String,
@@ -172,33 +247,40 @@ struct Query {
 }
 
 impl Query {
-    fn for_tenant(connection: &Connection, tenant: &str) -> rusqlite::Result<Self> {
-        let columns = |table: &str| -> rusqlite::Result<Vec<String>> {
-            let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
-            let names = statement.query_map([format!("{tenant}{table}")], |row| row.get(0))?;
-            names.collect()
+    /// Creates the statements. Fails if a column that they read is not stored in a table: the values of a view, of a
+    /// virtual table or of a generated column can take any time.
+    fn for_tenant(connection: &Connection, tenant: &str) -> Result<Self, String> {
+        let columns = |table: &str| -> Result<Columns, String> {
+            Columns::stored(connection, format!("{tenant}{table}")).map_err(|error| describe(&error))
         };
-        let has = |columns: &[String], name: &str| columns.iter().any(|column| column.eq_ignore_ascii_case(name));
-        let mailbox = columns("mailbox")?;
-        let quoted = |table: &str| format!("\"{}\"", format!("{tenant}{table}").replace('"', "\"\""));
+        let (mailbox, data) = (columns("mailbox")?, columns(DATA_TABLE)?);
         // Version 1.2 of the tables renamed two columns.
-        let created = if has(&mailbox, "Created") { "Created" } else { "Sort" };
-        let metadata = if has(&mailbox, "Metadata") { "Metadata" } else { "Data" };
-        let has_tags_column = has(&mailbox, "Tags");
-        let tags = if has_tags_column { "m.Tags" } else { "NULL" };
-        let compressed = if has(&columns(DATA_TABLE)?, "Compressed") { "d.Compressed" } else { "1" };
-        // The length of a text would end at a NUL byte.
+        let created = if mailbox.has("Created") { "Created" } else { "Sort" };
+        let metadata = if mailbox.has("Metadata") { "Metadata" } else { "Data" };
+        if !mailbox.has_all(&["ID", "Read", created, metadata]) || !data.has_all(&["ID", "Email"]) {
+            return Err(format!("does not store the columns of the tables {tenant}mailbox and {tenant}{DATA_TABLE}"));
+        }
+        let has_tags_column = mailbox.has("Tags");
+        let compressed = if data.has("Compressed") { "d.Compressed" } else { "1" };
+        let quoted = |table: &str| format!("\"{}\"", format!("{tenant}{table}").replace('"', "\"\""));
+        // Longer values are NULL.
+        let limited = |column: &str, max: usize| format!("CASE WHEN octet_length({column}) <= {max} THEN {column} END");
+        let id = limited("m.ID", MAX_ID_BYTES);
+        let tags = if has_tags_column { limited("m.Tags", MAX_METADATA_BYTES) } else { "NULL".to_owned() };
+        // The length of a text would end at a NUL byte, unlike its length in octets.
         let messages = format!(
-            "SELECT m.ID, m.{created}, m.Read, CASE WHEN octet_length(m.{metadata}) <= {MAX_METADATA_BYTES} THEN \
-             m.{metadata} END, {tags}, {compressed}, CASE WHEN octet_length(d.Email) <= ?1 THEN d.Email END, d.ID IS \
-             NULL FROM {} m LEFT JOIN {} d ON d.ID = m.ID ORDER BY m.{created}, m.rowid",
+            "SELECT {id}, m.{created}, m.Read, {}, {tags}, {compressed}, CASE WHEN octet_length(d.Email) <= ?1 THEN d.Email \
+             END, d.ID IS NULL FROM {} m LEFT JOIN {} d ON d.ID = m.ID ORDER BY m.{created}, m.rowid",
+            limited(&format!("m.{metadata}"), MAX_METADATA_BYTES),
             quoted("mailbox"),
             quoted(DATA_TABLE)
         );
-        let has_tag_tables = !columns("message_tags")?.is_empty() && !columns("tags")?.is_empty();
+        let (message_tags, tag_names) = (columns("message_tags")?, columns("tags")?);
+        let has_tag_tables = message_tags.has_all(&["ID", "TagID"]) && tag_names.has_all(&["ID", "Name"]);
         let tags = has_tag_tables.then(|| {
             format!(
-                "SELECT t.Name FROM {} x JOIN {} t ON t.ID = x.TagID WHERE x.ID = ?1 ORDER BY t.Name LIMIT {MAX_TAGS}",
+                "SELECT t.Name FROM {} x JOIN {} t ON t.ID = x.TagID WHERE x.ID = ?1 AND octet_length(t.Name) <= \
+                 {MAX_TAG_BYTES} ORDER BY t.Name LIMIT {MAX_TAGS}",
                 quoted("message_tags"),
                 quoted("tags")
             )
@@ -211,17 +293,21 @@ impl Query {
         &self,
         connection: &Connection,
         limit: usize,
+        steps: &StepLimit,
         handle: &mut impl FnMut(RowResult) -> Result<(), E>,
     ) -> rusqlite::Result<Result<(), E>> {
         let mut messages = connection.prepare(&self.messages)?;
         let mut tags = self.tags.as_deref().map(|sql| connection.prepare(sql)).transpose()?;
         let mut rows = messages.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
         while let Some(row) = rows.next()? {
+            steps.add_message();
             let id = text(row, 0)?;
             let mut result = self.message(row, &id, limit)?;
             if let (Ok(message), Some(statement)) = (&mut result, &mut tags) {
-                let names = statement.query_map([&id], |row| row.get::<_, String>(0))?;
-                message.tags.extend(names.filter_map(Result::ok));
+                let mut names = statement.query([&id])?;
+                while let Some(row) = names.next()? {
+                    message.tags.push(text(row, 0)?);
+                }
             }
             if let Err(error) = handle(result.map_err(|reason| format!("message {id}: {reason}"))) {
                 return Ok(Err(error));
@@ -231,6 +317,9 @@ impl Query {
     }
 
     fn message(&self, row: &Row<'_>, id: &str, limit: usize) -> rusqlite::Result<Result<DatabaseMessage, String>> {
+        if id.is_empty() {
+            return Ok(Err("has no id, or one that is too long".to_owned()));
+        }
         let source = match row.get_ref(6)? {
             ValueRef::Blob(bytes) | ValueRef::Text(bytes) => bytes,
             _ if integer(row, 7)? != 0 => return Ok(Err("has no source".to_owned())),
@@ -248,8 +337,9 @@ impl Query {
             return Ok(Err("is empty".to_owned()));
         }
         let mut metadata: Metadata = serde_json::from_str(&text(row, 3)?).unwrap_or_default();
-        let tags =
+        let mut tags: Vec<String> =
             if self.has_tags_column { serde_json::from_str(&text(row, 4)?).unwrap_or_default() } else { Vec::new() };
+        tags.truncate(MAX_TAGS);
         Ok(Ok(DatabaseMessage {
             id: id.to_owned(),
             source,
@@ -465,6 +555,82 @@ mod tests {
             let error = read(&copy.path().join("mailpit.db"), None, 100, |_| Ok::<(), ()>(())).unwrap_err();
             assert!(error.contains(expected) && error.contains("to a writable directory"), "{error}");
         }
+    }
+
+    /// The values of the others can take any time.
+    #[test]
+    fn only_stored_columns_of_tables_are_read() {
+        let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT";
+        let data = "CREATE TABLE mailbox_data (ID TEXT, Email BLOB)";
+        let cases = [
+            format!(
+                "CREATE VIEW mailbox AS {endless} i AS ID, i AS Created, i AS Read, '' AS Metadata FROM n; {data};"
+            ),
+            format!("CREATE VIRTUAL TABLE mailbox USING fts4(ID, Created, Read, Metadata); {data};"),
+            format!("CREATE TABLE mailbox (ID TEXT, Created, Metadata, Read AS (like('%a%a%a%a', Metadata))); {data};"),
+            "CREATE TABLE mailbox (ID, Created, Read, Metadata); CREATE TABLE mailbox_data (ID TEXT, Email AS (ID));"
+                .to_owned(),
+        ];
+        for sql in cases {
+            let error = read_all(&TestDir::new(), &sql, 100).unwrap_err();
+            assert_eq!(error, "does not store the columns of the tables mailbox and mailbox_data", "{sql}");
+        }
+        // Messages are read without tags that are not stored.
+        let tags =
+            format!("DROP TABLE message_tags; CREATE VIEW message_tags AS {endless} 'a' AS ID, i AS TagID FROM n;");
+        let insert =
+            "INSERT INTO mailbox VALUES (1, 'a', '', 0); INSERT INTO mailbox_data VALUES ('a', 'Subject: x', 0);";
+        let found = read_all(&TestDir::new(), &format!("{TABLES} {tags} {insert}"), 100).unwrap();
+        assert_eq!(found[0].as_ref().unwrap().tags, [""; 0]);
+    }
+
+    #[test]
+    fn long_ids_and_tags_are_not_read() {
+        let sql = format!(
+            "{TABLES} INSERT INTO mailbox VALUES (1, 'a', '', 0), (2, printf('%.256c', 'x'), '', 0);
+             INSERT INTO mailbox_data VALUES ('a', 'Subject: a', 0), (printf('%.256c', 'x'), 'Subject: b', 0);
+             INSERT INTO tags VALUES (1, 'short'), (2, printf('%.257c', 'x'));
+             INSERT INTO message_tags VALUES (1, 'a', 1), (2, 'a', 2);"
+        );
+        let found = read_all(&TestDir::new(), &sql, 100).unwrap();
+        assert_eq!(found[0].as_ref().unwrap().tags, ["short"]);
+        assert_eq!(found[1].as_ref().unwrap_err(), "message : has no id, or one that is too long");
+        let sql = format!(
+            "CREATE TABLE mailbox (Sort INTEGER, ID TEXT, Data BLOB, Read INTEGER, Tags TEXT);
+             CREATE TABLE mailbox_data (ID TEXT, Email BLOB);
+             INSERT INTO mailbox VALUES (1, 'a', '', 1, '[\"' || printf('%.{MAX_METADATA_BYTES}c', 'x') || '\"]');
+             INSERT INTO mailbox_data VALUES ('a', x'{FRAME}');"
+        );
+        assert_eq!(read_all(&TestDir::new(), &sql, 10_000).unwrap()[0].as_ref().unwrap().tags, [""; 0]);
+    }
+
+    /// These values are compared or sorted before they can be left out.
+    #[test]
+    fn very_long_values_are_an_error() {
+        for column in ["ID", "Created"] {
+            let sql = format!(
+                "{TABLES} INSERT INTO mailbox (ID, Created) VALUES ('a', 1);
+                 UPDATE mailbox SET {column} = zeroblob({}); INSERT INTO mailbox_data VALUES ('a', 'Subject: a', 0);",
+                4 * MAX_METADATA_BYTES
+            );
+            assert_eq!(read_all(&TestDir::new(), &sql, 100), Err("contains a value that is too large".to_owned()));
+        }
+    }
+
+    #[test]
+    fn reading_is_interrupted_after_too_many_steps() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let steps = StepLimit::new(&mut connection, 5).unwrap();
+        let count = |rows: i64| {
+            let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i FROM n";
+            let sql = format!("SELECT count(*) FROM ({endless} LIMIT {rows})");
+            connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).map_err(|error| describe(&error))
+        };
+        // A negative number is no limit.
+        assert_eq!(count(-1), Err("takes too long to read: it may be damaged".to_owned()));
+        assert!(count(1000).is_err());
+        steps.add_message();
+        assert_eq!(count(1000), Ok(1000));
     }
 
     #[test]
