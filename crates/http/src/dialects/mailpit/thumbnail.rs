@@ -11,7 +11,9 @@ use bytes::Bytes;
 use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder as _, ImageReader, ImageResult, Limits, Rgba, RgbaImage, imageops};
+use image::{
+    DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, ImageResult, Limits, Rgba, RgbaImage, imageops,
+};
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 
@@ -67,19 +69,24 @@ fn render(mime: &Mime, id: &str) -> Result<Bytes, Problem> {
     encode(&place(image)).map_err(|error| internal_error(&error))
 }
 
-/// Decodes an image, upright. Returns `None` if it has too many pixels.
+/// Decodes an image, upright. Returns `None` if it has too many pixels, or if decoding takes too much memory.
 fn decode(content: &[u8]) -> ImageResult<Option<DynamicImage>> {
     let mut reader = ImageReader::new(Cursor::new(content)).with_guessed_format()?;
     let mut limits = Limits::default();
     limits.max_image_width = Some(MAX_SIDE);
     limits.max_image_height = Some(MAX_SIDE);
     limits.max_alloc = Some(MAX_DECODE_BYTES);
-    reader.limits(limits);
+    reader.limits(limits.clone());
+    let bytes_per_pixel = decoder_bytes_per_pixel(reader.format(), content);
     let mut decoder = reader.into_decoder()?;
     let (width, height) = decoder.dimensions();
-    if u64::from(width) * u64::from(height) > MAX_PIXELS || decoder.total_bytes() > MAX_DECODE_BYTES {
+    let pixels = u64::from(width) * u64::from(height);
+    if pixels > MAX_PIXELS || pixels * bytes_per_pixel > MAX_DECODE_BYTES {
         return Ok(None);
     }
+    // What remains is for the buffers of the decoder.
+    limits.reserve(decoder.total_bytes())?;
+    decoder.set_limits(limits)?;
     // An image with damaged metadata is shown as it is.
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let is_turned = !matches!(
@@ -91,6 +98,22 @@ fn decode(content: &[u8]) -> ImageResult<Option<DynamicImage>> {
     let mut image = scale(DynamicImage::from_decoder(decoder)?, width, height);
     image.apply_orientation(orientation);
     Ok(Some(image))
+}
+
+/// Returns the number of bytes for each pixel that decoding takes at most, including the image. It is zero for formats whose
+/// decoders observe the limit on memory.
+fn decoder_bytes_per_pixel(format: Option<ImageFormat>, content: &[u8]) -> u64 {
+    match format {
+        Some(ImageFormat::WebP) => {
+            // The flags of an extended file: it is animated, or has transparency.
+            let flags = content.get(12..21).and_then(|header| header.strip_prefix(b"VP8X")).map_or(0, |rest| rest[4]);
+            // The image, the canvas and a frame, or the image and the planes of its colors and of its transparency.
+            if flags & 0x12 == 0 { 7 } else { 12 }
+        }
+        // The coefficients of a progressive image with four components. The marker is not in compressed data.
+        Some(ImageFormat::Jpeg) if content.windows(2).any(|bytes| bytes == [0xFF, 0xC2]) => 11,
+        _ => 0,
+    }
 }
 
 /// Scales an image to a size: it fills the size if both of its sides are large enough, otherwise it fits into it. A small
@@ -122,4 +145,25 @@ fn encode(picture: &RgbaImage) -> ImageResult<Bytes> {
     let rgb = DynamicImage::from(picture.clone()).into_rgb8();
     JpegEncoder::new_with_quality(&mut out, QUALITY).encode_image(&rgb)?;
     Ok(out.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_progressive_images_is_limited() {
+        let mut content = Vec::new();
+        JpegEncoder::new(&mut content).encode_image(&DynamicImage::new_rgb8(1, 1)).unwrap();
+        let frame = content.windows(2).position(|bytes| bytes == [0xFF, 0xC0]).unwrap();
+        let mut decoded = |marker: u8, width: u16, height: u16| {
+            content[frame + 1] = marker;
+            content[frame + 5..][..2].copy_from_slice(&height.to_be_bytes());
+            content[frame + 7..][..2].copy_from_slice(&width.to_be_bytes());
+            decode(&content)
+        };
+        assert!(matches!(decoded(0xC2, 4000, 3100), Ok(None)));
+        assert!(matches!(decoded(0xC0, 4472, 4473), Ok(None)));
+        assert!(matches!(decoded(0xC0, 1, 1), Ok(Some(_))));
+    }
 }

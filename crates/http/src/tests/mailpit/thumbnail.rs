@@ -97,6 +97,32 @@ async fn other_files_have_a_white_picture() {
     }
 }
 
+/// Returns an animated image with one red frame in the middle, in few bytes.
+fn animation(width: u32, height: u32) -> Vec<u8> {
+    let side = 1000;
+    let chunk = |name: &[u8; 4], content: &[u8]| {
+        let length = u32::try_from(content.len()).unwrap().to_le_bytes();
+        [name.as_slice(), &length, content].concat()
+    };
+    let number = |value: u32| value.to_le_bytes()[..3].to_vec();
+    let canvas = [vec![0x12, 0, 0, 0], number(width - 1), number(height - 1)].concat();
+    let place = [(width - side) / 4, (height - side) / 4, side - 1, side - 1, 100].map(number).concat();
+    // After the header of the file, there is one chunk.
+    let picture = &red(side, side, ImageFormat::WebP)[12..];
+    let frame = [&place, [0].as_slice(), picture].concat();
+    let chunks = [chunk(b"VP8X", &canvas), chunk(b"ANIM", &[0; 6]), chunk(b"ANMF", &frame)].concat();
+    chunk(b"RIFF", &[b"WEBP".as_slice(), &chunks].concat())
+}
+
+/// A decoder takes a multiple of the size of the image for an animation.
+#[tokio::test]
+async fn memory_for_animations_is_limited() {
+    assert!(is_red(&thumbnail("image/webp", &animation(1200, 1200)).await, 90, 60));
+    let large = animation(3500, 3500);
+    assert!(large.len() < 2000, "{}", large.len());
+    assert!(is_white(&thumbnail("image/webp", &large).await));
+}
+
 #[tokio::test]
 async fn missing_parts_have_no_picture() {
     let server = TestServer::with_everything().await;
