@@ -327,7 +327,7 @@ impl Problem {
             Self::NoHtml => "The message has no HTML.",
             Self::SearchDisabled => "The search is disabled by the setting search.enabled.",
             Self::Search(SearchError::Timeout) => {
-                "The search takes too long. Search for words that occur in fewer messages."
+                "The search takes too long. Search for fewer words, or for words that occur in fewer messages."
             }
             Self::Search(SearchError::Busy) => "Too many searches are running. Try again later.",
             Self::Search(_) => "The search index cannot be used at the moment.",

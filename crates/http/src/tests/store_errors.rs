@@ -25,7 +25,7 @@ impl FailingStore {
         Self { error: Some(error), is_shared: false }
     }
 
-    fn unresponsive() -> Self {
+    pub(super) fn unresponsive() -> Self {
         Self { error: None, is_shared: false }
     }
 

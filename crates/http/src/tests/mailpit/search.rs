@@ -12,6 +12,7 @@ use super::*;
 use crate::tests::authentication::AuthServer;
 use crate::tests::grants::Accounts;
 use crate::tests::messages::{add_copies, search_server, wait_until_indexed};
+use crate::tests::store_errors::{FailingStore, router_with_store};
 
 const SEARCH: &str = "/api/v1/search";
 
@@ -305,6 +306,20 @@ async fn search_holds_no_scan_permit_while_it_waits_for_a_work_permit() {
         available
     };
     assert_eq!(tokio::join!(search, other), (json!(100), 1));
+}
+
+/// A change that takes too long changes nothing, because it begins after the search.
+#[tokio::test(start_paused = true)]
+async fn time_of_a_search_is_limited() {
+    let router = router_with_store(FailingStore::unresponsive());
+    for request in
+        [format!("GET {SEARCH}?query=x"), format!("DELETE {SEARCH}?query=x"), "GET /view/latest.txt?query=x".into()]
+    {
+        let start = tokio::time::Instant::now();
+        let response = send_request(&router, &request, Body::empty(), Peer::default()).await;
+        assert_eq!((response.status.as_u16(), start.elapsed().as_secs()), (503, 30), "{request}");
+        assert!(response.text().starts_with("The search takes too long."), "{request}: {}", response.text());
+    }
 }
 
 /// Comparing many terms with long headers takes long, so it does not run on the network threads.

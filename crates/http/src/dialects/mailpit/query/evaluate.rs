@@ -4,8 +4,11 @@
 //! decides what they do not contain. The same applies to the numbers of its parts if not all are counted. The limits on the
 //! values and parts of a source are higher. A message does not match if they are exceeded and a term cannot be decided: no
 //! message is deleted because a part of it was not read.
+//!
+//! A query can have many terms, so the texts of a message are prepared for all of them: a text is converted to lower case
+//! when the first term needs it.
 
-use std::cell::LazyCell;
+use std::cell::{LazyCell, OnceCell};
 
 use bytes::Bytes;
 use restante_mail::message::Message;
@@ -125,20 +128,17 @@ impl Condition {
             if is_found || !is_truncated() { Some(is_found) } else { None }
         };
         match self {
-            Self::To(text) => is_in(contains(&values().to, text), &[SummaryField::To]),
-            Self::From(text) => is_in(contains(&values().from, text), &[SummaryField::From]),
-            Self::Cc(text) => is_in(contains(&values().cc, text), &[SummaryField::Cc]),
-            Self::Bcc(text) => is_in(contains(&values().bcc, text), &[SummaryField::Bcc]),
-            Self::ReplyTo(text) => is_in(contains(&values().reply_to, text), &[SummaryField::ReplyTo]),
+            Self::To(text) => is_in(values().to.contain(text), &[SummaryField::To]),
+            Self::From(text) => is_in(values().from.contain(text), &[SummaryField::From]),
+            Self::Cc(text) => is_in(values().cc.contain(text), &[SummaryField::Cc]),
+            Self::Bcc(text) => is_in(values().bcc.contain(text), &[SummaryField::Bcc]),
+            Self::ReplyTo(text) => is_in(values().reply_to.contain(text), &[SummaryField::ReplyTo]),
             Self::Addressed(text) => {
-                is_in(values().lists().into_iter().any(|list| contains(list, text)), &ADDRESS_FIELDS)
+                is_in(values().address_fields().into_iter().any(|field| field.contain(text)), &ADDRESS_FIELDS)
             }
-            Self::Subject(text) => is_in(any_contains(&values().subjects, text), &[SummaryField::Subject]),
-            Self::MessageId(text) => is_in(any_contains(&values().message_ids, text), &[SummaryField::MessageId]),
-            // The tags of all copies together can be more than a message may have.
-            Self::Tag(text) => {
-                Some(message.copies().iter().flat_map(|copy| copy.tags.iter()).any(|tag| lowercase(tag) == *text))
-            }
+            Self::Subject(text) => is_in(values().subjects.contain(text), &[SummaryField::Subject]),
+            Self::MessageId(text) => is_in(values().message_ids.contain(text), &[SummaryField::MessageId]),
+            Self::Tag(text) => Some(values().tags.lowercase().contains(text)),
             Self::Tagged => Some(message.copies().iter().any(|copy| !copy.tags.is_empty())),
             Self::Read => Some(message.is_seen()),
             Self::Unread => Some(!message.is_seen()),
@@ -155,11 +155,7 @@ impl Condition {
                     return content.contains(searched);
                 }
                 // The search text contains these texts, and more.
-                let addresses = values().lists().into_iter().flatten();
-                let mut known = addresses
-                    .flat_map(|address| [address.name, address.address])
-                    .chain([first.headline.subject(), first.details.sender()]);
-                known.any(|text| clean(text).contains(searched)).then_some(true)
+                values().known_texts().iter().any(|known| known.contains(searched)).then_some(true)
             }
         }
     }
@@ -169,30 +165,52 @@ impl Condition {
 const ADDRESS_FIELDS: [SummaryField; 5] =
     [SummaryField::From, SummaryField::To, SummaryField::Cc, SummaryField::Bcc, SummaryField::ReplyTo];
 
-/// Returns whether the name or the address of one of these addresses contains a text, which is in lower case.
-fn contains(list: &[Address<'_>], text: &str) -> bool {
-    let is_in = |value: &str| lowercase(value).contains(text);
-    list.iter().any(|Address { name, address }| is_in(name) || is_in(address))
+/// Returns the names and the addresses themselves.
+fn texts_of<'a>(addresses: impl IntoIterator<Item = Address<'a>>) -> impl Iterator<Item = &'a str> {
+    addresses.into_iter().flat_map(|Address { name, address }| [name, address])
 }
 
-/// Returns whether one of these values contains a text, which is in lower case.
-fn any_contains(values: &[&str], text: &str) -> bool {
-    values.iter().any(|value| lowercase(value).contains(text))
+/// The values of a field of a message.
+struct FieldValues<'a> {
+    values: Vec<&'a str>,
+    /// The values in lower case, from the first use on.
+    lowercase: OnceCell<Vec<String>>,
+}
+
+impl<'a> FieldValues<'a> {
+    fn new(values: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { values: values.into_iter().collect(), lowercase: OnceCell::new() }
+    }
+
+    fn lowercase(&self) -> &[String] {
+        self.lowercase.get_or_init(|| self.values.iter().map(|value| lowercase(value)).collect())
+    }
+
+    /// Returns whether one of the values contains a text, which is in lower case.
+    fn contain(&self, text: &str) -> bool {
+        self.lowercase().iter().any(|value| value.contains(text))
+    }
 }
 
 /// The values of the header fields of a message: those of the summary, and also those of the source if the summary is not
 /// complete. So values that a script has set are searched too.
 struct HeaderValues<'a> {
-    from: Vec<Address<'a>>,
-    to: Vec<Address<'a>>,
-    cc: Vec<Address<'a>>,
+    from: FieldValues<'a>,
+    to: FieldValues<'a>,
+    cc: FieldValues<'a>,
     /// The addresses of Bcc and the recipients of the envelope that no header field names.
-    bcc: Vec<Address<'a>>,
-    reply_to: Vec<Address<'a>>,
-    subjects: Vec<&'a str>,
-    message_ids: Vec<&'a str>,
+    bcc: FieldValues<'a>,
+    reply_to: FieldValues<'a>,
+    subjects: FieldValues<'a>,
+    message_ids: FieldValues<'a>,
+    /// The tags of all copies. Together they can be more than a message may have.
+    tags: FieldValues<'a>,
+    /// The sender in the envelope.
+    sender: &'a str,
     /// The fields whose values are not complete.
     truncated: SummaryFields,
+    /// The result of [`Self::known_texts`], from the first use on.
+    known_texts: OnceCell<Vec<String>>,
 }
 
 impl<'a> HeaderValues<'a> {
@@ -200,15 +218,18 @@ impl<'a> HeaderValues<'a> {
         let MessageSummary { from, to, cc, bcc, reply_to, subject, message_id, .. } = MessageSummary::new(message);
         let is_complete = message.first().details.is_complete();
         Self {
-            from: vec![from],
-            to: to.unwrap_or_default(),
-            cc: cc.unwrap_or_default(),
+            from: FieldValues::new(texts_of([from])),
+            to: FieldValues::new(texts_of(to.unwrap_or_default())),
+            cc: FieldValues::new(texts_of(cc.unwrap_or_default())),
             // Whether a recipient is hidden is known only if all values are.
-            bcc: bcc.filter(|_| is_complete).unwrap_or_default(),
-            reply_to,
-            subjects: vec![subject],
-            message_ids: vec![message_id],
+            bcc: FieldValues::new(texts_of(bcc.filter(|_| is_complete).unwrap_or_default())),
+            reply_to: FieldValues::new(texts_of(reply_to)),
+            subjects: FieldValues::new([subject]),
+            message_ids: FieldValues::new([message_id]),
+            tags: FieldValues::new(message.copies().iter().flat_map(|copy| copy.tags.iter())),
+            sender: message.first().details.sender(),
             truncated: if is_complete { SummaryFields::default() } else { SummaryFields::ALL },
+            known_texts: OnceCell::new(),
         }
     }
 
@@ -218,15 +239,15 @@ impl<'a> HeaderValues<'a> {
             return self;
         }
         let to = header.to.as_deref().unwrap_or_default();
-        let parse = |list: &'a [String]| list.iter().map(|address| Address::parse(address));
-        self.from.extend(header.from.as_deref().map(Address::parse));
-        self.from.push(Address { name: &header.from_text, address: "" });
-        self.to.extend(parse(to));
-        self.cc.extend(parse(&header.cc));
-        self.bcc.extend(parse(&header.bcc));
-        self.reply_to.extend(parse(&header.reply_to));
-        self.subjects.push(&header.subject);
-        self.message_ids.push(&header.message_id);
+        let parse = |list: &'a [String]| texts_of(list.iter().map(|address| Address::parse(address)));
+        self.from.values.extend(texts_of(header.from.as_deref().map(Address::parse)));
+        self.from.values.push(&header.from_text);
+        self.to.values.extend(parse(to));
+        self.cc.values.extend(parse(&header.cc));
+        self.bcc.values.extend(parse(&header.bcc));
+        self.reply_to.values.extend(parse(&header.reply_to));
+        self.subjects.values.push(&header.subject);
+        self.message_ids.values.push(&header.message_id);
         self.truncated = header.truncated;
         if [SummaryField::To, SummaryField::Cc, SummaryField::Bcc]
             .into_iter()
@@ -234,13 +255,21 @@ impl<'a> HeaderValues<'a> {
         {
             self.truncated.insert_if(true, SummaryField::Bcc);
         } else {
-            let hidden = message.recipients_without(header.recipients());
-            self.bcc.extend(hidden.into_iter().map(|address| Address { name: "", address }));
+            self.bcc.values.extend(message.recipients_without(header.recipients()));
         }
         self
     }
 
-    fn lists(&self) -> [&[Address<'a>]; 5] {
+    fn address_fields(&self) -> [&FieldValues<'a>; 5] {
         [&self.to, &self.from, &self.cc, &self.bcc, &self.reply_to]
+    }
+
+    /// Returns the texts that are a part of the search text, as they are searched.
+    fn known_texts(&self) -> &[String] {
+        self.known_texts.get_or_init(|| {
+            let fields = self.address_fields().into_iter().chain([&self.subjects]);
+            let values = fields.flat_map(|field| field.values.iter().copied());
+            values.chain([self.sender]).map(clean).collect()
+        })
     }
 }

@@ -6,11 +6,13 @@
 //! source is needed for another term. Changes need a complete result.
 //!
 //! A search never holds a permit while it waits for another one, and gives each permit back after one batch, so that other
-//! requests wait for a batch at most.
+//! requests wait for a batch at most. The time of a search is limited; it ends after the batch during which the time
+//! expires.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -18,7 +20,9 @@ use restante_auth::Grant;
 use restante_http_connection::memory::SMALL_BYTES;
 use restante_http_connection::work::WorkPermit;
 use restante_mail::message::{Message, MessageId, Summary};
+use restante_search::SearchError;
 use restante_store::Page;
+use tokio::time::timeout;
 
 use crate::dialects::mailpit::query::Query;
 use crate::dialects::mailpit::query::evaluate::Decision;
@@ -39,6 +43,9 @@ pub(crate) const MAX_READ_MESSAGES: usize = 2000;
 const MAX_READ_BYTES: u64 = 256 << 20;
 /// The maximum size of the sources that are in memory at once, unless a single one is larger.
 const MAX_CHUNK_BYTES: u64 = 1 << 20;
+
+/// The time limit of a search.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Whether a search had to leave out messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +75,19 @@ struct Finder<'s> {
 
 impl Server {
     /// Calls `visit` with the messages that match a query, the newest first, until it breaks. They have the copies that
-    /// the grant allows. Only one request at a time reads a batch after its first one.
+    /// the grant allows. Only one request at a time reads a batch after its first one. Fails if the time limit expires.
     pub(crate) async fn visit_matches(
+        &self,
+        grant: &Grant,
+        query: &Arc<Query>,
+        range: SearchRange,
+        visit: impl FnMut(Message) -> ControlFlow<()>,
+    ) -> Result<Completeness, Problem> {
+        let search = self.visit_matches_inner(grant, query, range, visit);
+        timeout(SEARCH_TIMEOUT, search).await.unwrap_or(Err(Problem::Search(SearchError::Timeout)))
+    }
+
+    async fn visit_matches_inner(
         &self,
         grant: &Grant,
         query: &Arc<Query>,

@@ -331,3 +331,17 @@ fn tags_of_all_copies_are_searched() {
     assert_eq!(matches("tag:\"tag 3 9\"", &message, MAIL), (true, true));
     assert_eq!(matches("-tag:\"tag 3 9\"", &message, MAIL), (false, true));
 }
+
+/// Takes very long if the texts of the message are prepared for each term.
+#[test]
+fn texts_are_prepared_once_for_all_terms() {
+    let to: Vec<String> = (0..1000).map(|number| format!("P{number} <p{number}@x.org>")).collect();
+    let source = format!("From: ann@x.org\r\nTo: {}\r\n\r\nHi\r\n", to.join(", "));
+    let message = deliver(&source, &[], &[]);
+    for field in ["", "to:", "addressed:"] {
+        let query = Query::parse(&format!("-{field}nobody ").repeat(64), None).unwrap();
+        for _ in 0..20 {
+            assert_ne!(query.check_summary(&message), Decision::NoMatch, "{field}");
+        }
+    }
+}
