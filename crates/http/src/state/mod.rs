@@ -63,6 +63,8 @@ use parsed_mail_cache::ParsedMailCache;
 /// The maximum number of concurrent expensive tasks, on any number of processors: rendering the worst message takes
 /// about twenty times its size in memory.
 const MAX_WORK_PERMITS: usize = 4;
+/// See [`Server::max_compared_bytes`]. This takes some ten seconds.
+const MAX_COMPARED_BYTES: u64 = 32 << 30;
 /// The limit on requests that wait for messages. One connection can carry a hundred of them, so the limit on
 /// connections is not enough.
 const MAX_WAITS: usize = 20_000;
@@ -186,6 +188,8 @@ pub(crate) struct Server {
     /// Limits listings that read many mailboxes or messages to find the few that a client may see. A request that needs both
     /// acquires the work permit first.
     pub(crate) scan_permits: Arc<Semaphore>,
+    /// The maximum number of bytes that all terms of a search in the summaries and sources of messages are compared with.
+    pub(crate) max_compared_bytes: u64,
     /// Permits for subscribers of live events, if they are limited.
     pub(crate) subscriber_permits: Option<Arc<Semaphore>>,
     /// Permits for requests that wait for messages.
@@ -224,6 +228,7 @@ impl Server {
             thumbnail_permits: Arc::new(Semaphore::new(1)),
             scrape_permits: Arc::new(Semaphore::new(1)),
             scan_permits: Arc::new(Semaphore::new(1)),
+            max_compared_bytes: MAX_COMPARED_BYTES,
             subscriber_permits: settings.max_monitors.map(|max| Arc::new(Semaphore::new(max))),
             wait_permits: Semaphore::new(MAX_WAITS),
             upload_budget: restante_net::Budget::new(MAX_UPLOAD_BYTES),

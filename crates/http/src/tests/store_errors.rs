@@ -25,7 +25,7 @@ impl FailingStore {
         Self { error: Some(error), is_shared: false }
     }
 
-    pub(super) fn unresponsive() -> Self {
+    fn unresponsive() -> Self {
         Self { error: None, is_shared: false }
     }
 

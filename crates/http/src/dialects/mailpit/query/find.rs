@@ -6,13 +6,12 @@
 //! source is needed for another term. Changes need a complete result.
 //!
 //! A search never holds a permit while it waits for another one, and gives each permit back after one batch, so that other
-//! requests wait for a batch at most. The time of a search is limited; it ends after the batch during which the time
-//! expires.
+//! requests wait for a batch at most. The number of bytes that all terms together are compared with is limited, and so the
+//! time of a search.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -22,7 +21,6 @@ use restante_http_connection::work::WorkPermit;
 use restante_mail::message::{Message, MessageId, Summary};
 use restante_search::SearchError;
 use restante_store::Page;
-use tokio::time::timeout;
 
 use crate::dialects::mailpit::query::Query;
 use crate::dialects::mailpit::query::evaluate::Decision;
@@ -43,9 +41,6 @@ pub(crate) const MAX_READ_MESSAGES: usize = 2000;
 const MAX_READ_BYTES: u64 = 256 << 20;
 /// The maximum size of the sources that are in memory at once, unless a single one is larger.
 const MAX_CHUNK_BYTES: u64 = 1 << 20;
-
-/// The time limit of a search.
-const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Whether a search had to leave out messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +63,8 @@ struct Finder<'s> {
     query: Arc<Query>,
     read_messages: usize,
     read_bytes: u64,
+    /// The number of bytes that terms may still be compared with.
+    bytes_left: u64,
     /// The matches of the index, from the first message on that is too old to be read.
     indexed: Option<IndexedMatches<'s>>,
     completeness: Completeness,
@@ -75,19 +72,9 @@ struct Finder<'s> {
 
 impl Server {
     /// Calls `visit` with the messages that match a query, the newest first, until it breaks. They have the copies that
-    /// the grant allows. Only one request at a time reads a batch after its first one. Fails if the time limit expires.
+    /// the grant allows. Only one request at a time reads a batch after its first one. Fails if the search takes
+    /// too long.
     pub(crate) async fn visit_matches(
-        &self,
-        grant: &Grant,
-        query: &Arc<Query>,
-        range: SearchRange,
-        visit: impl FnMut(Message) -> ControlFlow<()>,
-    ) -> Result<Completeness, Problem> {
-        let search = self.visit_matches_inner(grant, query, range, visit);
-        timeout(SEARCH_TIMEOUT, search).await.unwrap_or(Err(Problem::Search(SearchError::Timeout)))
-    }
-
-    async fn visit_matches_inner(
         &self,
         grant: &Grant,
         query: &Arc<Query>,
@@ -99,6 +86,7 @@ impl Server {
             query: query.clone(),
             read_messages: 0,
             read_bytes: 0,
+            bytes_left: self.max_compared_bytes,
             indexed: None,
             completeness: Completeness::Complete,
         };
@@ -171,8 +159,9 @@ impl Finder<'_> {
     }
 
     /// Decides from the summaries of messages. Returns those that match or may match, in the same order.
-    async fn check_summaries(&self, messages: Vec<Message>) -> Result<Vec<(Decision, Message)>, Problem> {
+    async fn check_summaries(&mut self, messages: Vec<Message>) -> Result<Vec<(Decision, Message)>, Problem> {
         let texts = messages.iter().flat_map(Message::copies).map(Summary::text_len).sum::<usize>();
+        self.count_comparisons(texts as u64)?;
         let work = self.server.work_permit(texts.saturating_mul(self.query.terms.len()), SMALL_BYTES).await?;
         let query = self.query.clone();
         let check = move || {
@@ -195,6 +184,7 @@ impl Finder<'_> {
                 count += 1;
             }
             let chunk = &mut undecided[done..done + count];
+            self.count_comparisons(chunk.iter().map(|(_, message)| message.first().size).sum())?;
             let decisions = self.read_chunk(chunk.iter().map(|(_, message)| message)).await?;
             for ((decision, message), is_match) in chunk.iter_mut().map(|entry| &mut **entry).zip(decisions) {
                 *decision = if is_match { Decision::Match } else { Decision::NoMatch };
@@ -204,6 +194,13 @@ impl Finder<'_> {
             done += count;
         }
         Ok(done)
+    }
+
+    /// Counts the comparison of all terms with texts of this length. Fails if that takes too long.
+    fn count_comparisons(&mut self, bytes: u64) -> Result<(), Problem> {
+        let compared = bytes.saturating_mul(self.query.terms.len() as u64);
+        self.bytes_left = self.bytes_left.checked_sub(compared).ok_or(Problem::Search(SearchError::Timeout))?;
+        Ok(())
     }
 
     /// Returns which of these messages match, by their sources. A message that does not exist any more does not match.
