@@ -55,7 +55,6 @@ pub(crate) async fn check_request(State(server): State<Arc<Server>>, mut request
     let template = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let route = server.settings.metrics.requests.route(template, &server.settings.base_path);
     let method = method_label(request.method());
-    let is_page = is_page(&server.settings, &request);
     let mut response = match validate_request(&server, &mut request) {
         Ok(_) if let Some(path) = redirect_target(&server.settings, &request) => {
             moved_permanently(path).unwrap_or_else(Problem::into_response)
@@ -73,10 +72,9 @@ pub(crate) async fn check_request(State(server): State<Arc<Server>>, mut request
     headers.insert(DNS_PREFETCH, HeaderValue::from_static("off"));
     headers.entry(header::X_FRAME_OPTIONS).or_insert(HeaderValue::from_static("SAMEORIGIN"));
     headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
-    if is_page {
-        // A page that opens this one in a window could count its frames, and so find out what is in a mailbox.
-        headers.insert(OPENER_POLICY, SAME_ORIGIN);
-    }
+    // A page that opens this one in a window could count its frames, and so find out what is in a mailbox. A page that is
+    // opened by a link in a message could replace the message by another page.
+    headers.insert(OPENER_POLICY, SAME_ORIGIN);
     route.count_response(method, response.status(), start.elapsed());
     if let Some(error) = response.extensions().get::<StoreError>() {
         server.log_throttles.store_errors.log("HTTP request failed", None, error);

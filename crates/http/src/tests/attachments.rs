@@ -106,6 +106,7 @@ pub(super) async fn request_isolated_file(server: &TestServer, path: &str) -> Te
         ("x-dns-prefetch-control", "off"),
         ("referrer-policy", "no-referrer"),
         ("cross-origin-resource-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
     ];
     for (name, value) in expected {
         assert_eq!(response.header(name), value, "{path}");

@@ -165,6 +165,7 @@ async fn headers_of_file() {
             ("cache-control", "public, max-age=31536000, immutable"),
             ("content-length", length.as_str()),
             ("content-type", content_type),
+            ("cross-origin-opener-policy", "same-origin"),
             ("cross-origin-resource-policy", "same-origin"),
             ("vary", "Accept-Encoding"),
             ("x-content-type-options", "nosniff"),

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::mails::{File, Mail};
+use super::mails::{self, File, Mail};
 use super::page::Page;
 use crate::support::Server;
 use crate::support::exposition::Exposition;
@@ -197,6 +197,26 @@ fn page_loses_access_to_a_window_that_it_opens() {
         // The number of frames would reveal whether a message is shown.
         page.until("the loss of access", || page.eval("return window.opened.closed", &json!([])) == true);
         assert_eq!(page.eval("return window.opened.length", &json!([])), 0, "{attacker}");
+    }
+}
+
+#[test]
+fn page_that_a_message_opens_cannot_replace_the_message() {
+    for browser in [Page::of, Page::in_firefox] {
+        let server = Server::start(&[]);
+        let Some(page) = browser(&server) else { continue };
+        let [attacker, _] = page.external_pages();
+        // A tab with a name has an opener, unlike one with `_blank`.
+        let html = format!("<p>Hello</p><a href=\"{attacker}\" target=other>Go</a>");
+        server.deliver("james@x.org", &mails::html("Link", &html));
+        page.open("/view/latest.html");
+        assert_eq!(page.text("p"), "Hello");
+        page.click("a");
+        page.in_opened_tab(|tab| {
+            tab.until("the page", || tab.eval("return location.href", &json!([])) == attacker.as_str());
+            assert_eq!(tab.eval("return window.opener === null", &json!([])), true);
+        });
+        assert_eq!(page.path(), "/view/latest.html");
     }
 }
 

@@ -267,9 +267,26 @@ impl Page {
     /// Runs a function in a new tab of the same browser. The tab stays open.
     #[track_caller]
     pub(crate) fn in_new_tab<T>(&self, display: impl FnOnce(&Self) -> T) -> T {
-        let here = unwrap(self.driver.get("/window"));
         let other = unwrap(self.driver.post("/window/new", &json!({ "type": "tab" })));
-        unwrap(self.driver.post("/window", &json!({ "handle": other["handle"] })));
+        self.in_tab(&other["handle"], display)
+    }
+
+    /// Runs a function in the second tab, which this page has opened. The tab stays open.
+    #[track_caller]
+    pub(crate) fn in_opened_tab<T>(&self, display: impl FnOnce(&Self) -> T) -> T {
+        let here = unwrap(self.driver.get("/window"));
+        let opened = || {
+            let handles = unwrap(self.driver.get("/window/handles"));
+            handles.as_array().into_iter().flatten().find(|handle| **handle != here).cloned()
+        };
+        self.until("the opened tab", || opened().is_some());
+        self.in_tab(&opened().unwrap(), display)
+    }
+
+    #[track_caller]
+    fn in_tab<T>(&self, handle: &Value, display: impl FnOnce(&Self) -> T) -> T {
+        let here = unwrap(self.driver.get("/window"));
+        unwrap(self.driver.post("/window", &json!({ "handle": handle })));
         let seen = display(self);
         unwrap(self.driver.post("/window", &json!({ "handle": here })));
         seen

@@ -84,6 +84,7 @@ async fn browsers_get_a_harmless_document() {
             ("x-frame-options", "SAMEORIGIN"),
             ("cross-origin-resource-policy", "same-origin"),
             ("cache-control", "private, no-cache"),
+            ("cross-origin-opener-policy", "same-origin"),
             ("vary", "sec-fetch-dest"),
         ];
         for (name, value) in expected {
