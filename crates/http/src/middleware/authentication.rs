@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
+use axum::http::{HeaderMap, HeaderName, Method, Uri};
 use axum::response::{IntoResponse as _, Response};
 use restante_auth::{AuthService, DenialReason, Denied, Grant, VerifiedLogin};
 
@@ -15,10 +15,10 @@ use crate::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS, relative_ro
 use crate::response::links::push_segment;
 use crate::response::problem::{Challenge, Problem};
 use crate::response::success::see_other;
+use crate::response::viewer::{FETCH_DEST, accepts_html, is_browser};
 use crate::state::{Server, Settings};
 
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
-const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
 /// The paths that need no credentials: probes, the login, and the files that its page needs.
@@ -106,22 +106,15 @@ pub(super) fn is_page_navigation(method: &Method, headers: &HeaderMap) -> bool {
         && is_absent_or(FETCH_DEST, "document")
 }
 
-fn accepts_html(headers: &HeaderMap) -> bool {
-    let mut values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    values.any(|value| value.split([',', ';']).any(|kind| kind.trim().eq_ignore_ascii_case("text/html")))
-}
-
-/// Returns the challenge for a client. Browsers send Fetch Metadata only over trustworthy connections, but the user
-/// agent of all of them begins with `Mozilla/`.
+/// Returns the challenge for a client. Browsers send Fetch Metadata only over trustworthy connections.
 fn challenge(headers: &HeaderMap) -> Challenge {
-    let is_browser = headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"Mozilla/"));
-    let is_page = is_browser || headers.contains_key(FETCH_MODE) || headers.contains_key(REQUESTED_WITH);
+    let is_page = is_browser(headers) || headers.contains_key(FETCH_MODE) || headers.contains_key(REQUESTED_WITH);
     if is_page { Challenge::Page } else { Challenge::Program }
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
+    use axum::http::{HeaderValue, header};
 
     use super::*;
 

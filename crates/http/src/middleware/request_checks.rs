@@ -27,11 +27,11 @@ use crate::paths;
 use crate::paths::{ASSETS, LIVE, READY};
 use crate::response::problem::Problem;
 use crate::response::success::{SAME_ORIGIN, moved_permanently};
+use crate::response::viewer::{FETCH_DEST, is_browser};
 use crate::state::{Server, Settings};
 
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
@@ -273,8 +273,10 @@ fn is_private(name: &str) -> bool {
 /// Browsers leave it out if they reach this machine under a name or address that they do not treat as this machine,
 /// such as `0.0.0.0` or an alias in the hosts file. Programs are not affected, and a configured name is accepted.
 fn has_reliable_origin(settings: &Settings, headers: &HeaderMap, peer: Peer, authority: &str) -> bool {
-    let is_browser = headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"Mozilla/"));
-    if !is_browser || headers.contains_key(FETCH_SITE) || peer.tls || !peer.socket_ip.is_some_and(|ip| ip.is_loopback())
+    if !is_browser(headers)
+        || headers.contains_key(FETCH_SITE)
+        || peer.tls
+        || !peer.socket_ip.is_some_and(|ip| ip.is_loopback())
     {
         return true;
     }

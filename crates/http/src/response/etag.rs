@@ -173,6 +173,13 @@ impl EntityTags {
     }
 }
 
+/// Returns the tag of the document in which a browser shows the file with this tag.
+pub(crate) fn of_document(tag: &HeaderValue) -> HeaderValue {
+    let tag = [tag.as_bytes().strip_suffix(b"\"").unwrap_or_default(), b"-document\""].concat();
+    // The tag of the file is valid in a header, so the fallback is never used.
+    HeaderValue::from_maybe_shared(bytes::Bytes::from(tag)).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
 /// The tags of responses that the client has already: `If-None-Match`.
 #[derive(Debug)]
 pub(crate) struct IfNoneMatch(Vec<HeaderValue>);

@@ -1,6 +1,7 @@
 //! Attachments to save or to show, and MIME parts. They are files of the sender served from this origin. Therefore
 //! every response isolates them: sandboxed, without content sniffing, not for other sites. A PDF is not sandboxed, because
-//! browsers do not show it then; their viewers isolate it.
+//! browsers do not show it then; their viewers isolate it. A browser that shows a file as a document gets some types in
+//! another form, see `attachment_document`; programs get the bytes that were sent.
 
 use std::fmt::Write as _;
 
@@ -12,20 +13,21 @@ use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_mail::message::Summary;
 use restante_mail::mime::{Attachment, Mime, Part, Role, message_filename};
 
-use crate::response::etag::IfNoneMatch;
+use crate::response::etag::{self, IfNoneMatch};
 use crate::response::links::{Purpose, push_segment};
 use crate::response::problem::Problem;
 use crate::response::success;
 use crate::response::success::NoBody;
+use crate::response::viewer::{self, Viewer};
 use crate::state::Server;
+use crate::state::attachment_document::DocumentForm;
 use crate::state::message::source_length;
 
 const OCTET_STREAM: &str = "application/octet-stream";
 const UTF8: &str = "utf-8";
 
 /// `sandbox` gives the document its own origin and forbids scripts, forms and plugins. The rest forbids loading
-/// anything, so that styles inside of an HTML or SVG file are harmless, and framing by other sites. No policy prevents
-/// early connections: `<link rel=preconnect>` reveals to a host that the file is open.
+/// anything, so that styles inside of an HTML or SVG file are harmless, and framing by other sites.
 pub(crate) const SANDBOX_POLICY: HeaderValue = HeaderValue::from_static(
     "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'self'",
 );
@@ -86,7 +88,7 @@ impl Server {
         summary: &Summary,
         selector: PartSelector,
         if_none_match: &IfNoneMatch,
-        purpose: Purpose,
+        (purpose, viewer): (Purpose, Viewer),
     ) -> Result<Response, Problem> {
         let tag = match selector {
             PartSelector::Attachment(index) | PartSelector::InbucketAttachment(index) => {
@@ -94,7 +96,10 @@ impl Server {
             }
             PartSelector::Part(index) => self.etags.part(summary.id, index),
         };
-        self.selected_file_response(summary, tag, if_none_match, purpose, move |mime| find_part(mime, selector)).await
+        self.selected_file_response(summary, tag, if_none_match, (purpose, viewer), move |mime| {
+            find_part(mime, selector)
+        })
+        .await
     }
 
     /// Returns the part that `select` finds, as a file to save or to show, unless the client has it already. The entity tag
@@ -104,23 +109,30 @@ impl Server {
         summary: &Summary,
         tag: HeaderValue,
         if_none_match: &IfNoneMatch,
-        purpose: Purpose,
+        (purpose, viewer): (Purpose, Viewer),
         select: S,
     ) -> Result<Response, Problem>
     where
         S: Fn(&Mime) -> Result<SelectedPart<'_>, Problem> + Clone + Send + 'static,
     {
+        let is_document = matches!((purpose, viewer), (Purpose::View, Viewer::Browser));
+        let tag = if is_document { etag::of_document(&tag) } else { tag };
         let needs_content = !if_none_match.matches(&tag);
         let select = &select;
         let render = |memory: MemoryPermit| async move {
             let work = self.work_permit(source_length(summary), SMALL_BYTES).await?;
             let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
             let select = select.clone();
-            work.run(move || load_file(source.to_bytes(), select, purpose, needs_content.then_some(memory))).await?
+            work.run(move || {
+                load_file(source.to_bytes(), select, purpose, is_document, needs_content.then_some(memory))
+            })
+            .await?
         };
         let PartFile { content_type, disposition, policy, content } = self.within_budget(render).await?;
         let headers = FileHeaders { content_type, disposition: Some(disposition), policy, tag };
-        Ok(isolated_response(content.map(Body::from), headers))
+        let mut response = isolated_response(content.map(Body::from), headers);
+        response.headers_mut().append(header::VARY, viewer::VARY);
+        Ok(response)
     }
 }
 
@@ -164,25 +176,29 @@ pub(crate) fn utf8_content(mime: &Mime, part: &Part) -> Bytes {
     if part.is_text() && part.charset.is_some() { mime.text_as_sent(part).into() } else { content(mime, part) }
 }
 
-/// Returns a part of a message. It includes the content if there is a memory permit for it.
+/// Returns a part of a message, or the document in which a browser shows it. It includes the content if there is a memory
+/// permit for it.
 fn load_file(
     source: Bytes,
     select: impl Fn(&Mime) -> Result<SelectedPart<'_>, Problem>,
     purpose: Purpose,
+    is_document: bool,
     memory: Option<MemoryPermit>,
 ) -> Result<PartFile, Problem> {
     let mime = Mime::parse(source);
     let SelectedPart { part, filename, charset } = select(&mime)?;
-    let load = || match charset {
-        FileCharset::AsSent => content(&mime, part),
-        FileCharset::Utf8 => utf8_content(&mime, part),
+    let form = if is_document { DocumentForm::of(&part.content_type) } else { None };
+    let load = || match (form, charset) {
+        (Some(form), _) => form.render(&mime, part),
+        (None, FileCharset::AsSent) => content(&mime, part),
+        (None, FileCharset::Utf8) => utf8_content(&mime, part),
     };
     let decoded = memory.is_some().then(|| detach_from_source(load(), mime.source()));
     let is_pdf = part.content_type == PDF && starts_like_pdf(&mime, part, decoded.as_ref());
     let declared = part.charset.as_deref();
     let charset = if charset == FileCharset::Utf8 { declared.and(Some(UTF8)) } else { declared };
     Ok(PartFile {
-        content_type: content_type(&part.content_type, charset),
+        content_type: form.map_or_else(|| content_type(&part.content_type, charset), DocumentForm::content_type),
         disposition: disposition(purpose, &filename),
         policy: if is_pdf { PDF_POLICY } else { SANDBOX_POLICY },
         content: memory.zip(decoded).map(|(memory, decoded)| memory.charge(decoded)).transpose()?,
@@ -303,6 +319,7 @@ mod tests {
                 message.clone(),
                 |mime| find_part(mime, PartSelector::Attachment(0)),
                 Purpose::View,
+                false,
                 Some(memory),
             )
             .unwrap()

@@ -17,6 +17,7 @@
 pub(crate) mod attachment;
 mod attachment_archive;
 pub(crate) mod attachment_counts;
+mod attachment_document;
 mod changed_messages;
 pub(crate) mod delivery;
 mod mailboxes;

@@ -272,3 +272,56 @@ async fn large_message_is_served_completely() {
     assert_eq!(message["body"]["text"].as_str().map(str::trim_end), Some(text.replace('\r', "").trim_end()));
     server.request("GET /mailbox/dattach/test/latest/0/x").await.problem(404);
 }
+
+/// Browsers connect to other hosts before they apply the policy of a document.
+#[tokio::test]
+async fn browsers_get_documents_that_open_no_connections() {
+    const HTML: &str = "text/html; charset=utf-8";
+    const TEXT: &str = "text/plain; charset=utf-8";
+    let link = "<link rel=preconnect href=//x.test>";
+    let xml = "<a xmlns=\"http://www.w3.org/1999/xhtml\"><link rel=\"preconnect\" href=\"//x.test\"/></a>";
+    let image = format!("<!doctype html><img alt=\"\" src=\"data:image/svg+xml;base64,{}\">", STANDARD.encode(xml));
+    let table = [
+        ("text/html", link, HTML, "<basefont rel=preconnect href=//x.test>"),
+        ("Text/HTML", "<iframe src=//x.test>", HTML, "<basefont src=//x.test>"),
+        ("text/html; charset=utf-16be", "\0<\0b\0a\0s\0e\0>", HTML, "<basefont>"),
+        ("image/svg+xml", xml, HTML, &image),
+        ("application/xhtml+xml", xml, TEXT, xml),
+        ("text/xml", xml, TEXT, xml),
+        ("application/atom+xml", xml, TEXT, xml),
+        ("text/plain; charset=utf-8", link, TEXT, link),
+        ("application/json", link, "application/json", link),
+    ];
+    for (content_type, content, shown_type, shown) in table {
+        let server = TestServer::new();
+        let mail = format!(
+            "Content-Type: {content_type}\r\nContent-Disposition: attachment; filename=a\r\n\
+             Content-Transfer-Encoding: base64\r\n\r\n{}",
+            STANDARD.encode(content)
+        );
+        server.add_message(0, "test", &mail).await;
+        for path in [
+            "/serve/mailbox/test/latest/attach/0/a",
+            "/mailbox/vattach/test/latest/0/a",
+            "/api/v1/message/latest/part/0",
+        ] {
+            let sent = server.request(&format!("GET {path}")).await;
+            let browser = format!("GET {path}\nSec-Fetch-Site: none\nSec-Fetch-Dest: document");
+            let document = server.request(&browser).await;
+            assert_eq!((document.header("content-type"), document.text()), (shown_type, shown), "{path}");
+            assert_ne!(sent.header("etag"), document.header("etag"), "{path}");
+            let again = server.request(&format!("{browser}\nIf-None-Match: {}", document.header("etag"))).await;
+            assert_eq!((again.status.as_u16(), again.header("content-type")), (304, shown_type), "{path}");
+            let other = server.request(&format!("{browser}\nIf-None-Match: {}", sent.header("etag"))).await;
+            assert_eq!(other.status, 200, "{path}");
+            let image =
+                server.request(&format!("GET {path}\nSec-Fetch-Site: same-origin\nSec-Fetch-Dest: image")).await;
+            assert_eq!(image.body, sent.body, "{path}");
+        }
+        let saved = server
+            .request("GET /mailbox/dattach/test/latest/0/a\nSec-Fetch-Site: none\nSec-Fetch-Dest: document")
+            .await;
+        let path = "/serve/mailbox/test/latest/attach/0/a";
+        assert_eq!(saved.body, server.request(&format!("GET {path}")).await.body, "the file was changed");
+    }
+}

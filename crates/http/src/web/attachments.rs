@@ -10,6 +10,7 @@ use crate::extractors::messages::{PathAttachment, PathCopy};
 use crate::response::etag::IfNoneMatch;
 use crate::response::links::Purpose;
 use crate::response::problem::Problem;
+use crate::response::viewer::Viewer;
 use crate::state::Server;
 use crate::state::attachment::PartSelector;
 
@@ -18,8 +19,9 @@ pub(crate) async fn download(
     State(server): State<Arc<Server>>,
     PathAttachment { copy, index }: PathAttachment,
     if_none_match: IfNoneMatch,
+    viewer: Viewer,
 ) -> Result<Response, Problem> {
-    server.file_response(&copy, PartSelector::Attachment(index), &if_none_match, Purpose::Download).await
+    server.file_response(&copy, PartSelector::Attachment(index), &if_none_match, (Purpose::Download, viewer)).await
 }
 
 /// Returns an attachment as a document to show.
@@ -27,8 +29,9 @@ pub(crate) async fn view(
     State(server): State<Arc<Server>>,
     PathAttachment { copy, index }: PathAttachment,
     if_none_match: IfNoneMatch,
+    viewer: Viewer,
 ) -> Result<Response, Problem> {
-    server.file_response(&copy, PartSelector::Attachment(index), &if_none_match, Purpose::View).await
+    server.file_response(&copy, PartSelector::Attachment(index), &if_none_match, (Purpose::View, viewer)).await
 }
 
 /// Returns an attachment as a document to show. The index is one of the list that Inbucket's web interface gets.
@@ -36,8 +39,10 @@ pub(crate) async fn inbucket_view(
     State(server): State<Arc<Server>>,
     PathAttachment { copy, index }: PathAttachment,
     if_none_match: IfNoneMatch,
+    viewer: Viewer,
 ) -> Result<Response, Problem> {
-    server.file_response(&copy, PartSelector::InbucketAttachment(index), &if_none_match, Purpose::View).await
+    let purpose = (Purpose::View, viewer);
+    server.file_response(&copy, PartSelector::InbucketAttachment(index), &if_none_match, purpose).await
 }
 
 /// Returns an attachment as a file to save or as a document to show, as the query requests.
@@ -46,8 +51,9 @@ pub(crate) async fn file(
     PathAttachment { copy, index }: PathAttachment,
     DownloadParameter(purpose): DownloadParameter,
     if_none_match: IfNoneMatch,
+    viewer: Viewer,
 ) -> Result<Response, Problem> {
-    server.file_response(&copy, PartSelector::Attachment(index), &if_none_match, purpose).await
+    server.file_response(&copy, PartSelector::Attachment(index), &if_none_match, (purpose, viewer)).await
 }
 
 /// Returns all attachments as one archive.

@@ -33,6 +33,32 @@ const DOT: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0
 /// Elements that make a document navigate.
 const NAVIGATING: [&str; 3] = ["http-equiv", "<form", "<base"];
 
+/// Elements for which browsers connect to another host, whatever the policy of the document is.
+const CONNECTING: [&str; 8] = [
+    "<link rel=preconnect href=http://connected.test/>",
+    "<link rel=x rel=preconnect href=http://connected.test/>",
+    "<link rel=icon rel=preconnect href=http://connected.test/>",
+    "<link rel=&Tab;preconnect href=http://connected.test/>",
+    "<link rel=dns-prefetch href=http://connected.test/><link rel='stylesheet&#9;preconnect' href=http://connected.test/>",
+    "<iframe src=http://connected.test/></iframe>",
+    "<frameset><frame src=http://connected.test/></frameset>",
+    "<svg><title><link rel=preconnect href=http://connected.test/></title></svg>",
+];
+
+/// XML with such elements.
+const CONNECTING_XML: [(&str, &str); 3] = [
+    (
+        "image/svg+xml",
+        "<svg xmlns='http://www.w3.org/2000/svg'><x:link xmlns:x='http://www.w3.org/1999/xhtml' rel='preconnect' \
+         href='http://connected.test/'/></svg>",
+    ),
+    (
+        "application/xhtml+xml",
+        "<html xmlns='http://www.w3.org/1999/xhtml'><link rel='preconnect' href='http://connected.test/'/></html>",
+    ),
+    ("text/xml", "<a><x:iframe xmlns:x='http://www.w3.org/1999/xhtml' src='http://connected.test/'/></a>"),
+];
+
 /// The number of documents that are loaded concurrently, each in its own frame.
 const CONCURRENT_FRAMES: usize = 35;
 
@@ -166,6 +192,38 @@ fn mailpit_view_runs_no_scripts() {
     open_navigating(&page, &paths);
 }
 
+#[test]
+fn documents_of_messages_open_no_connections() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let html = CONNECTING.map(|content| ("text/html", content));
+    for (kind, content) in html.into_iter().chain(CONNECTING_XML) {
+        let file = File { kind, name: "file", content: content.as_bytes() };
+        server.deliver(
+            "james@x.org",
+            &Mail { subject: "File", html: content, files: &[file], ..Mail::default() }.bytes(),
+        );
+        let part = server.json("/api/v1/message/latest")["Attachments"][0]["PartID"].as_str().unwrap().to_owned();
+        let paths = [
+            "/view/latest.html".to_owned(),
+            format!("/api/v1/message/latest/part/{part}"),
+            "/serve/mailbox/james/latest/attach/0/file".to_owned(),
+        ];
+        for path in paths {
+            page.open(&path);
+            assert_eq!(page.external_requests(), [""; 0], "{content} in {path}");
+        }
+    }
+    // The images of an SVG are shown, and without the protection of the server there are connections.
+    let svg = "<svg xmlns='http://www.w3.org/2000/svg' width='20' height='10'/>";
+    let file = File { kind: "image/svg+xml", name: "file", content: svg.as_bytes() };
+    server.deliver("james@x.org", &Mail { subject: "Image", files: &[file], ..Mail::default() }.bytes());
+    page.open("/serve/mailbox/james/latest/attach/0/file");
+    page.until("the image", || page.eval("return document.images[0].naturalWidth", &json!([])) == 20);
+    page.open(&format!("data:text/html,{}", CONNECTING[1]));
+    page.until("a connection", || !page.external_requests().is_empty());
+}
+
 /// Returns the elements that act on their own as lists of their name and their attributes. The browser decides which elements
 /// a document has: it parses `svg` and `math` differently from other elements. Frames and shadow trees are examined too.
 fn active_elements(page: &Page) -> Vec<Vec<String>> {
@@ -184,16 +242,12 @@ fn active_elements(page: &Page) -> Vec<Vec<String>> {
             .filter_map(|word| Some(word.as_str()?.to_owned()))
             .collect();
         let has = |name: &str, values: &[&str]| {
-            words[1..].chunks(2).any(|pair| pair[0] == name && (values.is_empty() || values.contains(&&*pair[1])))
+            words[1..].chunks(2).any(|pair| pair[0] == name && values.contains(&&*pair[1]))
         };
         let acts = match words.first().map_or("", String::as_str) {
             "" | "basefont" => false,
-            "base" => true,
-            _ => {
-                has("srcdoc", &[])
-                    || has("http-equiv", &["refresh"])
-                    || has("rel", &["preconnect", "prefetch", "preload", "dns-prefetch"])
-            }
+            "base" | "iframe" | "frame" => true,
+            _ => has("http-equiv", &["refresh"]) || has("rel", &["preconnect", "prefetch", "preload", "dns-prefetch"]),
         };
         active.extend(acts.then_some(words));
     }
@@ -213,7 +267,7 @@ fn mailpit_view_has_no_elements_that_act_on_their_own() {
     let paths = server.ids("james").into_iter().map(|id| format!("/view/{id}.html"));
     let is_active = |html: &String| {
         let html = html.to_ascii_lowercase();
-        ["<meta", "<base", "<link", "srcdoc"].iter().any(|text| html.contains(text))
+        ["<meta", "<base", "<link", "<iframe", "<frame"].iter().any(|text| html.contains(text))
     };
     for (path, trick) in paths.zip(active_html::all()).filter(|(_, trick)| is_active(trick)) {
         page.open(&path);

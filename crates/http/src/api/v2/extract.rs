@@ -16,6 +16,7 @@ use crate::response::etag::{Extract, IfNoneMatch};
 use crate::response::json;
 use crate::response::links::Purpose;
 use crate::response::problem::Problem;
+use crate::response::viewer::Viewer;
 use crate::state::Server;
 use crate::state::attachment::{PartSelector, content};
 use crate::state::message::Representation;
@@ -67,8 +68,9 @@ pub(crate) async fn part_content(
     State(server): State<Arc<Server>>,
     PathPart { copy, index }: PathPart,
     if_none_match: IfNoneMatch,
+    viewer: Viewer,
 ) -> HandlerResult {
-    server.file_response(&copy, PartSelector::Part(index), &if_none_match, Purpose::View).await
+    server.file_response(&copy, PartSelector::Part(index), &if_none_match, (Purpose::View, viewer)).await
 }
 
 /// The links of a message.

@@ -13,6 +13,7 @@ use crate::extractors::parameters::path_values;
 use crate::response::etag::IfNoneMatch;
 use crate::response::links::Purpose;
 use crate::response::problem::Problem;
+use crate::response::viewer::Viewer;
 use crate::state::Server;
 use crate::state::attachment::{FileCharset, SelectedPart};
 
@@ -42,10 +43,11 @@ pub(crate) async fn part(
     target: TargetMessage,
     PartId(id): PartId,
     if_none_match: IfNoneMatch,
+    viewer: Viewer,
 ) -> HandlerResult {
     let copy = target.message.first();
     let tag = server.etags.mailpit_part(copy.id, &id);
-    let response = server.selected_file_response(copy, tag, &if_none_match, Purpose::View, move |mime| {
+    let response = server.selected_file_response(copy, tag, &if_none_match, (Purpose::View, viewer), move |mime| {
         let part = &mime.parts()[Files::find(mime, &id).ok_or(Problem::NoSuchPart)?];
         let filename = listed_name(part).unwrap_or(DEFAULT_FILENAME).to_owned();
         Ok(SelectedPart { part, filename, charset: FileCharset::Utf8 })

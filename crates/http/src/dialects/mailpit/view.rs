@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Path, State};
+use axum::http::header;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use bytes::Bytes;
 use restante_auth::Grant;
 use restante_mail::message::Summary;
@@ -19,18 +19,19 @@ use crate::dialects::mailpit::content;
 use crate::dialects::mailpit::error::{Error, TEXT};
 use crate::dialects::mailpit::success::HandlerResult;
 use crate::dialects::mailpit::target::{MESSAGE_NOT_FOUND, TargetMessage};
-use crate::dialects::mailpit::view_html::{PartLinks, disarm, link_parts};
+use crate::dialects::mailpit::view_html::{PartLinks, link_parts, open_new_windows};
 use crate::extractors::parameters::{LATEST, RequestGrant, lenient_query_pairs};
 use crate::response::etag::IfNoneMatch;
+use crate::response::inert_html::disarm;
 use crate::response::inline_images::EmbeddedImages;
 use crate::response::preview_policy;
 use crate::response::problem::Problem;
 use crate::response::success;
+use crate::response::viewer::{self, Viewer};
 use crate::state::Server;
 use crate::state::attachment::{FileHeaders, SANDBOX_POLICY, isolated_response};
 use crate::state::message::MailpitForm;
 
-const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// The text of the status 404 for a message without HTML.
 const NO_HTML: &str = "This message does not contain a HTML part";
 
@@ -66,7 +67,7 @@ async fn find(server: &Server, parts: &mut Parts, grant: Grant, id: &str) -> Res
 }
 
 async fn html(server: &Server, target: &TargetMessage, if_none_match: &IfNoneMatch, parts: &Parts) -> HandlerResult {
-    let embeds_images = is_navigation(&parts.headers);
+    let embeds_images = Viewer::of(&parts.headers) == Viewer::Browser;
     let opens_windows = lenient_query_pairs(parts)?.iter().any(|(name, value)| name == "embed" && value == "1");
     let form = MailpitForm::Html { embeds_images, opens_windows };
     let tag = format!("h{}{}", u8::from(embeds_images), u8::from(opens_windows));
@@ -79,7 +80,7 @@ async fn html(server: &Server, target: &TargetMessage, if_none_match: &IfNoneMat
     let base = format!("{}/api/v1/message/{}/part/", server.settings.public_path(), target.message.id());
     let write = move |_: &Summary, mime: &Mime| document(mime, embeds_images, opens_windows, &base);
     let mut response = body_response(server, target, if_none_match, form, headers, write).await?;
-    response.headers_mut().append(header::VARY, HeaderValue::from(FETCH_DEST));
+    response.headers_mut().append(header::VARY, viewer::VARY);
     Ok(response)
 }
 
@@ -131,12 +132,7 @@ fn document(mime: &Mime, embeds_images: bool, opens_windows: bool, base: &str) -
     } else {
         link_parts(&html, &PartLinks::new(mime, base.to_owned()), false)
     };
-    Ok(disarm(&linked, opens_windows).into())
-}
-
-/// Returns whether a browser requests a document to show. Other requests of browsers are those of scripts, which read it.
-fn is_navigation(headers: &HeaderMap) -> bool {
-    headers.get(FETCH_DEST).is_some_and(|destination| destination != "empty")
+    Ok(disarm(&if opens_windows { open_new_windows(&linked) } else { linked }).into())
 }
 
 /// Redirects to the newest message. If there is none, to the start page.
