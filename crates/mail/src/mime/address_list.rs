@@ -430,11 +430,14 @@ fn find_address(word: &[u8]) -> Option<Vec<u8>> {
     (at > 0).then(|| bare.to_vec())
 }
 
-/// Returns whether a text can be an address without its domain: one atom (section 3.2.3), which may contain dots. An
-/// encoded word is a display name.
+/// Returns whether a text can be an address without its domain: atoms (section 3.2.3) with dots between them, of which one has
+/// a letter or digit. An encoded word is a display name, and a text with a slash at its start is the rest of a URL.
 fn is_local_name(text: &[u8]) -> bool {
-    let is_atom_byte = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-./=?^_`{|}~".contains(b) || *b >= 0x80;
-    !text.is_empty() && text.iter().all(is_atom_byte) && !text.starts_with(b"=?")
+    let is_letter = |b: &u8| b.is_ascii_alphanumeric() || *b >= 0x80;
+    let is_atom =
+        |atom: &[u8]| !atom.is_empty() && atom.iter().all(|b| is_letter(b) || b"!#$%&'*+-/=?^_`{|}~".contains(b));
+    let is_other = text.starts_with(b"=?") || text.starts_with(b"/");
+    !is_other && text.split(|b| *b == b'.').all(is_atom) && text.iter().any(is_letter)
 }
 
 /// Parses the quoted string at the start of the text. Returns its content with resolved quoted pairs, and its whole
@@ -721,6 +724,9 @@ mod tests {
             ("Doe, Jane j@x", &["Jane <j@x>"]),
             ("\"Doe\", =?utf-8?Q?Jos=C3=A9?=, j@x", &["<j@x>"]),
             ("j@x, Friends: abel;", &["<j@x>", "<abel>"]),
+            // Not names.
+            ("a@x, ., ..., -, b@y", &["<a@x>", "<b@y>"]),
+            ("a@x, http://x", &["<a@x>"]),
             // Without an address, the recipients of the envelope say more.
             ("abel, bianchi", &[]),
             ("Friends: abel;", &[]),

@@ -218,16 +218,25 @@ pub(super) fn decode_unlabelled(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// Returns whether partly invalid bytes are UTF-8: the evidence of their valid characters outside of ASCII is at least
-/// that of their invalid sequences. Characters from U+0180 to U+07FF count half. In windows-1252 their bytes can be a
-/// capital letter or `ß` before a closing quotation mark, and the opening one is the invalid byte.
+/// that of their invalid sequences. Characters from U+0180 to U+07FF count half: their bytes are more often letters of other
+/// charsets. In windows-1252, an opening quotation mark is invalid, and a letter before the closing one can be valid: such a
+/// pair is no evidence for UTF-8.
 fn is_mostly_utf8(bytes: &[u8]) -> bool {
+    let is_quotation_mark = |byte: u8| matches!(byte, 0x82 | 0x84 | 0x8b | 0x91..=0x94 | 0x9b | 0xab | 0xbb);
     let (mut valid, mut invalid) = (0_usize, 0_usize);
+    let (mut opening, mut closing) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
-        let weight = |c: char| if matches!(c, '\u{180}'..='\u{7ff}') { 1 } else { 2 };
-        valid += chunk.valid().chars().filter(|c| !c.is_ascii()).map(weight).sum::<usize>();
+        for c in chunk.valid().chars().filter(|c| !c.is_ascii()) {
+            valid += if matches!(c, '\u{180}'..='\u{7ff}') { 1 } else { 2 };
+            let mut encoded = [0; 4];
+            if let [_, last] = *c.encode_utf8(&mut encoded).as_bytes() {
+                closing += usize::from(is_quotation_mark(last));
+            }
+        }
         invalid += usize::from(!chunk.invalid().is_empty());
+        opening += usize::from(chunk.invalid().first().copied().is_some_and(is_quotation_mark));
     }
-    valid >= 2 * invalid
+    valid.saturating_sub(2 * opening.min(closing)) >= 2 * invalid
 }
 
 /// Puts a text on one line: replaces control characters by spaces and trims the result.
@@ -390,6 +399,7 @@ mod tests {
         let table: &[(&[u8], &str)] = &[
             (b"Gr\xc3\xbc\xc3\x9fe \xff", "Grüße \u{fffd}"),
             (b"caf\xc3\xa9 \xff", "café \u{fffd}"),
+            (b"Zo\xc3\xab \xff", "Zoë \u{fffd}"),
             (b"na\xc3\xafve caf\xe9", "naïve caf\u{fffd}"),
             (b"\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa", "日本\u{fffd}"),
             (b"\xd0\x94\xd0\xb0 \xe4", "Да \u{fffd}"),
@@ -398,6 +408,9 @@ mod tests {
             (b"Stra\xdfe f\xfcr M\xfcller, gr\xc3\xbcn", "Straße für Müller, grÃ¼n"),
             (b"\x93Spa\xdf\x94", "“Spaß”"),
             (b"\xabMARCH\xc9\xbb", "«MARCHÉ»"),
+            (b"\x94HYV\xc4\x94", "”HYVÄ”"),
+            (b"\xabSK\xc5\xbb", "«SKÅ»"),
+            (b"\x93S\xc4\x94: nyt", "“SÄ”: nyt"),
         ];
         for (bytes, text) in table {
             for label in [None, Some("x-no-such")] {
