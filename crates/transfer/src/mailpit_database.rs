@@ -4,6 +4,7 @@
 //! The file may be made to take very long or much memory. So only stored columns of tables are read, the length of values is
 //! limited, and SQLite is interrupted if it takes very many steps until the next message.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
@@ -56,7 +57,7 @@ const MAX_TAG_BYTES: usize = MAX_TAG_CHARS * 4;
 /// The number of steps of SQLite between two checks of the limit on steps.
 const STEPS_PER_CHECK: i32 = 10_000;
 /// The maximum number of checks before the first message. Meanwhile SQLite sorts the messages: the steps are enough for about
-/// 20 million.
+/// 10 million.
 const MAX_CHECKS: i64 = 100_000;
 /// The number of checks that each message adds. It needs some hundred steps.
 const CHECKS_PER_MESSAGE: i64 = 10;
@@ -160,7 +161,7 @@ fn describe(error: &rusqlite::Error) -> String {
 /// files beside it. With a log that cannot be used this is an error, because the file alone is not complete.
 fn open(path: &Path, limit: usize) -> Result<Connection, String> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    // SQLite sorts rows of a source, metadata, tags and some short values.
+    // The row of a message has a source, metadata, tags and some short values.
     let max_row_bytes = i32::try_from(limit.saturating_add(3 * MAX_METADATA_BYTES)).unwrap_or(i32::MAX);
     let connect = |connection: Connection| {
         connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, max_row_bytes)?;
@@ -221,9 +222,12 @@ struct Columns(Vec<String>);
 
 impl Columns {
     /// Returns the columns of a table. There are none if there is no such table, or if it is a view or a virtual table.
+    /// There are also none if `rowid` is not the key of the table: a column of that name hides it, and may be generated.
     /// Generated columns are left out.
     fn stored(connection: &Connection, table: String) -> rusqlite::Result<Self> {
-        let sql = "SELECT i.name FROM pragma_table_list(?1) t, pragma_table_info(?1) i WHERE t.schema = 'main' AND t.type = 'table'";
+        let sql = "SELECT i.name FROM pragma_table_list(?1) t, pragma_table_info(?1) i WHERE t.schema = 'main' AND \
+                   t.type = 'table' AND t.wr = 0 AND NOT EXISTS \
+                   (SELECT 1 FROM pragma_table_xinfo(?1) x WHERE lower(x.name) = 'rowid')";
         let mut statement = connection.prepare(sql)?;
         let names = statement.query_map([table], |row| row.get(0))?;
         names.collect::<rusqlite::Result<_>>().map(Self)
@@ -240,7 +244,10 @@ impl Columns {
 
 /// The statements for the tables of a tenant, which depend on the version of Mailpit.
 struct Query {
-    messages: String,
+    /// Lists the rows of the messages and of their sources, in the order of arrival.
+    keys: String,
+    /// Reads the message of these rows.
+    message: String,
     tags: Option<String>,
     /// Whether tags are a JSON list in the message's row.
     has_tags_column: bool,
@@ -267,13 +274,17 @@ impl Query {
         let limited = |column: &str, max: usize| format!("CASE WHEN octet_length({column}) <= {max} THEN {column} END");
         let id = limited("m.ID", MAX_ID_BYTES);
         let tags = if has_tags_column { limited("m.Tags", MAX_METADATA_BYTES) } else { "NULL".to_owned() };
+        let (mailbox, data) = (quoted("mailbox"), quoted(DATA_TABLE));
+        // What is sorted contains no large values, and each message once: ids may not be unique.
+        let keys = format!(
+            "SELECT m.rowid, min(d.first) FROM {mailbox} m LEFT JOIN (SELECT ID, min(rowid) AS first FROM {data} GROUP BY ID) \
+             d ON d.ID = m.ID GROUP BY m.rowid ORDER BY m.{created}, m.rowid"
+        );
         // The length of a text would end at a NUL byte, unlike its length in octets.
-        let messages = format!(
+        let message = format!(
             "SELECT {id}, m.{created}, m.Read, {}, {tags}, {compressed}, CASE WHEN octet_length(d.Email) <= ?1 THEN d.Email \
-             END, d.ID IS NULL FROM {} m LEFT JOIN {} d ON d.ID = m.ID ORDER BY m.{created}, m.rowid",
+             END, d.rowid IS NULL FROM {mailbox} m LEFT JOIN {data} d ON d.rowid = ?3 WHERE m.rowid = ?2",
             limited(&format!("m.{metadata}"), MAX_METADATA_BYTES),
-            quoted("mailbox"),
-            quoted(DATA_TABLE)
         );
         let (message_tags, tag_names) = (columns("message_tags")?, columns("tags")?);
         let has_tag_tables = message_tags.has_all(&["ID", "TagID"]) && tag_names.has_all(&["ID", "Name"]);
@@ -285,7 +296,7 @@ impl Query {
                 quoted("tags")
             )
         });
-        Ok(Self { messages, tags, has_tags_column })
+        Ok(Self { keys, message, tags, has_tags_column })
     }
 
     /// Reads the messages of the tenant. A damaged file ends the reading with an error.
@@ -296,13 +307,26 @@ impl Query {
         steps: &StepLimit,
         handle: &mut impl FnMut(RowResult) -> Result<(), E>,
     ) -> rusqlite::Result<Result<(), E>> {
-        let mut messages = connection.prepare(&self.messages)?;
+        let limit_value = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut keys = connection.prepare(&self.keys)?;
+        let mut message = connection.prepare(&self.message)?;
         let mut tags = self.tags.as_deref().map(|sql| connection.prepare(sql)).transpose()?;
-        let mut rows = messages.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
-        while let Some(row) = rows.next()? {
+        let mut keys = keys.query([])?;
+        let mut sources = HashSet::new();
+        while let Some(key) = keys.next()? {
             steps.add_message();
+            let (row, source): (i64, Option<i64>) = (key.get(0)?, key.get(1)?);
+            // A small file could otherwise contain one large source many times.
+            let is_repeated = source.is_some_and(|source| !sources.insert(source));
+            let source = source.filter(|_| !is_repeated);
+            let mut rows = message.query((limit_value, row, source))?;
+            let Some(row) = rows.next()? else { continue };
             let id = text(row, 0)?;
-            let mut result = self.message(row, &id, limit)?;
+            let mut result = if is_repeated {
+                Err("has the id of another message".to_owned())
+            } else {
+                self.message(row, &id, limit)?
+            };
             if let (Ok(message), Some(statement)) = (&mut result, &mut tags) {
                 let mut names = statement.query([&id])?;
                 while let Some(row) = names.next()? {
@@ -570,6 +594,17 @@ mod tests {
             format!("CREATE TABLE mailbox (ID TEXT, Created, Metadata, Read AS (like('%a%a%a%a', Metadata))); {data};"),
             "CREATE TABLE mailbox (ID, Created, Read, Metadata); CREATE TABLE mailbox_data (ID TEXT, Email AS (ID));"
                 .to_owned(),
+            // A column hides the key of the table.
+            format!(
+                "CREATE TABLE mailbox (ID, Created, Read, Metadata,
+                 rowid AS (instr(zeroblob(400000), zeroblob(200000) || x'01'))); {data};
+                 INSERT INTO mailbox VALUES ('a', 1, 0, '');"
+            ),
+            format!("CREATE TABLE mailbox (ID, Created, Read, Metadata, RowID); {data};"),
+            "CREATE TABLE mailbox (ID, Created, Read, Metadata);
+             CREATE TABLE mailbox_data (ID TEXT, Email BLOB, ROWID AS (like('%a%a%a%a', ID)) STORED);"
+                .to_owned(),
+            format!("CREATE TABLE mailbox (ID PRIMARY KEY, Created, Read, Metadata) WITHOUT ROWID; {data};"),
         ];
         for sql in cases {
             let error = read_all(&TestDir::new(), &sql, 100).unwrap_err();
@@ -602,6 +637,21 @@ mod tests {
              INSERT INTO mailbox_data VALUES ('a', x'{FRAME}');"
         );
         assert_eq!(read_all(&TestDir::new(), &sql, 10_000).unwrap()[0].as_ref().unwrap().tags, [""; 0]);
+    }
+
+    /// A small file does not become large while it is read.
+    #[test]
+    fn each_source_is_read_once() {
+        let sql = format!(
+            "{TABLES} WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 400)
+             INSERT INTO mailbox SELECT i, 'a', '', 0 FROM n;
+             INSERT INTO mailbox_data VALUES ('a', CAST(zeroblob(1000000) AS TEXT), 0), ('a', 'Subject: b', 0);"
+        );
+        let found = read_all(&TestDir::new(), &sql, 1_000_000).unwrap();
+        assert_eq!((found.len(), found[0].as_ref().unwrap().source.len()), (400, 1_000_000));
+        assert!(found[1..].iter().all(|result| {
+            result.as_ref().is_err_and(|problem| problem == "message a: has the id of another message")
+        }));
     }
 
     /// These values are compared or sorted before they can be left out.
