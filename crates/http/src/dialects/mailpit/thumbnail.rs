@@ -111,9 +111,25 @@ fn decoder_bytes_per_pixel(format: Option<ImageFormat>, content: &[u8]) -> u64 {
             if flags & 0x12 == 0 { 7 } else { 12 }
         }
         // The coefficients of a progressive image with four components. The marker is not in compressed data.
-        Some(ImageFormat::Jpeg) if content.windows(2).any(|bytes| bytes == [0xFF, 0xC2]) => 11,
+        Some(ImageFormat::Jpeg) if after_metadata(content).windows(2).any(|bytes| bytes == [0xFF, 0xC2]) => 11,
         _ => 0,
     }
+}
+
+/// Returns a JPEG file without the segments of metadata at its start, which can contain any bytes. It begins at the first segment
+/// that the decoder may not skip by its length.
+fn after_metadata(content: &[u8]) -> &[u8] {
+    let mut rest = content.strip_prefix(&[0xFF, 0xD8]).unwrap_or(content);
+    while let [0xFF, marker, high, low, ..] = *rest {
+        let length = u16::from_be_bytes([high, low]);
+        // The decoder reads too much of a very short segment APP0. The others are APP1 and comments.
+        let is_skipped = matches!((marker, length), (0xE0, 7..) | (0xE1 | 0xFE, 2..));
+        match rest.get(2 + usize::from(length)..) {
+            Some(next) if is_skipped => rest = next,
+            _ => break,
+        }
+    }
+    rest
 }
 
 /// Scales an image to a size: it fills the size if both of its sides are large enough, otherwise it fits into it. A small
@@ -165,5 +181,21 @@ mod tests {
         assert!(matches!(decoded(0xC2, 4000, 3100), Ok(None)));
         assert!(matches!(decoded(0xC0, 4472, 4473), Ok(None)));
         assert!(matches!(decoded(0xC0, 1, 1), Ok(Some(_))));
+    }
+
+    #[test]
+    fn metadata_does_not_make_an_image_progressive() {
+        let mut content = Vec::new();
+        JpegEncoder::new(&mut content).encode_image(&DynamicImage::new_rgb8(1, 1)).unwrap();
+        let bytes_per_pixel = |content: &[u8]| decoder_bytes_per_pixel(Some(ImageFormat::Jpeg), content);
+        // The marker is in a segment APP1.
+        content.splice(2..2, [0xFF, 0xE1, 0, 6, 0xFF, 0xC2, 0, 0]);
+        assert_eq!(bytes_per_pixel(&content), 0);
+        assert!(matches!(decode(&content), Ok(Some(_))));
+        let frame = content.windows(2).position(|bytes| bytes == [0xFF, 0xC0]).unwrap();
+        content[frame + 1] = 0xC2;
+        assert_eq!(bytes_per_pixel(&content), 11);
+        // A segment whose length is wrong is not skipped.
+        assert_eq!(bytes_per_pixel(&[0xFF, 0xD8, 0xFF, 0xE1, 0xFF, 0xFF, 0xFF, 0xC2]), 11);
     }
 }
