@@ -24,10 +24,12 @@ impl From<UntrustedFile> for std::io::Error {
 
 #[cfg(unix)]
 mod imp {
-    use std::fs::{self, File, Metadata};
+    use std::fs::{self, File, Metadata, OpenOptions};
     use std::io;
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
     use std::path::Path;
+
+    use rustix::fs::OFlags;
 
     use super::UntrustedFile;
     use crate::{current_user, file_id};
@@ -37,13 +39,21 @@ mod imp {
     /// The permission bits, with those of sticky directories.
     const MODE_BITS: u32 = 0o7777;
 
-    /// Opens a file for reading if it belongs to this user or root, and so does its directory, and only the owners can
-    /// write them. For a symbolic link, this applies to the directory of the link and to that of the file. Fails with
-    /// [`UntrustedFile`] otherwise.
+    /// Opens a regular file for reading if it belongs to this user or root, and so does its directory, and only the
+    /// owners can write them. For a symbolic link, this applies to the directory of the link and to that of the file.
+    /// Fails with [`UntrustedFile`] otherwise, and for a directory with [`io::ErrorKind::IsADirectory`].
     pub fn open_trusted(path: &Path) -> io::Result<File> {
         // The opened file is checked, not the path, which could lead to another file in the meantime.
-        let file = File::open(path)?;
+        // Without the flag, opening a FIFO would wait for a writer.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
         let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if !metadata.is_file() {
+            return Err(UntrustedFile("it is not a regular file".to_owned()).into());
+        }
         check("the file", &metadata)?;
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         check("its directory", &fs::metadata(directory)?)?;
@@ -90,6 +100,7 @@ mod tests {
     use std::io;
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
     use std::path::{Path, PathBuf};
+    use std::process::Command;
 
     use restante_testdir::TestDir;
 
@@ -135,6 +146,17 @@ mod tests {
         }
         let missing = open_trusted(&dir.path().join("missing")).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn fifo_is_refused_without_waiting_for_a_writer() {
+        let dir = TestDir::new();
+        let file = create(dir.path(), "a", 0o755, 0o644);
+        let fifo = file.with_file_name("fifo");
+        assert!(Command::new("mkfifo").args(["-m", "600"]).arg(&fifo).status().unwrap().success());
+        assert_eq!(reason(&fifo), "it is not a regular file");
+        let directory = open_trusted(file.parent().unwrap()).unwrap_err();
+        assert_eq!(directory.kind(), io::ErrorKind::IsADirectory);
     }
 
     #[test]

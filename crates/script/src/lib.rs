@@ -43,8 +43,7 @@ pub struct Settings {
     /// Candidates for the script file. The first one that exists and is not a directory is used. If none exists, there
     /// is no script.
     pub paths: Vec<PathBuf>,
-    /// Whether the script and the files next to it that it requires are loaded only if no other user can have written
-    /// them.
+    /// Whether the script and the files that it requires are loaded only if no other user can have written them.
     pub trusted_files_only: bool,
     /// Whether scripts are denied access to files, programs and the environment.
     pub sandbox: bool,

@@ -1,6 +1,7 @@
 //! The standard library for scripts: the libraries of Lua, changed by `prelude.lua`, and the harmless part of `debug`.
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::sync::Arc;
 
 use mlua::{Error, Function, Lua, LuaString, MultiValue, StdLib, Table, Value};
@@ -31,7 +32,9 @@ pub(super) fn install(
 ) -> mlua::Result<Globals> {
     let globals = lua.globals();
     let debug = debug_table(lua)?;
-    globals.get::<Table>("package")?.get::<Table>("loaded")?.set("debug", &debug)?;
+    let package: Table = globals.get("package")?;
+    package.get::<Table>("loaded")?.set("debug", &debug)?;
+    remove_relative_paths(lua, &package)?;
     globals.set("debug", debug)?;
 
     let call_globals = lua.create_table()?;
@@ -41,6 +44,10 @@ pub(super) fn install(
     host.set("raised", raised::install(lua)?)?;
     let limiter = limiter.clone();
     host.set("convert_caught", lua.create_function(move |lua, caught: Value| limiter.convert_caught(lua, caught))?)?;
+    if sources.trusted_files_only() {
+        let sources = Arc::clone(sources);
+        host.set("trusted_text", lua.create_function(move |lua, path: LuaString| trusted_text(lua, &sources, &path))?)?;
+    }
     let sources = Arc::clone(sources);
     host.set("module_text", lua.create_function(move |lua, name: LuaString| module_text(lua, &sources, &name))?)?;
     let log = Arc::clone(&services.log);
@@ -84,6 +91,26 @@ fn module_text(lua: &Lua, sources: &Sources, name: &LuaString) -> mlua::Result<(
         Some(source) => Ok((Some(lua.create_string(&source.text)?), source.name.clone())),
         None => Ok((None, format!("\n\tno file '{name}' beside the script"))),
     }
+}
+
+/// Returns the text of a file of `package.path`, if no other user can have written it.
+fn trusted_text(lua: &Lua, sources: &Sources, path: &LuaString) -> mlua::Result<LuaString> {
+    let path = path.to_string_lossy();
+    let text = sources.read_other(Path::new(&path)).map_err(|error| Error::runtime(format!("{path}: {error}")))?;
+    lua.create_string(text)
+}
+
+/// Removes what is relative to the working directory from the paths on which `require` searches: other users may be
+/// able to write this directory.
+fn remove_relative_paths(lua: &Lua, package: &Table) -> mlua::Result<()> {
+    for name in ["path", "cpath"] {
+        let paths: LuaString = package.get(name)?;
+        let bytes = paths.as_bytes();
+        let is_absolute = |path: &&[u8]| Path::new(&*String::from_utf8_lossy(path)).is_absolute();
+        let absolute: Vec<&[u8]> = bytes.split(|byte| *byte == b';').filter(is_absolute).collect();
+        package.set(name, lua.create_string(absolute.join(&b';'))?)?;
+    }
+    Ok(())
 }
 
 fn debug_table(lua: &Lua) -> mlua::Result<Table> {

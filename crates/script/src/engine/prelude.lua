@@ -16,8 +16,8 @@ local lua = {
   setmetatable = setmetatable, setfenv = setfenv,
 }
 local concat, searchpath, tonumber = table.concat, package.searchpath, tonumber
-local call_globals, convert_caught, write, module_text, execute =
-  host.call_globals, host.convert_caught, host.write, host.module_text, host.execute
+local call_globals, convert_caught, write, module_text, trusted_text, execute =
+  host.call_globals, host.convert_caught, host.write, host.module_text, host.trusted_text, host.execute
 
 -- Limits are checked between Lua instructions. C functions that call other functions could nest without executing any.
 -- So each of them is wrapped in a Lua function, which calls it with a tail call.
@@ -256,13 +256,21 @@ local function find_next_to_script(name)
   return with_persistent_globals(chunk)
 end
 
+-- Loads a file of `package.path`. If only trusted files are loaded, the host reads it, and fails for all others.
+local function load_found(file)
+  if trusted_text then
+    return lua.load(trusted_text(file), "@" .. file, "t")
+  end
+  return lua.loadfile(file, "t")
+end
+
 local function find_on_package_path(name)
   local file, reason = searchpath(name, package.path)
   if not file then
     return reason
   end
   local chunk
-  chunk, reason = lua.loadfile(file, "t")
+  chunk, reason = load_found(file)
   if not chunk then
     error(reason, 0)
   end

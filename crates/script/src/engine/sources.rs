@@ -41,6 +41,16 @@ impl Sources {
         &self.main
     }
 
+    /// Returns whether files are loaded only if no other user can have written them.
+    pub(super) fn trusted_files_only(&self) -> bool {
+        self.trusted_files_only
+    }
+
+    /// Reads a file that is not next to the script.
+    pub(super) fn read_other(&self, path: &Path) -> io::Result<Vec<u8>> {
+        Source::read(path, self.trusted_files_only).map(|source| source.text)
+    }
+
     /// Finds the file that `require` refers to, if it exists next to the script. Only existing files are cached,
     /// because names may come from messages.
     pub(super) fn required(&self, name: &str) -> io::Result<Option<Arc<Source>>> {

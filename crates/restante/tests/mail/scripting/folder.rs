@@ -2,6 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,11 @@ impl Folder {
         let this = Self::empty(name);
         this.write("rules.lua", script);
         this
+    }
+
+    /// Returns the path of the folder.
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
     }
 
     /// Replaces a file atomically.

@@ -1,6 +1,7 @@
 //! Finding the script at startup, and scripts that stop the start.
 
 use std::fmt::Write as _;
+use std::process::Command;
 
 use super::folder::{Folder, metric, send};
 
@@ -141,6 +142,36 @@ fn default_script_loads_no_modules_that_others_may_write() {
     let log = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success(), "{log}");
     assert!(log.contains("restante.lua:1: ") && log.contains("its directory has the mode 0777"), "{log}");
+}
+
+#[test]
+fn scripts_load_no_modules_of_the_working_directory() {
+    let folder = Folder::empty("elsewhere");
+    folder.write("lib/rules.lua", "print('this must not run')");
+    folder.set_mode("lib", 0o777);
+    for name in ["lib/rules", "./lib/rules", "lib//rules"] {
+        folder.write("restante.lua", &format!("require('{name}')"));
+        let output = folder.command().output().unwrap();
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{log}");
+        assert!(log.contains(&format!("module '{name}' not found")) && !log.contains("must not run"), "{log}");
+    }
+    folder.remove("restante.lua");
+
+    let other = Folder::new("other", "require('lib.rules')");
+    let output = folder.command().arg("--lua-path").arg(other.path().join("rules.lua")).output().unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{log}");
+    assert!(log.contains("module 'lib.rules' not found") && !log.contains("must not run"), "{log}");
+}
+
+#[test]
+fn default_script_that_is_a_fifo_is_not_loaded() {
+    let folder = Folder::empty("fifo");
+    let fifo = folder.path().join("restante.lua");
+    assert!(Command::new("mkfifo").args(["-m", "600"]).arg(fifo).status().unwrap().success());
+    let mut server = Server::spawn(&mut folder.command());
+    server.wait_for_log("no script is loaded: restante.lua: it is not a regular file");
 }
 
 #[test]

@@ -4,6 +4,13 @@ use std::fs;
 
 use super::{Fixture, global_text};
 
+/// Changes the mode of a file or directory of the fixture.
+#[cfg(unix)]
+fn set_mode(fixture: &Fixture, file: &str, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(fixture.folder.join(file), fs::Permissions::from_mode(mode)).unwrap();
+}
+
 #[test]
 fn finds_files_next_to_the_script() {
     let fixture = Fixture::new(&[
@@ -65,6 +72,34 @@ fn package_path_is_searched_last_and_not_in_the_sandbox() {
     assert_eq!(fixture.result(), "besideelsewhere");
     let error = fixture.sandboxed().result();
     assert!(error.starts_with("rules.lua:1: module 'b' not found"), "{error}");
+}
+
+#[test]
+fn working_directory_is_not_searched() {
+    // The working directory of tests is that of the crate.
+    assert!(fs::exists("src/engine/prelude.lua").unwrap());
+    for name in ["src.engine.prelude", "src/engine/prelude", "./src/engine/prelude", "src//engine/prelude"] {
+        let error = Fixture::script(&format!("require('{name}')")).result();
+        assert!(error.starts_with(&format!("rules.lua:1: module '{name}' not found")), "{error}");
+    }
+    let script = "result = tostring((';' .. package.path .. ';' .. package.cpath):find(';[^/;]'))";
+    assert_eq!(Fixture::script(script).result(), "nil");
+}
+
+#[cfg(unix)]
+#[test]
+fn untrusted_files_of_package_path_are_not_loaded() {
+    let mut fixture = Fixture::new(&[("rules.lua", ""), ("else/a.lua", "return 'loaded'")]);
+    fixture.settings.trusted_files_only = true;
+    let text = format!("package.path = {:?} result = require('a')", fixture.folder.join("else/?.lua"));
+    fs::write(fixture.folder.join("rules.lua"), text).unwrap();
+    for (file, mode) in [("", 0o755), ("rules.lua", 0o644), ("else", 0o755), ("else/a.lua", 0o644)] {
+        set_mode(&fixture, file, mode);
+    }
+    assert_eq!(fixture.result(), "loaded");
+    set_mode(&fixture, "else", 0o777);
+    let expected = "rules.lua:1: else/a.lua: its directory has the mode 0777, so other users may write it";
+    assert_eq!(fixture.result(), expected);
 }
 
 #[test]
