@@ -9,7 +9,7 @@ use toml::de::{DeArray, DeString, DeTable, DeValue};
 use super::problem::{Origin, Problem, suggestion};
 use super::setting::{Setting, Value};
 use super::sources::GivenValue;
-use super::table::{SETTINGS, find_setting};
+use super::table::{CREDENTIALS, SETTINGS, find_setting};
 use super::values::collect_all;
 
 /// The settings in a file, and its problems.
@@ -67,7 +67,8 @@ impl FileContents {
 /// Converts a value to text. Arrays become lists, and tables become parameters.
 fn value_text(setting: &Setting, value: DeValue<'_>) -> Result<String, String> {
     match (setting.value, value) {
-        (Value::List(_), DeValue::Array(items)) => join_items(items),
+        (CREDENTIALS, DeValue::Array(items)) => join_items(items, check_credential),
+        (Value::List(_), DeValue::Array(items)) => join_items(items, |_, _| Ok(())),
         (Value::Params, DeValue::Table(pairs)) => {
             let pair = |(key, value): (Spanned<DeString<'_>>, Spanned<DeValue<'_>>)| {
                 Ok(format!("{}:{}", key.get_ref(), item_text(value.into_inner())?))
@@ -80,8 +81,21 @@ fn value_text(setting: &Setting, value: DeValue<'_>) -> Result<String, String> {
     }
 }
 
-fn join_items(items: DeArray<'_>) -> Result<String, String> {
-    collect_all(items.into_iter().map(|value| item_text(value.into_inner()))).map(|items| items.join(","))
+fn join_items(items: DeArray<'_>, check: fn(&str, usize) -> Result<(), String>) -> Result<String, String> {
+    let item = |(value, number): (Spanned<DeValue<'_>>, usize)| {
+        let text = item_text(value.into_inner())?;
+        check(&text, number).map(|()| text)
+    };
+    collect_all(items.into_iter().zip(1..).map(item)).map(|items| items.join(","))
+}
+
+/// Checks that an entry is not empty. Joined, an array with one empty entry would be a list without entries, and the
+/// server would accept every login.
+fn check_credential(text: &str, number: usize) -> Result<(), String> {
+    if text.trim().is_empty() {
+        return Err(format!("entry {number} is not of the form USER:PASSWORD"));
+    }
+    Ok(())
 }
 
 /// Converts an entry of an array or table. A comma would separate two entries, so it is an error.
@@ -108,4 +122,39 @@ fn scalar_text(value: DeValue<'_>) -> Result<String, String> {
 fn line_at(text: &str, offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or_default();
     1 + before.matches('\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_have_no_empty_entries() {
+        let table = [
+            (r#""""#, Ok("")),
+            ("[]", Ok("")),
+            (r#"["ann:a", "bob:b"]"#, Ok("ann:a,bob:b")),
+            (r#"[""]"#, Err("entry 1 is not of the form USER:PASSWORD")),
+            (r#"[" "]"#, Err("entry 1 is not of the form USER:PASSWORD")),
+            (r#"["", ""]"#, Err("entry 1 is not of the form USER:PASSWORD; entry 2 is not of the form USER:PASSWORD")),
+            (r#"["ann:a", ""]"#, Err("entry 2 is not of the form USER:PASSWORD")),
+        ];
+        for section in ["auth", "smtp", "pop3"] {
+            for (value, expected) in table {
+                let text = format!("[{section}]\ncredentials = {value}\n");
+                let FileContents { given, problems } = parse(Path::new("restante.toml"), &text);
+                let values: Vec<_> = given.iter().map(|(_, given)| given.value.as_str()).collect();
+                let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+                match expected {
+                    Ok(value) => assert_eq!((values, problems), (vec![value], Vec::new()), "{text}"),
+                    Err(message) => {
+                        let problem = format!("{section}.credentials (file restante.toml:2): {message}");
+                        assert_eq!((values, problems), (Vec::new(), vec![problem]), "{text}");
+                    }
+                }
+            }
+        }
+        let other = parse(Path::new("restante.toml"), "[smtp]\nacceptdomains = [\"\"]\n");
+        assert!(other.problems.is_empty(), "other lists may have empty entries");
+    }
 }

@@ -40,6 +40,8 @@ const MIN_KEY_BYTES: usize = 32;
 const ADDRESSES: Value = Value::List("ADDRESS");
 const DOMAINS: Value = Value::List("DOMAIN");
 const NETWORKS: Value = Value::List("NETWORK");
+/// Users with their passwords.
+pub(super) const CREDENTIALS: Value = Value::List("USER:PASSWORD");
 const FILE: Value = Value::Text("FILE");
 
 /// All settings.
@@ -194,7 +196,7 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| set(&mut c.smtp.require_starttls, parse_boolean(v)),
     ),
     Setting::new(
-        "smtp.credentials", "", Value::List("USER:PASSWORD"),
+        "smtp.credentials", "", CREDENTIALS,
         "The users and passwords for AUTH, in addition to auth.users and auth.tokens. If none of these is set, AUTH accepts \
          every name and password. A password can be given as an Argon2 or bcrypt hash; CRAM-MD5 is then not offered. A comma \
          in a password is written as %2C. Prefer the environment variable or the file: command-line flags are visible to all users of \
@@ -308,7 +310,7 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| set(&mut c.pop3.tls.force, parse_boolean(v)),
     ),
     Setting::new(
-        "pop3.credentials", "", Value::List("USER:PASSWORD"),
+        "pop3.credentials", "", CREDENTIALS,
         "The passwords of mailboxes. The user is the name or an address of the mailbox; the user `*` can open all mailboxes. \
          If neither this nor auth.users nor auth.tokens is set, every password opens every mailbox. A password can be given \
          as an Argon2 or bcrypt hash. A comma in a password is written as %2C. Prefer the environment \
@@ -460,7 +462,7 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| set(&mut c.auth.users, Ok(optional_path(v))),
     ),
     Setting::new(
-        "auth.credentials", "", Value::List("USER:PASSWORD"),
+        "auth.credentials", "", CREDENTIALS,
         "Users and passwords with full access, in addition to auth.users. A password can be given as an Argon2 or bcrypt \
          hash. A comma in a password is written as %2C. Prefer the environment variable or the file: command-line flags are \
          visible to all users of the machine.",
