@@ -22,7 +22,10 @@ fn results_appear_while_typing_with_matches_marked() {
     deliver(&server, "james@x.org", "News", "Nothing of that kind.");
     page.open("/");
     until_rows(&page, &["News", "Log in", "Welcome"]);
-    page.keys("s\"login code\"");
+    page.keys("s");
+    page.until("the field", || page.is_focused("#search-field"));
+    // At once: with single keys, a search could start at the first quotation mark, which is not a valid query.
+    page.command("Input.insertText", &json!({ "text": "\"login code\"" }));
     until_rows(&page, &["Log in", "Welcome"]);
     assert_eq!(page.path(), "/search?q=%22login+code%22");
     page.until("the counts", || page.text(".list-counts") == "2 messages, 2 unread");
