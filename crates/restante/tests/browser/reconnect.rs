@@ -82,7 +82,9 @@ fn missed_messages_are_indicated_below_the_top() {
     deliver_many(&server, 60);
     page.open("/m/james");
     page.until("all of them", || page.text(".list-counts").starts_with("60 messages"));
-    page.eval("document.querySelector('.virtual-port').scrollTop = 600", &json!([]));
+    // The counts are shown before the rows have a height, and a list without a height does not scroll.
+    let scroll = "const port = document.querySelector('.virtual-port'); port.scrollTop = 600; return port.scrollTop";
+    page.until("the scroll position", || page.eval(scroll, &json!([])) == 600);
     server.kill();
     page.until("the connection message", || page.count(".connection:not([hidden])") == 1);
     // On ports where the page does not find it.

@@ -102,6 +102,8 @@ fn filters_are_terms_of_the_query() {
     until_rows(&page, &["Tagged", "With a file", "Plain"]);
     filter("Today");
     page.until("the inbox", || page.path() == "/");
+    // The menu is empty until the inbox is loaded.
+    page.until("the tag", || page.count("list-filters option[value=run7]") == 1);
     page.eval(
         "const tags = document.querySelector('list-filters select'); tags.value = 'run7'; tags.dispatchEvent(new Event('change'))",
         &json!([]),
