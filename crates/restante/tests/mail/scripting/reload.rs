@@ -97,8 +97,10 @@ fn reload_keeps_the_script_if_others_may_write_the_new_one() {
     folder.set_mode("restante.lua", 0o666);
     let mut server = crate::support::Server::spawn(&mut folder.command());
     server.wait_for_log("no script is loaded: restante.lua: the file has the mode 0666");
+    // Another mode, because the same line is in the log already.
+    folder.set_mode("restante.lua", 0o646);
     server.signal("HUP");
-    server.wait_for_log("no script is loaded: restante.lua: the file has the mode 0666");
+    server.wait_for_log("no script is loaded: restante.lua: the file has the mode 0646");
 
     folder.write("restante.lua", &version(1));
     server.signal("HUP");
