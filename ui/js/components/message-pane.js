@@ -129,6 +129,11 @@ export class MessagePane extends HTMLElement {
     if (this.shown !== null) openReleaseDialog(this.shown, this.#targets, this.#message?.whole ?? null);
   }
 
+  /** Leaves the message unread, because the user has marked it as unread. It may be listed only afterwards. */
+  keepUnread() {
+    this.#isRead = true;
+  }
+
   /** `read` is dispatched when the message is loaded and listed, in either order. */
   #dispatchRead() {
     const entry = this.#message && !this.#isRead && this.shown !== null ? this.#messages?.find(this.shown) : undefined;

@@ -426,6 +426,7 @@ export class MailPage extends HTMLElement {
   #act({ action, ids }) {
     if (action === 'delete') return ids === null ? this.#deleteEverything() : this.#delete(ids);
     this.#openDebounce.cancel();
+    if (action === 'unread' && (ids === null || ids.includes(this.#pane.shown ?? ''))) this.#pane.keepUnread();
     if (ids === null) return this.#markEverything(action === 'read');
     return this.#reportErrors(action === 'read', this.#messages.markIds(ids, action === 'read'));
   }
