@@ -2,16 +2,18 @@
 //!
 //! A backend runs queries and changes state; it never calls upward. Messages that a change removed (by the cap, the
 //! size limit or a purge) are returned, and the caller publishes the events. Every backend passes the suite in
-//! `conformance.rs`.
+//! `tests/conformance.rs`.
 
-#[cfg(test)]
-mod conformance;
 pub mod disk;
 pub mod feed;
 pub mod memory;
 mod migrated_details;
 pub mod overview;
 pub mod postgres;
+#[cfg(test)]
+mod tests {
+    pub(crate) mod conformance;
+}
 
 use std::fmt;
 

@@ -550,7 +550,7 @@ fn into_summaries(removed: Vec<RemovedCopy>) -> Vec<Summary> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance;
+    use crate::tests::conformance;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn passes_conformance_suite() {

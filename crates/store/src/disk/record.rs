@@ -190,7 +190,7 @@ fn narrow<T: TryFrom<usize>>(length: usize) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance;
+    use crate::tests::conformance;
 
     fn record_bytes() -> Vec<u8> {
         let message = conformance::message(7, &["ann", "bob"], b"mail\r\n");

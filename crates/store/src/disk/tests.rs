@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::Newest;
-use crate::conformance::{self, message, name};
+use crate::tests::conformance::{self, message, name};
 use restante_testdir::TestDir;
 
 /// Longer than anything here takes.

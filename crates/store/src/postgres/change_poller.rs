@@ -416,10 +416,10 @@ mod tests {
     fn page_ends_before_the_message_at_its_end() {
         let change = |event| Change { position: 1, event };
         let stored = |message: u64| {
-            let message = crate::conformance::summary(message);
+            let message = crate::tests::conformance::summary(message);
             change(Event::Stored(message))
         };
-        let seen = || change(Event::Seen { mailbox: crate::conformance::name("bob"), id: 1.into(), seen: true });
+        let seen = || change(Event::Seen { mailbox: crate::tests::conformance::name("bob"), id: 1.into(), seen: true });
         let table = [
             (vec![], 0),
             (vec![stored(1)], 0),

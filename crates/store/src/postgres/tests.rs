@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use restante_testpg::Postgres;
 
 use super::*;
-use crate::conformance::{self, message};
+use crate::tests::conformance::{self, message};
 
 /// Returns a database for all tests of this program; each uses its own schemas. `None` if PostgreSQL is not
 /// installed.

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::*;
-use crate::conformance::{message, name};
+use crate::tests::conformance::{message, name};
 use crate::feed::{Change, Event, FeedItem};
 
 /// Longer than anything here takes.

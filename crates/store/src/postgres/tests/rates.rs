@@ -9,7 +9,7 @@ use restante_mail::message::Headline;
 
 use super::*;
 use crate::NewCopy;
-use crate::conformance::name;
+use crate::tests::conformance::name;
 
 const DURATION: Duration = Duration::from_secs(4);
 const SESSIONS: usize = 50;

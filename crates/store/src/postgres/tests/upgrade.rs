@@ -12,7 +12,7 @@ use super::super::copy_migration::{CopyMigration, Progress, TRY_LOCK};
 use super::super::schema;
 use super::*;
 use crate::NewCopy;
-use crate::conformance::name;
+use crate::tests::conformance::name;
 use crate::feed::{Event, FeedItem};
 
 /// Longer than anything here takes.
