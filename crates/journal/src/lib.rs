@@ -2,10 +2,9 @@
 //!
 //! A session is recorded in chunks: everything up to the first message; each message when it ends; and everything after the
 //! last one. The journal is a debugging aid, and less important than the messages: its size is limited, the oldest
-//! chunks are evicted first, and no session ever waits for it. Every backend passes the suite in `conformance.rs`.
+//! chunks are evicted first, and no session ever waits for it. Every backend passes the suite in
+//! `tests/conformance.rs`.
 
-#[cfg(test)]
-mod conformance;
 pub mod disk;
 mod lines;
 pub mod memory;
@@ -330,6 +329,8 @@ impl SessionIdGenerator {
 
 #[cfg(test)]
 mod tests {
+    pub(crate) mod conformance;
+
     use super::*;
 
     #[test]

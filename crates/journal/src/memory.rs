@@ -173,7 +173,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance;
+    use crate::tests::conformance;
 
     #[tokio::test]
     async fn passes_conformance_suite() {

@@ -238,7 +238,7 @@ impl QueueState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::chunk;
+    use crate::tests::conformance::chunk;
 
     /// Returns the queued sessions, and whether the storage must be read too.
     fn visible(queue: &WriteQueue) -> (Vec<u64>, bool) {

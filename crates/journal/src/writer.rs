@@ -184,7 +184,7 @@ impl LossLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::{chunk, mail_chunk};
+    use crate::tests::conformance::{chunk, mail_chunk};
     use crate::write_queue::MAX_QUEUED_BYTES;
 
     /// A storage that counts chunks.

@@ -232,7 +232,7 @@ impl OldestChunk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::chunk;
+    use crate::tests::conformance::chunk;
     use restante_testdir::TestDir;
 
     #[test]

@@ -130,7 +130,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::conformance::{self, chunk, mail_chunk};
+    use crate::tests::conformance::{self, chunk, mail_chunk};
     use restante_testdir::TestDir;
 
     #[tokio::test]

@@ -166,7 +166,7 @@ fn owned(text: &str) -> Cow<'static, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::{chunk, mail_chunk};
+    use crate::tests::conformance::{chunk, mail_chunk};
 
     /// Returns a chunk with an aborted message and an invalid sender.
     fn aborted() -> Chunk {

@@ -8,7 +8,7 @@ use restante_testpg::{FaultProxy, Postgres};
 
 use super::*;
 use crate::SessionEnd;
-use crate::conformance::{self, chunk, mail_chunk};
+use crate::tests::conformance::{self, chunk, mail_chunk};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);

@@ -3,13 +3,13 @@
 
 use std::borrow::Cow;
 
-use super::*;
+use crate::*;
 
 /// A size limit that no test reaches.
 const LARGE_LIMIT: usize = 1 << 20;
 
 /// Runs every rule against journals that `open` creates with the size limit of the rule.
-pub(super) async fn run<J: Journal>(open: impl AsyncFn(usize) -> J) {
+pub(crate) async fn run<J: Journal>(open: impl AsyncFn(usize) -> J) {
     empty_journal_returns_nothing(&open(LARGE_LIMIT).await).await;
     ids_ascend(&open(LARGE_LIMIT).await);
     session_is_returned_as_recorded(&open(LARGE_LIMIT).await).await;
@@ -23,7 +23,7 @@ pub(super) async fn run<J: Journal>(open: impl AsyncFn(usize) -> J) {
 }
 
 /// Returns a chunk of a session.
-pub(super) fn chunk(session: u64, number: u32, text: &str) -> Chunk {
+pub(crate) fn chunk(session: u64, number: u32, text: &str) -> Chunk {
     let info = SessionInfo {
         dialect: Dialect::Lmtp,
         client: Some([192, 0, 2, 1].into()),
@@ -40,7 +40,7 @@ pub(super) fn chunk(session: u64, number: u32, text: &str) -> Chunk {
 }
 
 /// Returns a chunk with a stored message.
-pub(super) fn mail_chunk(session: u64, number: u32, mailbox: &str, id: u64) -> Chunk {
+pub(crate) fn mail_chunk(session: u64, number: u32, mailbox: &str, id: u64) -> Chunk {
     let transaction = Transaction {
         from: "a@x.test".to_owned(),
         parameters: "RET=HDRS ENVID=1".to_owned(),
@@ -218,7 +218,7 @@ async fn expires_old_chunks(journal: &impl Journal) {
 }
 
 /// Chunks are returned after the journal is opened again, even those that were appended just before it was closed.
-pub(super) async fn keeps_transcripts_across_restarts<J: Journal>(open: impl AsyncFn() -> J) {
+pub(crate) async fn keeps_transcripts_across_restarts<J: Journal>(open: impl AsyncFn() -> J) {
     let journal = open().await;
     let end = SessionEnd { at: Some(second(9)), reason: Cow::Borrowed("quit") };
     journal.append(chunk(5, 0, "head"));
