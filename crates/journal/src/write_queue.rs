@@ -2,10 +2,11 @@
 //! batches.
 
 use std::mem;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::MutexGuard;
 use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 
 use crate::Chunk;

@@ -1,12 +1,13 @@
 //! The input of a worker: a queue with a lock, the wake-up of the worker, and its shutdown.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// A queue that many threads fill and one worker empties.
 ///
-/// The queue is of any type, because workers differ in what they accept and in what they do with input that does not fit. Poisoning
-/// of the lock is ignored, so no change of the queue may panic half-way.
+/// The queue is of any type, because workers differ in what they accept and in what they do with input that does not fit. The
+/// lock is not poisoned, so no change of the queue may panic half-way.
 #[derive(Debug, Default)]
 pub struct Inbox<Q> {
     contents: Mutex<Contents<Q>>,
@@ -42,7 +43,7 @@ impl<Q> Inbox<Q> {
 
     /// Locks the contents. A change that another thread waits for must be followed by [`Inbox::notify`].
     pub fn lock(&self) -> MutexGuard<'_, Contents<Q>> {
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+        self.contents.lock()
     }
 
     /// Wakes the waiting threads, which check their condition again. This is a system call, so avoid it if no condition
@@ -59,11 +60,11 @@ impl<Q> Inbox<Q> {
     ) -> (MutexGuard<'_, Contents<Q>>, bool) {
         let mut contents = self.lock();
         while !is_ready(&mut contents) {
-            contents = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
-                Some(Duration::ZERO) => return (contents, false),
-                Some(left) => self.changed.wait_timeout(contents, left).unwrap_or_else(PoisonError::into_inner).0,
-                None => self.changed.wait(contents).unwrap_or_else(PoisonError::into_inner),
-            };
+            match deadline {
+                Some(deadline) if Instant::now() >= deadline => return (contents, false),
+                Some(deadline) => drop(self.changed.wait_until(&mut contents, deadline)),
+                None => self.changed.wait(&mut contents),
+            }
         }
         (contents, true)
     }
