@@ -10,6 +10,7 @@ mod lines;
 pub mod memory;
 pub mod postgres;
 mod queued;
+mod stored;
 mod write_queue;
 mod writer;
 

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
 use restante_store::Result;
@@ -26,11 +27,6 @@ impl MemoryJournal {
     pub fn new(max_bytes: usize) -> Self {
         Self { max_bytes, session_ids: SessionIdGenerator::default(), state: Mutex::default() }
     }
-
-    /// Locks the state. Poisoning is ignored, because no change of [`State`] can panic half-way.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
@@ -44,7 +40,7 @@ impl Journal for MemoryJournal {
         let chunk = Arc::new(chunk);
         // Evicted chunks are freed after the lock is released.
         let mut evicted = Vec::new();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.add(chunk);
         while state.bytes > self.max_bytes {
             let Some(oldest) = state.remove_oldest() else { break };
@@ -56,7 +52,7 @@ impl Journal for MemoryJournal {
     fn expire_before(&self, deadline: Timestamp) {
         // Expired chunks are freed after the lock is released.
         let mut expired = Vec::new();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.oldest().is_some_and(|chunk| chunk.at < deadline) {
             expired.extend(state.remove_oldest());
         }
@@ -64,7 +60,7 @@ impl Journal for MemoryJournal {
     }
 
     async fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>> {
-        let state = self.lock();
+        let state = self.state.lock();
         let before = page.before.unwrap_or(SessionId(u64::MAX));
         let ids: Vec<SessionId> = if page.refused_only {
             state.refused.range(..before).rev().take(page.limit).copied().collect()
@@ -75,11 +71,11 @@ impl Journal for MemoryJournal {
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<Transcript>> {
-        Ok(self.lock().transcript(id, usize::MAX))
+        Ok(self.state.lock().transcript(id, usize::MAX))
     }
 
     async fn find_by_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
-        let state = self.lock();
+        let state = self.state.lock();
         let location = state.messages.get(&MessageKey(id, mailbox.clone()));
         Ok(location.and_then(|&(session, number)| state.excerpt(session, number)))
     }
@@ -187,7 +183,7 @@ mod tests {
             journal.append(conformance::mail_chunk(session, 1, "bob", session));
         }
         journal.expire_before(Timestamp::MAX);
-        let state = journal.lock();
+        let state = journal.state.lock();
         assert_eq!((state.bytes, state.order.len(), state.sessions.len()), (0, 0, 0));
         assert_eq!((state.messages.len(), state.refused.len()), (0, 0));
     }

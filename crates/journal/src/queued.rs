@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
+use restante_store::sql_values::to_i64;
 
 use super::write_queue::WriteQueue;
 use super::{Chunk, MAX_LISTED_CHUNKS, SessionId, SessionPage, Transcript};
@@ -76,7 +77,23 @@ impl QueuedChunks {
     }
 }
 
+/// The parameters of a query for a part of a session.
+pub(super) struct PartQuery {
+    /// Only the first chunk, this one and the last one, which has the latest properties of the session.
+    pub(super) single: Option<u32>,
+    pub(super) max_chunks: Option<i64>,
+    pub(super) with_lines: bool,
+}
+
 impl TranscriptPart {
+    pub(super) fn query(self) -> PartQuery {
+        match self {
+            Self::Listed => PartQuery { single: None, max_chunks: Some(to_i64(MAX_LISTED_CHUNKS)), with_lines: false },
+            Self::Whole => PartQuery { single: None, max_chunks: None, with_lines: true },
+            Self::Chunk(number) => PartQuery { single: Some(number), max_chunks: None, with_lines: true },
+        }
+    }
+
     pub(super) fn includes(self, number: u32) -> bool {
         match self {
             Self::Listed | Self::Whole => true,

@@ -1,7 +1,7 @@
 //! The classification of SQLite errors, and the reasons why a file cannot be opened.
 
+use std::io;
 use std::path::PathBuf;
-use std::{fmt, io};
 
 use rusqlite::{ErrorCode, ffi};
 
@@ -45,9 +45,14 @@ impl ErrorKind {
 }
 
 /// Why a file cannot be opened.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A later version of this program wrote the file.
+    #[error(
+        "a later version of Restante wrote it: its schema has version {found}, and version {} of Restante supports schema \
+         versions up to {known}",
+        env!("CARGO_PKG_VERSION")
+    )]
     Newer {
         /// The path of the file.
         path: PathBuf,
@@ -56,17 +61,28 @@ pub enum OpenError {
         /// The latest version that is known.
         known: i64,
     },
-    /// The file belongs to another program, or has a version that is not supported any more.
-    Foreign,
+    /// The file has the application id of another kind of file.
+    #[error("it belongs to another program, or to another version of this one")]
+    Foreign {
+        /// The path of the file.
+        path: PathBuf,
+        /// Its application id.
+        application_id: i64,
+    },
     /// The file has tables, but no application id: it is not ours. Such a file is never deleted.
+    #[error("it belongs to another program, or to another version of this one")]
     Unmarked,
     /// The pages of the file are damaged.
+    #[error("{0}")]
     Damaged(String),
     /// SQLite reported an error.
-    Sqlite(rusqlite::Error),
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
     /// The file could not be created or removed.
+    #[error(transparent)]
     File(io::Error),
     /// The file is unusable and could not be renamed.
+    #[error("{error}; and it cannot be renamed: {rename}")]
     NotRenamed {
         /// Why the file is unusable.
         error: Box<OpenError>,
@@ -79,40 +95,12 @@ impl OpenError {
     /// Classifies the error. Files with the application id of another program, and other versions, count as damaged.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Newer { .. } | Self::Foreign | Self::Damaged(_) => ErrorKind::Damaged,
+            Self::Newer { .. } | Self::Foreign { .. } | Self::Damaged(_) => ErrorKind::Damaged,
             Self::Unmarked => ErrorKind::Other,
             Self::Sqlite(error) => ErrorKind::classify(error),
             Self::File(_) => ErrorKind::Unavailable,
             Self::NotRenamed { error, .. } => error.kind(),
         }
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Newer { found, known, .. } => write!(
-                f,
-                "a later version of Restante wrote it: its schema has version {found}, and version {} of Restante supports \
-                 schema versions up to {known}",
-                env!("CARGO_PKG_VERSION")
-            ),
-            Self::Foreign | Self::Unmarked => {
-                f.write_str("it belongs to another program, or to another version of this one")
-            }
-            Self::Damaged(problem) => f.write_str(problem),
-            Self::Sqlite(error) => error.fmt(f),
-            Self::File(error) => error.fmt(f),
-            Self::NotRenamed { error, rename } => write!(f, "{error}; and it cannot be renamed: {rename}"),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
-
-impl From<rusqlite::Error> for OpenError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
     }
 }
 

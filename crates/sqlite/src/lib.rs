@@ -9,6 +9,8 @@ mod file;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 pub use error::{ErrorKind, OpenError};
@@ -19,8 +21,8 @@ pub use file::{create_file, has_space_beside_messages, remove_files, wal_path};
 pub struct Schema {
     /// Identifies the kind of file. It is stored in the header, where `file` and other tools show it.
     pub application_id: i64,
-    /// The steps that create and update the tables, in ascending order. The last one leads to the current version. Released
-    /// steps are never changed.
+    /// The steps that create and update the tables. Each leads to the next version; the first one leads from an empty file to
+    /// version 1. Released steps are never changed.
     pub migrations: &'static [Migration],
     /// Whether the file can shrink by `PRAGMA incremental_vacuum`. This takes effect only when the file is created.
     pub incremental_vacuum: bool,
@@ -41,15 +43,14 @@ pub struct Schema {
     pub unusable: Unusable,
 }
 
-/// A step from one version of a schema to another.
+/// A step from one version of a schema to the next.
 #[derive(Clone, Copy, Debug)]
-pub struct Migration {
-    /// The version that it starts from. Zero is an empty file.
-    pub from: i64,
-    /// The version that it leads to.
-    pub to: i64,
-    /// The statements.
-    pub sql: &'static str,
+pub enum Migration {
+    /// Statements that run once, in one transaction.
+    Once(&'static str),
+    /// A statement that is repeated until it changes no row, each time in a transaction of its own. So it can change many
+    /// rows: it needs little space in the log, and continues where it was interrupted.
+    Repeat(&'static str),
 }
 
 /// When a commit is synced to disk.
@@ -85,7 +86,7 @@ pub struct Replaced {
 impl Schema {
     /// Returns the current version.
     pub fn version(&self) -> i64 {
-        self.migrations.last().map_or(0, |last| last.to)
+        self.migrations.len() as i64
     }
 
     /// Opens a file for writing. Creates the file if it does not exist, and the tables if it is empty. Runs the
@@ -112,7 +113,10 @@ impl Schema {
     pub fn connect(&self, path: &Path) -> Result<(Connection, i64), OpenError> {
         let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         connection.busy_timeout(self.busy_timeout)?;
+        // If the file is refused, its log stays as it is. Closing the connection would write it to the file otherwise.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, wal_path(path).exists())?;
         let found = self.found_version(&connection)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         if found == 0 && self.incremental_vacuum {
             // This has an effect only before the first table is created.
             connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
@@ -129,41 +133,42 @@ impl Schema {
         Ok((connection, found))
     }
 
-    /// Returns the version of a database. Zero is an empty one. Fails if the database belongs to another program or has a
-    /// version from which no migration starts.
+    /// Returns the version of a database. Zero is an empty one. Fails if the database belongs to another program, or if a
+    /// later version of this one has written it.
     pub fn found_version(&self, connection: &Connection) -> Result<i64, OpenError> {
         let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         let (application_id, found) = (number("application_id")?, number("user_version")?);
         let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         let known = self.version();
+        let path = connection.path().map(PathBuf::from).unwrap_or_default();
         match (application_id, found) {
             (0, 0) if tables == 0 => Ok(0),
             (0, 0) => Err(OpenError::Unmarked),
-            (id, found) if id == self.application_id && found > known => {
-                let path = connection.path().map(PathBuf::from).unwrap_or_default();
-                Err(OpenError::Newer { path, found, known })
-            }
-            (id, found) if id == self.application_id && self.is_supported(found) => Ok(found),
-            _ => Err(OpenError::Foreign),
+            (id, found) if id == self.application_id && found > known => Err(OpenError::Newer { path, found, known }),
+            (id, found) if id == self.application_id && found > 0 => Ok(found),
+            (application_id, _) => Err(OpenError::Foreign { path, application_id }),
         }
     }
 
-    /// Runs the migrations that are missing: all of them or none.
+    /// Runs the migrations that are missing. Each of them is recorded, so that the next call continues after an error or a
+    /// crash.
     pub fn migrate(&self, connection: &mut Connection) -> Result<(), OpenError> {
-        let mut found = self.found_version(connection)?;
-        if found == self.version() {
-            return Ok(());
-        }
-        let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
-        for migration in self.migrations {
-            if migration.from == found {
-                transaction.execute_batch(migration.sql)?;
-                found = migration.to;
+        let found = self.found_version(connection)?;
+        for (migration, version) in self.migrations.iter().zip(1_i64..).filter(|(_, version)| *version > found) {
+            if let Migration::Repeat(statement) = migration {
+                while connection.execute(statement, [])? > 0 {
+                    // Otherwise the log would grow to the size of the database.
+                    connection.execute_batch("PRAGMA wal_checkpoint")?;
+                }
             }
+            let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
+            if let Migration::Once(statements) = migration {
+                transaction.execute_batch(statements)?;
+            }
+            transaction.pragma_update(None, "application_id", self.application_id)?;
+            transaction.pragma_update(None, "user_version", version)?;
+            transaction.commit()?;
         }
-        transaction.pragma_update(None, "application_id", self.application_id)?;
-        transaction.pragma_update(None, "user_version", found)?;
-        transaction.commit()?;
         Ok(())
     }
 
@@ -182,10 +187,6 @@ impl Schema {
             _ => Err(error),
         }
     }
-
-    fn is_supported(&self, found: i64) -> bool {
-        found == self.version() || found > 0 && self.migrations.iter().any(|migration| migration.from == found)
-    }
 }
 
 impl Synchronous {
@@ -200,6 +201,13 @@ impl Synchronous {
 /// Opens a connection to an existing file. It has no mutex, so only one thread can use it at a time.
 pub fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+}
+
+/// Opens a file for reading that no process changes. SQLite creates no files beside it, and ignores its log.
+pub fn open_immutable(path: &Path) -> rusqlite::Result<Connection> {
+    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
+    let uri = format!("file:{}?immutable=1", percent_encode(path.as_os_str().as_encoded_bytes(), ESCAPED));
+    connect(Path::new(&uri), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
 }
 
 /// Opens an existing file for reading, in addition to its writer.

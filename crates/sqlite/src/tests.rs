@@ -7,9 +7,13 @@ use restante_testdir::TestDir;
 
 use super::*;
 
-const FIRST: Migration = Migration { from: 0, to: 1, sql: "CREATE TABLE notes (text TEXT)" };
-const SECOND: Migration = Migration { from: 1, to: 2, sql: "INSERT INTO notes VALUES ('two')" };
-const BROKEN: Migration = Migration { from: 2, to: 3, sql: "broken" };
+const FIRST: Migration = Migration::Once("CREATE TABLE notes (text TEXT)");
+const SECOND: Migration = Migration::Once("INSERT INTO notes VALUES ('two')");
+const BROKEN: Migration = Migration::Once("DELETE FROM notes; broken");
+/// Changes one row at a time.
+const THIRD: Migration = Migration::Repeat(
+    "UPDATE notes SET text = 'three' WHERE rowid = (SELECT min(rowid) FROM notes WHERE text <> 'three')",
+);
 
 const SCHEMA: Schema = Schema {
     application_id: 7,
@@ -55,11 +59,39 @@ fn migrations_run_once_and_in_order() {
 }
 
 #[test]
-fn failed_migration_changes_nothing() {
+fn failed_migration_changes_nothing_and_keeps_earlier_ones() {
     let mut connection = Connection::open_in_memory().unwrap();
-    schema_with(&[FIRST]).migrate(&mut connection).unwrap();
     schema_with(&[FIRST, SECOND, BROKEN]).migrate(&mut connection).unwrap_err();
-    assert_eq!((SCHEMA.found_version(&connection).unwrap(), count_notes(&connection)), (1, 0));
+    assert_eq!((SCHEMA.found_version(&connection).unwrap(), count_notes(&connection)), (2, 1));
+}
+
+#[test]
+fn repeated_migration_continues_after_interruption() {
+    let dir = TestDir::new();
+    let path = dir.path().join("notes.db");
+    let connection = SCHEMA.open(&path).unwrap();
+    connection.execute_batch("INSERT INTO notes VALUES ('a'), ('b'), ('c')").unwrap();
+    connection
+        .execute_batch(
+            "CREATE TRIGGER stop BEFORE UPDATE ON notes WHEN OLD.text = 'b' BEGIN SELECT RAISE(ABORT, 'stop'); END",
+        )
+        .unwrap();
+    drop(connection);
+    let next = schema_with(&[FIRST, SECOND, THIRD]);
+    let error = next.open(&path).unwrap_err();
+    assert!(error.to_string().contains("stop"), "{error}");
+    let connection = SCHEMA.open(&path).unwrap();
+    let migrated = "SELECT count(*) FROM notes WHERE text = 'three'";
+    assert_eq!(connection.query_row(migrated, [], |row| row.get::<_, i64>(0)).unwrap(), 2);
+    connection.execute_batch("DROP TRIGGER stop").unwrap();
+    drop(connection);
+    let connection = next.open(&path).unwrap();
+    assert_eq!(connection.query_row(migrated, [], |row| row.get::<_, i64>(0)).unwrap(), 4);
+    assert_eq!(
+        (next.found_version(&connection).unwrap(), connection.total_changes()),
+        (3, 2),
+        "the others stay as they are"
+    );
 }
 
 #[test]
@@ -82,14 +114,7 @@ fn refuses_newer_and_foreign_databases() {
 
     let mut marked = SCHEMA.open_in_memory().unwrap();
     let other = Schema { application_id: 8, ..SCHEMA };
-    assert!(matches!(other.migrate(&mut marked), Err(OpenError::Foreign)));
-}
-
-#[test]
-fn refuses_version_without_migration() {
-    let mut earlier = schema_with(&[FIRST]).open_in_memory().unwrap();
-    let current = schema_with(&[Migration { from: 0, to: 2, sql: "CREATE TABLE other (x)" }]);
-    assert!(matches!(current.migrate(&mut earlier), Err(OpenError::Foreign)));
+    assert!(matches!(other.migrate(&mut marked), Err(OpenError::Foreign { application_id: 7, .. })));
 }
 
 #[test]
@@ -121,6 +146,21 @@ fn refused_file_is_not_changed() {
     let before = fs::read(&path).unwrap();
     assert!(matches!(SCHEMA.open(&path), Err(OpenError::Unmarked)));
     assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+/// The process that wrote the file was killed.
+#[test]
+fn log_of_refused_file_is_not_changed() {
+    let dir = TestDir::new();
+    let (path, killed) = (dir.path().join("notes.db"), dir.path().join("killed.db"));
+    let _writer = SCHEMA.open(&path).unwrap();
+    fs::copy(&path, &killed).unwrap();
+    fs::copy(wal_path(&path), wal_path(&killed)).unwrap();
+    let contents = || [&killed, &wal_path(&killed)].map(|path| fs::read(path).unwrap());
+    let before = contents();
+    assert!(!before[1].is_empty());
+    assert!(matches!(schema_with(&[FIRST]).open(&killed), Err(OpenError::Newer { .. })));
+    assert!(contents() == before);
 }
 
 #[test]
@@ -199,7 +239,10 @@ fn file_is_not_replaced_after_temporary_error() {
 
 #[test]
 fn converted_open_error_keeps_kind_and_text() {
-    for error in [OpenError::Foreign, OpenError::Damaged("a page is lost".to_owned())] {
+    for error in [
+        OpenError::Foreign { path: PathBuf::new(), application_id: 8 },
+        OpenError::Damaged("a page is lost".to_owned()),
+    ] {
         let text = error.to_string();
         let converted = rusqlite::Error::from(error);
         assert_eq!((ErrorKind::classify(&converted), converted.to_string()), (ErrorKind::Damaged, text));

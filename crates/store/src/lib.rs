@@ -7,15 +7,12 @@
 pub mod disk;
 pub mod feed;
 pub mod memory;
-mod migrated_details;
 pub mod overview;
 pub mod postgres;
 #[cfg(test)]
 mod tests {
     pub(crate) mod conformance;
 }
-
-use std::fmt;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -80,7 +77,10 @@ pub trait Store: Send + Sync + 'static {
     async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>>;
 
     /// Removes a message. Returns it if it existed.
-    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>>;
+    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
+        let copy = CopyKey { mailbox: mailbox.clone(), id };
+        self.remove_copies(vec![copy]).await.map(|mut removed| removed.pop())
+    }
 
     /// Removes the messages of a mailbox up to the id `last`, lowest first and at most `limit`. Returns them in
     /// ascending order. A large mailbox is emptied in several calls, so that other changes can run in between.
@@ -295,28 +295,19 @@ pub struct Usage {
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// Why a store operation failed. The text is for the log; peers get a general sentence.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// There is no space: the disk is full, or a quota is reached. The peer may retry after the operator has freed
     /// space.
+    #[error("no space left in the store: {0}")]
     NoSpace(String),
     /// The store cannot be reached or does not respond. The peer may retry.
+    #[error("store unavailable: {0}")]
     Unavailable(String),
     /// The stored data is damaged, or the program has a bug.
+    #[error("store broken: {0}")]
     Broken(String),
 }
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSpace(cause) => write!(f, "no space left in the store: {cause}"),
-            Self::Unavailable(cause) => write!(f, "store unavailable: {cause}"),
-            Self::Broken(cause) => write!(f, "store broken: {cause}"),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
 
 /// Conversions of ids, counts and times to the signed 64-bit integers of a database.
 pub mod sql_values {

@@ -9,11 +9,12 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use restante_mail::details::Details;
 use restante_mail::message::{Headline, Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
@@ -37,17 +38,12 @@ impl MemoryStore {
     pub fn new(limits: Limits) -> Self {
         Self { limits, state: Mutex::default() }
     }
-
-    /// Locks the state. Poisoning is ignored, because no change of [`State`] can panic half-way.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
 impl Store for MemoryStore {
     async fn append(&self, message: NewMessage) -> Result<Appended> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let stored = state.add(message);
         let mut removed = Vec::new();
         for summary in &stored {
@@ -59,11 +55,11 @@ impl Store for MemoryStore {
     }
 
     async fn version(&self, mailbox: &MailboxName) -> Result<Version> {
-        Ok(self.lock().mailboxes.get(mailbox).map_or(Version(0), |contents| contents.version))
+        Ok(self.state.lock().mailboxes.get(mailbox).map_or(Version(0), |contents| contents.version))
     }
 
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
-        let state = self.lock();
+        let state = self.state.lock();
         let Some(contents) = state.mailboxes.get(mailbox) else { return Ok(Listing::default()) };
         let Some(range) = page_range(page) else {
             return Ok(Listing { version: contents.version, messages: Vec::new() });
@@ -79,7 +75,7 @@ impl Store for MemoryStore {
     }
 
     async fn find(&self, mailbox: &MailboxName, selector: MessageSelector) -> Result<Option<Summary>> {
-        let state = self.lock();
+        let state = self.state.lock();
         let id = match selector {
             MessageSelector::Id(id) => Some(id),
             MessageSelector::Latest => state.mailboxes.get(mailbox).and_then(|contents| contents.ids.last().copied()),
@@ -88,13 +84,13 @@ impl Store for MemoryStore {
     }
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
-        let state = self.lock();
+        let state = self.state.lock();
         let Some(copy) = state.copy(mailbox, id) else { return Ok(None) };
         Ok(Some(Source { trace: copy.trace(), body: copy.body.bytes.clone() }))
     }
 
     async fn messages(&self, page: Page) -> Result<MessageListing> {
-        let state = self.lock();
+        let state = self.state.lock();
         let version = Version(state.last_version);
         let page = Page { before: page.before.map(|before| state.message_at(before)), ..page };
         let Some(range) = page_range(page) else { return Ok(MessageListing { version, messages: Vec::new() }) };
@@ -108,7 +104,7 @@ impl Store for MemoryStore {
     }
 
     async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>> {
-        let state = self.lock();
+        let state = self.state.lock();
         let message = match selector {
             MessageSelector::Id(id) => Some(id),
             MessageSelector::Latest => state.copies.last_key_value().map(|(id, copy)| copy.message(*id)),
@@ -119,11 +115,11 @@ impl Store for MemoryStore {
     }
 
     async fn store_version(&self) -> Result<Version> {
-        Ok(Version(self.lock().last_version))
+        Ok(Version(self.state.lock().last_version))
     }
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let version = state.next_version();
         let Some(copy) = state.copies.get_mut(&id).filter(|copy| copy.mailbox == *mailbox) else { return Ok(false) };
         let was_seen = std::mem::replace(&mut copy.seen, seen);
@@ -140,7 +136,7 @@ impl Store for MemoryStore {
     }
 
     async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<Vec<CopyKey>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let version = state.next_version();
         let mut existing = Vec::with_capacity(copies.len());
         for key in copies {
@@ -155,13 +151,8 @@ impl Store for MemoryStore {
         Ok(existing)
     }
 
-    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
-        let removed = self.lock().remove(mailbox, id);
-        Ok(removed.map(|removed| removed.summary))
-    }
-
     async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let removed: Vec<_> = copies.iter().filter_map(|key| state.remove(&key.mailbox, key.id)).collect();
         drop(state);
         let mut removed = into_summaries(removed);
@@ -170,23 +161,23 @@ impl Store for MemoryStore {
     }
 
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
-        let removed = self.lock().remove_first(mailbox, last, limit);
+        let removed = self.state.lock().remove_first(mailbox, last, limit);
         Ok(into_summaries(removed))
     }
 
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
-        let removed = self.lock().remove_older(deadline, limit);
+        let removed = self.state.lock().remove_older(deadline, limit);
         Ok(into_summaries(removed))
     }
 
     async fn oldest(&self, limit: usize) -> Result<Vec<Summary>> {
-        let state = self.lock();
+        let state = self.state.lock();
         let oldest = state.by_age.iter().take(limit);
         Ok(oldest.filter_map(|Age(_, id)| Some(state.copies.get(id)?.summary(*id))).collect())
     }
 
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
-        let state = self.lock();
+        let state = self.state.lock();
         let from = state.names.range::<str, _>((Bound::Included(page.start()), Bound::Unbounded));
         let following = from.filter(|name| name.as_str() != page.after);
         let names = following.take_while(|name| name.as_str().starts_with(&page.prefix)).take(page.limit);
@@ -194,11 +185,11 @@ impl Store for MemoryStore {
     }
 
     async fn last_id(&self) -> Result<MessageId> {
-        Ok(self.lock().last_id)
+        Ok(self.state.lock().last_id)
     }
 
     async fn usage(&self) -> Result<Usage> {
-        let state = self.lock();
+        let state = self.state.lock();
         Ok(Usage {
             messages: state.messages,
             copies: state.copies.len() as u64,
@@ -208,7 +199,7 @@ impl Store for MemoryStore {
     }
 
     async fn overview(&self) -> Result<Overview> {
-        let state = self.lock();
+        let state = self.state.lock();
         Ok(Overview { messages: state.messages, unread: state.unread, tags: state.tags.counts() })
     }
 }
@@ -564,7 +555,7 @@ mod tests {
         for summary in &stored {
             store.remove(&summary.mailbox, summary.id).await.unwrap();
         }
-        let state = store.lock();
+        let state = store.state.lock();
         assert!(state.mailboxes.is_empty() && state.names.is_empty());
         assert!(state.by_age.is_empty() && state.copies.is_empty());
         assert_eq!((state.bytes, state.messages), (0, 0));

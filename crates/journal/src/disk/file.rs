@@ -8,12 +8,13 @@ use jiff::Timestamp;
 use restante_sqlite::{Migration, OpenError, Schema, Synchronous, Unusable, open_reader};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
+use crate::stored::encode_head;
 use crate::{Chunk, SessionId};
 
 /// The file. It is deleted if it is damaged or has another version, because old transcripts are of little use.
 const SCHEMA: Schema = Schema {
-    application_id: 0x7273_6573, // "rses"
-    migrations: &[Migration { from: 0, to: 1, sql: TABLES }],
+    application_id: 0x726a_6e6c, // "rjnl"
+    migrations: &[Migration::Once(TABLES)],
     incremental_vacuum: false,
     synchronous: Synchronous::Normal,
     checkpoint_pages: None,
@@ -25,34 +26,21 @@ const SCHEMA: Schema = Schema {
 };
 
 const TABLES: &str = "
-    CREATE TABLE sessions (
-        id INTEGER PRIMARY KEY,
-        dialect TEXT NOT NULL,
-        client TEXT,
-        helo TEXT,
-        tls_version TEXT,
-        tls_cipher TEXT,
-        user TEXT,
-        started INTEGER NOT NULL,        -- Unix microseconds
-        ended INTEGER,                   -- Unix microseconds
-        ending TEXT,
-        refused INTEGER NOT NULL
-    ) STRICT;
-    CREATE INDEX refused_sessions ON sessions (id) WHERE refused > 0;
-    CREATE TABLE pieces (
-        place INTEGER PRIMARY KEY,       -- ascends with the order in which they were noted
+    CREATE TABLE chunks (
+        position INTEGER PRIMARY KEY,    -- ascends in the order in which chunks are written
         session INTEGER NOT NULL,
         number INTEGER NOT NULL,
         at INTEGER NOT NULL,             -- Unix microseconds
-        bytes INTEGER NOT NULL,
-        outcome TEXT,                    -- of the mail that ends here, and so are the next four
-        sender TEXT,
-        parameters TEXT,
-        recipients TEXT,                 -- address and parameters, each with a line feed
-        reply TEXT,
+        bytes INTEGER NOT NULL,          -- its size for the limit
+        incarnation INTEGER NOT NULL,    -- of the process that runs the session
+        refused INTEGER NOT NULL,        -- whether something was refused in the session so far
+        head BLOB NOT NULL,              -- JSON: the properties of the session, and the message that ends here
         lines BLOB NOT NULL,
         UNIQUE (session, number)
     ) STRICT;
+    CREATE INDEX refused_chunks ON chunks (session) WHERE refused;
+
+    -- The chunk that received a message.
     CREATE TABLE messages (
         mailbox TEXT NOT NULL,
         id INTEGER NOT NULL,
@@ -60,7 +48,11 @@ const TABLES: &str = "
         number INTEGER NOT NULL,
         PRIMARY KEY (mailbox, id)
     ) STRICT, WITHOUT ROWID;
-    CREATE INDEX messages_of_pieces ON messages (session, number);
+    CREATE INDEX messages_by_chunk ON messages (session, number);
+
+    -- Every process that opens the file has a number. Sessions of earlier ones are over.
+    CREATE TABLE state (incarnation INTEGER NOT NULL) STRICT;
+    INSERT INTO state VALUES (0);
 ";
 
 /// The file, open for its one writer.
@@ -77,7 +69,7 @@ impl JournalFile {
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         Self::open_or_replace(path, |path| {
             let file = Self::load(path)?;
-            file.connection.execute("UPDATE sessions SET ending = 'lost' WHERE ending IS NULL", [])?;
+            file.connection.execute("UPDATE state SET incarnation = incarnation + 1", [])?;
             Ok(file)
         })
     }
@@ -104,7 +96,7 @@ impl JournalFile {
         let transaction = self.connection.transaction()?;
         let mut bytes = self.bytes;
         if clear_first {
-            transaction.execute_batch("DELETE FROM messages; DELETE FROM pieces; DELETE FROM sessions")?;
+            transaction.execute_batch("DELETE FROM messages; DELETE FROM chunks")?;
             bytes = 0;
         }
         for chunk in chunks {
@@ -136,8 +128,9 @@ impl JournalFile {
 
     fn load(path: &Path) -> Result<Self, OpenError> {
         let connection = SCHEMA.open(path)?;
-        let bytes = connection.query_row("SELECT coalesce(sum(bytes), 0) FROM pieces", [], |row| row.get(0))?;
-        let last = connection.query_row("SELECT coalesce(max(id), 0) FROM sessions", [], |row| row.get::<_, u64>(0))?;
+        let bytes = connection.query_row("SELECT coalesce(sum(bytes), 0) FROM chunks", [], |row| row.get(0))?;
+        let last =
+            connection.query_row("SELECT coalesce(max(session), 0) FROM chunks", [], |row| row.get::<_, u64>(0))?;
         Ok(Self { connection, bytes, last_session: last.into() })
     }
 }
@@ -148,55 +141,30 @@ pub(super) fn open_for_reading(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn insert(transaction: &Transaction<'_>, chunk: &Chunk) -> rusqlite::Result<()> {
-    let (session, info) = (chunk.session.number(), &chunk.info);
-    transaction
-        .prepare_cached("INSERT OR REPLACE INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?
-        .execute(params![
-            session,
-            info.dialect.name(),
-            info.client.map(|ip| ip.to_string()),
-            info.helo,
-            info.tls.as_ref().map(|tls| &tls.version),
-            info.tls.as_ref().map(|tls| &tls.cipher),
-            info.user,
-            info.started.as_microsecond(),
-            info.end.as_ref().and_then(|end| end.at).map(Timestamp::as_microsecond),
-            info.end.as_ref().map(|end| &end.reason),
-            info.refusals,
-        ])?;
-    let mail = chunk.transaction.as_ref();
-    let recipients = mail.map(|mail| {
-        let lines = mail.to.iter().flat_map(|to| [&to.address, "\n", &to.parameters, "\n"]);
-        lines.collect::<String>()
-    });
-    transaction
-        .prepare_cached("INSERT OR REPLACE INTO pieces VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?
-        .execute(params![
-            session,
-            chunk.number,
-            chunk.at.as_microsecond(),
-            chunk.bytes(),
-            mail.map(|mail| mail.outcome.name()),
-            mail.map(|mail| &mail.from),
-            mail.map(|mail| &mail.parameters),
-            recipients,
-            mail.and_then(|mail| mail.reply.as_deref()),
-            chunk.lines.as_bytes(),
-        ])?;
-    for (mailbox, id) in mail.iter().flat_map(|mail| &mail.messages) {
-        transaction.prepare_cached("INSERT OR REPLACE INTO messages VALUES (?1, ?2, ?3, ?4)")?.execute(params![
-            mailbox.as_str(),
-            id.number(),
-            session,
-            chunk.number
-        ])?;
+    let session = chunk.session.number();
+    let mut insert = transaction.prepare_cached(
+        "INSERT OR REPLACE INTO chunks (session, number, at, bytes, incarnation, refused, head, lines)
+         VALUES (?1, ?2, ?3, ?4, (SELECT incarnation FROM state), ?5, ?6, ?7)",
+    )?;
+    insert.execute(params![
+        session,
+        chunk.number,
+        chunk.at.as_microsecond(),
+        chunk.bytes(),
+        chunk.info.refusals > 0,
+        encode_head(chunk),
+        chunk.lines.as_bytes(),
+    ])?;
+    let mut insert = transaction.prepare_cached("INSERT OR REPLACE INTO messages VALUES (?1, ?2, ?3, ?4)")?;
+    for (mailbox, id) in chunk.transaction.iter().flat_map(|mail| &mail.messages) {
+        insert.execute(params![mailbox.as_str(), id.number(), session, chunk.number])?;
     }
     Ok(())
 }
 
 /// The chunk that is deleted next.
 struct OldestChunk {
-    place: i64,
+    position: i64,
     session: u64,
     number: u32,
     at: i64,
@@ -204,27 +172,22 @@ struct OldestChunk {
 }
 
 fn oldest_chunk(transaction: &Transaction<'_>) -> rusqlite::Result<Option<OldestChunk>> {
-    let mut first =
-        transaction.prepare_cached("SELECT place, session, number, at, bytes FROM pieces ORDER BY place LIMIT 1")?;
+    let mut first = transaction
+        .prepare_cached("SELECT position, session, number, at, bytes FROM chunks ORDER BY position LIMIT 1")?;
     let read = |row: &rusqlite::Row<'_>| {
-        let (place, session, number) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        Ok(OldestChunk { place, session, number, at: row.get(3)?, bytes: row.get(4)? })
+        let (position, session, number) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(OldestChunk { position, session, number, at: row.get(3)?, bytes: row.get(4)? })
     };
     first.query_row([], read).optional()
 }
 
 impl OldestChunk {
     fn remove(&self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-        let Self { place, session, number, .. } = self;
-        transaction.prepare_cached("DELETE FROM pieces WHERE place = ?1")?.execute([place])?;
+        let Self { position, session, number, .. } = self;
+        transaction.prepare_cached("DELETE FROM chunks WHERE position = ?1")?.execute([position])?;
         transaction
             .prepare_cached("DELETE FROM messages WHERE session = ?1 AND number = ?2")?
             .execute(params![session, number])?;
-        transaction
-            .prepare_cached(
-                "DELETE FROM sessions WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM pieces WHERE session = ?1)",
-            )?
-            .execute([session])?;
         Ok(())
     }
 }
@@ -236,16 +199,17 @@ mod tests {
     use restante_testdir::TestDir;
 
     #[test]
-    fn open_sessions_are_marked_lost_only_after_a_restart() {
+    fn open_sessions_are_lost_only_after_a_restart() {
         let dir = TestDir::new();
         let path = dir.path().join("file");
-        let ending = |file: JournalFile| -> Option<String> {
-            file.connection.query_row("SELECT ending FROM sessions", [], |row| row.get(0)).unwrap()
+        let is_running = |file: JournalFile| -> bool {
+            let query = "SELECT incarnation = (SELECT incarnation FROM state) FROM chunks";
+            file.connection.query_row(query, [], |row| row.get(0)).unwrap()
         };
         let mut file = JournalFile::open(&path).unwrap();
         file.write(&[Arc::new(chunk(1, 0, "head"))], false, None, usize::MAX).unwrap();
-        assert_eq!(ending(file), None);
-        assert_eq!(ending(JournalFile::reopen(&path).unwrap()), None, "the session continues");
-        assert_eq!(ending(JournalFile::open(&path).unwrap()).as_deref(), Some("lost"));
+        assert!(is_running(file));
+        assert!(is_running(JournalFile::reopen(&path).unwrap()), "the session continues");
+        assert!(!is_running(JournalFile::open(&path).unwrap()));
     }
 }

@@ -7,12 +7,10 @@
 //! evicted.
 
 mod read;
-mod record;
 mod storage;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
@@ -63,8 +61,8 @@ impl PostgresJournal {
         part: TranscriptPart,
     ) -> Result<Option<Transcript>> {
         let mut written =
-            if has_storage { read::read_transcripts(&self.database, &[id], part).await? } else { HashMap::new() };
-        Ok(queued.merge(id, part, written.remove(&id)))
+            if has_storage { read::read_transcripts(&self.database, &[id], part).await? } else { Default::default() };
+        Ok(queued.merge(id, part, written.take(id)))
     }
 }
 
@@ -93,9 +91,9 @@ impl Journal for PostgresJournal {
         let mut written = if has_storage {
             read::read_transcripts(&self.database, &ids, TranscriptPart::Listed).await?
         } else {
-            HashMap::new()
+            Default::default()
         };
-        Ok(ids.into_iter().filter_map(|id| queued.merge(id, TranscriptPart::Listed, written.remove(&id))).collect())
+        Ok(ids.into_iter().filter_map(|id| queued.merge(id, TranscriptPart::Listed, written.take(id))).collect())
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<Transcript>> {

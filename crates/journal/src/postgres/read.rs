@@ -1,10 +1,5 @@
 //! Queries of the tables.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use jiff::Timestamp;
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
 use restante_store::Result;
@@ -13,22 +8,22 @@ use restante_store::postgres::rows::{get_column, get_u64};
 use restante_store::sql_values::{id_to_i64, to_i64};
 use tokio_postgres::Row;
 
-use super::record;
 use super::storage::chunk_number_to_i32;
-use crate::queued::TranscriptPart;
-use crate::{Chunk, MAX_LISTED_CHUNKS, SessionEnd, SessionId, SessionPage, Transcript, TranscriptLines};
+use crate::queued::{PartQuery, TranscriptPart};
+use crate::stored::{StoredChunk, StoredTranscripts};
+use crate::{SessionId, SessionPage};
 
 /// Sessions below `$1`, at most `$2`, highest first. Each is one index lookup, which skips all chunks of a session.
 macro_rules! sessions {
     ($which:literal) => {
         concat!(
             "WITH RECURSIVE latest AS (
-                (SELECT session FROM journal_pieces WHERE ",
+                (SELECT session FROM journal_chunks WHERE ",
             $which,
             " AND session < $1 ORDER BY session DESC LIMIT 1)
                 UNION ALL
                 SELECT below.session FROM latest CROSS JOIN LATERAL (
-                    SELECT session FROM journal_pieces WHERE ",
+                    SELECT session FROM journal_chunks WHERE ",
             $which,
             " AND session < latest.session ORDER BY session DESC LIMIT 1
                 ) AS below
@@ -40,7 +35,7 @@ macro_rules! sessions {
 const SELECT_SESSIONS: &str = sessions!("true");
 const SELECT_REFUSED_SESSIONS: &str = sessions!("refused");
 const SELECT_MESSAGE: &str = "SELECT session, number FROM journal_messages WHERE mailbox = $1 AND id = $2";
-const SELECT_CHUNKS: &str = "SELECT * FROM journal_told($1, $2, $3, $4)";
+const SELECT_CHUNKS: &str = "SELECT * FROM journal_read($1, $2, $3, $4)";
 
 /// Returns the ids of the sessions on a page.
 pub(super) async fn session_ids(database: &Database, page: SessionPage) -> Result<Vec<SessionId>> {
@@ -65,33 +60,22 @@ pub(super) async fn read_transcripts(
     database: &Database,
     sessions: &[SessionId],
     part: TranscriptPart,
-) -> Result<HashMap<SessionId, Transcript>> {
+) -> Result<StoredTranscripts> {
     let ids: Vec<i64> = sessions.iter().map(|session| to_i64(session.number())).collect();
-    let (single, max_chunks, with_lines): (Option<i32>, Option<i64>, bool) = match part {
-        TranscriptPart::Listed => (None, Some(to_i64(MAX_LISTED_CHUNKS)), false),
-        TranscriptPart::Whole => (None, None, true),
-        TranscriptPart::Chunk(number) => (Some(chunk_number_to_i32(number)), None, true),
-    };
-    let mut transcripts: HashMap<SessionId, Transcript> = HashMap::new();
-    for row in database.query(SELECT_CHUNKS, &[&ids, &single, &max_chunks, &with_lines]).await? {
-        // A later version of this program has written it.
-        let Some((mut info, transaction)) = record::decode(get_column(&row, "head")?) else { continue };
-        if info.end.is_none() && !get_column::<bool>(&row, "is_there")? {
-            info.end = Some(SessionEnd { at: None, reason: Cow::Borrowed("lost") });
-        }
-        let (session, number) = (get_u64(&row, "session")?.into(), get_chunk_number(&row)?);
-        // The last chunk comes first, and its properties of the session are the latest.
-        let transcript = transcripts.entry(session).or_insert_with(|| Transcript {
-            session,
-            info: Arc::new(info),
-            chunks: Vec::new(),
-        });
-        if !part.includes(number) {
-            continue;
-        }
-        let at = Timestamp::from_microsecond(get_column(&row, "at")?).unwrap_or_default();
-        let (info, lines) = (transcript.info.clone(), TranscriptLines::from_bytes(get_column(&row, "lines")?));
-        transcript.chunks.push(Arc::new(Chunk { session, number, at, info, transaction, lines }));
+    let PartQuery { single, max_chunks, with_lines } = part.query();
+    let mut transcripts = StoredTranscripts::default();
+    for row in
+        database.query(SELECT_CHUNKS, &[&ids, &single.map(chunk_number_to_i32), &max_chunks, &with_lines]).await?
+    {
+        let chunk = StoredChunk {
+            session: get_u64(&row, "session")?.into(),
+            number: get_chunk_number(&row)?,
+            at: get_column(&row, "at")?,
+            is_running: get_column(&row, "is_running")?,
+            head: get_column(&row, "head")?,
+            lines: get_column(&row, "lines")?,
+        };
+        transcripts.add(chunk, part);
     }
     Ok(transcripts)
 }

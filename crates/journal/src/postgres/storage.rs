@@ -13,7 +13,7 @@ use restante_store::{Result, StoreError};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::Row;
 
-use super::record;
+use crate::stored::encode_head;
 use crate::write_queue::WriteJob;
 use crate::writer::Storage;
 use crate::{Chunk, SessionIdGenerator};
@@ -24,10 +24,10 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_TRIM_ROWS: i64 = 1000;
 const MAX_TRIM_ROUNDS: usize = 8;
 
-const HEARTBEAT: &str = "SELECT * FROM journal_attend($1)";
+const HEARTBEAT: &str = "SELECT * FROM journal_heartbeat($1)";
 const LEAVE: &str = "SELECT journal_leave($1)";
-const APPEND: &str = "SELECT journal_note($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
-const TRIM: &str = "SELECT journal_trim($1, $2, $3) AS gone";
+const APPEND: &str = "SELECT journal_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+const TRIM: &str = "SELECT journal_trim($1, $2, $3) AS deleted";
 
 /// See the module documentation.
 pub(super) struct PostgresStorage {
@@ -59,7 +59,7 @@ impl PostgresStorage {
             return Ok(());
         }
         for row in self.query(HEARTBEAT, &[&self.incarnation])? {
-            let incarnation = get_column(&row, "life")?;
+            let incarnation = get_column(&row, "incarnation")?;
             if incarnation != self.incarnation {
                 self.incarnation = incarnation;
                 self.session_ids.set_node(get_column::<i32>(&row, "number")?.unsigned_abs().into());
@@ -80,7 +80,7 @@ impl PostgresStorage {
         let (max_bytes, deadline) = (to_i64(job.max_bytes), job.deadline.map_or(i64::MIN, Timestamp::as_microsecond));
         for _ in 0..MAX_TRIM_ROUNDS {
             let rows = self.query(TRIM, &[&max_bytes, &deadline, &MAX_TRIM_ROWS])?;
-            let deleted: i64 = rows.first().map_or(Ok(0), |row| get_column(row, "gone"))?;
+            let deleted: i64 = rows.first().map_or(Ok(0), |row| get_column(row, "deleted"))?;
             if deleted < MAX_TRIM_ROWS {
                 break;
             }
@@ -94,7 +94,7 @@ impl PostgresStorage {
         let times: Vec<i64> = chunks.iter().map(|chunk| chunk.at.as_microsecond()).collect();
         let sizes: Vec<i64> = chunks.iter().map(|chunk| to_i64(chunk.bytes())).collect();
         let refusals: Vec<bool> = chunks.iter().map(|chunk| chunk.info.refusals > 0).collect();
-        let heads: Vec<Vec<u8>> = chunks.iter().map(|chunk| record::encode(chunk)).collect();
+        let heads: Vec<Vec<u8>> = chunks.iter().map(|chunk| encode_head(chunk)).collect();
         let lines: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.lines.as_bytes()).collect();
         let messages = || {
             chunks.iter().zip(&sessions).zip(&numbers).flat_map(|((chunk, session), number)| {

@@ -146,7 +146,7 @@ async fn size_limit_is_shared_by_all_nodes() {
         2 * i64::try_from(remaining.len()).unwrap(),
         "rows of deleted chunks are deleted too"
     );
-    let sums = "SELECT bytes = (SELECT sum(bytes) FROM journal_pieces) FROM journal_state";
+    let sums = "SELECT bytes = (SELECT sum(bytes) FROM journal_chunks) FROM journal_state";
     assert!(journal.database.query(sums, &[]).await.unwrap()[0].get::<_, bool>(0));
 }
 

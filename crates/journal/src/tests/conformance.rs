@@ -140,8 +140,8 @@ async fn sessions_are_paged(journal: &impl Journal) {
     assert_eq!(ids(journal, first_page(10)).await, [5, 4, 3, 2, 1]);
     assert_eq!(ids(journal, first_page(2)).await, [5, 4]);
     assert_eq!(ids(journal, SessionPage { before: Some(4.into()), ..first_page(2) }).await, [3, 2]);
-    assert_eq!(ids(journal, SessionPage { before: Some(1.into()), ..first_page(2) }).await, []);
-    assert_eq!(ids(journal, first_page(0)).await, []);
+    assert_eq!(ids(journal, SessionPage { before: Some(1.into()), ..first_page(2) }).await, [0; 0]);
+    assert_eq!(ids(journal, first_page(0)).await, [0; 0]);
 }
 
 async fn can_list_sessions_with_refusals_only(journal: &impl Journal) {

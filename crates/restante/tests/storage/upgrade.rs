@@ -1,11 +1,12 @@
-//! Data directories and databases of other versions: those of earlier versions are upgraded, those of later versions are refused and
-//! not changed. `fixtures/` contains what earlier versions wrote: `data/VERSION` are data directories, `postgres/N.sql` are dumps of
+//! Data directories and databases of other versions: those of earlier versions are upgraded, those of later and of development versions
+//! are refused and not changed. `fixtures/` contains what earlier versions wrote: `data/VERSION` are data directories, `postgres/N.sql` are dumps of
 //! databases with version N of the schema. All of them contain the messages of [`fill`].
 //!
 //! `UPDATE_FIXTURES=1 cargo test -p restante --test storage upgrade` adds the fixtures of this version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use restante_testdir::TestDir;
@@ -65,8 +66,8 @@ fn fill(server: &Server) {
     ureq::delete(server.url(&format!("/api/v1/mailbox/bob/{}", bob[2]))).call().unwrap();
 }
 
-/// Adds what only the latest versions have: tags, and a message in the queue of the relay.
-fn fill_recent(server: &Server) {
+/// Adds tags, and a message in the queue of the relay.
+fn fill_queue(server: &Server) {
     let order = &server.ids("ann")[0];
     let json = |body: &Value| serde_json::to_vec(body).unwrap();
     let tags = ureq::patch(server.url(&format!("/api/v2/messages/{order}"))).content_type("application/json");
@@ -112,9 +113,9 @@ fn filled_messages(server: &Server) -> Vec<Value> {
     messages.filter(|message| message["mailboxes"] != json!(["new"])).cloned().collect()
 }
 
-/// Checks the tags and the queue of [`fill_recent`].
+/// Checks the tags and the queue of [`fill_queue`].
 #[track_caller]
-fn assert_filled_recent(server: &Server, fixture: &str) {
+fn assert_queue_filled(server: &Server, fixture: &str) {
     let order = server.json(&format!("/api/v2/messages/{}", server.ids("ann")[0]));
     assert_eq!(order["tags"], json!(["kept"]), "{fixture}");
     let queue = server.json("/api/v2/relay/entries");
@@ -184,17 +185,18 @@ fn databases(data: &Path) -> Vec<PathBuf> {
     contents(data).into_keys().filter(|path| path.extension().is_some_and(|extension| extension == "db")).collect()
 }
 
-/// The position of the version in the header of an SQLite file.
-const VERSION_FIELD: std::ops::Range<usize> = 60..64;
+/// The positions of the version and of the application id in the header of an SQLite file.
+const VERSION_FIELD: Range<usize> = 60..64;
+const APPLICATION_ID_FIELD: Range<usize> = 68..72;
 
 fn schema_version(database: &Path) -> u32 {
     let header: [u8; 4] = fs::read(database).unwrap()[VERSION_FIELD].try_into().unwrap();
     u32::from_be_bytes(header)
 }
 
-fn set_schema_version(database: &Path, version: u32) {
+fn set_header_field(database: &Path, field: Range<usize>, value: u32) {
     let mut content = fs::read(database).unwrap();
-    content[VERSION_FIELD].copy_from_slice(&version.to_be_bytes());
+    content[field].copy_from_slice(&value.to_be_bytes());
     fs::write(database, content).unwrap();
 }
 
@@ -212,7 +214,7 @@ fn updates_fixtures() -> bool {
 fn create_data_directory(data: &Path) {
     let server = start_on(data);
     fill(&server);
-    fill_recent(&server);
+    fill_queue(&server);
     eventually("no webhook event is queued", || waiting_events(&server) >= 5.0);
     stop(server);
 }
@@ -252,18 +254,12 @@ fn data_directories_of_earlier_versions_are_upgraded() {
         for _ in ["upgrade", "restart"] {
             let server = start_on(&data);
             assert_filled(&server, &name);
-            if fixture.join("relay.db").exists() {
-                assert_filled_recent(&server, &name);
-            }
-            if fixture.join("sessions.db").exists() {
-                let sessions = server.json("/api/v2/sessions");
-                let clients: Vec<&Value> =
-                    sessions["sessions"].as_array().unwrap().iter().map(|row| &row["helo"]).collect();
-                assert!(clients.contains(&&json!("client.test")), "{name}: {sessions}");
-            }
-            if fixture.join("webhooks.db").exists() {
-                eventually(&format!("{name}: events are missing"), || waiting_events(&server) >= 5.0);
-            }
+            assert_queue_filled(&server, &name);
+            let sessions = server.json("/api/v2/sessions");
+            let clients: Vec<&Value> =
+                sessions["sessions"].as_array().unwrap().iter().map(|row| &row["helo"]).collect();
+            assert!(clients.contains(&&json!("client.test")), "{name}: {sessions}");
+            eventually(&format!("{name}: events are missing"), || waiting_events(&server) >= 5.0);
             assert_writable(&server);
             stop(server);
         }
@@ -277,7 +273,7 @@ fn data_directory_of_a_later_version_is_refused_and_not_changed() {
     create_data_directory(&data);
     let current = schema_version(&data.join("restante.db"));
     for database in databases(&data) {
-        set_schema_version(&database, NEWER);
+        set_header_field(&database, VERSION_FIELD, NEWER);
     }
     let before = contents(&data);
     let path = data.to_str().unwrap();
@@ -289,13 +285,40 @@ fn data_directory_of_a_later_version_is_refused_and_not_changed() {
     assert!(contents(&data) == before, "files were changed: {:?}", names(&data));
 }
 
+/// The databases of messages had another application id and the versions 1 to 3.
+#[test]
+fn data_directory_of_a_development_version_is_refused_and_not_changed() {
+    let dir = TestDir::new();
+    let data = dir.path().join("data");
+    create_data_directory(&data);
+    let (database, path) = (data.join("restante.db"), data.to_str().unwrap());
+    set_header_field(&database, APPLICATION_ID_FIELD, u32::from_be_bytes(*b"rmai"));
+    let assert_refused = |text: &str| {
+        for fact in [path, "development version of Restante before 0.1.0", "`restante export`", "`restante import`"] {
+            assert!(text.contains(fact), "{fact} is not in: {text}");
+        }
+    };
+    for version in 1..=3 {
+        set_header_field(&database, VERSION_FIELD, version);
+        let before = contents(&data);
+        let (code, log) = run_refused(&["--data", path]);
+        assert_eq!(code, Some(2), "a retry does not help: {log}");
+        assert_refused(&log);
+        assert!(contents(&data) == before, "files were changed: {:?}", names(&data));
+    }
+    let before = fs::read(&database).unwrap();
+    let exported = command().args(["export", "--data", path, dir.path().join("backup").to_str().unwrap()]).output();
+    assert_refused(&String::from_utf8(exported.unwrap().stderr).unwrap());
+    assert!(fs::read(&database).unwrap() == before, "the database was changed");
+}
+
 #[test]
 fn relay_queue_of_a_later_version_is_kept_under_another_name() {
     let dir = TestDir::new();
     let data = dir.path().join("data");
     create_data_directory(&data);
     let queue = data.join("relay.db");
-    set_schema_version(&queue, NEWER);
+    set_header_field(&queue, VERSION_FIELD, NEWER);
     let before = fs::read(&queue).unwrap();
     let mut server = start_on(&data);
     server.wait_for_log("relay.db.unusable-");
@@ -315,13 +338,8 @@ fn databases_of_earlier_versions_are_upgraded() {
         postgres.run_sql(&database, &fs::read_to_string(directory.join(&name)).unwrap());
         for _ in ["upgrade", "restart"] {
             let server = Server::start(&[&SETTINGS[..], &["--storage-url", &url]].concat());
-            // Messages of earlier versions get their details in the background.
-            let ready = || filled_messages(&server).first().is_some_and(|message| message["attachments"] == 1);
-            eventually(&format!("{name}: messages are not migrated"), ready);
             assert_filled(&server, &name);
-            if version.parse::<u32>().unwrap() >= 5 {
-                assert_filled_recent(&server, &name);
-            }
+            assert_queue_filled(&server, &name);
             assert_writable(&server);
             stop(server);
         }
@@ -334,9 +352,9 @@ fn fixture_of_the_current_database_exists() {
     let url = postgres.create_database("current");
     let server = Server::start(&[&SETTINGS[..], &["--storage-url", &url]].concat());
     fill(&server);
-    fill_recent(&server);
+    fill_queue(&server);
     stop(server);
-    let version = postgres.run_sql("current", &format!("SELECT max(version) FROM {SCHEMA}.version"));
+    let version = postgres.run_sql("current", &format!("SELECT max(version) FROM {SCHEMA}.schema_versions"));
     let target = fixtures("postgres").join(format!("{}.sql", version.trim()));
     if updates_fixtures() {
         fs::write(&target, postgres.dump("current", SCHEMA)).unwrap();
@@ -349,8 +367,8 @@ fn database_of_a_later_version_is_refused_and_not_changed() {
     let Some(postgres) = Postgres::shared() else { return };
     let url = postgres.create_database("later");
     stop(Server::start(&[&SETTINGS[..], &["--storage-url", &url]].concat()));
-    let current = postgres.run_sql("later", &format!("SELECT max(version) FROM {SCHEMA}.version"));
-    postgres.run_sql("later", &format!("INSERT INTO {SCHEMA}.version VALUES ({NEWER}, {NEWER})"));
+    let current = postgres.run_sql("later", &format!("SELECT max(version) FROM {SCHEMA}.schema_versions"));
+    postgres.run_sql("later", &format!("INSERT INTO {SCHEMA}.schema_versions VALUES ({NEWER}, {NEWER})"));
     let before = postgres.dump("later", SCHEMA);
     let (code, log) = run_refused(&["--storage-url", &url]);
     assert_eq!(code, Some(2), "a retry does not help: {log}");
@@ -359,4 +377,24 @@ fn database_of_a_later_version_is_refused_and_not_changed() {
         assert!(log.contains(fact), "{fact} is not in: {log}");
     }
     assert_eq!(postgres.dump("later", SCHEMA), before);
+}
+
+/// The table of versions had another name.
+#[test]
+fn database_of_a_development_version_is_refused_and_not_changed() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let url = postgres.create_database("development");
+    let tables = format!(
+        "CREATE SCHEMA {SCHEMA}; CREATE TABLE {SCHEMA}.version (version int PRIMARY KEY, oldest int NOT NULL);
+         INSERT INTO {SCHEMA}.version VALUES (1, 1), (2, 1), (3, 1), (4, 4), (5, 4)"
+    );
+    postgres.run_sql("development", &tables);
+    let before = postgres.dump("development", SCHEMA);
+    let (code, log) = run_refused(&["--storage-url", &url]);
+    assert_eq!(code, Some(2), "a retry does not help: {log}");
+    let address = format!("127.0.0.1:{}/development", postgres.port());
+    for fact in [&*address, "development version of Restante before 0.1.0", "`restante export`", "`restante import`"] {
+        assert!(log.contains(fact), "{fact} is not in: {log}");
+    }
+    assert_eq!(postgres.dump("development", SCHEMA), before);
 }

@@ -13,7 +13,7 @@ const FILE_NAME: &str = "search.db";
 /// damaged or has another version is deleted and rebuilt.
 const SCHEMA: Schema = Schema {
     application_id: 0x7273_6561, // "rsea"
-    migrations: &[Migration { from: 0, to: 4, sql: CREATE_TABLES }],
+    migrations: &[Migration::Once(CREATE_TABLES)],
     incremental_vacuum: false,
     // Entries that a power failure undoes are added again.
     synchronous: Synchronous::Normal,

@@ -169,7 +169,7 @@ impl<'a> Changes<'a> {
             if oldest.is_empty() {
                 break;
             }
-            removed.extend(self.remove_all(database, oldest)?);
+            removed.extend(self.remove_all(database, &oldest)?);
         }
         Ok(())
     }
@@ -212,22 +212,15 @@ impl<'a> Changes<'a> {
 
     /// See [`Store::remove_copies`](crate::Store::remove_copies).
     pub(super) fn remove_copies(&mut self, database: &Connection, copies: &[CopyKey]) -> Result<Vec<Summary>> {
-        let keys = copies.iter().map(|key| (key.mailbox.clone(), key.id)).collect();
-        let mut removed = self.remove_all(database, keys)?;
+        let mut removed = self.remove_all(database, copies)?;
         removed.sort_unstable_by_key(|summary| summary.id);
         Ok(removed)
     }
 
-    /// See [`Store::remove`](crate::Store::remove).
-    pub(super) fn remove(
-        &mut self,
-        database: &Connection,
-        mailbox: &MailboxName,
-        id: MessageId,
-    ) -> Result<Option<Summary>> {
+    fn remove(&mut self, database: &Connection, CopyKey { mailbox, id }: &CopyKey) -> Result<Option<Summary>> {
         let mut statement = database
             .prepare_cached(concat!("DELETE FROM copies WHERE mailbox = ?1 AND id = ?2 RETURNING ", columns!()))?;
-        let row = params![mailbox.as_str(), id_to_i64(id)];
+        let row = params![mailbox.as_str(), id_to_i64(*id)];
         let removed = statement.query_row(row, |row| CopyRow::from_row(mailbox, row)).optional()?;
         removed.map(|copy| self.update_counters(database, copy)).transpose()
     }
@@ -243,15 +236,16 @@ impl<'a> Changes<'a> {
         let mut statement =
             database.prepare_cached("SELECT id FROM copies WHERE mailbox = ?1 AND id <= ?2 ORDER BY id LIMIT ?3")?;
         let range = params![mailbox.as_str(), id_to_i64(last), to_i64(limit)];
-        let ids = statement.query_map(range, |row| get_u64(row, 0))?;
-        let ids: Vec<u64> = ids.collect::<rusqlite::Result<_>>()?;
-        self.remove_all(database, ids.into_iter().map(|id| (mailbox.clone(), id.into())).collect())
+        let keys =
+            statement.query_map(range, |row| Ok(CopyKey { mailbox: mailbox.clone(), id: get_u64(row, 0)?.into() }))?;
+        let keys: Vec<CopyKey> = keys.collect::<rusqlite::Result<_>>()?;
+        self.remove_all(database, &keys)
     }
 
     /// See [`Store::expire`](crate::Store::expire).
     pub(super) fn expire(&mut self, database: &Connection, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>> {
         let old = Self::find_oldest(database, time_to_nanos(deadline), limit)?;
-        self.remove_all(database, old)
+        self.remove_all(database, &old)
     }
 
     /// Returns whether a copy refers to the record at this location.
@@ -320,7 +314,7 @@ impl<'a> Changes<'a> {
         )?;
         let last_id = id_to_i64(*last_id);
         update.execute(params![last_id, last_version, messages, copies, not_empty, bytes, highest_free_number])?;
-        self.shared.mailbox_cache().begin_commit(mailboxes.keys());
+        self.shared.mailbox_cache.lock().begin_commit(mailboxes.keys());
         Ok(())
     }
 
@@ -330,20 +324,20 @@ impl<'a> Changes<'a> {
         CommittedChanges { counters, segments, mailboxes, released }
     }
 
-    fn remove_all(&mut self, database: &Connection, copies: Vec<(MailboxName, MessageId)>) -> Result<Vec<Summary>> {
+    fn remove_all(&mut self, database: &Connection, copies: &[CopyKey]) -> Result<Vec<Summary>> {
         let mut removed = Vec::with_capacity(copies.len());
-        for (mailbox, id) in copies {
-            removed.extend(self.remove(database, &mailbox, id)?);
+        for key in copies {
+            removed.extend(self.remove(database, key)?);
         }
         Ok(removed)
     }
 
     /// Returns the oldest messages that were received before a time.
-    fn find_oldest(database: &Connection, before: i64, limit: usize) -> Result<Vec<(MailboxName, MessageId)>> {
+    fn find_oldest(database: &Connection, before: i64, limit: usize) -> Result<Vec<CopyKey>> {
         let mut statement = database
             .prepare_cached("SELECT mailbox, id FROM copies WHERE received < ?1 ORDER BY received, id LIMIT ?2")?;
         let found = statement.query_map(params![before, to_i64(limit)], |row| {
-            Ok((rows::get_mailbox(row, 0)?, MessageId::from(get_u64(row, 1)?)))
+            Ok(CopyKey { mailbox: rows::get_mailbox(row, 0)?, id: get_u64(row, 1)?.into() })
         })?;
         Ok(found.collect::<rusqlite::Result<_>>()?)
     }
@@ -394,7 +388,7 @@ impl<'a> Changes<'a> {
         match self.mailboxes.entry(name.clone()) {
             Entry::Occupied(changed) => Ok(changed.into_mut()),
             Entry::Vacant(vacant) => {
-                let cached = self.shared.mailbox_cache().stats(name);
+                let cached = self.shared.mailbox_cache.lock().stats(name);
                 let stats = match cached {
                     Some(stats) => stats,
                     None => query_mailbox(database, name)?.unwrap_or_default(),

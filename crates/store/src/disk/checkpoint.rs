@@ -6,11 +6,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use restante_platform::sync_file;
 use restante_sqlite::{ErrorKind, wal_path};
 use restante_worker::Worker;
@@ -56,11 +57,11 @@ struct CheckpointState {
 impl CheckpointState {
     /// Adds space that can be freed.
     fn add_pending_frees(&self, frees: PendingFrees) {
-        self.pending_frees.lock().unwrap_or_else(PoisonError::into_inner).merge(frees);
+        self.pending_frees.lock().merge(frees);
     }
 
     fn take_pending_frees(&self) -> PendingFrees {
-        std::mem::take(&mut self.pending_frees.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.pending_frees.lock())
     }
 }
 

@@ -1,17 +1,19 @@
 //! The errors of the disk store: why a data directory cannot be opened, and how errors of the file system and of SQLite
 //! are classified.
 
+use std::io;
 use std::path::PathBuf;
-use std::{fmt, io};
 
 use restante_sqlite::ErrorKind;
 
+use super::schema::DEVELOPMENT_APPLICATION_ID;
 use crate::StoreError;
 
 /// Why a data directory cannot be used. The text is a sentence for the operator.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// It cannot be created, read or written.
+    #[error("{action} the data directory {}: {error}", dir.display())]
     Directory {
         /// What failed, such as `cannot create`.
         action: &'static str,
@@ -21,10 +23,21 @@ pub enum OpenError {
         error: io::Error,
     },
     /// There is no store to read.
+    #[error("there is no store in {}", _0.display())]
     Missing(PathBuf),
     /// There are messages, but no database that refers to them.
+    #[error(
+        "{} contains messages, but its database restante.db is missing or empty; put it back, or move the data directory \
+         away to start with an empty one",
+        _0.display()
+    )]
     Orphaned(PathBuf),
     /// It belongs to another user, who could not access files that this process creates.
+    #[error(
+        "the data directory {} belongs to user {owner}, who could not access files that user {user} creates; run this as \
+         user {owner}",
+        dir.display()
+    )]
     WrongOwner {
         /// The data directory.
         dir: PathBuf,
@@ -34,6 +47,11 @@ pub enum OpenError {
         user: u32,
     },
     /// Another process uses it, or another store of this process.
+    #[error(
+        "the data directory {} is in use by another server{}",
+        dir.display(),
+        pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+    )]
     Locked {
         /// The data directory.
         dir: PathBuf,
@@ -41,6 +59,12 @@ pub enum OpenError {
         pid: Option<u32>,
     },
     /// A later version of the program created it.
+    #[error(
+        "{} was written by a later version of Restante: its schema has version {found}, and version {} of Restante supports \
+         schema versions up to {known}; use the later version, or another data directory",
+        path.display(),
+        env!("CARGO_PKG_VERSION")
+    )]
     TooNew {
         /// The path of the database.
         path: PathBuf,
@@ -49,11 +73,32 @@ pub enum OpenError {
         /// The latest version that this program knows.
         known: i64,
     },
+    /// A development version of the program created it.
+    #[error(
+        "{} was written by a development version of Restante before 0.1.0; export the messages with `restante export` of that \
+         version, and import them with `restante import` into another data directory",
+        path.display()
+    )]
+    Development {
+        /// The path of the database.
+        path: PathBuf,
+    },
+    /// It is open for reading, and an earlier version of the program created it.
+    #[error(
+        "the database restante.db was written by an earlier version of Restante; start a server of this version first"
+    )]
+    Outdated,
     /// The database belongs to another program.
+    #[error("the file restante.db is a database of another program")]
     Foreign,
     /// The database is damaged.
+    #[error(
+        "the database restante.db is damaged ({0}); restore it from a backup, or move the data directory away to start with \
+         an empty one"
+    )]
     Damaged(String),
     /// The database cannot be opened now.
+    #[error("the database restante.db cannot be opened: {0}")]
     Database(String),
 }
 
@@ -70,54 +115,13 @@ impl OpenError {
             | Self::Orphaned(_)
             | Self::WrongOwner { .. }
             | Self::TooNew { .. }
+            | Self::Development { .. }
+            | Self::Outdated
             | Self::Foreign
             | Self::Damaged(_) => true,
         }
     }
 }
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Directory { action, dir, error } => {
-                write!(f, "{action} the data directory {}: {error}", dir.display())
-            }
-            Self::Missing(dir) => write!(f, "there is no store in {}", dir.display()),
-            Self::Orphaned(dir) => write!(
-                f,
-                "{} contains messages, but its database restante.db is missing or empty; put it back, or move the data \
-                 directory away to start with an empty one",
-                dir.display()
-            ),
-            Self::WrongOwner { dir, owner, user } => write!(
-                f,
-                "the data directory {} belongs to user {owner}, who could not access files that user {user} creates; \
-                 run this as user {owner}",
-                dir.display()
-            ),
-            Self::Locked { dir, pid } => {
-                write!(f, "the data directory {} is in use by another server", dir.display())?;
-                pid.map_or(Ok(()), |pid| write!(f, " (process {pid})"))
-            }
-            Self::TooNew { path, found, known } => write!(
-                f,
-                "{} was written by a later version of Restante: its schema has version {found}, and version {} of Restante \
-                 supports schema versions up to {known}; use the later version, or another data directory",
-                path.display(),
-                env!("CARGO_PKG_VERSION")
-            ),
-            Self::Foreign => f.write_str("the file restante.db is a database of another program"),
-            Self::Damaged(cause) => write!(
-                f,
-                "the database restante.db is damaged ({cause}); restore it from a backup, or move the data directory \
-                 away to start with an empty one"
-            ),
-            Self::Database(cause) => write!(f, "the database restante.db cannot be opened: {cause}"),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
 
 impl From<rusqlite::Error> for OpenError {
     fn from(error: rusqlite::Error) -> Self {
@@ -133,7 +137,8 @@ impl From<restante_sqlite::OpenError> for OpenError {
         use restante_sqlite::OpenError as Sqlite;
         match error {
             Sqlite::Newer { path, found, known } => Self::TooNew { path, found, known },
-            Sqlite::Foreign | Sqlite::Unmarked => Self::Foreign,
+            Sqlite::Foreign { path, application_id: DEVELOPMENT_APPLICATION_ID } => Self::Development { path },
+            Sqlite::Foreign { .. } | Sqlite::Unmarked => Self::Foreign,
             other => rusqlite::Error::from(other).into(),
         }
     }

@@ -17,7 +17,6 @@ pub(super) enum Job {
     Append(NewMessage, Reply<Appended>),
     SetSeen(MailboxName, MessageId, bool, Reply<bool>),
     SetTags(Vec<CopyKey>, Tags, Reply<Vec<CopyKey>>),
-    Remove(MailboxName, MessageId, Reply<Option<Summary>>),
     RemoveCopies(Vec<CopyKey>, Reply<Vec<Summary>>),
     Purge(MailboxName, MessageId, usize, Reply<Vec<Summary>>),
     Expire(Timestamp, usize, Reply<Vec<Summary>>),
@@ -80,7 +79,6 @@ impl Job {
                 reply.result = Some(changes.set_seen(database, mailbox, *id, *seen)?);
             }
             Self::SetTags(copies, tags, reply) => reply.result = Some(changes.set_tags(database, copies, tags)?),
-            Self::Remove(mailbox, id, reply) => reply.result = Some(changes.remove(database, mailbox, *id)?),
             Self::RemoveCopies(copies, reply) => reply.result = Some(changes.remove_copies(database, copies)?),
             Self::Purge(mailbox, last, limit, reply) => {
                 reply.result = Some(changes.purge(database, mailbox, *last, *limit)?);
@@ -99,7 +97,6 @@ impl Job {
             Self::Append(_, reply) => reply.send(outcome),
             Self::SetSeen(_, _, _, reply) => reply.send(outcome),
             Self::SetTags(_, _, reply) => reply.send(outcome),
-            Self::Remove(_, _, reply) => reply.send(outcome),
             Self::RemoveCopies(_, reply) | Self::Purge(_, _, _, reply) | Self::Expire(_, _, reply) => {
                 reply.send(outcome);
             }

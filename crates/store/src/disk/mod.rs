@@ -4,7 +4,6 @@
 //! message is on disk. Memory is bounded by the cache that the settings allow, however much is stored.
 
 mod active_segment;
-mod backfill;
 mod changes;
 mod checkpoint;
 mod compact;
@@ -28,12 +27,13 @@ mod writer;
 
 use std::hash::Hash;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use restante_cache::{Cache, CacheValue};
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
@@ -152,7 +152,7 @@ impl DiskStore {
         let VersionedMessage { message, versions } =
             self.messages.get(&selector, message_cache_state(selector, version)?)?;
         let mailboxes = message.mailboxes().zip(versions);
-        let is_current = self.shared.mailbox_cache().has_versions(mailboxes);
+        let is_current = self.shared.mailbox_cache.lock().has_versions(mailboxes);
         is_current.then_some(message)
     }
 
@@ -257,7 +257,7 @@ impl Store for DiskStore {
         if let Some(message) = self.find_cached_message(selector, version) {
             return Ok(Some(message));
         }
-        let epoch = self.shared.mailbox_cache().begin_lookup();
+        let epoch = self.shared.mailbox_cache.lock().begin_lookup();
         let segments = self.shared.segments.clone();
         let query = move |database: &Connection| reader::find_message(database, &segments, selector);
         let Some(FoundMessage { message, versions, source }) = self.shared.readers.query(query).await? else {
@@ -292,10 +292,6 @@ impl Store for DiskStore {
 
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
         self.submit(|reply| Job::SetSeen(mailbox.clone(), id, seen, reply)).await
-    }
-
-    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
-        self.submit(|reply| Job::Remove(mailbox.clone(), id, reply)).await
     }
 
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
@@ -386,13 +382,13 @@ impl Shared {
     /// Caches a version that was looked up.
     fn cache_version(&self, lookup: VersionLookup, mailbox: &MailboxName, version: u64) {
         if let Err(epoch) = lookup {
-            self.mailbox_cache().insert_version(epoch, mailbox, version);
+            self.mailbox_cache.lock().insert_version(epoch, mailbox, version);
         }
     }
 
     /// Caches versions that were looked up.
     fn cache_versions<'a>(&self, epoch: LookupEpoch, versions: impl IntoIterator<Item = (&'a MailboxName, u64)>) {
-        let mut mailbox_cache = self.mailbox_cache();
+        let mut mailbox_cache = self.mailbox_cache.lock();
         for (mailbox, version) in versions {
             mailbox_cache.insert_version(epoch, mailbox, version);
         }
@@ -407,12 +403,8 @@ impl Shared {
 
     /// Returns the cached version of a mailbox, or starts a lookup.
     fn cached_version(&self, mailbox: &MailboxName) -> VersionLookup {
-        let mailbox_cache = self.mailbox_cache();
+        let mailbox_cache = self.mailbox_cache.lock();
         mailbox_cache.version(mailbox).ok_or_else(|| mailbox_cache.begin_lookup())
-    }
-
-    fn mailbox_cache(&self) -> MutexGuard<'_, MailboxCache> {
-        self.mailbox_cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,9 +2,10 @@
 //! The result of a query is from one snapshot of the database.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
@@ -62,12 +63,12 @@ impl ReaderPool {
         let task = tokio::task::spawn_blocking(move || {
             // The permit is held until the query ends, even if its caller was cancelled.
             let _permit = permit;
-            let _reading = this.pause_lock.read().unwrap_or_else(PoisonError::into_inner);
+            let _reading = this.pause_lock.read();
             let connection = this.take_connection()?;
             let result = query(&connection);
             // After an error, the state of the connection is not known.
             if result.is_ok() && !this.permits.is_closed() {
-                this.idle().push(connection);
+                this.idle.lock().push(connection);
             }
             result
         });
@@ -76,25 +77,21 @@ impl ReaderPool {
 
     /// Waits for the current queries, and holds back new ones until the returned guard is dropped.
     pub(super) fn pause(&self) -> RwLockWriteGuard<'_, ()> {
-        self.pause_lock.write().unwrap_or_else(PoisonError::into_inner)
+        self.pause_lock.write()
     }
 
     /// Refuses further queries, and closes the idle connections.
     pub(super) fn close(&self) {
         self.permits.close();
-        self.idle().clear();
+        self.idle.lock().clear();
     }
 
     fn take_connection(&self) -> Result<Connection> {
-        let idle = self.idle().pop();
+        let idle = self.idle.lock().pop();
         match idle {
             Some(connection) => Ok(connection),
             None => Ok(schema::open_reader(&self.database, self.cache_bytes)?),
         }
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -102,7 +99,6 @@ fn store_closed() -> StoreError {
     StoreError::Unavailable("the store is closed".to_owned())
 }
 
-/// Selects no counts: in a database of version 1 they would be computed from the whole mailbox.
 pub(super) const SELECT_VERSION: &str = "SELECT version FROM mailboxes WHERE name = ?1";
 
 /// See [`Store::version`](crate::Store::version). Returns `None` if the mailbox is empty.

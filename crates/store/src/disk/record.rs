@@ -7,7 +7,6 @@
 //! traces, in the same order | body
 //! ```
 
-use std::fmt;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -55,14 +54,9 @@ pub(super) struct RecordCopy {
 }
 
 /// Why bytes are not a valid record. The text is for the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub(super) struct RecordError(&'static str);
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
 
 impl Record {
     /// Creates the record of a message. `prepared` has an element for each of its copies.
@@ -144,11 +138,6 @@ impl ParsedRecord {
             copy.trace = start..fields.position;
         }
         Ok(Self { copies, body: fields.position })
-    }
-
-    /// Returns the offset of the body, which extends to the end.
-    pub(super) fn body(&self) -> usize {
-        self.body
     }
 
     pub(super) fn copies(&self) -> &[RecordCopy] {

@@ -6,8 +6,6 @@
 use std::fs::File;
 use std::io;
 
-use restante_mail::message::MessageId;
-use restante_mail::naming::MailboxName;
 use rusqlite::Connection;
 
 use super::record::ParsedRecord;
@@ -15,7 +13,7 @@ use super::rows::{self, get_u64};
 use super::scan::SegmentScan;
 use super::segment::{Location, Segments};
 use super::writer::{TransactionError, Writer};
-use crate::Result;
+use crate::{CopyKey, Result};
 
 impl Writer {
     /// Runs once, after the store was opened.
@@ -49,13 +47,8 @@ impl Writer {
         if count == 0 {
             return Ok(());
         }
-        self.transact(&[], |changes, database, _| {
-            for (mailbox, id) in &lost {
-                changes.remove(database, mailbox, *id)?;
-            }
-            Ok(())
-        })
-        .map_err(TransactionError::into_error)?;
+        self.transact(&[], |changes, database, _| changes.remove_copies(database, &lost).map(drop))
+            .map_err(TransactionError::into_error)?;
         tracing::error!(segment, "the end of the last segment is missing on disk: {count} messages are lost");
         Ok(())
     }
@@ -75,21 +68,21 @@ fn is_intact(segments: &Segments, segment: u64, end: u64) -> bool {
 
 /// Returns the copies whose record in this segment did not reach the disk. Reads all rows, but runs only if the segment
 /// is damaged.
-fn find_lost_copies(database: &Connection, segments: &Segments, segment: u64) -> Result<Vec<(MailboxName, MessageId)>> {
+fn find_lost_copies(database: &Connection, segments: &Segments, segment: u64) -> Result<Vec<CopyKey>> {
     let mut statement = database.prepare("SELECT mailbox, id, offset, length FROM copies WHERE segment = ?1")?;
     let rows = statement.query_map([segment], |row| {
         let at = Location { segment, offset: get_u64(row, 2)?, length: get_u64(row, 3)? };
-        Ok((rows::get_mailbox(row, 0)?, MessageId::from(get_u64(row, 1)?), at))
+        Ok((CopyKey { mailbox: rows::get_mailbox(row, 0)?, id: get_u64(row, 1)?.into() }, at))
     })?;
     let mut lost = Vec::new();
     for row in rows {
-        let (mailbox, id, at) = row?;
+        let (key, at) = row?;
         let is_lost = match segments.read(at) {
             Ok(bytes) => ParsedRecord::parse(&bytes).is_err() && was_never_written(&bytes, at.offset),
             Err(error) => error.kind() == io::ErrorKind::UnexpectedEof,
         };
         if is_lost {
-            lost.push((mailbox, id));
+            lost.push(key);
         }
     }
     Ok(lost)

@@ -43,16 +43,14 @@ impl CopyRow {
     }
 
     fn read(mailbox: MailboxName, row: &Row<'_>, previous: Option<&Summary>) -> rusqlite::Result<Self> {
-        let id = get_u64(row, 0)?;
-        // Zero is the default of rows that are not migrated yet. Only readers see them.
-        let message = Some(get_u64(row, 12)?).filter(|message| *message > 0).unwrap_or(id).into();
+        let message = get_u64(row, 12)?.into();
         let headline = match previous {
             Some(previous) if previous.message == message => previous.headline.clone(),
             _ => Headline::new(&get_text(row, 5)?, get_text(row, 6)?.split_terminator('\n'), &get_text(row, 7)?),
         };
         let summary = Summary {
             mailbox,
-            id: id.into(),
+            id: get_u64(row, 0)?.into(),
             message,
             number: row.get(13)?,
             headline,

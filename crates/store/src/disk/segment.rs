@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use restante_platform::{FileExt as _, punch_hole, sync_file};
 
 use super::record;
@@ -57,7 +58,7 @@ impl Segments {
     pub(super) fn remove(&self, segment: u64) -> io::Result<()> {
         // Without its name the file cannot be opened again, so it can be removed from the cache now.
         let removed = fs::remove_file(self.path(segment));
-        self.lock_open_files().remove(&segment);
+        self.open_files.lock().remove(&segment);
         removed
     }
 
@@ -109,7 +110,7 @@ impl Segments {
 
     fn file(&self, segment: u64) -> io::Result<Arc<File>> {
         // The lock is held until the file is in the cache, so that a removal at the same time finds it there.
-        let mut files = self.lock_open_files();
+        let mut files = self.open_files.lock();
         if let Some(file) = files.get(&segment) {
             return Ok(file.clone());
         }
@@ -119,10 +120,6 @@ impl Segments {
         }
         files.insert(segment, file.clone());
         Ok(file)
-    }
-
-    fn lock_open_files(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<File>>> {
-        self.open_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

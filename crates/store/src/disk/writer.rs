@@ -35,7 +35,7 @@ use super::reclaim::Reclaim;
 use super::record::{PreparedCopy, Record};
 use super::segment::Location;
 use super::statistics::Statistics;
-use super::{Durability, OpenError, Settings, Shared, backfill, schema};
+use super::{Durability, OpenError, Settings, Shared, schema};
 use crate::{NewCopy, Result, StoreError};
 
 /// The maximum number of jobs and of message bytes in one transaction.
@@ -104,8 +104,7 @@ impl Writer {
         let checkpointer =
             Checkpointer::new(directory.database_path(), shared.segments.clone(), settings.durability)
                 .map_err(|error| OpenError::Database(format!("cannot start the checkpoint thread: {error}")))?;
-        let mut database = connect(&directory, &settings, &checkpointer)?;
-        backfill::run(&mut database, &shared.segments)?;
+        let database = connect(&directory, &settings, &checkpointer)?;
         let database_file = directory.database_file_id().map_err(|error| OpenError::Database(error.to_string()))?;
         let statistics = Statistics::load(&database)?;
         statistics.validate(&database)?;
@@ -181,7 +180,7 @@ impl Writer {
     }
 
     fn reset_after_panic(&mut self) {
-        self.shared.mailbox_cache().end_commit([]);
+        self.shared.mailbox_cache.lock().end_commit([]);
         self.shared.store_version.forget();
         self.active_segment.close();
     }
@@ -280,12 +279,12 @@ impl Writer {
             changes.write_counters(&database, self.active_segment.current())
         };
         if let Err(error) = prepare() {
-            self.shared.mailbox_cache().end_commit([]);
+            self.shared.mailbox_cache.lock().end_commit([]);
             self.active_segment.undo_append(&locations);
             return Err(error.into());
         }
         if let Err(error) = database.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([])) {
-            self.shared.mailbox_cache().end_commit([]);
+            self.shared.mailbox_cache.lock().end_commit([]);
             self.shared.store_version.forget();
             self.active_segment.close();
             self.reclaim.has_leftovers = true;
@@ -335,7 +334,7 @@ impl Writer {
         }
         self.retire_empty_segment();
         self.shared.store_version.set(counters.last_version);
-        self.shared.mailbox_cache().end_commit(mailboxes);
+        self.shared.mailbox_cache.lock().end_commit(mailboxes);
     }
 
     /// Does what can wait until the results are sent.

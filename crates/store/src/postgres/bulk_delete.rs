@@ -1,10 +1,10 @@
-//! Changes of many rows: purges, expiry, the trimming of the history, and the migration of copies. They run one at a time,
-//! on a separate connection, so that they do not delay new messages.
+//! Changes of many rows: purges, expiry and the trimming of the history. They run one at a time, on a separate connection,
+//! so that they do not delay new messages.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Row;
 
@@ -22,7 +22,7 @@ const CONTINUE_DELAY: Duration = Duration::from_millis(100);
 /// How long a change waits for the others. A purge of many mailboxes is many changes.
 const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
 
-const TRIM_HISTORY: &str = "SELECT tidy(make_interval(secs => $1), $2) AS tidied";
+const TRIM_HISTORY: &str = "SELECT trim_history(make_interval(secs => $1), $2) AS trimmed";
 
 /// Runs the changes of this module one at a time.
 pub(super) struct BulkDeleter {
@@ -37,14 +37,9 @@ impl BulkDeleter {
 
     /// Runs a change that deletes many messages, after the changes that are already waiting.
     pub(super) async fn run(&self, change: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
-        let _guard = self.lock().await?;
-        self.database.execute(change, parameters).await
-    }
-
-    /// Waits for the changes that are already waiting. No other one runs until the guard is dropped.
-    pub(super) async fn lock(&self) -> Result<MutexGuard<'_, ()>> {
         let timed_out = |_| StoreError::Unavailable("other bulk changes took too long".to_owned());
-        timeout(LOCK_TIMEOUT, self.lock.lock()).await.map_err(timed_out)
+        let _guard = timeout(LOCK_TIMEOUT, self.lock.lock()).await.map_err(timed_out)?;
+        self.database.execute(change, parameters).await
     }
 
     /// Trims the history until it is cancelled. Errors are logged at debug level only, because the other operations
@@ -66,6 +61,6 @@ impl BulkDeleter {
 
     async fn trim_history(&self) -> Result<i64> {
         let rows = self.run(TRIM_HISTORY, &[&HISTORY_DURATION.as_secs_f64(), &MAX_TRIM_ROWS]).await?;
-        rows.first().map_or(Ok(0), |row| get_column(row, "tidied"))
+        rows.first().map_or(Ok(0), |row| get_column(row, "trimmed"))
     }
 }

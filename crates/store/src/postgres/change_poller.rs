@@ -12,7 +12,7 @@ use restante_mail::naming::MailboxName;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_postgres::{AsyncMessage, Client, Row, Statement};
 
-use super::change_tracker::{ChangeTracker, POLL_TIMEOUT, Poll, PolledState, Wakeup, lock};
+use super::change_tracker::{ChangeTracker, POLL_TIMEOUT, Poll, PolledState, Wakeup};
 use super::database::{Database, Driver, Parameters, setup_sql};
 use super::error::DatabaseError;
 use super::rows::{self, get_column};
@@ -32,20 +32,20 @@ const BACKLOG_ROWS: i64 = 1000;
 /// The largest difference between the clocks of this machine and the database that is ignored.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(2);
 
-const SELECT_STATE: &str = "SELECT clock, forgotten, messages, extra_copies, mailboxes, bytes, first_to_migrate,
+const SELECT_STATE: &str = "SELECT last_change, last_trimmed, messages, copies, mailboxes, bytes,
         (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
         current_setting('transaction_read_only')::boolean AS is_read_only
     FROM state";
 const SELECT_CHANGES: &str = "SELECT * FROM changes_after($1, $2)";
 const NOTIFY: &str = "SELECT pg_notify($1, $2)";
-const SELECT_IS_KNOWN: &str = "SELECT clock, $1 <= forgotten
+const SELECT_IS_KNOWN: &str = "SELECT last_change, $1 <= last_trimmed
         OR EXISTS (SELECT FROM copies WHERE id = $1)
-        OR EXISTS (SELECT FROM past WHERE number = $1)
-        OR EXISTS (SELECT FROM past WHERE deleted AND id = $1) AS is_known
+        OR EXISTS (SELECT FROM history WHERE number = $1)
+        OR EXISTS (SELECT FROM history WHERE deleted AND id = $1) AS is_known
     FROM state";
 const SELECT_BACKLOG_START: &str = "SELECT coalesce(greatest(
         (SELECT id FROM copies ORDER BY id DESC OFFSET $1 LIMIT 1),
-        (SELECT number FROM past ORDER BY number DESC OFFSET $1 LIMIT 1)
+        (SELECT number FROM history ORDER BY number DESC OFFSET $1 LIMIT 1)
     ), 0) AS start";
 
 /// See the module documentation.
@@ -57,8 +57,6 @@ pub(super) struct ChangePoller {
     last_position: Option<u64>,
     /// Whether the backlog was sent to the feed.
     is_backlog_sent: bool,
-    /// How far the migration of copies had come at the last poll.
-    first_to_migrate: Option<i64>,
     /// When other nodes were last notified of changes.
     last_notified: Instant,
     last_poll: Instant,
@@ -112,7 +110,6 @@ impl ChangePoller {
             connection: None,
             last_position: None,
             is_backlog_sent: false,
-            first_to_migrate: None,
             last_notified: now,
             last_poll: now,
             last_failure: None,
@@ -182,30 +179,25 @@ impl ChangePoller {
         let connection = self.connect().await?;
         let query_start = Timestamp::now();
         let state = connection.query_one(&connection.select_state, &[]).await?;
-        let (clock, forgotten) = (rows::get_u64(&state, "clock")?, rows::get_u64(&state, "forgotten")?);
+        let (last_change, last_trimmed) =
+            (rows::get_u64(&state, "last_change")?, rows::get_u64(&state, "last_trimmed")?);
         self.compare_clocks(query_start, get_column(&state, "now")?);
         match self.last_position {
-            None => self.last_position = Some(clock),
-            Some(last) if last < forgotten && last < clock => self.publish_gap(clock).await,
+            None => self.last_position = Some(last_change),
+            Some(last) if last < last_trimmed && last < last_change => self.publish_gap(last_change).await,
             // The last known change is gone: a server took over that had not received it.
-            Some(last) if last > clock => self.publish_gap(clock).await,
+            Some(last) if last > last_change => self.publish_gap(last_change).await,
             Some(_) => {}
         }
         if !self.is_backlog_sent {
             self.send_backlog(&connection).await?;
         }
-        // A migrated copy has changed without an event.
-        let first_to_migrate = Some(get_column(&state, "first_to_migrate")?);
-        if self.first_to_migrate != first_to_migrate {
-            self.first_to_migrate = first_to_migrate;
-            self.tracker.generations.invalidate_all();
-        }
-        while let Some(last) = self.last_position.filter(|last| *last < clock) {
+        while let Some(last) = self.last_position.filter(|last| *last < last_change) {
             let changes = connection.changes_after(to_i64(last)).await?;
             // If the history was trimmed before they were read, some of them are missing.
             let state = connection.query_one(&connection.select_state, &[]).await?;
-            if last < rows::get_u64(&state, "forgotten")? {
-                self.publish_gap(rows::get_u64(&state, "clock")?).await;
+            if last < rows::get_u64(&state, "last_trimmed")? {
+                self.publish_gap(rows::get_u64(&state, "last_change")?).await;
             } else if changes.is_empty() {
                 break;
             } else {
@@ -218,18 +210,17 @@ impl ChangePoller {
             self.last_notified = Instant::now();
             self.tracker.wakeup.needs_notification.store(false, Ordering::SeqCst);
             let notified =
-                connection.query_one(&connection.notify, &[&self.database.schema(), &clock.to_string()]).await;
+                connection.query_one(&connection.notify, &[&self.database.schema(), &last_change.to_string()]).await;
             self.tracker.wakeup.needs_notification.fetch_or(notified.is_err(), Ordering::SeqCst);
             notified?;
         }
-        let copies = rows::get_u64(&state, "messages")?;
         let usage = Usage {
-            messages: copies.saturating_sub(rows::get_u64(&state, "extra_copies")?),
-            copies,
+            messages: rows::get_u64(&state, "messages")?,
+            copies: rows::get_u64(&state, "copies")?,
             mailboxes: rows::get_u64(&state, "mailboxes")?,
             bytes: rows::get_u64(&state, "bytes")?,
         };
-        Ok(PolledState { clock, usage, is_read_only: get_column(&state, "is_read_only")? })
+        Ok(PolledState { last_change, usage, is_read_only: get_column(&state, "is_read_only")? })
     }
 
     /// Compares the clock of this machine with that of the database, which all nodes use. The database read its clock
@@ -286,10 +277,10 @@ impl ChangePoller {
     /// since.
     async fn check_continuity(&mut self, connection: &ListenConnection, last: u64) -> Result<(), DatabaseError> {
         // The changes of this node are read again too.
-        lock(&self.tracker.own_changes).clear();
+        self.tracker.own_changes.lock().clear();
         let row = with_timeout(connection.client.query_one(SELECT_IS_KNOWN, &[&to_i64(last)])).await?;
         if !row.try_get::<_, bool>("is_known")? {
-            self.publish_gap(rows::get_u64(&row, "clock")?).await;
+            self.publish_gap(rows::get_u64(&row, "last_change")?).await;
         }
         Ok(())
     }
@@ -298,7 +289,7 @@ impl ChangePoller {
     async fn publish_own(&mut self) {
         while let Some(last) = self.last_position {
             let next = {
-                let mut own = lock(&self.tracker.own_changes);
+                let mut own = self.tracker.own_changes.lock();
                 // Changes that were read meanwhile are known.
                 *own = own.split_off(&last);
                 own.remove(&last)
@@ -319,18 +310,18 @@ impl ChangePoller {
     }
 
     /// Reports that the changes since the last poll are not known any more.
-    async fn publish_gap(&mut self, clock: u64) {
+    async fn publish_gap(&mut self, last_change: u64) {
         tracing::warn!(
             "changes since the last poll are unknown: the history was trimmed, or another database server took over"
         );
         self.tracker.generations.invalidate_all();
         self.send_after_backlog(FeedItem::Gap).await;
-        self.last_position = Some(clock);
+        self.last_position = Some(last_change);
     }
 
     /// Sends the latest changes to the feed, if it was taken.
     async fn send_backlog(&mut self, connection: &ListenConnection) -> Result<(), DatabaseError> {
-        let Some(last) = self.last_position.filter(|_| lock(&self.tracker.feed).is_some()) else { return Ok(()) };
+        let Some(last) = self.last_position.filter(|_| self.tracker.feed.lock().is_some()) else { return Ok(()) };
         let start: i64 = with_timeout(connection.client.query_one(SELECT_BACKLOG_START, &[&BACKLOG_ROWS]))
             .await?
             .try_get("start")?;
@@ -343,7 +334,7 @@ impl ChangePoller {
         }
         // Read last: the history may have been trimmed before it was read.
         let state = connection.query_one(&connection.select_state, &[]).await?;
-        after = after.max(rows::get_u64(&state, "forgotten")?);
+        after = after.max(rows::get_u64(&state, "last_trimmed")?);
         self.send(FeedItem::Backlog { after, changes: all }).await;
         self.is_backlog_sent = true;
         Ok(())
@@ -357,7 +348,7 @@ impl ChangePoller {
     }
 
     async fn send(&self, item: FeedItem) {
-        let feed = lock(&self.tracker.feed).clone();
+        let feed = self.tracker.feed.lock().clone();
         if let Some(feed) = feed {
             // The feed may have been dropped.
             let _ = feed.send(item).await;

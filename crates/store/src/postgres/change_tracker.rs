@@ -5,10 +5,11 @@
 //! it, so it costs the database very little, and no node ever returns an outdated result.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use restante_mail::message::Summary;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::timeout;
@@ -62,7 +63,7 @@ pub(super) struct Poll {
 #[derive(Clone, Default)]
 pub(super) struct PolledState {
     /// The number of the last change.
-    pub(super) clock: u64,
+    pub(super) last_change: u64,
     /// The usage of the store.
     pub(super) usage: Usage,
     /// Whether the database is read-only, as the former primary after a failover is.
@@ -91,7 +92,7 @@ impl ChangeTracker {
 
     /// Waits until this node knows all changes that any node has made so far. Returns the number of the last one.
     pub(super) async fn catch_up(&self) -> Result<u64> {
-        self.request_poll().await.map(|state| state.clock)
+        self.request_poll().await.map(|state| state.last_change)
     }
 
     /// Returns the usage of the store. Fails if the database is read-only.
@@ -117,7 +118,7 @@ impl ChangeTracker {
         if changes.is_empty() {
             return;
         }
-        let mut own_changes = lock(&self.own_changes);
+        let mut own_changes = self.own_changes.lock();
         if own_changes.len() < MAX_OWN_BATCHES {
             own_changes.insert(before, changes);
         }
@@ -144,7 +145,7 @@ impl ChangeTracker {
 
     /// Returns the feed. Only the first call returns it.
     pub(super) fn feed(&self) -> Option<Feed> {
-        let mut sender_slot = lock(&self.feed);
+        let mut sender_slot = self.feed.lock();
         if sender_slot.is_some() {
             return None;
         }
@@ -154,8 +155,4 @@ impl ChangeTracker {
         self.wakeup.wake_for_remote_changes();
         Some(feed)
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -92,74 +92,26 @@ impl Database {
         Ok(self.run_on(&self.writers, change, parameters).await?)
     }
 
-    /// Starts a transaction on a connection for changes.
-    pub(super) async fn begin(&self) -> Result<Transaction<'_>> {
-        let client = PooledClient::new(self.writers.get().await.map_err(DatabaseError::from)?);
-        let transaction = Transaction { database: self, client: Some(client) };
-        transaction.run("BEGIN", &[]).await?;
-        Ok(transaction)
-    }
-
     async fn run_on(&self, pool: &Pool, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>, DatabaseError> {
         let client = PooledClient::new(pool.get().await?);
-        let result = self.run_with(&client, sql, parameters).await;
+        let result = async {
+            let statement = client.prepare_cached(sql).await?;
+            client.query(&statement, parameters).await
+        };
+        let result = match timeout(QUERY_TIMEOUT, result).await {
+            Ok(result) => result.map_err(DatabaseError::from),
+            Err(_) => {
+                // The caller gets an error, so the statement should not take effect any more.
+                let (cancel_token, tls) = (client.cancel_token(), self.tls.clone());
+                tokio::spawn(timeout(CONNECT_TIMEOUT, async move { cancel_token.cancel_query(tls).await }));
+                Err(DatabaseError::timed_out("a statement"))
+            }
+        };
         match &result {
             Err(DatabaseError { is_disconnected: true, .. }) => client.discard(),
             Ok(_) | Err(_) => client.return_to_pool(),
         }
         result
-    }
-
-    async fn run_with(
-        &self,
-        client: &Object,
-        sql: &str,
-        parameters: Parameters<'_>,
-    ) -> Result<Vec<Row>, DatabaseError> {
-        let result = async {
-            let statement = client.prepare_cached(sql).await?;
-            client.query(&statement, parameters).await
-        };
-        if let Ok(result) = timeout(QUERY_TIMEOUT, result).await {
-            return result.map_err(DatabaseError::from);
-        }
-        // The caller gets an error, so the statement should not take effect any more.
-        let (cancel_token, tls) = (client.cancel_token(), self.tls.clone());
-        tokio::spawn(timeout(CONNECT_TIMEOUT, async move { cancel_token.cancel_query(tls).await }));
-        Err(DatabaseError::timed_out("a statement"))
-    }
-}
-
-/// Several statements that take effect together. If it is dropped before it is committed, its connection is closed, and
-/// the database rolls it back.
-pub(super) struct Transaction<'a> {
-    database: &'a Database,
-    /// Taken when it is committed or dropped.
-    client: Option<PooledClient>,
-}
-
-impl Transaction<'_> {
-    /// Runs a statement.
-    pub(super) async fn run(&self, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
-        let client = self.client.as_ref().expect("the client is present until the transaction ends");
-        Ok(self.database.run_with(client, sql, parameters).await?)
-    }
-
-    /// Commits. If this fails, the transaction may have been committed nevertheless.
-    pub(super) async fn commit(mut self) -> Result<()> {
-        self.run("COMMIT", &[]).await?;
-        if let Some(client) = self.client.take() {
-            client.return_to_pool();
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Transaction<'_> {
-    fn drop(&mut self) {
-        if let Some(client) = self.client.take() {
-            client.discard();
-        }
     }
 }
 

@@ -2,37 +2,41 @@
 -- the middle of it. All functions return rows of the same type. The first row contains the number of the last change
 -- before; the others are described at each function.
 --
--- Nodes of the previous version may run while these are installed. So a function never changes its meaning, only its
--- name.
+-- Nodes of the previous version may run while a later version is installed. So a function never changes its meaning, only
+-- its name.
 
 -- Returns the number after which a change that is made now is numbered.
-CREATE FUNCTION present(clock bigint) RETURNS bigint LANGUAGE sql AS $$
-    SELECT greatest(clock, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+CREATE FUNCTION change_base(last_change bigint) RETURNS bigint LANGUAGE sql AS $$
+    SELECT greatest(last_change, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 $$;
 
--- Returns the rows of `past` with numbers after `after`, up to `last`.
-CREATE FUNCTION told(after bigint, last bigint) RETURNS SETOF change LANGUAGE sql STABLE AS $$
-    SELECT number, deleted, id, mailbox, received, size, seen, headline, NULL::bigint[]
-    FROM past WHERE number > after AND number <= last ORDER BY number
+-- Returns the rows of the history with numbers after `after`, up to `last`.
+CREATE FUNCTION history_between(after bigint, last bigint) RETURNS SETOF copy_change LANGUAGE sql STABLE AS $$
+    SELECT number, deleted, id, mailbox, received, size, seen, headline, message, copy_number, tags, details, NULL::bigint[], NULL::bigint[]
+    FROM history WHERE number > after AND number <= last ORDER BY number
 $$;
 
--- Removes messages, in this order, as the changes that follow the number `last`. The caller has locked `state`. Returns
--- the removed messages, without a first row.
-CREATE FUNCTION forget(victims bigint[], last bigint) RETURNS SETOF change LANGUAGE plpgsql AS $$
+-- Deletes copies, in this order, as the changes that follow the number `last`. The caller has locked `state`. Returns the
+-- deleted copies, without a first row.
+CREATE FUNCTION delete_copies(deleted_ids bigint[], last bigint) RETURNS SETOF copy_change LANGUAGE plpgsql AS $$
 DECLARE
-    final CONSTANT bigint := last + cardinality(victims);
-    gone_copies bigint;
-    gone_mailboxes bigint;
-    gone_bytes bigint;
+    final CONSTANT bigint := last + cardinality(deleted_ids);
+    deleted_copies bigint;
+    deleted_messages bigint;
+    deleted_mailboxes bigint;
+    deleted_bytes bigint;
     shared_bodies bigint[];
+    shared_bytes bigint;
     names bytea[];
+    free_number bigint;
 BEGIN
     WITH gone AS (
-        DELETE FROM copies WHERE copies.id = ANY (victims) RETURNING copies.*
-    ), told AS (
-        INSERT INTO past (number, deleted, id, mailbox, received, size, seen, headline)
-        SELECT last + place, true, gone.id, gone.mailbox, gone.received, gone.size, gone.seen, gone.headline
-        FROM unnest(victims) WITH ORDINALITY AS victim (id, place) JOIN gone USING (id)
+        DELETE FROM copies WHERE copies.id = ANY (deleted_ids) RETURNING copies.*
+    ), recorded AS (
+        INSERT INTO history (number, deleted, id, mailbox, received, size, seen, headline, message, copy_number, tags, details)
+        SELECT last + given.position, true, gone.id, gone.mailbox, gone.received, gone.size, gone.seen, gone.headline,
+            gone.message, gone.number, gone.tags, gone.details
+        FROM unnest(deleted_ids) WITH ORDINALITY AS given (id, position) JOIN gone USING (id)
     ), counted AS (
         UPDATE mailboxes
         SET messages = mailboxes.messages - less.messages, unseen = mailboxes.unseen - less.unseen,
@@ -45,9 +49,10 @@ BEGIN
     ), freed AS (
         DELETE FROM bodies WHERE bodies.id IN (SELECT gone.body FROM gone WHERE NOT gone.shared)
     )
-    SELECT count(*), coalesce(sum(CASE WHEN gone.shared THEN length(gone.trace) ELSE gone.size END), 0),
+    SELECT count(*), count(*) FILTER (WHERE NOT gone.shared),
+        coalesce(sum(CASE WHEN gone.shared THEN length(gone.trace) ELSE gone.size END), 0),
         array_agg(DISTINCT gone.body) FILTER (WHERE gone.shared), array_agg(DISTINCT gone.mailbox)
-    INTO gone_copies, gone_bytes, shared_bodies, names
+    INTO deleted_copies, deleted_messages, deleted_bytes, shared_bodies, names
     FROM gone;
     IF shared_bodies IS NOT NULL THEN
         WITH freed AS (
@@ -56,258 +61,327 @@ BEGIN
                 AND NOT EXISTS (SELECT FROM copies WHERE copies.body = bodies.id AND copies.shared)
             RETURNING length(bodies.bytes) AS bytes
         )
-        SELECT gone_bytes + coalesce(sum(freed.bytes), 0) INTO gone_bytes FROM freed;
+        SELECT deleted_messages + count(*), coalesce(sum(freed.bytes), 0) INTO deleted_messages, shared_bytes FROM freed;
+        deleted_bytes := deleted_bytes + shared_bytes;
     END IF;
-    DELETE FROM mailboxes WHERE mailboxes.name = ANY (names) AND mailboxes.messages = 0;
-    GET DIAGNOSTICS gone_mailboxes = ROW_COUNT;
+    WITH emptied AS (
+        DELETE FROM mailboxes WHERE mailboxes.name = ANY (names) AND mailboxes.messages = 0 RETURNING mailboxes.last_number
+    )
+    SELECT count(*), max(emptied.last_number) INTO deleted_mailboxes, free_number FROM emptied;
     UPDATE state
-    SET clock = final, messages = state.messages - gone_copies, mailboxes = state.mailboxes - gone_mailboxes,
-        bytes = state.bytes - gone_bytes;
-    RETURN QUERY SELECT * FROM told(last, final);
+    SET last_change = final, messages = state.messages - deleted_messages, copies = state.copies - deleted_copies,
+        mailboxes = state.mailboxes - deleted_mailboxes, bytes = state.bytes - deleted_bytes,
+        highest_free_number = greatest(state.highest_free_number, free_number);
+    RETURN QUERY SELECT * FROM history_between(last, final);
 END $$;
 
--- Removes messages as a change of its own, made now. Returns the first row, then the removed messages.
-CREATE FUNCTION forget_now(victims bigint[], before bigint) RETURNS SETOF change LANGUAGE plpgsql AS $$
+-- Deletes copies as a change of its own, made now. Returns the first row, then the deleted copies.
+CREATE FUNCTION delete_copies_now(deleted_ids bigint[], before bigint) RETURNS SETOF copy_change LANGUAGE plpgsql AS $$
 DECLARE
-    answer change;
+    result copy_change;
 BEGIN
-    answer.number := before;
-    RETURN NEXT answer;
-    IF cardinality(victims) > 0 THEN
-        RETURN QUERY SELECT * FROM forget(victims, present(before));
+    result.number := before;
+    RETURN NEXT result;
+    IF cardinality(deleted_ids) > 0 THEN
+        RETURN QUERY SELECT * FROM delete_copies(deleted_ids, change_base(before));
     END IF;
 END $$;
 
--- Adds messages. Each has one position in the first arrays, counted from 1; each copy refers to the position of its
--- message. Returns the ids of the copies in the first row, in their order, and then the evicted messages. After a limit
--- was lowered, many messages have to be evicted. Other changes wait for this one, so the rest is evicted with the next
--- messages. Values that can be computed from the messages are passed in (`lengths`, `shared`, `new_bytes`), because
--- reading the messages again would cost more than everything else here.
-CREATE FUNCTION append(
-    mails bytea[], lengths bigint[], shared boolean[], received bigint[], headlines bytea[],
-    places int[], names bytea[], traces bytea[], new_bytes bigint, cap bigint, bound bigint
-) RETURNS SETOF change LANGUAGE plpgsql AS $$
+-- Adds messages. There are three groups of arrays, whose elements are counted from 1: messages (`new_bodies` to
+-- `headlines`), copies (`copy_messages` to `details`) and mailboxes (`names` to `last_copies`). A copy refers to its
+-- message and its mailbox, and has an index among the copies of each of them: from 0 in the message, from 1 in the mailbox.
+-- The ids of the copies ascend, and each is at least its `lowest_ids`. The last copy of each mailbox is in `last_copies`.
+-- Returns in the first row the ids of the copies, and for each mailbox the number before those of its copies. Then returns
+-- the evicted copies. After a limit was lowered, many copies have to be evicted. Other changes wait for this one, so the
+-- rest is evicted with the next messages. Everything that can be computed from the messages is passed in, because that
+-- costs less, and elements are read by their index, because joins of wide rows cost more.
+CREATE FUNCTION append_messages(
+    new_bodies bytea[], shared boolean[], received bigint[], headlines bytea[],
+    copy_messages int[], message_indexes int[], copy_mailboxes int[], mailbox_indexes int[], lowest_ids bigint[], sizes bigint[],
+    traces bytea[], tags bytea[], details bytea[],
+    names bytea[], name_copies bigint[], name_bytes bigint[], last_copies int[],
+    new_bytes bigint, cap bigint, max_bytes bigint
+) RETURNS SETOF copy_change LANGUAGE plpgsql AS $$
 DECLARE
+    copies_count CONSTANT int := cardinality(copy_messages);
     first_body CONSTANT bigint := nextval('body_numbers');
-    most CONSTANT bigint := 1000;
-    answer change;
+    max_evicted CONSTANT bigint := 1000;
+    result copy_change;
     before bigint;
+    free_number bigint;
+    numbers bigint[];
     last bigint;
     new_mailboxes bigint;
-    crowded bytea[];
-    victims bigint[];
+    full_mailboxes bytea[];
+    evicted_ids bigint[];
     first bigint;
-    excess_at_first bigint;
+    first_excess bigint;
     excess bigint;
 BEGIN
     -- What takes longest comes before the lock.
-    INSERT INTO bodies
-    SELECT first_body + mail.place, mail.bytes FROM unnest(mails) WITH ORDINALITY AS mail (bytes, place);
-    SELECT state.clock INTO before FROM state FOR UPDATE;
-    answer.number := before;
-    WITH stored AS (
-        INSERT INTO copies (id, received, size, body, shared, seen, mailbox, headline, trace)
-        SELECT copy.number + greatest(before, max(mail.received / 1000 - copy.number) OVER (ORDER BY copy.number)),
-            mail.received, length(copy.trace) + mail.length, first_body + mail.place, mail.shared, false,
-            copy.mailbox, mail.headline, copy.trace
-        FROM unnest(places, names, traces) WITH ORDINALITY AS copy (place, mailbox, trace, number)
-        JOIN unnest(lengths, shared, received, headlines) WITH ORDINALITY
-            AS mail (length, shared, received, headline, place) ON mail.place = copy.place
-        RETURNING copies.id, copies.mailbox, copies.size
-    ), added AS (
-        SELECT stored.mailbox, count(*) AS messages, sum(stored.size)::bigint AS bytes, max(stored.id) AS version
-        FROM stored GROUP BY stored.mailbox
-    ), held AS (
+    INSERT INTO bodies SELECT first_body + index, new_bodies[index] FROM generate_series(1, cardinality(new_bodies)) AS index;
+    SELECT state.last_change, state.highest_free_number INTO before, free_number FROM state FOR UPDATE;
+    WITH existing AS (
         UPDATE mailboxes
-        SET messages = mailboxes.messages + added.messages, unseen = mailboxes.unseen + added.messages,
-            bytes = mailboxes.bytes + added.bytes, version = added.version
-        FROM added WHERE mailboxes.name = added.mailbox
-        RETURNING mailboxes.name, mailboxes.messages
-    ), new AS (
-        INSERT INTO mailboxes (name, messages, unseen, bytes, version)
-        SELECT added.mailbox, added.messages, added.messages, added.bytes, added.version
-        FROM added WHERE NOT EXISTS (SELECT FROM held WHERE held.name = added.mailbox)
-        RETURNING mailboxes.name, mailboxes.messages
+        SET messages = mailboxes.messages + name_copies[added.index], unseen = mailboxes.unseen + name_copies[added.index],
+            bytes = mailboxes.bytes + name_bytes[added.index], last_number = mailboxes.last_number + name_copies[added.index],
+            version = greatest(before + last_copies[added.index], lowest_ids[last_copies[added.index]])
+        FROM unnest(names) WITH ORDINALITY AS added (name, index) WHERE mailboxes.name = added.name
+        RETURNING added.index, mailboxes.messages, mailboxes.last_number - name_copies[added.index] AS number
     )
-    SELECT (SELECT array_agg(stored.id ORDER BY stored.id) FROM stored), (SELECT count(*) FROM new),
-        (SELECT array_agg(held.name) FROM (SELECT * FROM held UNION ALL SELECT * FROM new) AS held WHERE cap > 0 AND held.messages > cap)
-    INTO answer.ids, new_mailboxes, crowded;
-    last := answer.ids[cardinality(answer.ids)];
+    SELECT array_agg(coalesce(existing.number, free_number) ORDER BY added.index), count(*) FILTER (WHERE existing.index IS NULL),
+        array_agg(added.name) FILTER (WHERE cap > 0 AND coalesce(existing.messages, name_copies[added.index]) > cap)
+    INTO numbers, new_mailboxes, full_mailboxes
+    FROM unnest(names) WITH ORDINALITY AS added (name, index) LEFT JOIN existing USING (index);
+    IF new_mailboxes > 0 THEN
+        INSERT INTO mailboxes (name, messages, unseen, bytes, version, last_number)
+        SELECT added.name, name_copies[added.index], name_copies[added.index], name_bytes[added.index],
+            greatest(before + last_copies[added.index], lowest_ids[last_copies[added.index]]),
+            free_number + name_copies[added.index]
+        FROM unnest(names) WITH ORDINALITY AS added (name, index)
+        WHERE NOT EXISTS (SELECT FROM mailboxes WHERE mailboxes.name = added.name);
+    END IF;
+    INSERT INTO copies (id, received, size, body, shared, seen, mailbox, headline, trace, message, number, tags, details)
+    SELECT greatest(before + index, lowest_ids[index]), received[copy_messages[index]], sizes[index],
+        first_body + copy_messages[index], shared[copy_messages[index]], false, names[copy_mailboxes[index]],
+        headlines[copy_messages[index]], traces[index], greatest(before + index, lowest_ids[index]) - message_indexes[index],
+        numbers[copy_mailboxes[index]] + mailbox_indexes[index], tags[index], details[index]
+    FROM generate_series(1, copies_count) AS index;
+    last := greatest(before + copies_count, lowest_ids[copies_count]);
     UPDATE state
-    SET clock = last, last_id = last, messages = state.messages + cardinality(answer.ids),
+    SET last_change = last, last_id = last, messages = state.messages + cardinality(new_bodies), copies = state.copies + copies_count,
         mailboxes = state.mailboxes + new_mailboxes, bytes = state.bytes + new_bytes;
-    RETURN NEXT answer;
+    result.number := before;
+    result.ids := ARRAY(SELECT greatest(before + index, lowest_ids[index]) FROM generate_series(1, copies_count) AS index);
+    result.copy_numbers := numbers;
+    RETURN NEXT result;
 
-    IF crowded IS NOT NULL THEN
-        victims := ARRAY(
+    IF full_mailboxes IS NOT NULL THEN
+        evicted_ids := ARRAY(
             SELECT first.id
             FROM mailboxes, LATERAL (
                 SELECT copies.id FROM copies WHERE copies.mailbox = mailboxes.name ORDER BY copies.id LIMIT mailboxes.messages - cap
             ) AS first
-            WHERE mailboxes.name = ANY (crowded)
-            ORDER BY first.id LIMIT greatest(most, cardinality(answer.ids))
+            WHERE mailboxes.name = ANY (full_mailboxes)
+            ORDER BY first.id LIMIT greatest(max_evicted, copies_count)
         );
-        RETURN QUERY SELECT * FROM forget(victims, last);
-        last := last + cardinality(victims);
+        RETURN QUERY SELECT * FROM delete_copies(evicted_ids, last);
+        last := last + cardinality(evicted_ids);
     END IF;
 
     first := last;
-    WHILE bound > 0 LOOP
-        SELECT state.bytes - bound INTO excess FROM state;
+    WHILE max_bytes > 0 LOOP
+        SELECT state.bytes - max_bytes INTO excess FROM state;
         EXIT WHEN excess <= 0;
-        -- However much is to go, the store does not grow.
-        excess_at_first := coalesce(excess_at_first, excess);
-        EXIT WHEN last - first >= most AND excess_at_first - excess >= new_bytes;
-        -- What a copy frees is known unless its body is shared; such a one is the last of its step.
-        victims := ARRAY(
+        -- The store never grows, however much remains to be evicted.
+        first_excess := coalesce(first_excess, excess);
+        EXIT WHEN last - first >= max_evicted AND first_excess - excess >= new_bytes;
+        -- What a copy frees is known unless its body is shared. Such a copy is the last of its step.
+        evicted_ids := ARRAY(
             SELECT oldest.id
             FROM (
                 SELECT copies.received, copies.id,
-                    sum(copies.size) OVER before_it AS freed, bool_or(copies.shared) OVER before_it AS is_open
+                    sum(copies.size) OVER before_it AS freed, bool_or(copies.shared) OVER before_it AS is_unknown
                 FROM (SELECT * FROM copies ORDER BY copies.received, copies.id LIMIT 100) AS copies
                 WINDOW before_it AS (ORDER BY copies.received, copies.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
             ) AS oldest
-            WHERE coalesce(oldest.freed, 0) < excess AND NOT coalesce(oldest.is_open, false)
+            WHERE coalesce(oldest.freed, 0) < excess AND NOT coalesce(oldest.is_unknown, false)
             ORDER BY oldest.received, oldest.id
         );
-        EXIT WHEN cardinality(victims) = 0;
-        RETURN QUERY SELECT * FROM forget(victims, last);
-        last := last + cardinality(victims);
+        EXIT WHEN cardinality(evicted_ids) = 0;
+        RETURN QUERY SELECT * FROM delete_copies(evicted_ids, last);
+        last := last + cardinality(evicted_ids);
     END LOOP;
 END $$;
 
--- Removes messages. Returns those that existed.
-CREATE FUNCTION remove(names bytea[], ids bigint[]) RETURNS SETOF change LANGUAGE plpgsql AS $$
+-- Removes copies. Returns those that existed.
+CREATE FUNCTION remove_copies(names bytea[], ids bigint[]) RETURNS SETOF copy_change LANGUAGE plpgsql AS $$
 DECLARE
     before bigint;
-    victims bigint[];
+    existing bigint[];
 BEGIN
-    SELECT state.clock INTO before FROM state FOR UPDATE;
-    victims := ARRAY(
-        SELECT DISTINCT copies.id FROM unnest(names, ids) AS wanted (name, id)
-        JOIN copies ON copies.id = wanted.id AND copies.mailbox = wanted.name
+    SELECT state.last_change INTO before FROM state FOR UPDATE;
+    existing := ARRAY(
+        SELECT DISTINCT copies.id FROM unnest(names, ids) AS given (name, id)
+        JOIN copies ON copies.id = given.id AND copies.mailbox = given.name
         ORDER BY copies.id
     );
-    RETURN QUERY SELECT * FROM forget_now(victims, before);
+    RETURN QUERY SELECT * FROM delete_copies_now(existing, before);
 END $$;
 
--- Removes the first messages of a mailbox. Returns them.
-CREATE FUNCTION purge(name bytea, last bigint, most bigint) RETURNS SETOF change LANGUAGE plpgsql AS $$
+-- Removes the first copies of a mailbox. Returns them.
+CREATE FUNCTION purge_mailbox(name bytea, last bigint, max_copies bigint) RETURNS SETOF copy_change LANGUAGE plpgsql AS $$
 DECLARE
     before bigint;
-    victims bigint[];
+    first bigint[];
 BEGIN
-    SELECT state.clock INTO before FROM state FOR UPDATE;
-    victims := ARRAY(SELECT copies.id FROM copies WHERE copies.mailbox = name AND copies.id <= last ORDER BY copies.id LIMIT most);
-    RETURN QUERY SELECT * FROM forget_now(victims, before);
+    SELECT state.last_change INTO before FROM state FOR UPDATE;
+    first := ARRAY(
+        SELECT copies.id FROM copies WHERE copies.mailbox = name AND copies.id <= last ORDER BY copies.id LIMIT max_copies
+    );
+    RETURN QUERY SELECT * FROM delete_copies_now(first, before);
 END $$;
 
--- Removes the oldest messages, unless another node is doing so. Returns them, or no rows at all.
-CREATE FUNCTION expire(deadline bigint, most bigint) RETURNS SETOF change LANGUAGE plpgsql AS $$
+-- Removes the oldest copies, unless another node is doing so. Returns them, or no rows at all.
+CREATE FUNCTION expire_copies(deadline bigint, max_copies bigint) RETURNS SETOF copy_change LANGUAGE plpgsql AS $$
 DECLARE
     before bigint;
-    victims bigint[];
+    oldest bigint[];
 BEGIN
     IF NOT EXISTS (SELECT FROM copies WHERE copies.received < deadline)
         OR NOT pg_try_advisory_xact_lock('state'::regclass::oid::bigint) THEN
         RETURN;
     END IF;
-    SELECT state.clock INTO before FROM state FOR UPDATE;
-    victims := ARRAY(
-        SELECT copies.id FROM copies WHERE copies.received < deadline ORDER BY copies.received, copies.id LIMIT most
+    SELECT state.last_change INTO before FROM state FOR UPDATE;
+    oldest := ARRAY(
+        SELECT copies.id FROM copies WHERE copies.received < deadline ORDER BY copies.received, copies.id LIMIT max_copies
     );
-    RETURN QUERY SELECT * FROM forget_now(victims, before);
+    RETURN QUERY SELECT * FROM delete_copies_now(oldest, before);
 END $$;
 
--- Marks messages as read or unread. Returns those that exist. Only those that were changed have a number.
-CREATE FUNCTION mark(names bytea[], ids bigint[], wishes boolean[]) RETURNS SETOF change LANGUAGE plpgsql AS $$
+-- Marks copies as read or unread, or sets their tags: the other one of `flags` and `new_tags` is null. Returns the copies that
+-- exist. Only those that were changed have a number.
+CREATE FUNCTION update_copies(names bytea[], ids bigint[], flags boolean[], new_tags bytea[]) RETURNS SETOF copy_change
+LANGUAGE plpgsql AS $$
 DECLARE
-    answer change;
+    result copy_change;
     before bigint;
     base bigint;
     changes bigint;
 BEGIN
-    SELECT state.clock INTO before FROM state FOR UPDATE;
-    base := present(before);
-    answer.number := before;
-    RETURN NEXT answer;
-    answer.number := NULL;
-    FOR answer.id, answer.mailbox IN
+    SELECT state.last_change INTO before FROM state FOR UPDATE;
+    base := change_base(before);
+    result.number := before;
+    RETURN NEXT result;
+    result.number := NULL;
+    FOR result.id, result.mailbox IN
         SELECT DISTINCT copies.id, copies.mailbox
-        FROM unnest(names, ids) AS wanted (name, id) JOIN copies ON copies.id = wanted.id AND copies.mailbox = wanted.name
+        FROM unnest(names, ids) AS given (name, id) JOIN copies ON copies.id = given.id AND copies.mailbox = given.name
     LOOP
-        RETURN NEXT answer;
+        RETURN NEXT result;
     END LOOP;
-    -- Of several wishes for one message the last one counts.
-    WITH wish AS (
-        SELECT DISTINCT ON (wanted.name, wanted.id) wanted.name, wanted.id, wanted.seen
-        FROM unnest(names, ids, wishes) WITH ORDINALITY AS wanted (name, id, seen, place)
-        ORDER BY wanted.name, wanted.id, wanted.place DESC
-    ), marked AS (
-        UPDATE copies SET seen = wish.seen FROM wish
-        WHERE copies.id = wish.id AND copies.mailbox = wish.name AND copies.seen <> wish.seen
-        RETURNING copies.id, copies.mailbox, copies.seen
+    -- If a copy is given several times, the last value counts.
+    WITH wanted AS (
+        SELECT DISTINCT ON (given.name, given.id) given.name, given.id, given.seen, given.tags
+        FROM unnest(names, ids, flags, new_tags) WITH ORDINALITY AS given (name, id, seen, tags, position)
+        ORDER BY given.name, given.id, given.position DESC
+    ), updated AS (
+        UPDATE copies SET seen = coalesce(wanted.seen, copies.seen), tags = coalesce(wanted.tags, copies.tags) FROM wanted
+        WHERE copies.id = wanted.id AND copies.mailbox = wanted.name AND (copies.seen <> wanted.seen OR copies.tags <> wanted.tags)
+        RETURNING copies.id, copies.mailbox, copies.seen, wanted.seen IS NOT NULL AS is_marked, wanted.tags
     ), numbered AS (
-        SELECT base + row_number() OVER (ORDER BY marked.id) AS number, marked.* FROM marked
-    ), told AS (
-        INSERT INTO past (number, deleted, id, mailbox, seen)
-        SELECT numbered.number, false, numbered.id, numbered.mailbox, numbered.seen FROM numbered
+        SELECT base + row_number() OVER (ORDER BY updated.id) AS number, updated.* FROM updated
+    ), recorded AS (
+        INSERT INTO history (number, deleted, id, mailbox, seen, tags)
+        SELECT numbered.number, false, numbered.id, numbered.mailbox, numbered.seen, numbered.tags FROM numbered
     ), counted AS (
-        UPDATE mailboxes SET unseen = mailboxes.unseen + more.unseen, version = more.version
+        UPDATE mailboxes SET unseen = mailboxes.unseen + changed.unseen, version = changed.version
         FROM (
-            SELECT numbered.mailbox, sum(CASE WHEN numbered.seen THEN -1 ELSE 1 END) AS unseen, max(numbered.number) AS version
+            SELECT numbered.mailbox, max(numbered.number) AS version,
+                sum(CASE WHEN NOT numbered.is_marked THEN 0 WHEN numbered.seen THEN -1 ELSE 1 END) AS unseen
             FROM numbered GROUP BY numbered.mailbox
-        ) AS more
-        WHERE mailboxes.name = more.mailbox
+        ) AS changed
+        WHERE mailboxes.name = changed.mailbox
     )
     SELECT count(*) INTO changes FROM numbered;
     IF changes > 0 THEN
-        UPDATE state SET clock = base + changes;
-        RETURN QUERY SELECT * FROM told(base, base + changes);
+        UPDATE state SET last_change = base + changes;
+        RETURN QUERY SELECT * FROM history_between(base, base + changes);
     END IF;
 END $$;
 
--- Returns the changes after a number, in order. Stored messages are rows whose `deleted` is null. Messages that were
--- stored and deleted come from `past`, as they were when they were deleted.
-CREATE FUNCTION changes(after bigint, most bigint) RETURNS SETOF change LANGUAGE sql STABLE AS $$
+-- Returns the changes after a number, in order. Stored copies are rows whose `deleted` is null. Copies that were stored
+-- and deleted come from `history`. Their tags are the latest ones.
+CREATE FUNCTION changes_after(after bigint, max_changes bigint) RETURNS SETOF copy_change LANGUAGE sql STABLE AS $$
     SELECT * FROM (
-        (SELECT id, NULL::boolean, id, mailbox, received, size, false AS seen, headline, NULL::bigint[]
-            FROM copies WHERE id > after ORDER BY id LIMIT most)
+        (SELECT id, NULL::boolean, id, mailbox, received, size, false AS seen, headline,
+                message, number, tags, details, NULL::bigint[], NULL::bigint[]
+            FROM copies WHERE id > after ORDER BY id LIMIT max_changes)
         UNION ALL
-        (SELECT id, NULL::boolean, id, mailbox, received, size, false, headline, NULL::bigint[]
-            FROM past WHERE deleted AND id > after ORDER BY id LIMIT most)
+        (SELECT id, NULL::boolean, id, mailbox, received, size, false, headline, message, copy_number, tags, details,
+                NULL::bigint[], NULL::bigint[]
+            FROM history WHERE deleted AND id > after ORDER BY id LIMIT max_changes)
         UNION ALL
-        (SELECT number, deleted, id, mailbox, received, size, seen, headline, NULL::bigint[]
-            FROM past WHERE number > after ORDER BY number LIMIT most)
-    ) AS change (number, deleted, id, mailbox, received, size, seen, headline, ids)
-    ORDER BY number LIMIT most
+        (SELECT number, deleted, id, mailbox, received, size, seen, headline, message, copy_number, tags, details,
+                NULL::bigint[], NULL::bigint[]
+            FROM history WHERE number > after ORDER BY number LIMIT max_changes)
+    ) AS change (number, deleted, id, mailbox, received, size, seen, headline, message, copy_number, tags, details, ids, copy_numbers)
+    ORDER BY number LIMIT max_changes
 $$;
 
--- Deletes rows of `past` that are older than `age`, at most `most`. Returns their number.
-CREATE FUNCTION tidy(age interval, most bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+-- Returns the lowest and the highest id of the copies of a page of messages: those with ids above `after` and below
+-- `before`, or below the message that contains `before`. Of these, the first `max_messages`, or the last ones.
+CREATE FUNCTION page_of_messages(
+    after bigint, before bigint, max_messages bigint, is_first boolean, OUT lowest bigint, OUT highest bigint
+) LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    tidied bigint;
+    copy record;
+    upper bigint := coalesce(before, 9223372036854775807);
+    last_message bigint;
+    messages bigint := 0;
+BEGIN
+    FOR copy IN
+        SELECT copies.message FROM copies WHERE copies.id >= before ORDER BY copies.id LIMIT 1
+    LOOP
+        upper := least(upper, copy.message);
+    END LOOP;
+    IF max_messages IS NULL THEN
+        lowest := after + 1;
+        highest := upper - 1;
+    ELSIF is_first THEN
+        FOR copy IN
+            SELECT copies.id, copies.message FROM copies WHERE copies.id > after AND copies.id < upper ORDER BY copies.id
+        LOOP
+            -- Copies of the message at the start of the page can have higher ids than its start.
+            CONTINUE WHEN copy.message <= after;
+            IF copy.message IS DISTINCT FROM last_message THEN
+                EXIT WHEN messages >= max_messages;
+                messages := messages + 1;
+                last_message := copy.message;
+            END IF;
+            lowest := coalesce(lowest, copy.id);
+            highest := copy.id;
+        END LOOP;
+    ELSE
+        FOR copy IN
+            SELECT copies.id, copies.message FROM copies WHERE copies.id < upper ORDER BY copies.id DESC
+        LOOP
+            IF copy.message IS DISTINCT FROM last_message THEN
+                EXIT WHEN messages >= max_messages;
+                messages := messages + 1;
+                last_message := copy.message;
+            END IF;
+            highest := coalesce(highest, copy.id);
+            lowest := copy.id;
+        END LOOP;
+    END IF;
+END $$;
+
+-- Deletes rows of `history` that are older than `age`, at most `max_rows`. Returns their number.
+CREATE FUNCTION trim_history(age interval, max_rows bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    trimmed bigint;
     highest bigint;
 BEGIN
-    IF NOT pg_try_advisory_xact_lock('past'::regclass::oid::bigint) THEN
+    IF NOT pg_try_advisory_xact_lock('history'::regclass::oid::bigint) THEN
         RETURN 0;
     END IF;
     WITH gone AS (
-        DELETE FROM past WHERE past.number IN (
+        DELETE FROM history WHERE history.number IN (
             SELECT first.number
-            FROM (SELECT past.number, past.at FROM past ORDER BY past.number LIMIT most) AS first
+            FROM (SELECT history.number, history.at FROM history ORDER BY history.number LIMIT max_rows) AS first
             WHERE first.at < now() - age
-        ) RETURNING past.number
+        ) RETURNING history.number
     )
-    SELECT count(*), max(gone.number) INTO tidied, highest FROM gone;
-    IF tidied > 0 THEN
-        UPDATE state SET forgotten = greatest(state.forgotten, highest);
+    SELECT count(*), max(gone.number) INTO trimmed, highest FROM gone;
+    IF trimmed > 0 THEN
+        UPDATE state SET last_trimmed = greatest(state.last_trimmed, highest);
     END IF;
-    RETURN tidied;
+    RETURN trimmed;
 END $$;
 
 -- Fails if a message could not be stored now.
-CREATE FUNCTION probe() RETURNS void LANGUAGE plpgsql SET lock_timeout TO '1s' AS $$
+CREATE FUNCTION check_append() RETURNS void LANGUAGE plpgsql SET lock_timeout TO '1s' AS $$
 BEGIN
     PERFORM FROM state FOR UPDATE;
     INSERT INTO bodies (id, bytes) VALUES (0, convert_to(repeat('x', 65536), 'UTF8'));

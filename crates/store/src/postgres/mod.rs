@@ -10,7 +10,6 @@ mod bulk_delete;
 mod change_poller;
 mod change_tracker;
 mod clock;
-mod copy_migration;
 mod database;
 mod error;
 mod mailbox_generations;
@@ -41,7 +40,6 @@ use self::bulk_delete::BulkDeleter;
 use self::change_poller::ChangePoller;
 use self::change_tracker::ChangeTracker;
 pub use self::clock::DatabaseClock;
-use self::copy_migration::CopyMigration;
 pub use self::database::{Database, Parameters};
 use self::message_cache::MessageCache;
 use self::reader::CopySource;
@@ -57,7 +55,7 @@ use crate::{
 };
 
 const PURGE: &str = "SELECT * FROM purge_mailbox($1, $2, $3)";
-const PROBE: &str = "SELECT probe()";
+const CHECK: &str = "SELECT check_append()";
 const EXPIRE: &str = "SELECT * FROM expire_copies($1, $2)";
 
 /// The settings of a PostgreSQL store.
@@ -127,7 +125,6 @@ impl PostgresStore {
         tasks.spawn(ChangePoller::new(database.clone(), tracker.clone()).run());
         if access == Access::ReadWrite {
             tasks.spawn(bulk_deleter.clone().trim_history_forever());
-            tasks.spawn(CopyMigration::new(database.clone(), bulk_deleter.clone()).run());
         }
         // Results that are cached from now on are complete up to here.
         tracker.catch_up().await.map_err(|error| OpenError::Unreachable(error.to_string()))?;
@@ -278,11 +275,6 @@ impl Store for PostgresStore {
         self.submit(|reply| Job::SetTags(copies, tags, reply)).await
     }
 
-    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
-        let copy = CopyKey { mailbox: mailbox.clone(), id };
-        self.remove_copies(vec![copy]).await.map(|mut removed| removed.pop())
-    }
-
     async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>> {
         if copies.is_empty() {
             return Ok(Vec::new());
@@ -316,7 +308,7 @@ impl Store for PostgresStore {
         // After an error, try whether a message can be stored again. Load balancers use this result: while it is an
         // error, they send no messages, so no append would notice that the store works again.
         if self.last_append_failed.load(Ordering::Relaxed) {
-            self.record_append_result(self.database.execute(PROBE, &[]).await)?;
+            self.record_append_result(self.database.execute(CHECK, &[]).await)?;
         }
         self.tracker.usage().await
     }

@@ -26,11 +26,7 @@ macro_rules! summary {
         summary!("headline")
     };
     ($headline:literal) => {
-        concat!(
-            "id, received, size, seen, ",
-            $headline,
-            ", number AS copy_number, tags, details, coalesce(message, message_of_copy(id, body, shared)) AS message"
-        )
+        concat!("id, received, size, seen, ", $headline, ", number AS copy_number, tags, details, message")
     };
 }
 
@@ -66,25 +62,22 @@ const SELECT_LATEST: &str = concat!(
 /// The id `$2`, or that of the message that has copies below and above it.
 macro_rules! before {
     () => {
-        "coalesce((
-            SELECT least($2, coalesce(message, message_of_copy(id, body, shared)))
-            FROM copies WHERE id >= $2 ORDER BY id LIMIT 1
-        ), $2)"
+        "coalesce((SELECT least($2, message) FROM copies WHERE id >= $2 ORDER BY id LIMIT 1), $2)"
     };
 }
 
 /// The first copies of messages in a range, and the number of the last change.
 const SELECT_FIRST_COPIES: &str = concat!(
-    "SELECT clock, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, ",
+    "SELECT last_change, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, ",
     summary!(),
     " FROM copies WHERE id > $1 AND id < ",
     before!(),
-    " AND coalesce(message, message_of_copy(id, body, shared)) > $1 ORDER BY id LIMIT $3) AS copy ON true"
+    " AND message > $1 ORDER BY id LIMIT $3) AS copy ON true"
 );
 
 /// The last ones, in descending order.
 const SELECT_LAST_COPIES: &str = concat!(
-    "SELECT clock, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, ",
+    "SELECT last_change, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, ",
     summary!(),
     " FROM copies WHERE id > $1 AND id < ",
     before!(),
@@ -95,19 +88,15 @@ const SELECT_LAST_COPIES: &str = concat!(
 /// has a headline.
 const SELECT_MESSAGES: &str = concat!(
     "WITH page AS MATERIALIZED (SELECT * FROM page_of_messages($1, $2, $3, $4))
-    SELECT clock, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, ",
-    summary!(
-        "CASE WHEN coalesce(message, message_of_copy(id, body, shared))
-            IS DISTINCT FROM lag(coalesce(message, message_of_copy(id, body, shared))) OVER (ORDER BY id)
-            THEN headline END AS headline"
-    ),
+    SELECT last_change, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, ",
+    summary!("CASE WHEN message IS DISTINCT FROM lag(message) OVER (ORDER BY id) THEN headline END AS headline"),
     " FROM copies WHERE id >= (SELECT lowest FROM page) AND id <= (SELECT highest FROM page)
-        AND coalesce(message, message_of_copy(id, body, shared)) > $1 ORDER BY id) AS copy ON true"
+        AND message > $1 ORDER BY id) AS copy ON true"
 );
 
 /// The copy with the lowest id from `$2`, and its source if that is small.
 const SELECT_NEXT_COPY: &str = concat!(
-    "SELECT mailbox, shared, trace, ",
+    "SELECT mailbox, shared, body, trace, ",
     summary!(),
     ", (SELECT CASE WHEN length(bytes) <= $1 THEN bytes END FROM bodies WHERE bodies.id = copies.body) AS bytes
     FROM copies WHERE id >= $2 ORDER BY id LIMIT 1"
@@ -115,36 +104,15 @@ const SELECT_NEXT_COPY: &str = concat!(
 
 /// The copy with the highest id, and its source if that is small.
 const SELECT_LATEST_COPY: &str = concat!(
-    "SELECT mailbox, shared, trace, ",
+    "SELECT mailbox, shared, body, trace, ",
     summary!(),
     ", (SELECT CASE WHEN length(bytes) <= $1 THEN bytes END FROM bodies WHERE bodies.id = copies.body) AS bytes
     FROM copies ORDER BY id DESC LIMIT 1"
 );
 
-/// The copies of a message. `$one` selects one of them, and the others have the same body. The row of that one contains
-/// its source, if that is small.
-macro_rules! select_message {
-    ($one:literal) => {
-        concat!(
-            "WITH one AS MATERIALIZED (",
-            $one,
-            ") SELECT mailbox, ",
-            summary!(),
-            ", trace, (SELECT CASE WHEN length(bytes) <= $1 THEN bytes END FROM bodies WHERE bodies.id = one.body) AS bytes
-            FROM one UNION ALL SELECT mailbox, ",
-            summary!(),
-            ", NULL, NULL FROM copies
-            WHERE shared AND body = (SELECT body FROM one WHERE shared) AND id <> (SELECT id FROM one) ORDER BY id"
-        )
-    };
-}
-
-const SELECT_MESSAGE_BY_ID: &str = select_message!(
-    "SELECT * FROM (SELECT * FROM copies WHERE id >= $2 ORDER BY id LIMIT 1) AS next
-    WHERE coalesce(message, message_of_copy(id, body, shared)) = $2"
-);
-
-const SELECT_LATEST_MESSAGE: &str = select_message!("SELECT * FROM copies ORDER BY id DESC LIMIT 1");
+/// The copies of a message with several.
+const SELECT_SHARED_COPIES: &str =
+    concat!("SELECT mailbox, ", summary!(), " FROM copies WHERE body = $1 AND shared ORDER BY id");
 
 const SELECT_SOURCE: &str =
     "SELECT trace, body, length(bytes) AS length, CASE WHEN length(bytes) <= $3 THEN bytes END AS bytes
@@ -159,7 +127,7 @@ const SELECT_MAILBOXES: &str = "SELECT name, messages, unseen, bytes, newest.id,
 /// The numbers of messages and of unread ones, and the tags: the different tags of the copies of a message with the numbers of
 /// these copies, and the number of messages whose copies have them.
 const SELECT_OVERVIEW: &str = "
-    SELECT messages - extra_copies AS messages,
+    SELECT messages,
         (SELECT coalesce(sum(unseen), 0)::bigint FROM mailboxes)
             - (SELECT count(*) - count(DISTINCT body) FROM copies WHERE shared AND NOT seen) AS unread,
         tagged.*
@@ -245,7 +213,7 @@ fn parse_copies(rows: &[Row]) -> Result<(Version, Vec<Summary>)> {
     // If no message matches, there is one row without an id.
     let mut copies = parse_each_copy(rows.iter().filter(|row| has_message(row)))?;
     copies.sort_unstable_by_key(|copy| copy.id);
-    Ok((Version(get_u64(first, "clock")?), copies))
+    Ok((Version(get_u64(first, "last_change")?), copies))
 }
 
 /// Returns a message, and the source of one of its copies if that is small.
@@ -253,29 +221,26 @@ pub(super) async fn find_message(
     database: &Database,
     selector: MessageSelector,
 ) -> Result<Option<(Message, Option<CopySource>)>> {
-    let mut rows = match selector {
-        MessageSelector::Id(id) => database.query(SELECT_NEXT_COPY, &[&MAX_PREFETCH_BYTES, &id_to_i64(id)]).await?,
-        MessageSelector::Latest => database.query(SELECT_LATEST_COPY, &[&MAX_PREFETCH_BYTES]).await?,
-    };
-    let Some(row) = rows.first() else { return Ok(None) };
-    let message = rows::get_id(row, "message")?;
-    if matches!(selector, MessageSelector::Id(id) if id != message) {
-        return Ok(None);
-    }
-    if get_column(row, "shared")? {
-        rows = match selector {
-            MessageSelector::Id(id) => {
-                database.query(SELECT_MESSAGE_BY_ID, &[&MAX_PREFETCH_BYTES, &id_to_i64(id)]).await?
-            }
-            MessageSelector::Latest => database.query(SELECT_LATEST_MESSAGE, &[&MAX_PREFETCH_BYTES]).await?,
+    loop {
+        let rows = match selector {
+            MessageSelector::Id(id) => database.query(SELECT_NEXT_COPY, &[&MAX_PREFETCH_BYTES, &id_to_i64(id)]).await?,
+            MessageSelector::Latest => database.query(SELECT_LATEST_COPY, &[&MAX_PREFETCH_BYTES]).await?,
         };
+        let Some(row) = rows.first() else { return Ok(None) };
+        if matches!(selector, MessageSelector::Id(id) if id != rows::get_id(row, "message")?) {
+            return Ok(None);
+        }
+        let mut copies = parse_each_copy(&rows)?;
+        let source = inline_source(row)?.map(|source| CopySource { copy: CopyKey::from(&copies[0]), source });
+        if get_column(row, "shared")? {
+            let body: i64 = get_column(row, "body")?;
+            copies = parse_each_copy(&database.query(SELECT_SHARED_COPIES, &[&body]).await?)?;
+        }
+        // If the message was removed meanwhile, another one may be the latest.
+        if let Some(message) = Message::group(copies).pop() {
+            return Ok(Some((message, source)));
+        }
     }
-    let copies = parse_each_copy(&rows)?;
-    let mut source = None;
-    for (row, copy) in rows.iter().zip(&copies) {
-        source = source.or(inline_source(row)?.map(|source| CopySource { copy: CopyKey::from(copy), source }));
-    }
-    Ok(Message::group(copies).pop().map(|message| (message, source)))
 }
 
 /// The source of a copy.

@@ -31,26 +31,24 @@ pub(super) fn get_mailbox(row: &Row, column: &str) -> Result<MailboxName> {
 }
 
 /// Returns the copy of a row: the columns `id`, `received`, `size`, `seen`, `headline`, `message`, `copy_number`, `tags` and
-/// `details`. The last four are null in rows of an earlier version. If `previous` is a copy of the same message, they share
-/// the headline, and that of this row is not read.
+/// `details`. If `previous` is a copy of the same message, they share the headline, and that of this row is not read.
 pub(super) fn parse_summary(row: &Row, mailbox: MailboxName, previous: Option<&Summary>) -> Result<Summary> {
-    let id = get_id(row, "id")?;
-    let message = get_column::<Option<i64>>(row, "message")?.map_or(id, |message| to_u64(message).into());
+    let message = get_id(row, "message")?;
     let headline = match previous {
         Some(previous) if previous.message == message => previous.headline.clone(),
         _ => decode_headline(&get_text(row, "headline")?),
     };
     Ok(Summary {
         mailbox,
-        id,
+        id: get_id(row, "id")?,
         message,
-        number: to_copy_number(get_column::<Option<i64>>(row, "copy_number")?.unwrap_or(0)),
+        number: to_copy_number(get_column(row, "copy_number")?),
         headline,
         received: nanos_to_time(get_column(row, "received")?),
         size: get_u64(row, "size")?,
         seen: get_column(row, "seen")?,
-        tags: get_optional_text(row, "tags")?.map(|text| Tags::from_encoded(&text)).unwrap_or_default(),
-        details: get_optional_text(row, "details")?.map(|text| Details::from_encoded(&text)).unwrap_or_default(),
+        tags: Tags::from_encoded(&get_text(row, "tags")?),
+        details: Details::from_encoded(&get_text(row, "details")?),
     })
 }
 
@@ -60,8 +58,10 @@ pub(super) fn parse_change(row: &Row) -> Result<Change> {
     let event = match get_column::<Option<bool>>(row, "deleted")? {
         None => Event::Stored(parse_summary(row, mailbox, None)?),
         Some(true) => Event::Deleted(parse_summary(row, mailbox, None)?),
-        Some(false) => match get_optional_text(row, "tags")? {
-            Some(tags) => Event::Tagged { mailbox, id: get_id(row, "id")?, tags: Tags::from_encoded(&tags) },
+        Some(false) => match get_column::<Option<&[u8]>>(row, "tags")? {
+            Some(_) => {
+                Event::Tagged { mailbox, id: get_id(row, "id")?, tags: Tags::from_encoded(&get_text(row, "tags")?) }
+            }
             None => Event::Seen { mailbox, id: get_id(row, "id")?, seen: get_column(row, "seen")? },
         },
     };
@@ -91,10 +91,6 @@ pub(super) fn to_u64(number: i64) -> u64 {
 /// Returns a text. Invalid bytes must not prevent the message from being listed or deleted.
 fn get_text<'a>(row: &'a Row, column: &str) -> Result<Cow<'a, str>> {
     Ok(String::from_utf8_lossy(get_column(row, column)?))
-}
-
-fn get_optional_text<'a>(row: &'a Row, column: &str) -> Result<Option<Cow<'a, str>>> {
-    Ok(get_column::<Option<&[u8]>>(row, column)?.map(String::from_utf8_lossy))
 }
 
 /// Splits the result of a database function: the number of the change before, and the other rows.

@@ -1,16 +1,18 @@
--- The tables of version 1. Texts of messages are bytes here: messages can contain zero bytes, which the type `text`
+-- The tables of messages. Texts of messages are bytes here: messages can contain zero bytes, which the type `text`
 -- cannot, and names of mailboxes are ordered by their bytes, whatever the locale of the database.
 
 -- The state of the whole store, in one row. Every change locks it first. So all changes of all nodes have one order,
 -- which is also the order in which they become visible.
 CREATE TABLE state (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
-    clock bigint NOT NULL DEFAULT 0,       -- the number of the last change; about the microsecond in which it was made
-    last_id bigint NOT NULL DEFAULT 0,     -- the highest id of a message so far
-    forgotten bigint NOT NULL DEFAULT 0,   -- the highest number that was deleted from past
-    messages bigint NOT NULL DEFAULT 0,    -- rows of copies
-    mailboxes bigint NOT NULL DEFAULT 0,   -- rows of mailboxes
-    bytes bigint NOT NULL DEFAULT 0        -- traces, and bodies counted once
+    last_change bigint NOT NULL DEFAULT 0,         -- the number of the last change; about the microsecond in which it was made
+    last_id bigint NOT NULL DEFAULT 0,             -- the highest id of a copy so far
+    last_trimmed bigint NOT NULL DEFAULT 0,        -- the highest number that was deleted from history
+    messages bigint NOT NULL DEFAULT 0,            -- messages, counted once
+    copies bigint NOT NULL DEFAULT 0,              -- rows of copies
+    mailboxes bigint NOT NULL DEFAULT 0,           -- rows of mailboxes
+    bytes bigint NOT NULL DEFAULT 0,               -- traces, and bodies counted once
+    highest_free_number bigint NOT NULL DEFAULT 0  -- the highest number of a copy in mailboxes that are empty now
 ) WITH (fillfactor = 10);
 INSERT INTO state DEFAULT VALUES;
 
@@ -20,12 +22,15 @@ CREATE TABLE mailboxes (
     messages bigint NOT NULL,
     unseen bigint NOT NULL,                -- not marked as read
     bytes bigint NOT NULL,                 -- the sum of the sizes of all copies
-    version bigint NOT NULL                -- the number of its last change
+    version bigint NOT NULL,               -- the number of its last change
+    last_number bigint NOT NULL            -- of the last copy
 ) WITH (fillfactor = 50);
 
 -- One row per message and mailbox. The id is the number of the change that stored it.
 CREATE TABLE copies (
     id bigint PRIMARY KEY,
+    message bigint NOT NULL,               -- the id of the first copy of the message
+    number bigint NOT NULL,                -- ascends in the mailbox, never reused
     received bigint NOT NULL,              -- Unix nanoseconds
     size bigint NOT NULL,                  -- of trace and body
     body bigint NOT NULL,                  -- the row of bodies
@@ -33,11 +38,18 @@ CREATE TABLE copies (
     seen boolean NOT NULL,
     mailbox bytea NOT NULL,
     headline bytea NOT NULL,               -- lines: the sender, the subject, and every recipient
-    trace bytea NOT NULL                   -- the lines before the body in this mailbox
+    trace bytea NOT NULL,                  -- the lines before the body in this mailbox
+    tags bytea NOT NULL,                   -- lines: the tags
+    details bytea NOT NULL                 -- lines: the envelope and a preview
 ) WITH (fillfactor = 95);
 CREATE INDEX copies_by_mailbox ON copies (mailbox, id);
 CREATE INDEX copies_by_age ON copies (received, id);
 CREATE INDEX copies_by_shared_body ON copies (body) WHERE shared;
+-- For the overview. They contain only messages with tags. The tags are not in the index: they can be longer than a row of
+-- an index may be. There is no index for unread messages: marking a message as read would update all indexes of the table
+-- then.
+CREATE INDEX copies_tagged ON copies (id) WHERE tags <> '' AND NOT shared;
+CREATE INDEX copies_tagged_shared ON copies (body) WHERE tags <> '' AND shared;
 
 -- Message bodies as received, each once. They are not compressed, so that parts of a large one can be read.
 CREATE TABLE bodies (
@@ -48,22 +60,28 @@ ALTER TABLE bodies ALTER COLUMN bytes SET STORAGE EXTERNAL;
 -- Every batch of messages takes a number, and uses the numbers after it for its bodies.
 CREATE SEQUENCE body_numbers INCREMENT 1000;
 
--- Changes that cannot be derived from the existing messages: deletions and marks. They are kept for a while, for nodes
--- that have not read them yet.
-CREATE TABLE past (
+-- Changes that cannot be derived from the existing messages: deletions, and changes of read marks and tags. They are kept
+-- for a while, for nodes that have not read them yet.
+CREATE TABLE history (
     number bigint PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT now(),
-    deleted boolean NOT NULL,              -- otherwise it was marked, and most of the other columns are null
+    deleted boolean NOT NULL,              -- otherwise the tags were set if they are not null, or the copy was marked
     id bigint NOT NULL,
     mailbox bytea NOT NULL,
+    seen boolean NOT NULL,
+    tags bytea,
+    -- The others are null unless the copy was deleted.
+    message bigint,
+    copy_number bigint,
     received bigint,
     size bigint,
-    seen boolean NOT NULL,
-    headline bytea
+    headline bytea,
+    details bytea
 );
-CREATE INDEX past_by_id ON past (id) WHERE deleted;
+CREATE INDEX history_by_id ON history (id) WHERE deleted;
 
 -- What the functions return.
-CREATE TYPE change AS (
-    number bigint, deleted boolean, id bigint, mailbox bytea, received bigint, size bigint, seen boolean, headline bytea, ids bigint[]
+CREATE TYPE copy_change AS (
+    number bigint, deleted boolean, id bigint, mailbox bytea, received bigint, size bigint, seen boolean, headline bytea,
+    message bigint, copy_number bigint, tags bytea, details bytea, ids bigint[], copy_numbers bigint[]
 );

@@ -2,13 +2,14 @@
 
 mod nodes;
 mod rates;
-mod upgrade;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use futures_util::FutureExt as _;
+use restante_sqlite::Migration;
 use restante_testpg::Postgres;
 
 use super::*;
@@ -58,23 +59,72 @@ async fn uses_later_schema_if_compatible() {
         PostgresStore::open(&address, settings)
     };
     let store = open().await.unwrap();
-    store.database.execute("INSERT INTO version VALUES (1000, 1)", &[]).await.unwrap();
+    store.database.execute("INSERT INTO schema_versions VALUES (1000, 1)", &[]).await.unwrap();
     assert!(open().await.is_ok(), "this program is not too old for it");
-    store.database.execute("INSERT INTO version VALUES (1001, 1000)", &[]).await.unwrap();
+    store.database.execute("INSERT INTO schema_versions VALUES (1001, 1000)", &[]).await.unwrap();
     let refused = open().await.err().expect("it is not compatible");
     let expected = format!("a later version of Restante has migrated its schema {schema} to version 1001, which needs");
     assert!(refused.is_permanent() && refused.to_string().contains(&expected), "{refused}");
 }
 
-/// They would show the addresses of Cc and the Message-ID of new messages as recipients.
+/// The table of versions has another name since 0.1.0.
 #[tokio::test]
-async fn programs_that_cannot_read_the_details_refuse_the_schema() {
+async fn refuses_schema_of_a_development_version() {
     let Some(address) = address() else { return };
-    let store = open(&address, Limits::default()).await;
-    let rows = store.database.query("SELECT max(version) AS version, max(oldest) AS oldest FROM version", &[]).await;
-    let rows = rows.unwrap();
-    let versions = ["version", "oldest"].map(|column| rows[0].get::<_, i32>(column));
-    assert_eq!(versions, [5, 4]);
+    let (administrator, schema) = (open(&address, Limits::default()).await, fresh_schema());
+    for statement in [
+        format!("CREATE SCHEMA {schema}"),
+        format!("CREATE TABLE {schema}.version (version int PRIMARY KEY, oldest int NOT NULL)"),
+        format!("INSERT INTO {schema}.version VALUES (5, 4)"),
+    ] {
+        administrator.database.execute(&statement, &[]).await.unwrap();
+    }
+    for access in [Access::ReadWrite, Access::ReadOnly] {
+        let settings = Settings { schema: schema.clone(), access, ..Settings::default() };
+        let refused = PostgresStore::open(&address, settings).await.err().expect("it has other tables");
+        let expected =
+            format!("a development version of Restante before 0.1.0 has written its schema {schema}; export");
+        assert!(refused.is_permanent() && refused.to_string().contains(&expected), "{refused}");
+    }
+    let tables = format!("SELECT count(*) FROM pg_tables WHERE schemaname = '{schema}'");
+    assert_eq!(administrator.database.query(&tables, &[]).await.unwrap()[0].get::<_, i64>(0), 1);
+}
+
+/// The second version of the schema adds a column, and the third one fills it in several transactions.
+#[tokio::test]
+async fn migration_continues_after_interruption() {
+    let Some(address) = address() else { return };
+    let schema = fresh_schema();
+    let settings = Settings { schema: schema.clone(), ..Settings::default() };
+    let store = PostgresStore::open(&address, settings).await.unwrap();
+    for second in 1..=5 {
+        store.append(message(second, &["bob"], b"x")).await.unwrap();
+    }
+    let run = async |statement: &str| drop(store.database.execute(statement, &[]).await.unwrap());
+    let number = async |query: &str| store.database.query(query, &[]).await.unwrap()[0].get::<_, i64>(0);
+    let version = |migration| schema::Version { migration, min_compatible: 1 };
+    let versions = [
+        version(Migration::Once("not run again")),
+        version(Migration::Once("ALTER TABLE copies ADD COLUMN length bigint")),
+        version(Migration::Repeat(
+            "UPDATE copies SET length = size WHERE id IN (SELECT id FROM copies WHERE length IS NULL ORDER BY id LIMIT 2)",
+        )),
+    ];
+    let migrate = async || {
+        let (mut client, driver) = store.database.connect().await.unwrap().unwrap();
+        tokio::spawn(driver.map(drop));
+        schema::migrate(&mut client, &schema, &versions).await
+    };
+    run("ALTER TABLE copies ADD CONSTRAINT stop CHECK (received < 4000000000) NOT VALID").await;
+    migrate().await.unwrap_err();
+    let (pending, last) =
+        ("SELECT count(*) FROM copies WHERE length IS NULL", "SELECT max(version)::bigint FROM schema_versions");
+    assert_eq!((number(pending).await, number(last).await), (3, 2));
+    assert!(store.append(message(1, &["bob"], b"x")).await.is_ok(), "the store can be used meanwhile");
+    run("ALTER TABLE copies DROP CONSTRAINT stop").await;
+    migrate().await.unwrap();
+    assert_eq!((number(pending).await, number(last).await), (0, 3));
+    migrate().await.unwrap();
 }
 
 /// The administrator may have created the schema for a role that cannot create one.

@@ -201,19 +201,12 @@ impl TrustedCertificates {
 }
 
 /// The certificate of the server is not signed by a trusted authority.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the certificate of the database is not signed by a trusted authority: sslrootcert must name a file with the \
+     certificate of its authority or, if it is self-signed, with its own"
+)]
 struct UntrustedCertificate;
-
-impl fmt::Display for UntrustedCertificate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the certificate of the database is not signed by a trusted authority: sslrootcert must name a file with the \
-             certificate of its authority or, if it is self-signed, with its own",
-        )
-    }
-}
-
-impl std::error::Error for UntrustedCertificate {}
 
 impl From<UntrustedCertificate> for rustls::Error {
     fn from(error: UntrustedCertificate) -> Self {

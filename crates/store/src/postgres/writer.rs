@@ -37,8 +37,7 @@ const APPEND: &str = "SELECT * FROM append_messages(
         $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20
     )";
 const REMOVE: &str = "SELECT * FROM remove_copies($1, $2)";
-const SET_SEEN: &str = "SELECT * FROM set_seen($1, $2, $3)";
-const SET_TAGS: &str = "SELECT * FROM set_tags($1, $2, $3)";
+const UPDATE: &str = "SELECT * FROM update_copies($1, $2, $3, $4)";
 
 /// A change of one message, or of a limited number of copies, and the channel for its result.
 pub(super) enum Job {
@@ -269,9 +268,8 @@ impl Writer {
         if jobs.is_empty() {
             return;
         }
-        let (names, ids) = key_columns(jobs.iter().map(|(copy, ..)| copy));
-        let flags: Vec<bool> = jobs.iter().map(|(_, seen, _)| *seen).collect();
-        let result = self.update_copies(SET_SEEN, &[&names, &ids, &flags]).await;
+        let flags = jobs.iter().map(|(_, seen, _)| *seen).collect();
+        let result = self.update_copies(jobs.iter().map(|(copy, ..)| copy), Some(flags), None).await;
         for (copy, _, reply) in jobs {
             let existing = result.as_ref().map_err(Clone::clone);
             let _ = reply.send(existing.map(|existing| existing.contains(&copy)));
@@ -282,10 +280,9 @@ impl Writer {
         if jobs.is_empty() {
             return;
         }
-        let (names, ids) = key_columns(jobs.iter().flat_map(|(copies, ..)| copies));
         let tags = jobs.iter().flat_map(|(copies, tags, _)| copies.iter().map(|_| tags.encoded().as_bytes()));
-        let tags: Vec<&[u8]> = tags.collect();
-        let result = self.update_copies(SET_TAGS, &[&names, &ids, &tags]).await;
+        let copies = jobs.iter().flat_map(|(copies, ..)| copies);
+        let result = self.update_copies(copies, None, Some(tags.collect())).await;
         for (mut copies, _, reply) in jobs {
             let existing = result.as_ref().map_err(Clone::clone);
             let _ = reply.send(existing.map(|existing| {
@@ -295,9 +292,15 @@ impl Writer {
         }
     }
 
-    /// Calls a function that changes copies but deletes none. Returns those that exist.
-    async fn update_copies(&self, change: &str, parameters: Parameters<'_>) -> Result<HashSet<CopyKey>> {
-        let rows = self.database.execute(change, parameters).await?;
+    /// Sets the read marks or the tags of copies. Returns those that exist.
+    async fn update_copies(
+        &self,
+        copies: impl Iterator<Item = &CopyKey>,
+        flags: Option<Vec<bool>>,
+        tags: Option<Vec<&[u8]>>,
+    ) -> Result<HashSet<CopyKey>> {
+        let (names, ids) = key_columns(copies);
+        let rows = self.database.execute(UPDATE, &[&names, &ids, &flags, &tags]).await?;
         let (before, rows) = split_position(&rows)?;
         let (mut existing, mut changes) = (HashSet::new(), Vec::new());
         for row in rows {

@@ -17,7 +17,7 @@ const FILE_NAME: &str = "webhooks.db";
 /// The schema. Files of other versions are not migrated: their contents are useful for hours only.
 const SCHEMA: Schema = Schema {
     application_id: 0x7268_6f6b, // "rhok"
-    migrations: &[Migration { from: 0, to: 1, sql: TABLES }],
+    migrations: &[Migration::Once(TABLES)],
     incremental_vacuum: false,
     synchronous: Synchronous::Normal,
     checkpoint_pages: None,

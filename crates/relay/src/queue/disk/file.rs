@@ -29,7 +29,7 @@ const MAX_STATEMENTS: usize = 64;
 
 const SCHEMA: Schema = Schema {
     application_id: 0x7272_6c79, // "rrly"
-    migrations: &[Migration { from: 0, to: 1, sql: include_str!("tables.sql") }],
+    migrations: &[Migration::Once(include_str!("tables.sql"))],
     incremental_vacuum: false,
     synchronous: Synchronous::Normal,
     checkpoint_pages: None,

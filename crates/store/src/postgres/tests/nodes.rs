@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::*;
-use crate::tests::conformance::{message, name};
 use crate::feed::{Change, Event, FeedItem};
+use crate::tests::conformance::{message, name};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
@@ -279,7 +279,7 @@ async fn node_disconnected_for_too_long_reports_gap() {
 
     proxy.disconnect();
     direct.remove(&first.mailbox, first.id).await.unwrap();
-    direct.database.execute("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
+    direct.database.execute("SELECT trim_history('0 s', 1000)", &[]).await.unwrap();
     proxy.restore();
     assert_eq!(next_item(&mut feed).await, FeedItem::Gap);
     assert_eq!(
@@ -311,7 +311,7 @@ async fn failover_that_loses_changes_reports_gap() {
         "DELETE FROM copies",
         "DELETE FROM bodies",
         "DELETE FROM mailboxes",
-        "UPDATE state SET clock = 0, last_id = 0, last_change = 0, messages = 0, mailboxes = 0, bytes = 0",
+        "UPDATE state SET last_change = 0, last_id = 0, messages = 0, copies = 0, mailboxes = 0, bytes = 0",
     ] {
         direct.database.execute(change, &[]).await.unwrap();
     }
@@ -356,7 +356,7 @@ async fn new_node_gets_backlog() {
     assert_eq!(after, 0, "nothing is missing");
 
     let last = changes.last().unwrap().position;
-    old.database.execute("SELECT tidy('0 s', 1000)", &[]).await.unwrap();
+    old.database.execute("SELECT trim_history('0 s', 1000)", &[]).await.unwrap();
     let (after, changes) = open_and_read_backlog().await;
     assert_eq!((after, changes.len()), (last, 1), "only existing messages are left");
     assert_eq!(changes[0].event, second.0);
