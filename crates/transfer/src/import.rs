@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream::{FuturesOrdered, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::details::{DetailFields, Details};
@@ -18,7 +20,6 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::console::{Console, Progress};
 use super::message_reader::{InputMessage, ReaderEvent};
-use super::ordered_futures::OrderedFutures;
 use super::trace::Trace;
 
 /// The number of bytes in which a header field is searched for.
@@ -77,7 +78,7 @@ pub(super) async fn import(
         options,
         console,
         imported: ImportOutcome::default(),
-        appends: OrderedFutures::new(),
+        appends: FuturesOrdered::new(),
         bytes_read: 0,
     };
     while run.imported.error.is_none() {
@@ -121,7 +122,9 @@ struct ImportRun<'a> {
     options: &'a ImportOptions,
     console: &'a mut Console,
     imported: ImportOutcome,
-    appends: OrderedFutures<AppendOutcome>,
+    /// They are first polled, and their results returned, in the order in which they were added. The store commits many
+    /// appends at once, but assigns ids in the order in which it receives them.
+    appends: FuturesOrdered<BoxFuture<'static, AppendOutcome>>,
     /// The number of bytes that were read.
     bytes_read: u64,
 }
@@ -150,7 +153,7 @@ impl ImportRun<'_> {
             drop(permit);
             AppendOutcome { appended, bytes, expired }
         };
-        self.appends.add(append).await;
+        self.appends.push_back(append.boxed());
     }
 
     fn record_outcome(&mut self, AppendOutcome { appended, bytes, expired }: AppendOutcome) {

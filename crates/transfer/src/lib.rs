@@ -2,8 +2,7 @@
 //!
 //! - `request`: what to export or import
 //! - `export`, `output`: reads a store and writes files
-//! - `file_walker`, `message_reader`, `import`, `ordered_futures`: finds files, reads them, and stores the messages,
-//!   many at a time
+//! - `file_walker`, `message_reader`, `import`: finds files, reads them, and stores the messages, many at a time
 //! - `mailpit_database`: reads the messages of a Mailpit database
 //! - `trace`, `mbox`, `from_line`, `names`: formats of files and file names
 //! - `console`: progress bar and messages
@@ -19,7 +18,6 @@ mod mailpit_database;
 mod mbox;
 mod message_reader;
 mod names;
-mod ordered_futures;
 mod output;
 mod request;
 #[cfg(test)]

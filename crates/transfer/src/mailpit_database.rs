@@ -5,7 +5,6 @@
 //! limited, and SQLite is interrupted if it takes very many steps until the next message.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -15,6 +14,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use restante_mail::tags::MAX_TAG_CHARS;
+use restante_sqlite::open_immutable;
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
@@ -160,7 +160,6 @@ fn describe(error: &rusqlite::Error) -> String {
 /// Opens the file for reading, with messages of at most `limit` bytes. Without a log the file is opened as one that does not change, so that SQLite creates no
 /// files beside it. With a log that cannot be used this is an error, because the file alone is not complete.
 fn open(path: &Path, limit: usize) -> Result<Connection, String> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     // The row of a message has a source, metadata, tags and some short values.
     let max_row_bytes = i32::try_from(limit.saturating_add(3 * MAX_METADATA_BYTES)).unwrap_or(i32::MAX);
     let connect = |connection: Connection| {
@@ -171,25 +170,12 @@ fn open(path: &Path, limit: usize) -> Result<Connection, String> {
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(connection)
     };
-    let open_unchanging = || {
-        let mut uri = "file:".to_owned();
-        for byte in path.as_os_str().as_encoded_bytes().iter().copied() {
-            if byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte) {
-                uri.push(char::from(byte));
-            } else {
-                // Writing to memory cannot fail.
-                let _ = write!(uri, "%{byte:02X}");
-            }
-        }
-        let uri = format!("{uri}?immutable=1");
-        Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI).and_then(connect)
-    };
     let has_log = |suffix| {
         let mut log = path.as_os_str().to_owned();
         log.push(suffix);
         std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
     };
-    let open_with_log = || Connection::open_with_flags(path, flags).and_then(connect);
+    let open_with_log = || restante_sqlite::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(connect);
     if has_log(ROLLBACK_JOURNAL) {
         open_with_log().map_err(|error| {
             format!(
@@ -205,7 +191,7 @@ fn open(path: &Path, limit: usize) -> Result<Connection, String> {
             )
         })
     } else {
-        open_unchanging().map_err(|error| error.to_string())
+        open_immutable(path).and_then(connect).map_err(|error| error.to_string())
     }
 }
 

@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
+use percent_encoding::percent_decode_str;
 use restante_mail::naming::MailboxName;
 
 /// The maximum length of a name. It leaves room for a suffix within the 255 bytes that file systems allow.
@@ -47,18 +48,9 @@ impl FileNames {
 
 /// Decodes a file name. Returns `None` if it is not a valid encoding.
 pub(super) fn decode_mailbox_name(name: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(name.len());
-    let mut escapes = name.split('%');
-    bytes.extend_from_slice(escapes.next()?.as_bytes());
-    for escape in escapes {
-        let (digits, rest) = escape.split_at_checked(2)?;
-        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        bytes.extend_from_slice(rest.as_bytes());
-    }
-    String::from_utf8(bytes).ok()
+    let is_valid = |escape: &str| escape.get(..2).is_some_and(|digits| digits.bytes().all(|c| c.is_ascii_hexdigit()));
+    let decoded = percent_decode_str(name).decode_utf8().ok()?;
+    name.split('%').skip(1).all(is_valid).then(|| decoded.into_owned())
 }
 
 /// Compares file names with runs of digits as numbers: `9.eml` precedes `10.eml`.
