@@ -4,9 +4,11 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 use super::ReservedPort;
 
@@ -68,7 +70,7 @@ impl Forwarder {
 
     /// Pauses forwarding until it is resumed.
     pub(crate) fn pause(&self) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if state.flow == Flow::Running {
             state.flow = Flow::Paused;
         }
@@ -91,7 +93,7 @@ impl Forwarder {
         let _ = connect(self.port.get());
         let _ = acceptor.join();
         // Without the acceptor, no connections are added any more.
-        for connection in self.shared.lock().connections.drain(..).filter_map(|connection| connection.upgrade()) {
+        for connection in self.shared.state.lock().connections.drain(..).filter_map(|connection| connection.upgrade()) {
             connection.shut_down();
         }
     }
@@ -134,24 +136,20 @@ fn shut_down_listener(listener: TcpListener) {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn set_flow(&self, flow: Flow) {
-        self.lock().flow = flow;
+        self.state.lock().flow = flow;
         self.changed.notify_all();
     }
 
     /// Waits while forwarding is paused. Returns whether it is running then.
     fn wait_while_paused(&self) -> bool {
-        let is_paused = |state: &mut State| state.flow == Flow::Paused;
-        let state = self.changed.wait_while(self.lock(), is_paused).unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
+        self.changed.wait_while(&mut state, |state| state.flow == Flow::Paused);
         state.flow == Flow::Running
     }
 
     fn register(&self, connection: &Arc<Connection>) {
-        let connections = &mut self.lock().connections;
+        let connections = &mut self.state.lock().connections;
         connections.retain(|connection| connection.strong_count() > 0);
         connections.push(Arc::downgrade(connection));
     }

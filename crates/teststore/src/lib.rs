@@ -1,11 +1,12 @@
 //! A store for tests that several nodes share: messages in memory, and a feed for each node that contains every change,
 //! in one order. The feed of a node can be held back, as a slow or broken network would do, and its lists can fail.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
@@ -185,13 +186,6 @@ impl Store for Node {
         Ok(removed)
     }
 
-    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
-        let mut state = self.store.state.lock().await;
-        let removed = self.store.memory.remove(mailbox, id).await?;
-        state.publish_deleted(removed.as_slice()).await;
-        Ok(removed)
-    }
-
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {
         let mut state = self.store.state.lock().await;
         let removed = self.store.memory.purge(mailbox, last, limit).await?;
@@ -257,6 +251,6 @@ impl Store for Node {
     }
 
     fn feed(&self) -> Option<Feed> {
-        self.feed.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.feed.lock().take()
     }
 }
