@@ -6,6 +6,7 @@
 //! `tests/conformance.rs`.
 
 pub mod disk;
+mod durable;
 mod lines;
 pub mod memory;
 pub mod postgres;
@@ -27,6 +28,7 @@ use restante_mail::message::{MessageId, ParseMessageIdError};
 use restante_mail::naming::MailboxName;
 use restante_store::Result;
 
+pub use durable::DurableJournal;
 pub use lines::{Side, TranscriptLine, TranscriptLines};
 
 /// The maximum number of chunks of each session in a list of sessions. Earlier ones are left out.

@@ -42,16 +42,19 @@ pub(super) trait Storage: Send + 'static {
 }
 
 /// The handle of the writer thread. Dropping it writes what is left, but with a timeout: a database may not respond.
-pub(super) struct WriterThread<S: Storage> {
+pub(super) struct WriterThread {
     queue: Arc<WriteQueue>,
     /// `None` after it was closed.
-    thread: Option<Worker<Option<Writer<S>>>>,
+    thread: Option<Worker<Option<Finish>>>,
 }
 
-impl<S: Storage> WriterThread<S> {
+/// Writes the rest and closes the storage.
+type Finish = Box<dyn FnOnce() + Send>;
+
+impl WriterThread {
     /// Starts the thread. The thread also opens the storage, so that the caller does not wait for it. If that fails,
     /// the error, a sentence for the operator, is logged, and transcripts are kept in memory only.
-    pub(super) fn start(
+    pub(super) fn start<S: Storage>(
         queue: Arc<WriteQueue>,
         open: impl FnOnce() -> Result<S, String> + Send + 'static,
     ) -> io::Result<Self> {
@@ -61,15 +64,15 @@ impl<S: Storage> WriterThread<S> {
     }
 }
 
-impl<S: Storage> Drop for WriterThread<S> {
+impl Drop for WriterThread {
     fn drop(&mut self) {
         self.queue.close();
         let Some(thread) = self.thread.take() else { return };
         // A lowered priority cannot be raised again, so another thread finishes. The old one could take long on busy
         // processors.
         let finish = move || {
-            if let Ok(Some(writer)) = thread.join() {
-                writer.finish();
+            if let Ok(Some(finish)) = thread.join() {
+                finish();
             }
         };
         if Worker::spawn(THREAD_NAME, finish).is_err() || !self.queue.wait_until_closed() {
@@ -78,9 +81,8 @@ impl<S: Storage> Drop for WriterThread<S> {
     }
 }
 
-/// Writes until the queue is closed. Returns the writer, whose [`Writer::finish`] writes the rest, if there is a
-/// storage.
-fn run<S: Storage>(queue: Arc<WriteQueue>, open: impl FnOnce() -> Result<S, String>) -> Option<Writer<S>> {
+/// Writes until the queue is closed. If there is a storage, returns the function that writes the rest.
+fn run<S: Storage>(queue: Arc<WriteQueue>, open: impl FnOnce() -> Result<S, String>) -> Option<Finish> {
     let storage = match open() {
         Ok(storage) => storage,
         Err(error) => {
@@ -96,7 +98,7 @@ fn run<S: Storage>(queue: Arc<WriteQueue>, open: impl FnOnce() -> Result<S, Stri
     }
     let mut writer = Writer { storage, queue, loss_log: LossLog::default() };
     writer.write_until_closed();
-    Some(writer)
+    Some(Box::new(|| writer.finish()))
 }
 
 /// The state of the thread.

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, fs, io};
 
-use restante_journal::Journal;
-use restante_journal::disk::DiskJournal;
 use restante_journal::memory::MemoryJournal;
-use restante_journal::postgres::PostgresJournal;
+use restante_journal::{self as journal, DurableJournal, Journal};
 use restante_relay::queue::{DiskQueue, MemoryQueue, PostgresQueue, Queue};
 use restante_settings::{Config, Storage};
 use restante_store::disk::{self, DiskStore, Durability};
@@ -120,15 +118,18 @@ pub fn open_journal(config: &Config, opened: &OpenedStore) -> Option<Arc<dyn Jou
         return None;
     }
     let in_memory = || Arc::new(MemoryJournal::new(max_bytes));
-    let journal: io::Result<Arc<dyn Journal>> = match (&opened.database, &config.storage.path) {
-        (Some(database), _) => PostgresJournal::open(database, max_bytes).map(|journal| Arc::new(journal) as _),
-        (None, Some(dir)) => DiskJournal::open(dir, max_bytes).map(|journal| Arc::new(journal) as _),
+    let journal: io::Result<DurableJournal> = match (&opened.database, &config.storage.path) {
+        (Some(database), _) => journal::postgres::open(database, max_bytes),
+        (None, Some(dir)) => journal::disk::open(dir, max_bytes),
         (None, None) => return Some(in_memory()),
     };
-    Some(journal.unwrap_or_else(|error| {
-        tracing::error!(%error, "cannot open the journal, session transcripts are kept in memory only");
-        in_memory()
-    }))
+    match journal {
+        Ok(journal) => Some(Arc::new(journal)),
+        Err(error) => {
+            tracing::error!(%error, "cannot open the journal, session transcripts are kept in memory only");
+            Some(in_memory())
+        }
+    }
 }
 
 /// Opens the queue of the relay next to the store. The error is a sentence for the operator.

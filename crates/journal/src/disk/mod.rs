@@ -13,80 +13,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use jiff::Timestamp;
-use restante_mail::message::MessageId;
-use restante_mail::naming::MailboxName;
 use restante_sqlite::has_space_beside_messages;
-use restante_store::{Result, StoreError};
-use tokio::task::spawn_blocking;
 
 use super::write_queue::{WriteJob, WriteQueue};
 use super::writer::{Storage, WriterThread};
-use super::{Chunk, Journal, SessionId, SessionIdGenerator, SessionPage, Transcript};
+use super::{DurableJournal, SessionIdGenerator};
 use file::JournalFile;
-use read::Snapshot;
+use read::FileReader;
 
 /// The name of the file.
 const FILE_NAME: &str = "sessions.db";
 
-/// A [`Journal`] in a file.
-pub struct DiskJournal {
-    path: PathBuf,
-    session_ids: Arc<SessionIdGenerator>,
-    queue: Arc<WriteQueue>,
-    _writer: WriterThread<FileStorage>,
-}
-
-impl DiskJournal {
-    /// Opens the journal of a data directory with a size limit. The file is opened by the writer thread, so that the
-    /// caller does not wait for it.
-    pub fn open(directory: &Path, max_bytes: usize) -> io::Result<Self> {
-        let (path, session_ids) = (directory.join(FILE_NAME), Arc::<SessionIdGenerator>::default());
-        let queue = Arc::new(WriteQueue::new(max_bytes));
-        let (file_path, ids) = (path.clone(), session_ids.clone());
-        let thread = WriterThread::start(queue.clone(), move || {
-            let file = JournalFile::open(&file_path)?;
-            ids.advance_to(file.last_session());
-            Ok(FileStorage { path: file_path, file, has_space: true })
-        })?;
-        Ok(Self { path, session_ids, queue, _writer: thread })
-    }
-
-    async fn query<T: Send + 'static>(&self, query: impl FnOnce(Snapshot) -> Result<T> + Send + 'static) -> Result<T> {
-        let (queue, path) = (self.queue.clone(), self.path.clone());
-        let run = move || query(Snapshot::open(&queue, &path)?);
-        spawn_blocking(run).await.map_err(|panic| StoreError::Broken(panic.to_string()))?
-    }
-}
-
-#[async_trait]
-impl Journal for DiskJournal {
-    fn start_session(&self, now: Timestamp) -> SessionId {
-        self.session_ids.next(now)
-    }
-
-    fn append(&self, mut chunk: Chunk) {
-        chunk.lines.shrink();
-        self.queue.add(chunk);
-    }
-
-    fn expire_before(&self, deadline: Timestamp) {
-        self.queue.expire_before(deadline);
-    }
-
-    async fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>> {
-        self.query(move |snapshot| snapshot.sessions(page)).await
-    }
-
-    async fn session(&self, id: SessionId) -> Result<Option<Transcript>> {
-        self.query(move |snapshot| snapshot.session(id)).await
-    }
-
-    async fn find_by_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
-        let mailbox = mailbox.clone();
-        self.query(move |snapshot| snapshot.find_by_message(&mailbox, id)).await
-    }
+/// Opens the journal of a data directory with a size limit. The file is opened by the writer thread, so that the caller does
+/// not wait for it.
+pub fn open(directory: &Path, max_bytes: usize) -> io::Result<DurableJournal> {
+    let (path, session_ids) = (directory.join(FILE_NAME), Arc::<SessionIdGenerator>::default());
+    let queue = Arc::new(WriteQueue::new(max_bytes));
+    let (file_path, ids) = (path.clone(), session_ids.clone());
+    let writer = WriterThread::start(queue.clone(), move || {
+        let file = JournalFile::open(&file_path)?;
+        ids.advance_to(file.last_session());
+        Ok(FileStorage { path: file_path, file, has_space: true })
+    })?;
+    Ok(DurableJournal { session_ids, queue, reader: Box::new(FileReader { path }), _writer: writer })
 }
 
 /// The file, as the writer thread uses it.
@@ -129,8 +78,11 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
+    use jiff::Timestamp;
+
     use super::*;
     use crate::tests::conformance::{self, chunk, mail_chunk};
+    use crate::{Chunk, Journal as _, SessionPage};
     use restante_testdir::TestDir;
 
     #[tokio::test]
@@ -138,7 +90,7 @@ mod tests {
         let dirs = RefCell::new(Vec::new());
         conformance::run(async |max_bytes| {
             let dir = TestDir::new();
-            let journal = DiskJournal::open(dir.path(), max_bytes).unwrap();
+            let journal = open(dir.path(), max_bytes).unwrap();
             dirs.borrow_mut().push(dir);
             journal
         })
@@ -148,7 +100,7 @@ mod tests {
     #[tokio::test]
     async fn keeps_transcripts() {
         let dir = TestDir::new();
-        conformance::keeps_transcripts_across_restarts(async || DiskJournal::open(dir.path(), 1 << 20).unwrap()).await;
+        conformance::keeps_transcripts_across_restarts(async || open(dir.path(), 1 << 20).unwrap()).await;
         let mode = fs::metadata(dir.path().join(FILE_NAME)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "only the owner can read it");
     }
@@ -156,11 +108,11 @@ mod tests {
     #[tokio::test]
     async fn ids_ascend_across_restart_when_clock_is_set_back() {
         let dir = TestDir::new();
-        let journal = DiskJournal::open(dir.path(), 1 << 20).unwrap();
+        let journal = open(dir.path(), 1 << 20).unwrap();
         let last = journal.start_session(Timestamp::MAX);
         journal.append(Chunk { session: last, ..chunk(1, 0, "head") });
         drop(journal);
-        let journal = DiskJournal::open(dir.path(), 1 << 20).unwrap();
+        let journal = open(dir.path(), 1 << 20).unwrap();
         assert!(journal.session(last).await.unwrap().is_some(), "the file is open by now");
         assert!(journal.start_session(Timestamp::UNIX_EPOCH) > last);
     }
@@ -169,12 +121,12 @@ mod tests {
     async fn size_limit_applies_to_the_file() {
         let dir = TestDir::new();
         for round in 0..5 {
-            let journal = DiskJournal::open(dir.path(), 50_000).unwrap();
+            let journal = open(dir.path(), 50_000).unwrap();
             for session in 1..=60 {
                 journal.append(mail_chunk(100 * round + session, 1, "bob", 1000 * round + 10 * session));
             }
         }
-        let journal = DiskJournal::open(dir.path(), 50_000).unwrap();
+        let journal = open(dir.path(), 50_000).unwrap();
         let page = SessionPage { before: None, refused_only: false, limit: 1000 };
         let remaining: Vec<u64> =
             journal.sessions(page).await.unwrap().iter().map(|transcript| transcript.session.number()).collect();
@@ -194,7 +146,7 @@ mod tests {
         ];
         for damage in damages {
             let dir = TestDir::new();
-            let open = || DiskJournal::open(dir.path(), 1 << 20).unwrap();
+            let open = || open(dir.path(), 1 << 20).unwrap();
             open().append(chunk(1, 0, "lost"));
             damage(&dir.path().join(FILE_NAME));
             open().append(chunk(2, 0, "kept"));
@@ -208,7 +160,7 @@ mod tests {
     async fn keeps_transcripts_in_memory_if_file_cannot_be_opened() {
         let dir = TestDir::new();
         fs::create_dir(dir.path().join(FILE_NAME)).unwrap();
-        let journal = DiskJournal::open(dir.path(), 1 << 20).unwrap();
+        let journal = open(dir.path(), 1 << 20).unwrap();
         journal.append(mail_chunk(1, 1, "bob", 7));
         assert!(journal.session(1.into()).await.unwrap().is_some());
         assert!(journal.find_by_message(&"bob".to_owned().into(), 7.into()).await.unwrap().is_some());

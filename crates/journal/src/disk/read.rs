@@ -1,18 +1,20 @@
-//! Queries of the file and of the chunks that are not written yet.
+//! Queries of the file.
 
-use std::path::Path;
+use std::path::PathBuf;
 
+use async_trait::async_trait;
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
 use restante_store::sql_values::{id_to_i64, to_i64};
 use restante_store::{Result, StoreError};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use tokio::task::spawn_blocking;
 
 use super::file::open_for_reading;
-use crate::queued::{PartQuery, QueuedChunks, TranscriptPart};
+use crate::durable::StorageReader;
+use crate::queued::{PartQuery, TranscriptPart};
 use crate::stored::{StoredChunk, StoredTranscripts};
-use crate::write_queue::WriteQueue;
-use crate::{SessionId, SessionPage, Transcript};
+use crate::{SessionId, SessionPage};
 
 /// Sessions below `?1`, at most `?2`, highest first. Each is one index lookup, which skips all chunks of a session.
 macro_rules! sessions {
@@ -42,83 +44,63 @@ const SELECT_CHUNKS: &str = "
         AND (?2 IS NULL OR number IN (0, ?2, (SELECT max(number) FROM chunks WHERE session = ?1)))
     ORDER BY number DESC LIMIT ?3";
 
-/// The contents of the journal at one moment.
-pub(super) struct Snapshot {
-    queued: QueuedChunks,
-    file: Option<Connection>,
+/// Reads the file through a separate connection for each query.
+pub(super) struct FileReader {
+    pub(super) path: PathBuf,
 }
 
-impl Snapshot {
-    pub(super) fn open(queue: &WriteQueue, path: &Path) -> Result<Self> {
-        let (queued, has_file) = QueuedChunks::snapshot(queue);
-        let file = if has_file { Some(open_for_reading(path).map_err(unavailable)?) } else { None };
-        Ok(Self { queued, file })
-    }
-
-    pub(super) fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>> {
-        let mut ids = self.queued.sessions(page);
-        if let Some(file) = &self.file {
-            ids.extend(session_ids(file, page).map_err(unavailable)?);
-        }
-        let latest = ids.into_iter().rev().take(page.limit);
-        latest.filter_map(|id| self.transcript(id, TranscriptPart::Listed).transpose()).collect()
-    }
-
-    pub(super) fn session(&self, id: SessionId) -> Result<Option<Transcript>> {
-        self.transcript(id, TranscriptPart::Whole)
-    }
-
-    pub(super) fn find_by_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>> {
-        let mut location = self.queued.find_message(mailbox, id);
-        if location.is_none()
-            && let Some(file) = &self.file
-        {
-            location = find_message(file, mailbox, id).map_err(unavailable)?;
-        }
-        location.map_or(Ok(None), |(session, number)| self.transcript(session, TranscriptPart::Chunk(number)))
-    }
-
-    fn transcript(&self, session: SessionId, part: TranscriptPart) -> Result<Option<Transcript>> {
-        let stored = match &self.file {
-            Some(file) => read_transcript(file, session, part).map_err(unavailable)?,
-            None => None,
-        };
-        Ok(self.queued.merge(session, part, stored))
+impl FileReader {
+    async fn query<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let path = self.path.clone();
+        let run = move || open_for_reading(&path).and_then(|file| query(&file));
+        let result = spawn_blocking(run).await.map_err(|panic| StoreError::Broken(panic.to_string()))?;
+        result.map_err(|error| StoreError::Unavailable(error.to_string()))
     }
 }
 
-fn session_ids(file: &Connection, page: SessionPage) -> rusqlite::Result<Vec<SessionId>> {
-    let query = if page.refused_only { SELECT_REFUSED_SESSIONS } else { SELECT_SESSIONS };
-    let before: i64 = page.before.map_or(i64::MAX, |before| to_i64(before.number()));
-    let mut statement = file.prepare(query)?;
-    let ids =
-        statement.query_map(params![before, to_i64(page.limit)], |row| row.get::<_, u64>(0).map(SessionId::from))?;
-    ids.collect()
-}
-
-fn find_message(file: &Connection, mailbox: &MailboxName, id: MessageId) -> rusqlite::Result<Option<(SessionId, u32)>> {
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, u64>(0)?.into(), row.get(1)?));
-    file.query_row(SELECT_MESSAGE, params![mailbox.as_str(), id_to_i64(id)], read).optional()
-}
-
-fn read_transcript(
-    file: &Connection,
-    session: SessionId,
-    part: TranscriptPart,
-) -> rusqlite::Result<Option<Transcript>> {
-    let PartQuery { single, max_chunks, with_lines } = part.query();
-    let mut statement = file.prepare(SELECT_CHUNKS)?;
-    // A negative limit means no limit.
-    let mut rows = statement.query(params![to_i64(session.number()), single, max_chunks.unwrap_or(-1), with_lines])?;
-    let mut transcripts = StoredTranscripts::default();
-    while let Some(row) = rows.next()? {
-        let (number, at, is_running) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let (head, lines) = (row.get_ref(3)?.as_blob()?, row.get(4)?);
-        transcripts.add(StoredChunk { session, number, at, is_running, head, lines }, part);
+#[async_trait]
+impl StorageReader for FileReader {
+    async fn session_ids(&self, page: SessionPage) -> Result<Vec<SessionId>> {
+        self.query(move |file| {
+            let query = if page.refused_only { SELECT_REFUSED_SESSIONS } else { SELECT_SESSIONS };
+            let before: i64 = page.before.map_or(i64::MAX, |before| to_i64(before.number()));
+            let mut statement = file.prepare(query)?;
+            let ids = statement.query_map(params![before, to_i64(page.limit)], |row| Ok(SessionId(row.get(0)?)))?;
+            ids.collect()
+        })
+        .await
     }
-    Ok(transcripts.take(session))
-}
 
-fn unavailable(error: rusqlite::Error) -> StoreError {
-    StoreError::Unavailable(error.to_string())
+    async fn find_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<(SessionId, u32)>> {
+        let mailbox = mailbox.clone();
+        self.query(move |file| {
+            let read = |row: &Row<'_>| Ok((SessionId(row.get(0)?), row.get(1)?));
+            file.query_row(SELECT_MESSAGE, params![mailbox.as_str(), id_to_i64(id)], read).optional()
+        })
+        .await
+    }
+
+    async fn transcripts(&self, sessions: &[SessionId], part: TranscriptPart) -> Result<StoredTranscripts> {
+        let sessions = sessions.to_vec();
+        self.query(move |file| {
+            let PartQuery { single, max_chunks, with_lines } = part.query();
+            // A negative limit means no limit.
+            let max_chunks = max_chunks.unwrap_or(-1);
+            let mut statement = file.prepare(SELECT_CHUNKS)?;
+            let mut transcripts = StoredTranscripts::default();
+            for session in sessions {
+                let mut rows = statement.query(params![to_i64(session.number()), single, max_chunks, with_lines])?;
+                while let Some(row) = rows.next()? {
+                    let (number, at, is_running) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                    let (head, lines) = (row.get_ref(3)?.as_blob()?, row.get(4)?);
+                    transcripts.add(StoredChunk { session, number, at, is_running, head, lines }, part);
+                }
+            }
+            Ok(transcripts)
+        })
+        .await
+    }
 }

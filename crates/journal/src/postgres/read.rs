@@ -1,5 +1,8 @@
 //! Queries of the tables.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
 use restante_store::Result;
@@ -9,6 +12,7 @@ use restante_store::sql_values::{id_to_i64, to_i64};
 use tokio_postgres::Row;
 
 use super::storage::chunk_number_to_i32;
+use crate::durable::StorageReader;
 use crate::queued::{PartQuery, TranscriptPart};
 use crate::stored::{StoredChunk, StoredTranscripts};
 use crate::{SessionId, SessionPage};
@@ -37,47 +41,43 @@ const SELECT_REFUSED_SESSIONS: &str = sessions!("refused");
 const SELECT_MESSAGE: &str = "SELECT session, number FROM journal_messages WHERE mailbox = $1 AND id = $2";
 const SELECT_CHUNKS: &str = "SELECT * FROM journal_read($1, $2, $3, $4)";
 
-/// Returns the ids of the sessions on a page.
-pub(super) async fn session_ids(database: &Database, page: SessionPage) -> Result<Vec<SessionId>> {
-    let before = page.before.map_or(i64::MAX, |before| to_i64(before.number()));
-    let query = if page.refused_only { SELECT_REFUSED_SESSIONS } else { SELECT_SESSIONS };
-    let rows = database.query(query, &[&before, &to_i64(page.limit)]).await?;
-    rows.iter().map(|row| get_u64(row, "session").map(SessionId::from)).collect()
+/// Reads the tables.
+pub(super) struct TableReader {
+    pub(super) database: Arc<Database>,
 }
 
-/// Returns the chunk that received a message.
-pub(super) async fn find_message(
-    database: &Database,
-    mailbox: &MailboxName,
-    id: MessageId,
-) -> Result<Option<(SessionId, u32)>> {
-    let rows = database.query(SELECT_MESSAGE, &[&mailbox.as_str().as_bytes(), &id_to_i64(id)]).await?;
-    rows.first().map(|row| Ok((get_u64(row, "session")?.into(), get_chunk_number(row)?))).transpose()
-}
-
-/// Returns a part of these sessions. Sessions that do not exist are left out.
-pub(super) async fn read_transcripts(
-    database: &Database,
-    sessions: &[SessionId],
-    part: TranscriptPart,
-) -> Result<StoredTranscripts> {
-    let ids: Vec<i64> = sessions.iter().map(|session| to_i64(session.number())).collect();
-    let PartQuery { single, max_chunks, with_lines } = part.query();
-    let mut transcripts = StoredTranscripts::default();
-    for row in
-        database.query(SELECT_CHUNKS, &[&ids, &single.map(chunk_number_to_i32), &max_chunks, &with_lines]).await?
-    {
-        let chunk = StoredChunk {
-            session: get_u64(&row, "session")?.into(),
-            number: get_chunk_number(&row)?,
-            at: get_column(&row, "at")?,
-            is_running: get_column(&row, "is_running")?,
-            head: get_column(&row, "head")?,
-            lines: get_column(&row, "lines")?,
-        };
-        transcripts.add(chunk, part);
+#[async_trait]
+impl StorageReader for TableReader {
+    async fn session_ids(&self, page: SessionPage) -> Result<Vec<SessionId>> {
+        let before = page.before.map_or(i64::MAX, |before| to_i64(before.number()));
+        let query = if page.refused_only { SELECT_REFUSED_SESSIONS } else { SELECT_SESSIONS };
+        let rows = self.database.query(query, &[&before, &to_i64(page.limit)]).await?;
+        rows.iter().map(|row| get_u64(row, "session").map(SessionId::from)).collect()
     }
-    Ok(transcripts)
+
+    async fn find_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<(SessionId, u32)>> {
+        let rows = self.database.query(SELECT_MESSAGE, &[&mailbox.as_str().as_bytes(), &id_to_i64(id)]).await?;
+        rows.first().map(|row| Ok((get_u64(row, "session")?.into(), get_chunk_number(row)?))).transpose()
+    }
+
+    async fn transcripts(&self, sessions: &[SessionId], part: TranscriptPart) -> Result<StoredTranscripts> {
+        let ids: Vec<i64> = sessions.iter().map(|session| to_i64(session.number())).collect();
+        let PartQuery { single, max_chunks, with_lines } = part.query();
+        let single = single.map(chunk_number_to_i32);
+        let mut transcripts = StoredTranscripts::default();
+        for row in self.database.query(SELECT_CHUNKS, &[&ids, &single, &max_chunks, &with_lines]).await? {
+            let chunk = StoredChunk {
+                session: get_u64(&row, "session")?.into(),
+                number: get_chunk_number(&row)?,
+                at: get_column(&row, "at")?,
+                is_running: get_column(&row, "is_running")?,
+                head: get_column(&row, "head")?,
+                lines: get_column(&row, "lines")?,
+            };
+            transcripts.add(chunk, part);
+        }
+        Ok(transcripts)
+    }
 }
 
 fn get_chunk_number(row: &Row) -> Result<u32> {

@@ -3,12 +3,14 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use restante_store::postgres::{Address, PostgresStore, Settings};
 use restante_testpg::{FaultProxy, Postgres};
+use tokio_postgres::types::FromSql;
 
 use super::*;
-use crate::SessionEnd;
 use crate::tests::conformance::{self, chunk, mail_chunk};
+use crate::{Chunk, Journal as _, SessionEnd, SessionId, SessionPage};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
@@ -28,11 +30,19 @@ fn fresh_schema() -> String {
     format!("journal_{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Opens the journal of a new node.
-async fn open(address: &Address, schema: &str, max_bytes: usize) -> PostgresJournal {
+async fn open_store(address: &Address, schema: &str) -> PostgresStore {
     let settings = Settings { schema: schema.to_owned(), ..Settings::default() };
-    let store = PostgresStore::open(address, settings).await.expect("the database is available");
-    PostgresJournal::open(&store, max_bytes).expect("the thread starts")
+    PostgresStore::open(address, settings).await.expect("the database is available")
+}
+
+/// Opens the journal of a new node.
+async fn open(address: &Address, schema: &str, max_bytes: usize) -> DurableJournal {
+    super::open(&open_store(address, schema).await, max_bytes).expect("the thread starts")
+}
+
+/// Returns the value in the only row of a query.
+async fn query<T: for<'a> FromSql<'a>>(address: &Address, schema: &str, query: &str) -> T {
+    open_store(address, schema).await.database().query(query, &[]).await.unwrap()[0].get(0)
 }
 
 /// Returns a chunk of a session with this id, which consists of the microseconds of its start.
@@ -52,7 +62,7 @@ async fn wait_for<T>(mut query: impl AsyncFnMut() -> Option<T>) -> T {
     }
 }
 
-async fn listed_ids(journal: &PostgresJournal) -> Vec<u64> {
+async fn listed_ids(journal: &DurableJournal) -> Vec<u64> {
     let page = SessionPage { before: None, refused_only: false, limit: 1000 };
     journal.sessions(page).await.unwrap().iter().map(|transcript| transcript.session.number()).collect()
 }
@@ -140,14 +150,13 @@ async fn size_limit_is_shared_by_all_nodes() {
     assert_eq!(remaining[0], 460);
     let bob = "bob".to_owned().into();
     assert!(journal.find_by_message(&bob, 4600.into()).await.unwrap().is_some());
-    let rows = journal.database.query("SELECT count(*) FROM journal_messages", &[]).await.unwrap();
     assert_eq!(
-        rows[0].get::<_, i64>(0),
+        query::<i64>(&address, &schema, "SELECT count(*) FROM journal_messages").await,
         2 * i64::try_from(remaining.len()).unwrap(),
         "rows of deleted chunks are deleted too"
     );
     let sums = "SELECT bytes = (SELECT sum(bytes) FROM journal_chunks) FROM journal_state";
-    assert!(journal.database.query(sums, &[]).await.unwrap()[0].get::<_, bool>(0));
+    assert!(query::<bool>(&address, &schema, sums).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -158,9 +167,8 @@ async fn chunk_written_twice_counts_once() {
         journal.append(mail_chunk(1, 1, "bob", 7));
         journal.append(mail_chunk(1, 1, "bob", 7));
     }
-    let journal = open(&address, &schema, LARGE_LIMIT).await;
-    let rows = journal.database.query("SELECT bytes FROM journal_state", &[]).await.unwrap();
-    assert_eq!(rows[0].get::<_, i64>(0), i64::try_from(mail_chunk(1, 1, "bob", 7).bytes()).unwrap());
+    let bytes: i64 = query(&address, &schema, "SELECT bytes FROM journal_state").await;
+    assert_eq!(bytes, i64::try_from(mail_chunk(1, 1, "bob", 7).bytes()).unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
