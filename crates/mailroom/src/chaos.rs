@@ -1,10 +1,11 @@
 //! Simulated failures: SMTP sessions refuse senders, recipients and logins at random, so that the errors of a client can be
 //! tested. The settings can be changed while the server runs. This module decides, the sessions apply the decision.
 
-use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::str::FromStr;
-use std::sync::{PoisonError, RwLock};
+
+use parking_lot::RwLock;
+use thiserror::Error;
 
 /// The current triggers. Shared by all sessions and the HTTP server.
 #[derive(Debug, Default)]
@@ -31,30 +32,21 @@ pub struct Trigger {
 }
 
 /// The reason why a trigger is invalid.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TriggerError {
-    /// The text does not have the form `NAME:CODE:PROBABILITY`.
+    /// The text does not have the right form.
+    #[error("must have the form NAME:CODE:PROBABILITY, such as Sender:451:5")]
     Form,
     /// There is no trigger of this name.
+    #[error("unknown key {0}")]
     Name(String),
     /// The code is not one of a refusal.
+    #[error("error code must be between 400 and 599")]
     Code,
     /// The probability is not a percentage.
+    #[error("probability must be between 0 and 100")]
     Probability,
 }
-
-impl fmt::Display for TriggerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Form => f.write_str("must have the form NAME:CODE:PROBABILITY, such as Sender:451:5"),
-            Self::Name(name) => write!(f, "unknown key {name}"),
-            Self::Code => f.write_str("error code must be between 400 and 599"),
-            Self::Probability => f.write_str("probability must be between 0 and 100"),
-        }
-    }
-}
-
-impl std::error::Error for TriggerError {}
 
 impl Trigger {
     /// Creates a trigger that sends this reply code with this probability in percent.
@@ -124,12 +116,12 @@ impl Chaos {
 
     /// Returns the current triggers.
     pub fn triggers(&self) -> Triggers {
-        *self.triggers.read().unwrap_or_else(PoisonError::into_inner)
+        *self.triggers.read()
     }
 
     /// Replaces the triggers.
     pub fn set_triggers(&self, triggers: Triggers) {
-        *self.triggers.write().unwrap_or_else(PoisonError::into_inner) = triggers;
+        *self.triggers.write() = triggers;
     }
 
     /// Returns the reply code if a sender is to be refused now.

@@ -2,7 +2,6 @@
 //! recipient of the envelope or on a mailbox are set only on the copies of this recipient or mailbox. A client that may
 //! read only one copy does not learn about other recipients.
 
-use std::fmt;
 use std::str::FromStr;
 
 use restante_mail::address::{Address, Alphabet};
@@ -12,6 +11,7 @@ use restante_mail::mime::HeaderSummary;
 use restante_mail::naming::MailboxName;
 use restante_mail::patterns::Patterns;
 use restante_mail::tags::{self, Tags};
+use thiserror::Error;
 
 /// The maximum number of tags from the header. The sender must not prevent the tags of rules, whose number is limited by
 /// [`tags::MAX_TAGS`] together with them.
@@ -52,29 +52,18 @@ enum RuleField {
 }
 
 /// The reason why a text is not a rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TagRuleError {
-    /// It does not have the form `TAG=FIELD:PATTERN`.
+    /// It does not have the right form.
+    #[error("must be TAG=FIELD:PATTERN, for example billing=from:*@billing.example.org")]
     Form,
     /// The field is unknown.
+    #[error("has the unknown field {0:?}; the fields are from, to, subject and mailbox")]
     Field(String),
     /// The tag is invalid.
+    #[error("has an invalid tag: {0}")]
     Tag(tags::TagError),
 }
-
-impl fmt::Display for TagRuleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Form => f.write_str("must be TAG=FIELD:PATTERN, for example billing=from:*@billing.example.org"),
-            Self::Field(field) => {
-                write!(f, "has the unknown field {field:?}; the fields are from, to, subject and mailbox")
-            }
-            Self::Tag(error) => write!(f, "has an invalid tag: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for TagRuleError {}
 
 impl FromStr for TagRule {
     type Err = TagRuleError;

@@ -3,8 +3,8 @@
 
 use std::io;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use restante_platform::ProcessGroup;
 
 /// The running commands. Shared by all Lua states.
@@ -53,7 +53,7 @@ impl Commands {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,10 +1,10 @@
 //! A fake of the stored messages for tests. One mailbox always fails.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 
@@ -34,7 +34,7 @@ impl FakeMail {
         if mailbox.as_str() == BROKEN_MAILBOX {
             return Err("the store does not respond".to_owned());
         }
-        Ok(self.messages.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(self.messages.lock())
     }
 }
 

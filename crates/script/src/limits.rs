@@ -2,11 +2,12 @@
 //! [`HOOK_INTERVAL`] instructions. After a limit was exceeded, the hook raises an error at every instruction, so that a
 //! script cannot keep the call going. Long-running C functions are not interrupted here.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mlua::state::{GcIncParams, GcMode};
 use mlua::{Error, HookTriggers, Lua, Value, VmState};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::Settings;
 use crate::call_error::{self, CallErrorKind, SourceLocation, current_location};
@@ -217,7 +218,7 @@ impl Limiter {
     }
 
     fn lock(&self) -> MutexGuard<'_, CallState> {
-        self.call.lock().unwrap_or_else(PoisonError::into_inner)
+        self.call.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The result of loading a script: its events, or an error.
 
-use std::fmt;
 use std::path::PathBuf;
+
+use thiserror::Error;
 
 use crate::event::Event;
 
@@ -15,7 +16,8 @@ pub struct LoadedScript {
 }
 
 /// The reason why a script cannot be used. Displayed as a sentence with the file and, if known, the line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
 pub struct ScriptError {
     message: String,
     kind: ErrorKind,
@@ -54,11 +56,3 @@ impl ScriptError {
         self.kind == ErrorKind::Untrusted
     }
 }
-
-impl fmt::Display for ScriptError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for ScriptError {}

@@ -3,11 +3,12 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 
+use parking_lot::{Mutex, RwLock};
 use restante_http_client::{BodyMode, ClientPolicy, HttpClient};
 
 use crate::Settings;
@@ -123,14 +124,14 @@ impl Scripts {
 
     /// Returns the number of abandoned loads that are still running.
     pub(crate) fn abandoned_loads(&self) -> usize {
-        let mut loads = self.abandoned_loads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loads = self.abandoned_loads.lock();
         loads.retain(|load| !load.is_finished());
         loads.len()
     }
 
     /// Loads the script file. If that fails, the previous script stays in use.
     pub(crate) fn load(&self) -> Result<Option<LoadedScript>, ScriptError> {
-        let _guard = self.load_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.load_lock.lock();
         let previous = self.loaded();
         let Some(path) = find_script(&self.settings.paths) else {
             return match previous {
@@ -145,7 +146,7 @@ impl Scripts {
         let generation = self.generation.load(Ordering::Relaxed) + 1;
         let first_engine = Mutex::new(Some(engine));
         let script = Arc::new(Script { loaded: loaded.clone(), program, generation, first_engine });
-        let replaced = self.current.write().unwrap_or_else(PoisonError::into_inner).replace(script);
+        let replaced = self.current.write().replace(script);
         self.handlers.store(loaded.handlers.iter().copied().map(event_bit).sum(), Ordering::Relaxed);
         // A thread that reads the new generation finds the new script.
         self.generation.store(generation, Ordering::Release);
@@ -157,7 +158,7 @@ impl Scripts {
     /// Returns a state of the current script, or `None` if there is no script.
     pub(crate) fn new_state(&self) -> Result<Option<ScriptState>, ScriptError> {
         let Some(script) = self.current() else { return Ok(None) };
-        let first_engine = script.first_engine.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let first_engine = script.first_engine.lock().take();
         let engine = first_engine.map_or_else(|| script.program.engine(), Ok)?;
         Ok(Some(ScriptState { engine, generation: script.generation }))
     }
@@ -168,7 +169,7 @@ impl Scripts {
     }
 
     fn current(&self) -> Option<Arc<Script>> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current.read().clone()
     }
 
     /// Reads and runs a script on a separate thread: a script that never ends must not block the caller.
@@ -195,7 +196,7 @@ impl Scripts {
         match receiver.recv_timeout(self.settings.timeout.saturating_add(TIMEOUT_GRACE)) {
             Ok(result) => result,
             Err(RecvTimeoutError::Timeout) => {
-                self.abandoned_loads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+                self.abandoned_loads.lock().push(thread);
                 Err(transient("loading takes too long"))
             }
             Err(RecvTimeoutError::Disconnected) => Err(transient("loading panicked: this is a bug in the server")),

@@ -3,10 +3,11 @@
 
 use std::fmt::Display;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::{Mailroom, MessageSelector, Page};
@@ -57,11 +58,11 @@ impl StoredMail {
     }
 
     fn set_connection(&self, connection: Connection) {
-        *self.connection.write().unwrap_or_else(PoisonError::into_inner) = connection;
+        *self.connection.write() = connection;
     }
 
     fn connection(&self) -> Result<(Weak<Mailroom>, Handle), String> {
-        match &*self.connection.read().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.connection.read() {
             Connection::NotConnected => {
                 Err("the stored messages are not accessible while the server starts".to_owned())
             }

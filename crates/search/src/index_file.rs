@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use restante_mail::message::MessageId;
 use restante_sqlite::has_space_beside_messages;
 use rusqlite::Result;
@@ -60,14 +60,14 @@ impl IndexFile {
     pub(crate) fn open(&self) -> Result<Option<MessageId>> {
         let (index, complete_up_to) = Index::open(self.directory.as_deref())?;
         self.count.store(index.count(), Relaxed);
-        *lock(&self.index) = Some(index);
-        lock(&self.idle).is_open = true;
+        *self.index.lock() = Some(index);
+        self.idle.lock().is_open = true;
         Ok(complete_up_to)
     }
 
     /// Runs `work` on the index. Returns `None` if it is closed.
     pub(crate) fn with_index<T>(&self, work: impl FnOnce(&mut Index) -> Result<T>) -> Option<Result<T>> {
-        let mut index = lock(&self.index);
+        let mut index = self.index.lock();
         let index = index.as_mut()?;
         let result = work(index);
         self.count.store(index.count(), Relaxed);
@@ -76,21 +76,21 @@ impl IndexFile {
 
     /// Returns true if the index is not open.
     pub(crate) fn is_closed(&self) -> bool {
-        lock(&self.index).is_none()
+        self.index.lock().is_none()
     }
 
     /// Takes the index out, so that it is closed for others.
     pub(crate) fn take_index(&self) -> Option<Index> {
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.lock();
         let generation = idle.generation + 1;
         *idle = IdleReaders { generation, ..IdleReaders::default() };
-        lock(&self.index).take()
+        self.index.lock().take()
     }
 
     /// Runs a query. Returns `None` if the index is closed. Blocks.
     pub(crate) fn find(&self, query: &IndexQuery<'_>) -> Option<Result<Matches>> {
         let (generation, reader) = {
-            let mut idle = lock(&self.idle);
+            let mut idle = self.idle.lock();
             if !idle.is_open {
                 return None;
             }
@@ -102,14 +102,10 @@ impl IndexFile {
             Err(error) => return Some(Err(error)),
         };
         let matches = reader.find(query);
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.lock();
         if matches.is_ok() && idle.generation == generation && idle.readers.len() < MAX_IDLE_READERS {
             idle.readers.push(reader);
         }
         Some(matches)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,7 +9,7 @@ use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 use restante_mailroom::{Mailroom, MessageSelector, StoreError};
-use rusqlite::Error;
+use thiserror::Error;
 use tokio::runtime::Handle;
 
 use crate::index::{Changes, Entry, Index, is_damage};
@@ -32,16 +32,19 @@ pub(crate) struct IndexOperations {
 }
 
 /// An error while updating the index.
+#[derive(Debug, Error)]
 pub(crate) enum IndexingError {
-    /// The index failed.
-    Index(Error),
-    /// The store failed.
-    Store(StoreError),
-    /// The index is not open: the last attempt to open or rebuild it failed.
+    #[error(transparent)]
+    Index(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The last attempt to open or rebuild the index failed.
+    #[error("the index is not open")]
     NoIndex,
-    /// The disk is almost full.
+    #[error("too little free disk space")]
     DiskFull,
-    /// The server is shutting down, and the mailroom no longer exists.
+    /// The mailroom no longer exists.
+    #[error("the server is shutting down")]
     ShutDown,
 }
 
@@ -49,18 +52,6 @@ impl IndexingError {
     /// Returns true if the index file is damaged.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Self::Index(error) if is_damage(error))
-    }
-}
-
-impl From<Error> for IndexingError {
-    fn from(error: Error) -> Self {
-        Self::Index(error)
-    }
-}
-
-impl From<StoreError> for IndexingError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
     }
 }
 

@@ -9,7 +9,7 @@ use restante_mail::message::MessageId;
 use restante_worker::lower_priority;
 
 use crate::catch_up::CatchUp;
-use crate::index::{Changes, is_damage};
+use crate::index::Changes;
 use crate::index_operations::{IndexOperations, IndexingError};
 use crate::index_queue::{Batch, IndexEvent, IndexQueue, Resync};
 
@@ -145,12 +145,9 @@ impl Indexer {
     /// After an error, requests a comparison of everything, or a new index if the file is damaged.
     fn recover_from(&mut self, error: &IndexingError) {
         self.catch_up = None;
-        match error {
-            IndexingError::Index(error) if !is_damage(error) => self.log_error_once(error),
-            IndexingError::Store(error) => self.log_error_once(error),
-            IndexingError::DiskFull => self.log_error_once(&"too little free disk space"),
-            // The error of the index was already logged.
-            IndexingError::Index(_) | IndexingError::NoIndex | IndexingError::ShutDown => {}
+        // An error of opening the index was already logged, and damage is logged when the index is rebuilt.
+        if !error.is_damage() && !matches!(error, IndexingError::NoIndex) {
+            self.log_error_once(error);
         }
         let is_unusable = error.is_damage() || self.operations.index_file.is_closed();
         self.queue.request_resync(if is_unusable { Resync::Rebuild } else { Resync::Everything });

@@ -1,10 +1,9 @@
 //! The request and the result of a search.
 
-use std::fmt;
-
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::StoreError;
+use thiserror::Error;
 
 use crate::excerpt::ExcerptPart;
 use crate::query::Query;
@@ -46,33 +45,18 @@ pub struct Hit {
 }
 
 /// The reason why a search failed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum SearchError {
     /// The search took too long.
+    #[error("the search took too long")]
     Timeout,
     /// Too many searches are running, and none ended in time.
+    #[error("too many searches are running")]
     Busy,
     /// The index cannot be used; the text gives the reason.
+    #[error("the search index cannot be used: {0}")]
     Unavailable(String),
     /// The store failed.
-    Store(StoreError),
-}
-
-impl fmt::Display for SearchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Timeout => f.write_str("the search took too long"),
-            Self::Busy => f.write_str("too many searches are running"),
-            Self::Unavailable(reason) => write!(f, "the search index cannot be used: {reason}"),
-            Self::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for SearchError {}
-
-impl From<StoreError> for SearchError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }

@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
@@ -90,7 +91,7 @@ impl Search {
     /// directory is filled from now on, one in memory from the first request on.
     pub fn start(&self, mailroom: &Arc<Mailroom>) {
         {
-            let mut state = self.indexer.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.indexer.lock();
             state.mailroom = Arc::downgrade(mailroom);
             state.runtime = Some(Handle::current());
         }
@@ -117,7 +118,7 @@ impl Search {
         if !is_clean {
             self.queue.abandon();
         }
-        let worker = self.indexer.lock().unwrap_or_else(PoisonError::into_inner).worker.take();
+        let worker = self.indexer.lock().worker.take();
         let Some(worker) = worker else { return };
         let has_ended = worker.wait_until(Instant::now() + timeout);
         self.queue.abandon();
@@ -131,7 +132,7 @@ impl Search {
 
     /// Starts the indexing thread, unless it was started before.
     fn start_indexer(&self) {
-        let mut state = self.indexer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.indexer.lock();
         let Some(runtime) = state.runtime.clone().filter(|_| !state.has_started) else { return };
         state.has_started = true;
         // From now on changes cause events. Earlier ones are found by a comparison with the store.
@@ -191,7 +192,7 @@ impl Search {
         permit: &SearchPermit,
     ) -> Result<(Matches, HashMap<MessageId, Summary>), SearchError> {
         let index = self.index_file.clone();
-        let mailroom = self.indexer.lock().unwrap_or_else(PoisonError::into_inner).mailroom.clone();
+        let mailroom = self.indexer.lock().mailroom.clone();
         let runtime = Handle::current();
         let work = move |caller| {
             let SearchRequest { query, mailbox, is_permitted, before, limit, one_per_message } = request;

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use restante_platform::open_trusted;
 
 /// The maximum size of a file.
@@ -57,7 +58,7 @@ impl Sources {
         let Some(path_stem) = module_path(name) else {
             return Ok(None);
         };
-        let mut required = self.required.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut required = self.required.lock();
         if let Some(source) = required.get(name) {
             return Ok(Some(Arc::clone(source)));
         }
@@ -84,7 +85,7 @@ impl Sources {
         if self.main.name.ends_with(suffix) {
             return self.main.name.clone();
         }
-        let Ok(required) = self.required.try_lock() else {
+        let Some(required) = self.required.try_lock() else {
             return name;
         };
         let full_name =

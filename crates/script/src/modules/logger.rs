@@ -86,7 +86,8 @@ fn has_tostring(table: &Table) -> mlua::Result<bool> {
 #[cfg(test)]
 mod tests {
     use std::fmt::Write as _;
-    use std::sync::{Mutex, PoisonError};
+
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -103,7 +104,7 @@ mod tests {
             for (name, value) in fields {
                 write!(line, " {name}={value}").unwrap();
             }
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            self.0.lock().push(line);
         }
     }
 
@@ -113,7 +114,7 @@ mod tests {
         let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
         lua.globals().set("logger", module(&lua, &log).unwrap()).unwrap();
         lua.load(code).exec().unwrap();
-        std::mem::take(&mut *lines.0.lock().unwrap())
+        std::mem::take(&mut *lines.0.lock())
     }
 
     #[test]

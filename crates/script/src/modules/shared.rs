@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mlua::{FromLua, Lua, LuaString, Table, Value};
+use parking_lot::Mutex;
 
 use super::convert::to_number;
 
@@ -44,7 +45,7 @@ impl SharedDict {
     }
 
     fn with_contents<T>(&self, operation: impl FnOnce(&mut Contents, Instant) -> T) -> T {
-        let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut contents = self.contents.lock();
         operation(&mut contents, (self.clock)())
     }
 }

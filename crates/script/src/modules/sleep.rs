@@ -47,8 +47,9 @@ fn sleep(lua: &Lua, clock: &dyn Clock, seconds: f64) -> mlua::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Mutex, PoisonError};
     use std::time::Instant;
+
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -58,7 +59,7 @@ mod tests {
 
     impl Clock for RecordingClock {
         fn sleep(&self, duration: Duration) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(duration);
+            self.0.lock().push(duration);
         }
     }
 
@@ -70,7 +71,7 @@ mod tests {
         lua.globals().set("sleep", function(&lua, &dyn_clock).unwrap()).unwrap();
         let result: String =
             lua.load(format!("return tostring((select(2, pcall(function() {code} end))))")).eval().unwrap();
-        let slept = clock.0.lock().unwrap().iter().sum();
+        let slept = clock.0.lock().iter().sum();
         (result, slept)
     }
 

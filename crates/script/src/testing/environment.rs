@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use mlua::{BString, Function, LuaString, Table};
+use parking_lot::{Mutex, MutexGuard};
 use restante_http_client::{HttpError, HttpService, Request, Response};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
@@ -146,7 +147,7 @@ impl TestEnvironment {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -11,11 +11,10 @@ mod term;
 mod tests;
 mod time;
 
-use std::fmt;
-
 use jiff::Timestamp;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
+use thiserror::Error;
 
 use crate::document::{Contents, Document};
 
@@ -153,7 +152,8 @@ impl Query {
 }
 
 /// A syntax error in a query. It displays as a sentence with the position.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("At character {} of the query: {message}.", .position + 1)]
 pub struct QueryError {
     position: usize,
     message: String,
@@ -171,11 +171,3 @@ impl QueryError {
         self.position
     }
 }
-
-impl fmt::Display for QueryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "At character {} of the query: {}.", self.position + 1, self.message)
-    }
-}
-
-impl std::error::Error for QueryError {}

@@ -2,11 +2,11 @@
 //! soon as it arrives. So no more responses are held outside of it than requests are in flight.
 
 use std::sync::mpsc;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use mlua::{Lua, Table, Value};
+use parking_lot::Mutex;
 use restante_http_client::{HttpService, Request, Response};
 
 use super::budget::{RequestBudget, RequestError};
@@ -88,7 +88,7 @@ fn send_all(
     let queue = Mutex::new(queue.into_iter());
     let (sender, receiver) = mpsc::sync_channel(0);
     let work = |sender: mpsc::SyncSender<_>| {
-        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let next = || queue.lock().next();
         while let Some((index, request)) = next() {
             // The receiver is gone if a response could not be stored. The other requests are not needed then.
             if sender.send((index, send_within(client, request, deadline))).is_err() {

@@ -1,11 +1,11 @@
 //! Tests of the module with a fake HTTP client.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mlua::{Lua, Value};
+use parking_lot::Mutex;
 use restante_http_client::{HttpError, HttpService, Request, Response};
 
 use super::*;
@@ -22,7 +22,7 @@ struct EchoClient {
 impl HttpService for EchoClient {
     fn send(&self, request: &Request) -> Result<Response, HttpError> {
         self.max_active.fetch_max(self.active.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        self.requests.lock().push(request.clone());
         if request.url.contains("slow") {
             thread::sleep(Duration::from_millis(20));
         }
@@ -155,12 +155,12 @@ fn request_timeout_is_limited_by_the_deadline() {
     for (code, expected) in table {
         let (lua, client) = state(Duration::from_hours(1));
         lua.load(code).exec().unwrap();
-        let timeout = client.requests.lock().unwrap()[0].timeout.as_secs();
+        let timeout = client.requests.lock()[0].timeout.as_secs();
         assert!(expected.contains(&timeout), "{code}: {timeout}");
     }
     let (lua, client) = state(Duration::ZERO);
     lua.load("http.get('http://x/')").exec().unwrap();
-    assert!(client.requests.lock().unwrap()[0].timeout.is_zero());
+    assert!(client.requests.lock()[0].timeout.is_zero());
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn rejects_requests_over_the_size_limit() {
     for code in raising {
         assert!(lua.load(code).exec().is_err());
     }
-    assert!(client.requests.lock().unwrap().is_empty());
+    assert!(client.requests.lock().is_empty());
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn repeated_text_counts_against_the_budget() {
              return select(2, http.post('http://x/', {{{options}}}))"
         );
         assert_eq!(lua.load(code).eval::<String>().unwrap(), "the request is too long", "{options}");
-        assert!(client.requests.lock().unwrap().is_empty());
+        assert!(client.requests.lock().is_empty());
     }
     let code = "local headers = {} for i = 1, 1001 do headers['x' .. i] = '' end
         return select(2, http.get('http://x/', {headers = headers}))";
