@@ -23,7 +23,7 @@ const MAX_FIELD_WORDS: usize = 256;
 /// The maximum number of bytes of a field name that are used.
 const MAX_FIELD_NAME_BYTES: usize = 64;
 /// The first character of a marker. No word contains it.
-const MARKER: &str = "¦";
+pub(crate) const MARKER: &str = "¦";
 
 /// The names of header fields whose words are not in the index, as in [`field_name`]. Servers and programs write these
 /// fields for each other: they have many words, most of them are in no other message, and few are ever searched.
@@ -171,11 +171,6 @@ impl<'a> Document<'a> {
         }
         text.finish()
     }
-}
-
-/// Returns true if this part of a text is a marker.
-pub(crate) fn is_marker(part: &[u8]) -> bool {
-    part.starts_with(MARKER.as_bytes())
 }
 
 /// Returns the marker for the presence of a header field of this name.

@@ -1,21 +1,20 @@
 //! The index: which words are in which messages, and a table with the other searchable properties of every message. It
-//! contains no texts, only the positions of words. The messages are in the store, which is the source of truth, so the
-//! index can always be rebuilt.
+//! contains no texts. The messages are in the store, which is the source of truth, so the index can always be rebuilt.
 //!
-//! Words are in segments. Every transaction that adds messages writes one, with the terms that `builder` collects and
-//! the `postings` of each term. Small segments are merged into larger ones. `find` evaluates queries segment by segment.
+//! Words are in a full-text table of SQLite (FTS5) that stores nothing but the ids of the messages of each token. The
+//! `tokens` contain the column of a word and the partition of a message. Queries are compiled by `compile`, and `find`
+//! runs them on one partition after the other, starting with the newest messages.
 //!
 //! The id of a document is the id of its message, which is unique in the store. So the order of ids is the order of
-//! arrival, and queries read the segments with the newest documents first.
+//! arrival.
 
-mod bitmap;
-mod builder;
+mod compile;
 mod find;
-mod postings;
+mod partition;
 mod schema;
-mod segment;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 use std::path::{Path, PathBuf};
 use std::sync::Weak;
@@ -30,20 +29,11 @@ use rusqlite::{Connection, Error, OptionalExtension as _, Result, Transaction, p
 
 use crate::document::{Column, Document};
 use crate::query::Query;
-use builder::TermsBuilder;
+use partition::Partitioner;
 use schema::OpenedIndex;
-use segment::{Segment, SegmentWriter};
 
 /// The number of database steps between two checks of the deadline.
 const PROGRESS_HANDLER_STEPS: std::ffi::c_int = 10_000;
-
-/// The number of segments of about the same size that are merged.
-const SEGMENTS_PER_LEVEL: u32 = 8;
-/// The number of levels whose segments are merged. Those of a higher level have at least 32,768 documents.
-const LEVEL_COUNT: usize = 5;
-
-/// The size from which a segment is not merged with others. It limits the memory of a merge.
-const MAX_MERGED_BYTES: u64 = 16 << 20;
 
 /// The index, open for its only writer.
 pub(crate) struct Index {
@@ -176,7 +166,6 @@ impl Index {
             set_tags(&transaction, *id, tags)?;
         }
         count -= delete_entries(&transaction, &changes.removed)?;
-        merge_segments(&transaction)?;
         transaction.commit()?;
         self.count = count;
         self.is_marked_dirty = true;
@@ -289,32 +278,34 @@ fn find_with_deadline(connection: &mut Connection, query: &IndexQuery<'_>) -> Re
     matches
 }
 
-/// Adds entries as a new segment. Returns the number of messages that were not in the index before.
+/// Adds entries. Returns the number of messages that were not in the index before.
 fn add_entries(transaction: &Transaction<'_>, entries: &[Entry]) -> Result<u64> {
-    let (mut terms, mut ids) = (TermsBuilder::default(), Vec::new());
+    if entries.is_empty() {
+        return Ok(0);
+    }
+    let mut partitioner = Partitioner::new(transaction)?;
+    let mut insert = transaction.prepare_cached("INSERT INTO words (rowid, tokens) VALUES (?1, ?2)")?;
+    let mut added = 0;
     for entry in entries {
         if insert_document(transaction, &entry.summary)? {
-            terms.add(entry);
-            ids.push(entry.summary.id.number());
+            let id = to_i64(entry.summary.id.number());
+            insert.execute(params![id, tokens::document(entry, partitioner.add(id))])?;
+            added += 1;
         }
     }
-    if !ids.is_empty() {
-        let mut writer = SegmentWriter::new(transaction)?;
-        terms.finish(|key, postings| writer.push(key, postings.encoded()))?;
-        writer.finish(&ids)?;
-    }
-    Ok(ids.len() as u64)
+    partitioner.save(transaction)?;
+    Ok(added)
 }
 
 /// Adds the row of a message. Returns false if the message was already in the index.
 fn insert_document(transaction: &Transaction<'_>, summary: &Summary) -> Result<bool> {
     let sql = "INSERT OR IGNORE INTO documents (id, mailbox, delay, size, seen, tags) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let id = i64::try_from(summary.id.number()).unwrap_or(i64::MAX);
+    let id = to_i64(summary.id.number());
     let added = transaction.prepare_cached(sql)?.execute(params![
         id,
         summary.mailbox.as_str(),
         id.saturating_sub(summary.received.as_microsecond()),
-        i64::try_from(summary.size).unwrap_or(i64::MAX),
+        to_i64(summary.size),
         summary.seen,
         summary.tags.encoded()
     ])?;
@@ -326,7 +317,7 @@ fn insert_document(transaction: &Transaction<'_>, summary: &Summary) -> Result<b
 
 /// Replaces the tags of a message, if it is in the index.
 fn set_tags(transaction: &Transaction<'_>, id: MessageId, tags: &Tags) -> Result<()> {
-    let id = i64::try_from(id.number()).unwrap_or(i64::MAX);
+    let id = to_i64(id.number());
     let mut select = transaction.prepare_cached("SELECT tags FROM documents WHERE id = ?1")?;
     let mut rows = select.query([id])?;
     let Some(row) = rows.next()? else { return Ok(()) };
@@ -356,61 +347,23 @@ fn delete_tags(transaction: &Transaction<'_>, id: i64, tags: &Tags) -> Result<()
 
 /// Deletes the entries of messages. Returns the number of messages that were in the index.
 fn delete_entries(transaction: &Transaction<'_>, removed: &[MessageId]) -> Result<u64> {
-    let mut ids = Vec::new();
-    for id in removed.iter().map(|id| id.number()) {
+    let mut count = 0;
+    for id in removed.iter().map(|id| to_i64(id.number())) {
         let mut delete = transaction.prepare_cached("DELETE FROM documents WHERE id = ?1 RETURNING tags")?;
         let deleted: Option<String> = delete.query_row([id], |row| row.get(0)).optional()?;
         if let Some(tags) = deleted {
-            delete_tags(transaction, i64::try_from(id).unwrap_or(i64::MAX), &Tags::from_encoded(&tags))?;
-            ids.push(id);
+            delete_tags(transaction, id, &Tags::from_encoded(&tags))?;
+            transaction.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([id])?;
+            count += 1;
         }
     }
-    let count = ids.len() as u64;
-    if ids.is_empty() {
-        return Ok(count);
-    }
-    ids.sort_unstable();
-    for mut segment in Segment::list(transaction)? {
-        let (start, end) = (segment.first_id, segment.last_id);
-        let is_affected = ids.iter().any(|id| (start..=end).contains(id));
-        if !is_affected {
-            continue;
-        }
-        let mut has_changed = false;
-        for (id, number) in segment.ids(transaction)?.iter().zip(0..) {
-            if ids.binary_search(id).is_ok() && !segment.deleted.contains(number) {
-                has_changed |= segment.deleted.insert(number);
-            }
-        }
-        if has_changed {
-            segment.save_deleted(transaction)?;
-        }
+    if count > 0 {
+        partition::delete_empty(transaction)?;
     }
     Ok(count)
 }
 
-/// Merges small segments, so that queries read few of them. Rewrites segments that consist mostly of deleted documents.
-fn merge_segments(transaction: &Transaction<'_>) -> Result<()> {
-    loop {
-        let segments = Segment::list(transaction)?;
-        let (sparse, segments): (Vec<_>, Vec<_>) =
-            segments.into_iter().partition(|segment| segment.live_count() < segment.count / 2 + 1);
-        if !sparse.is_empty() {
-            sparse.iter().try_for_each(|segment| segment::merge(transaction, std::slice::from_ref(segment)))?;
-            continue;
-        }
-        let mut levels: [Vec<Segment>; LEVEL_COUNT] = Default::default();
-        for segment in segments.into_iter().filter(|segment| segment.bytes < MAX_MERGED_BYTES) {
-            if let Some(level) = levels.get_mut(level(segment.live_count())) {
-                level.push(segment);
-            }
-        }
-        let Some(level) = levels.iter().find(|level| level.len() >= SEGMENTS_PER_LEVEL as usize) else { return Ok(()) };
-        segment::merge(transaction, level)?;
-    }
-}
-
-/// Returns the level of a segment: how often segments of one document have to be merged for this number of documents.
-fn level(count: u32) -> usize {
-    count.checked_ilog(SEGMENTS_PER_LEVEL).map_or(0, |level| level as usize)
+/// Converts a number to the integer type of the database.
+fn to_i64(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -47,26 +47,14 @@ const CREATE_TABLES: &str = "
         id INTEGER NOT NULL,             -- the id of a message with this tag
         PRIMARY KEY (tag, id)
     ) STRICT, WITHOUT ROWID;
-    CREATE TABLE segments (
-        number INTEGER PRIMARY KEY,
-        documents INTEGER NOT NULL,      -- the number of documents, including deleted ones
-        first INTEGER NOT NULL,          -- the lowest and the highest id
-        last INTEGER NOT NULL,
-        end INTEGER NOT NULL,            -- the number of the block after its last one
-        bytes INTEGER NOT NULL,          -- the length of all blocks
-        deleted BLOB,                    -- the set of deleted documents
-        ids BLOB NOT NULL
+    CREATE TABLE partitions (
+        first INTEGER PRIMARY KEY,       -- the lowest id; the range ends at the next partition
+        number INTEGER NOT NULL,         -- the number that its tokens begin with
+        last INTEGER NOT NULL,           -- the highest id that was added
+        count INTEGER NOT NULL           -- the number of documents that were added
     ) STRICT;
-    CREATE TABLE keys (
-        segment INTEGER NOT NULL,
-        first BLOB NOT NULL,             -- the first key of the block
-        block INTEGER NOT NULL,
-        PRIMARY KEY (segment, first)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE blocks (
-        number INTEGER PRIMARY KEY,      -- ascending with the keys of a segment, without gaps
-        data BLOB NOT NULL
-    ) STRICT;
+    CREATE VIRTUAL TABLE words USING fts5(tokens, content='', contentless_delete=1, detail=none, tokenize='ascii');
+    CREATE VIRTUAL TABLE tokens USING fts5vocab(words, instance);
 ";
 
 /// An index that was just opened.
