@@ -85,9 +85,9 @@ pub struct FoundMessage<'a> {
     #[serde(flatten)]
     pub record: MessageRecord<'a>,
     /// An excerpt of the message around the matches, split into matching and other text.
-    #[serde(default)]
+    #[serde(default, rename = "snippet")]
     #[schema(required)]
-    pub snippet: Vec<ExcerptPart<'a>>,
+    pub excerpt: Vec<ExcerptPart<'a>>,
 }
 
 /// A part of an excerpt.

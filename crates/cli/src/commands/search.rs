@@ -117,9 +117,9 @@ fn print_matches(context: &mut CommandContext<'_>, found: &[FoundMessage<'static
     for line in head {
         writeln!(context.out, "{}", line.trim_end())?;
     }
-    for (line, FoundMessage { snippet, .. }) in rows.iter().zip(found) {
+    for (line, FoundMessage { excerpt, .. }) in rows.iter().zip(found) {
         writeln!(context.out, "{}", line.trim_end())?;
-        let excerpt = highlight(&context.style, snippet, width.saturating_sub(4));
+        let excerpt = highlight(&context.style, excerpt, width.saturating_sub(4));
         if !excerpt.is_empty() {
             writeln!(context.out, "    {excerpt}")?;
         }

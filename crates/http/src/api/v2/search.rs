@@ -20,7 +20,7 @@ use crate::response::{json, message_json, success};
 use crate::state::Server;
 
 /// The usual maximum size of an excerpt.
-const SNIPPET_BYTES: usize = 512;
+const EXCERPT_BYTES: usize = 512;
 
 /// Searches messages.
 pub(crate) async fn search(
@@ -75,10 +75,10 @@ impl<'a> From<&'a SearchResults> for SearchResponse<'a> {
 
 fn found_message(Hit { summary, excerpt }: &Hit) -> FoundMessage<'_> {
     let parts = excerpt.iter().map(|part| ExcerptPart { text: part.text.as_str().into(), hit: part.is_hit });
-    FoundMessage { record: summary.into(), snippet: parts.collect() }
+    FoundMessage { record: summary.into(), excerpt: parts.collect() }
 }
 
 /// Returns the approximate size of the response.
 fn estimated_size(results: &SearchResults) -> usize {
-    results.hits.iter().map(|hit| message_json::record_size(&hit.summary) + SNIPPET_BYTES).sum()
+    results.hits.iter().map(|hit| message_json::record_size(&hit.summary) + EXCERPT_BYTES).sum()
 }

@@ -35,7 +35,7 @@ const BATCH: usize = 200;
 /// latest message reads few sources if a recent one matches.
 const FIRST_GROUP: usize = 8;
 /// The maximum number of messages whose summaries a request reads.
-const MAX_SCANNED_MESSAGES: usize = 500_000;
+const MAX_SEARCHED_MESSAGES: usize = 500_000;
 /// The maximum number of messages whose sources a request reads, and the maximum size of these sources together.
 pub(crate) const MAX_READ_MESSAGES: usize = 2000;
 const MAX_READ_BYTES: u64 = 256 << 20;
@@ -119,7 +119,7 @@ impl Server {
             if is_last {
                 return Ok(finder.completeness);
             }
-            if scanned >= MAX_SCANNED_MESSAGES {
+            if scanned >= MAX_SEARCHED_MESSAGES {
                 return Ok(Completeness::Incomplete);
             }
         }
