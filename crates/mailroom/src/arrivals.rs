@@ -10,7 +10,7 @@ use restante_mail::naming::MailboxName;
 use restante_store::{Page, Result};
 use tokio::time::{Instant, sleep_until};
 
-use crate::wait_registry::Ticket;
+use crate::events::TopicReceiver;
 use crate::{Inner, Mailroom};
 
 /// The number of messages that one query returns and that are buffered.
@@ -26,7 +26,7 @@ pub struct Arrivals {
     /// `None` for all mailboxes.
     mailbox: Option<MailboxName>,
     /// Registered before the first query, so that no delivery in between is missed.
-    ticket: Ticket,
+    deliveries: TopicReceiver,
     /// The last copy that a query returned.
     last_id: MessageId,
     buffered: VecDeque<Message>,
@@ -48,7 +48,7 @@ impl Mailroom {
         Arrivals {
             inner: self.inner.clone(),
             mailbox: mailbox.cloned(),
-            ticket: self.inner.wait_registry.register(mailbox.cloned()),
+            deliveries: self.inner.hub.listen(mailbox.cloned()),
             last_id: after,
             buffered: VecDeque::new(),
             deadline: Instant::now() + within,
@@ -75,10 +75,9 @@ impl Arrivals {
                 return Ok(None);
             }
             self.has_waited = true;
-            // There is one more query after the deadline. The requests of a long queue are woken in batches, so the
-            // last ones are woken late.
+            // There is one more query after the deadline.
             tokio::select! {
-                () = self.ticket.notified() => {}
+                () = self.deliveries.message_stored() => {}
                 () = sleep_until(self.deadline) => {}
             }
         }

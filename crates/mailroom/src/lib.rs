@@ -20,12 +20,12 @@ mod retention;
 mod run_to_completion;
 pub mod store_error_log;
 pub mod tagging;
-mod wait_registry;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use restante_journal::Journal;
 use restante_mail::address::Address;
 use restante_mail::message::{Message, MessageId, Source, Summary};
@@ -49,7 +49,6 @@ use hooks::{Extensions, HookPoint, Hooks};
 use policy::Policy;
 use run_to_completion::{incomplete_error, run_to_completion};
 use tagging::Tagging;
-use wait_registry::WaitRegistry;
 
 /// How long the store may take to return its usage. Health checks use it, and their timeouts are about as short by default.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -95,7 +94,6 @@ struct Inner {
     extensions: Extensions,
     hub: Arc<Hub>,
     marks: MarkChannel,
-    wait_registry: Arc<WaitRegistry>,
     counters: Counters,
     /// Held while tags are changed, so that none of these changes is lost.
     tag_changes: tokio::sync::Mutex<()>,
@@ -109,13 +107,12 @@ impl Mailroom {
         let feed = store.feed();
         let is_shared = feed.is_some();
         let hub = if is_shared { Hub::for_shared_store(settings.history) } else { Hub::new(settings.history) };
-        let (wait_registry, counters) = (Arc::default(), Counters::default());
+        let counters = Counters::default();
         let inner = Arc::new(Inner {
             store,
             extensions,
             hub,
             marks: MarkChannel::new(),
-            wait_registry,
             counters,
             tag_changes: tokio::sync::Mutex::new(()),
             is_shared,

@@ -3,9 +3,10 @@
 //! `node_observers`. Everything else is published from the feed of the store, on every node. A node's own changes also
 //! come back through the feed, so all nodes publish each change once and in the same order.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::MutexGuard;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
@@ -44,7 +45,7 @@ impl Mailroom {
     }
 
     fn lock_feed(&self) -> MutexGuard<'_, Option<Feed>> {
-        self.feed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.feed.lock()
     }
 }
 
@@ -57,7 +58,6 @@ impl Inner {
                 observer.message_stored(summary);
             }
             if !self.is_shared {
-                self.wait_registry.wake_mailbox(&summary.mailbox);
                 self.hub.publish_stored(summary.clone(), shared.clone());
             }
         }
@@ -136,7 +136,6 @@ impl Inner {
         match event {
             feed::Event::Stored(summary) => {
                 observers.for_each(|observer| observer.message_stored(&summary));
-                self.wait_registry.wake_mailbox(&summary.mailbox);
                 self.hub.publish_numbered(position, Event::Stored(summary, copies.clone()));
             }
             feed::Event::Deleted(summary) => {
@@ -160,7 +159,6 @@ impl Inner {
         for observer in &self.extensions.store_observers {
             observer.events_missed();
         }
-        tokio::spawn(self.wait_registry.clone().wake_all());
         self.hub.events_missed();
     }
 }

@@ -1,18 +1,18 @@
-//! Events for subscribers. A delivery only appends to a short ring. A separate task sends the events, at a rate that
-//! leaves the processors to deliveries. A subscriber that falls behind is notified of it and never delays others.
+//! Events for subscribers. A delivery only appends to a short ring and notifies the listeners of its `topic`. Subscribers
+//! read the ring, at a rate that leaves the processors to deliveries. A subscriber that falls behind is notified of it
+//! and never delays others.
 //!
 //! Only the ring and the history own events. Subscribers hold weak references, so what they do not read takes no
 //! memory; a dead reference means that the subscriber has fallen behind. This module contains no wire format, but an
 //! event caches its rendered form, so that it is rendered once for all subscribers.
 
-mod dispatcher;
 mod hub;
 mod marks;
 mod ring;
-mod subscriber_group;
 mod subscription;
 #[cfg(test)]
 mod tests;
+mod topic;
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,6 +26,7 @@ pub(crate) use hub::Hub;
 pub(crate) use marks::MarkChannel;
 pub use marks::{Mark, MarkChange, MarkSubscription};
 pub use subscription::Subscription;
+pub(crate) use topic::TopicReceiver;
 
 /// A change of the store. There is one event per copy.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,74 +2,62 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use restante_mail::naming::MailboxName;
-use tokio::runtime::Handle;
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::time::{Instant, sleep_until};
 
-use super::dispatcher::{self, DispatcherGuard};
-use super::hub::{CatchUpBatch, GroupKind, Hub, StartPoint};
-use super::subscriber_group::{ChannelItem, EventReceiver, Shard};
+use super::hub::{Hub, ReadBatch, StartPoint};
+use super::topic::TopicReceiver;
 use super::{Lagged, Position, PublishedEvent};
+
+/// The time that it takes to wake a subscriber and to write to it, measured on a common machine.
+const WAKE_COST: Duration = Duration::from_micros(80);
+/// The time between two reads, for each subscriber of the topic. All of them together use at most a fifth of one processor.
+const REST_PER_SUBSCRIBER: Duration = WAKE_COST.saturating_mul(5);
+/// The number of subscribers that read an event at the same time. If there are more, each of them waits for its turn:
+/// waking a thousand tasks at once would occupy the processors for too long.
+const MAX_CONCURRENT_READS: usize = 64;
+/// The shortest time between two reads, so that events in quick succession are sent together.
+const MIN_REST: Duration = Duration::from_millis(1);
 
 /// A subscription to the events of one mailbox or of all.
 pub struct Subscription {
     /// The history, which comes first. A message that is deleted meanwhile is skipped.
     history: VecDeque<Weak<PublishedEvent>>,
-    /// Events to return before the receiver is read.
+    /// Events that were read and not returned.
     ready: VecDeque<Weak<PublishedEvent>>,
     /// All events below this sequence number were returned, or are in `ready`, or do not match the topic.
     cursor: u64,
     /// Events up to this position were received before. If the subscriber comes from another node, they may still
     /// arrive here.
     resumed_from: Option<Position>,
-    /// Whether events after the cursor are only in the ring.
-    is_catching_up: bool,
     has_gap: bool,
-    receiver: EventReceiver,
-    // After the receiver, because fields are dropped in this order and the group counts the remaining receivers.
-    membership: GroupMembership,
-}
-
-/// The membership of a subscriber in a group. Dropping it removes the subscriber from the group.
-struct GroupMembership {
-    hub: Arc<Hub>,
-    shard: Arc<Shard>,
-    topic: Option<MailboxName>,
+    /// The earliest time of the next read.
+    next_read: Instant,
+    /// The time between an event and the read, if there are many subscribers.
+    read_delay: Duration,
+    receiver: TopicReceiver,
 }
 
 impl Hub {
     /// Subscribes to the events of one mailbox or of all. The subscriber first gets the history, or the events after
     /// `resume` if they are still known, and then new events.
     pub(crate) fn subscribe(self: &Arc<Self>, topic: Option<MailboxName>, resume: Option<Position>) -> Subscription {
-        let kind = GroupKind::for_topic(topic.as_ref());
-        let group = self.group(kind);
-        // Join before the start point is determined: events that arrive twice are recognized by their number, but
-        // others would be missed.
-        let (shard, receiver) = group.join(topic.as_ref(), self.next_seq());
-        let membership = GroupMembership { hub: self.clone(), shard, topic };
-        if let Ok(runtime) = Handle::try_current()
-            && group.claim_dispatcher()
-        {
-            runtime.spawn(dispatcher::run(DispatcherGuard::new(self.clone(), kind)));
-        }
-        // An event may have been published before the join, which a new shard still has to send.
-        group.dispatcher_wakeup.notify_one();
-        let (history, cursor, is_catching_up) = match self.start_point(membership.topic.as_ref(), resume) {
+        let receiver = self.listen(topic);
+        let (history, cursor, is_resumed) = match self.start_point(&receiver, resume) {
             StartPoint::From(seq) => (VecDeque::new(), seq, true),
             StartPoint::History { messages, next } => (messages, next, false),
         };
-        let has_gap = resume.is_some() && !is_catching_up;
-        let resumed_from = resume.filter(|_| is_catching_up);
         Subscription {
             history,
             ready: VecDeque::new(),
             cursor,
-            resumed_from,
-            is_catching_up,
-            has_gap,
+            resumed_from: resume.filter(|_| is_resumed),
+            has_gap: resume.is_some() && !is_resumed,
+            next_read: Instant::now(),
+            read_delay: Duration::ZERO,
             receiver,
-            membership,
         }
     }
 }
@@ -85,14 +73,14 @@ impl Subscription {
     /// Waits for the next event. Cancel safe. After an error the caller should subscribe again.
     pub async fn next(&mut self) -> Result<Arc<PublishedEvent>, Lagged> {
         loop {
+            if self.history.is_empty() && self.ready.is_empty() {
+                sleep_until(self.next_read).await;
+            }
             if let Some(event) = self.try_next()? {
                 return Ok(event);
             }
-            match self.receiver.recv().await {
-                Ok(item) => self.receive(item),
-                Err(RecvError::Lagged(_)) => self.is_catching_up = true,
-                Err(RecvError::Closed) => self.rejoin(),
-            }
+            self.receiver.changed().await;
+            self.next_read = self.next_read.max(Instant::now() + self.read_delay);
         }
     }
 
@@ -104,27 +92,10 @@ impl Subscription {
             }
         }
         loop {
-            if let Some(event) = self.ready.pop_front() {
-                let event = event.upgrade().ok_or(Lagged)?;
-                if self.resumed_from.is_some_and(|resumed_from| event.position() <= resumed_from) {
-                    continue;
-                }
+            let Some(event) = self.ready.pop_front() else { if self.read()? { continue } else { return Ok(None) } };
+            let event = event.upgrade().ok_or(Lagged)?;
+            if self.resumed_from.is_none_or(|resumed_from| event.position() > resumed_from) {
                 return Ok(Some(event));
-            }
-            if self.is_catching_up {
-                self.catch_up()?;
-                continue;
-            }
-            // Read before the receiver, which has all matching events up to this number.
-            let sent_up_to = self.membership.shard.dispatched_up_to();
-            match self.receiver.try_recv() {
-                Ok(item) => self.receive(item),
-                Err(TryRecvError::Empty) => {
-                    self.cursor = self.cursor.max(sent_up_to);
-                    return Ok(None);
-                }
-                Err(TryRecvError::Lagged(_)) => self.is_catching_up = true,
-                Err(TryRecvError::Closed) => self.rejoin(),
             }
         }
     }
@@ -138,43 +109,21 @@ impl Subscription {
     /// [`Subscription::try_next`] would return now are not included.
     pub fn position(&self) -> Option<Position> {
         let is_all_returned = self.history.is_empty() && self.ready.is_empty();
-        let position = || self.resumed_from.max(self.membership.hub.position_before(self.cursor));
+        let position = || self.resumed_from.max(self.receiver.hub.position_before(self.cursor));
         is_all_returned.then(position).flatten()
     }
 
-    fn catch_up(&mut self) -> Result<(), Lagged> {
-        let CatchUpBatch { events, cursor, has_more } = self.membership.catch_up_batch(self.cursor)?;
-        self.ready = events;
-        self.cursor = cursor;
-        self.is_catching_up = has_more;
-        Ok(())
-    }
-
-    /// Handles a closed channel: events were lost before they were sent. The ring shows whether any of them matches
-    /// this subscription.
-    fn rejoin(&mut self) {
-        self.receiver = self.membership.shard.rejoin(self.membership.topic.as_ref());
-        self.is_catching_up = true;
-    }
-
-    /// Handles an item of the channel. Ignores an event that was already received from the ring or the history.
-    fn receive(&mut self, ChannelItem { seq, event }: ChannelItem) {
-        if seq >= self.cursor {
-            self.cursor = seq + 1;
-            self.ready.push_back(event);
+    /// Reads the next events. Returns false if there are none.
+    fn read(&mut self) -> Result<bool, Lagged> {
+        let ReadBatch { events, cursor, listeners } = self.receiver.hub.read(&self.receiver, self.cursor)?;
+        let count = u32::try_from(listeners).unwrap_or(u32::MAX);
+        if !events.is_empty() {
+            self.next_read = Instant::now() + (REST_PER_SUBSCRIBER * count).max(MIN_REST);
         }
-    }
-}
-
-impl GroupMembership {
-    fn catch_up_batch(&self, from: u64) -> Result<CatchUpBatch, Lagged> {
-        self.hub.catch_up_batch(&self.shard, self.topic.as_ref(), from)
-    }
-}
-
-impl Drop for GroupMembership {
-    fn drop(&mut self) {
-        let topic = self.topic.as_ref();
-        self.hub.group(GroupKind::for_topic(topic)).leave(&self.shard, topic);
+        if listeners > MAX_CONCURRENT_READS {
+            self.read_delay = WAKE_COST * u32::try_from(self.receiver.number % u64::from(count)).unwrap_or(0);
+        }
+        (self.ready, self.cursor) = (events, cursor);
+        Ok(!self.ready.is_empty())
     }
 }
