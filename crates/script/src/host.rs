@@ -114,13 +114,12 @@ impl Host {
     async fn call_before_hook(&self, event: Event, call: Call) -> Option<Reply> {
         let (sender, receiver) = oneshot::channel();
         let (job, waiter) = calls::new_job(event, call, Some(sender));
-        let wake = self.before_pool.submit(job, waiter);
-        if wake.is_needed() {
+        if self.before_pool.submit(job, waiter) {
             // Let other sessions that are ready submit their calls first, so that one wake-up of a thread serves all of
             // them. With many sessions this halves the overhead of a call.
             tokio::task::yield_now().await;
+            self.before_pool.wake_worker();
         }
-        drop(wake);
         receiver.await.ok()
     }
 
@@ -128,7 +127,9 @@ impl Host {
     fn queue_after_hook(&self, event: Event, call: fn(Summary) -> Call, summary: &Summary) {
         if self.scripts.handles(event) {
             let (job, waiter) = calls::new_job(event, call(summary.clone()), None);
-            drop(self.after_pool.submit(job, waiter));
+            if self.after_pool.submit(job, waiter) {
+                self.after_pool.wake_worker();
+            }
         }
     }
 }

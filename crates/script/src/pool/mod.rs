@@ -5,19 +5,24 @@
 //! watchdog: its caller gets an error, and its thread, which cannot be stopped, is no longer counted and ends with the
 //! job. All numbers are limited: queued jobs, workers and abandoned threads.
 //!
-//! The work is defined by the trait [`Worker`]. [`pool_state`] decides which jobs wait, run or are abandoned, without
-//! threads or a clock; [`threads`] adds both.
+//! The threads are not those of Tokio for blocking work: Lua needs a large stack.
 
-mod pool_state;
 #[cfg(test)]
 mod tests;
-mod threads;
+mod worker;
 
+use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use pool_state::WakeAction;
-use threads::Threads;
+use parking_lot::{Condvar, Mutex};
+
+use crate::limits::THREAD_STACK_BYTES;
+
+/// How often the watchdog checks the jobs, and how long a job waits before it gets a worker beyond the core.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The work of a pool.
 pub(crate) trait Worker: Send + Sync + 'static {
@@ -76,7 +81,7 @@ pub(crate) struct Limits {
     pub(crate) core_workers: usize,
     /// The maximum number of workers while jobs are slow.
     pub(crate) max_workers: usize,
-    /// How long a worker beyond the core sleeps before it ends.
+    /// How long a worker beyond the core waits for a job before it ends.
     pub(crate) idle_timeout: Duration,
     /// The maximum number of queued jobs.
     pub(crate) max_queued: usize,
@@ -88,67 +93,269 @@ pub(crate) struct Limits {
     pub(crate) max_abandoned: usize,
 }
 
-/// Wakes a worker when it is dropped. A caller that lets others submit their jobs first saves wake-ups, which are the
-/// largest cost of a fast job.
-pub(crate) struct DeferredWake<'a, W: Worker> {
-    threads: &'a Arc<Threads<W>>,
-    wake: Option<WakeAction>,
-}
-
-impl<W: Worker> DeferredWake<'_, W> {
-    /// Returns whether there is a worker to wake.
-    pub(crate) fn is_needed(&self) -> bool {
-        self.wake.is_some()
-    }
-}
-
-impl<W: Worker> Drop for DeferredWake<'_, W> {
-    fn drop(&mut self) {
-        self.threads.wake(self.wake.take());
-    }
-}
-
 /// A pool of threads. See the module documentation. Dropping it closes it.
-pub(crate) struct Pool<W: Worker> {
-    threads: Arc<Threads<W>>,
+pub(crate) struct Pool<W: Worker>(Arc<Inner<W>>);
+
+/// What the threads of a pool share.
+struct Inner<W: Worker> {
+    worker: W,
+    limits: Limits,
+    state: Mutex<State<W>>,
+    /// Notified if there is a job for an idle worker, and when the pool is closed.
+    job_added: Condvar,
+    /// Notified when the pool becomes idle, and when it is closed.
+    became_idle: Condvar,
+    /// Notified if the watchdog has jobs to check, and when the pool is closed.
+    watchdog_needed: Condvar,
+}
+
+struct State<W: Worker> {
+    /// Jobs in the order of submission, in which they are started.
+    queue: VecDeque<QueuedJob<W>>,
+    running: Vec<RunningJob<W::Caller>>,
+    /// The number of threads that take jobs, idle or not.
+    workers: usize,
+    idle_workers: usize,
+    abandoned: usize,
+    last_job_id: u64,
+    watchdog: Watchdog,
+    /// Whether the watchdog has responses to send.
+    has_unsent_responses: bool,
+    is_closed: bool,
+}
+
+struct QueuedJob<W: Worker> {
+    job: W::Job,
+    caller: W::Caller,
+    queued_at: Instant,
+}
+
+struct RunningJob<C> {
+    id: u64,
+    /// `None` while a resource is created in advance.
+    caller: Option<C>,
+    started_at: Instant,
+}
+
+/// The thread that checks the jobs. It waits while there are none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Watchdog {
+    NotStarted,
+    Active,
+    Waiting,
 }
 
 impl<W: Worker> Pool<W> {
     /// Creates a pool without threads.
     pub(crate) fn new(worker: W, limits: Limits) -> Self {
-        Self { threads: Arc::new(Threads::new(worker, limits)) }
+        let state = State {
+            queue: VecDeque::new(),
+            running: Vec::new(),
+            workers: 0,
+            idle_workers: 0,
+            abandoned: 0,
+            last_job_id: 0,
+            watchdog: Watchdog::NotStarted,
+            has_unsent_responses: false,
+            is_closed: false,
+        };
+        let [job_added, became_idle, watchdog_needed] = [(); 3].map(|()| Condvar::new());
+        Self(Arc::new(Inner { worker, limits, state: Mutex::new(state), job_added, became_idle, watchdog_needed }))
     }
 
-    /// Submits a job. Never blocks. If a worker must be woken for it, that happens when the result is dropped.
-    pub(crate) fn submit(&self, job: W::Job, caller: W::Caller) -> DeferredWake<'_, W> {
-        DeferredWake { threads: &self.threads, wake: self.threads.submit(job, caller) }
+    /// Submits a job, or responds with an error at once. Never blocks. Returns true if a worker must be woken for it with
+    /// [`Pool::wake_worker`]. A caller that lets others submit their jobs first saves wake-ups, which are the largest
+    /// cost of a fast job.
+    pub(crate) fn submit(&self, job: W::Job, caller: W::Caller) -> bool {
+        let Inner { limits, worker, state, .. } = &*self.0;
+        let mut state = state.lock();
+        let error = if state.is_closed {
+            JobError::Closed
+        } else if limits.queue_timeout.is_some() && state.is_blocked(limits) {
+            JobError::NoThread
+        } else if state.queue.len() >= limits.max_queued {
+            JobError::QueueFull
+        } else {
+            state.queue.push_back(QueuedJob { job, caller, queued_at: Instant::now() });
+            return state.idle_workers > 0 || state.workers < limits.core_workers;
+        };
+        drop(state);
+        worker.respond(caller, Err(error));
+        false
+    }
+
+    /// Wakes a worker for queued jobs, or starts one if the core is incomplete.
+    pub(crate) fn wake_worker(&self) {
+        let mut state = self.0.state.lock();
+        if state.idle_workers > 0 {
+            self.0.job_added.notify_one();
+        } else if state.workers < self.0.limits.core_workers && !state.queue.is_empty() {
+            state.workers += 1;
+            drop(state);
+            self.0.start_worker();
+        }
     }
 
     /// Returns the number of queued jobs.
     pub(crate) fn waiting(&self) -> usize {
-        self.threads.lock().pool.waiting()
+        self.0.state.lock().queue.len()
     }
 
     /// Returns the number of abandoned threads.
     pub(crate) fn abandoned(&self) -> usize {
-        self.threads.lock().pool.abandoned()
+        self.0.state.lock().abandoned
     }
 
     /// Closes the pool: fails all queued and all later jobs. Running jobs continue, and their threads end with them.
     /// Returns the number of queued jobs, or `None` if the pool was closed before.
     pub(crate) fn close(&self) -> Option<usize> {
-        self.threads.close()
+        let mut state = self.0.state.lock();
+        if std::mem::replace(&mut state.is_closed, true) {
+            return None;
+        }
+        let queued = std::mem::take(&mut state.queue);
+        drop(state);
+        for condvar in [&self.0.job_added, &self.0.became_idle, &self.0.watchdog_needed] {
+            condvar.notify_all();
+        }
+        let count = queued.len();
+        for QueuedJob { caller, .. } in queued {
+            self.0.worker.respond(caller, Err(JobError::Closed));
+        }
+        Some(count)
     }
 
     /// Waits until no job is queued or running, the pool is closed, or `timeout` has passed. Returns whether the pool
     /// is idle.
     pub(crate) fn wait_until_idle(&self, timeout: Duration) -> bool {
-        self.threads.wait_until_idle(timeout)
+        let mut state = self.0.state.lock();
+        self.0.became_idle.wait_while_for(&mut state, |state| !state.is_idle() && !state.is_closed, timeout);
+        state.is_idle()
     }
 }
 
 impl<W: Worker> Drop for Pool<W> {
     fn drop(&mut self) {
-        self.threads.close();
+        self.close();
+    }
+}
+
+impl<W: Worker> State<W> {
+    /// Returns whether nothing is queued or running. An active worker may still have to send a response, so it counts
+    /// as running.
+    fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.workers == self.idle_workers && !self.has_unsent_responses
+    }
+
+    /// Returns whether no jobs may be started, because too many threads are abandoned.
+    fn is_blocked(&self, limits: &Limits) -> bool {
+        self.abandoned >= limits.max_abandoned
+    }
+}
+
+impl<W: Worker> Inner<W> {
+    /// Starts a worker that was counted already, and the watchdog with the first one. If there is no worker at all, the
+    /// queued jobs fail.
+    fn start_worker(self: &Arc<Self>) {
+        let Err(error) = self.start_watchdog().and_then(|()| self.spawn("script", Self::run_worker)) else { return };
+        tracing::error!(%error, "cannot start a thread for scripts");
+        let mut state = self.state.lock();
+        state.workers -= 1;
+        let failed = if state.workers == 0 { std::mem::take(&mut state.queue) } else { VecDeque::new() };
+        drop(state);
+        for QueuedJob { caller, .. } in failed {
+            self.worker.respond(caller, Err(JobError::NoThread));
+        }
+    }
+
+    fn start_watchdog(self: &Arc<Self>) -> io::Result<()> {
+        let mut state = self.state.lock();
+        if state.watchdog == Watchdog::NotStarted {
+            self.spawn("script watchdog", Self::run_watchdog)?;
+            state.watchdog = Watchdog::Active;
+        }
+        Ok(())
+    }
+
+    fn spawn(self: &Arc<Self>, name: &str, run: fn(&Arc<Self>)) -> io::Result<()> {
+        let inner = self.clone();
+        let thread = thread::Builder::new().name(name.to_owned()).stack_size(THREAD_STACK_BYTES);
+        thread.spawn(move || run(&inner)).map(|_| ())
+    }
+
+    /// The main loop of the watchdog: fails jobs that run or wait too long, and starts workers for those that wait.
+    fn run_watchdog(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        while !state.is_closed {
+            if state.is_idle() {
+                state.watchdog = Watchdog::Waiting;
+                self.watchdog_needed.wait(&mut state);
+                state.watchdog = Watchdog::Active;
+            } else {
+                self.watchdog_needed.wait_for(&mut state, CHECK_INTERVAL);
+            }
+            let now = Instant::now();
+            let mut failed = state.abandon_overdue(&self.limits, now);
+            failed.extend(state.reject_late(&self.limits, now));
+            let added = state.add_workers(&self.limits, now);
+            state.has_unsent_responses = !failed.is_empty();
+            if !state.queue.is_empty() {
+                self.job_added.notify_all();
+            }
+            drop(state);
+            for (caller, error) in failed {
+                self.worker.respond(caller, Err(error));
+            }
+            (0..added).for_each(|_| self.start_worker());
+            state = self.state.lock();
+            state.has_unsent_responses = false;
+            self.notify_if_idle(&state);
+        }
+    }
+
+    fn notify_if_idle(&self, state: &State<W>) {
+        if state.is_idle() {
+            self.became_idle.notify_all();
+        }
+    }
+}
+
+impl<W: Worker> State<W> {
+    /// Abandons jobs that run too long. Returns their callers.
+    fn abandon_overdue(&mut self, limits: &Limits, now: Instant) -> Vec<(W::Caller, JobError)> {
+        let is_overdue =
+            |job: &mut RunningJob<W::Caller>| now.saturating_duration_since(job.started_at) >= limits.job_timeout;
+        let overdue: Vec<_> = self.running.extract_if(.., is_overdue).collect();
+        self.workers -= overdue.len();
+        self.abandoned += overdue.len();
+        overdue.into_iter().filter_map(|job| Some((job.caller?, JobError::TimedOut))).collect()
+    }
+
+    /// Removes jobs that have waited too long or cannot be started. Returns their callers.
+    fn reject_late(&mut self, limits: &Limits, now: Instant) -> Vec<(W::Caller, JobError)> {
+        let Some(timeout) = limits.queue_timeout else { return Vec::new() };
+        let (late, error) = if self.is_blocked(limits) {
+            (self.queue.len(), JobError::NoThread)
+        } else {
+            (self.count_waiting_for(timeout, now), JobError::QueueTimeout)
+        };
+        self.queue.drain(..late).map(|queued| (queued.caller, error)).collect()
+    }
+
+    /// Counts new workers for jobs that have waited too long. Returns their number: at most as many as there are already,
+    /// so that a short burst of jobs does not start many threads.
+    fn add_workers(&mut self, limits: &Limits, now: Instant) -> usize {
+        let late = self.count_waiting_for(CHECK_INTERVAL, now).saturating_sub(self.idle_workers);
+        if late == 0 || self.is_blocked(limits) {
+            return 0;
+        }
+        let added = late.min(self.workers.max(1)).min(limits.max_workers.saturating_sub(self.workers));
+        self.workers += added;
+        added
+    }
+
+    /// Returns how many jobs have waited for at least `time`. They are at the front of the queue.
+    fn count_waiting_for(&self, time: Duration, now: Instant) -> usize {
+        self.queue.partition_point(|queued| now.saturating_duration_since(queued.queued_at) >= time)
     }
 }

@@ -114,8 +114,15 @@ impl TestPool {
 
     /// Submits a job. The receiver gets the result.
     fn submit(&self, job: TestJob) -> Receiver<JobResult> {
+        self.submit_for(job, Arc::default())
+    }
+
+    /// Submits a job of a caller that may be gone before the job starts.
+    fn submit_for(&self, job: TestJob, is_gone: Arc<AtomicBool>) -> Receiver<JobResult> {
         let (sender, receiver) = channel();
-        drop(self.pool.submit(job, TestCaller { sender, is_gone: Arc::default() }));
+        if self.pool.submit(job, TestCaller { sender, is_gone }) {
+            self.pool.wake_worker();
+        }
         receiver
     }
 
@@ -204,13 +211,12 @@ fn jobs_start_in_order() {
 }
 
 #[test]
-fn wake_is_deferred_until_dropped() {
+fn worker_starts_when_it_is_woken() {
     let pool = TestPool::new(limits());
     let (sender, receiver) = channel();
-    let wake = pool.pool.submit(TestJob::Nothing, TestCaller { sender, is_gone: Arc::default() });
-    assert!(wake.is_needed());
+    assert!(pool.pool.submit(TestJob::Nothing, TestCaller { sender, is_gone: Arc::default() }));
     assert_eq!(pool.pool.waiting(), 1);
-    drop(wake);
+    pool.pool.wake_worker();
     assert_eq!(receive(&receiver), Ok(1));
 }
 
@@ -314,8 +320,7 @@ fn jobs_of_gone_callers_are_not_started() {
     let pool = TestPool::new(limits());
     let (release, blocked) = pool.submit_blocked();
     let is_gone = Arc::new(AtomicBool::new(false));
-    let (sender, receiver) = channel();
-    drop(pool.pool.submit(TestJob::Nothing, TestCaller { sender, is_gone: is_gone.clone() }));
+    let receiver = pool.submit_for(TestJob::Nothing, is_gone.clone());
     is_gone.store(true, SeqCst);
     drop(release);
     assert_eq!(receive(&blocked), Ok(1));
