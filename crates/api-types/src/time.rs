@@ -3,8 +3,12 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use jiff::fmt::StdFmtWrite;
+use jiff::fmt::temporal::DateTimePrinter;
 use jiff::tz::Offset;
 use serde::{Serialize, Serializer};
+
+const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
 
 /// A time in UTC in the format of RFC 3339, always with six digits of fractional seconds and a numeric offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,18 +16,7 @@ pub struct Time(pub Timestamp);
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = Offset::UTC.to_datetime(self.0);
-        write!(
-            f,
-            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}+00:00",
-            at.year(),
-            at.month(),
-            at.day(),
-            at.hour(),
-            at.minute(),
-            at.second(),
-            at.subsec_nanosecond() / 1000
-        )
+        PRINTER.print_timestamp_with_offset(&self.0, Offset::UTC, StdFmtWrite(f)).map_err(|_| fmt::Error)
     }
 }
 

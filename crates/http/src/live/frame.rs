@@ -12,12 +12,10 @@ use utoipa::ToSchema;
 
 use crate::extractors::subscriber::EventWriter;
 use crate::extractors::subscriber::event_selector::EventSelector;
-use crate::response::{entry_json, json, message_json};
+use crate::response::message_json;
 
 const STORED_PREFIX: &[u8] = b"{\"variant\":\"message-stored\",\"identifier\":null,\"header\":";
 const STORED_SUFFIX: &[u8] = b"}";
-const DELETED_PREFIX: &[u8] = b"{\"variant\":\"message-deleted\",\"identifier\":{";
-const DELETED_SUFFIX: &[u8] = b"},\"header\":null}";
 const MESSAGE_FIELD: &[u8] = b",\"message\":";
 
 /// The usual size of the fields of an entry that are not in a record.
@@ -148,23 +146,10 @@ enum Variant {
     MessageDeleted,
 }
 
-/// Renders a [`Change`]. This happens for every stored message, so the record is written directly instead of building a
-/// value first.
+/// Renders a [`Change`].
 pub(crate) fn render_change(event: &Event) -> Bytes {
     let mut out = Vec::with_capacity(message_json::record_size(event.summary()) + STORED_PREFIX.len());
-    match event {
-        Event::Stored(summary, _) => {
-            out.extend_from_slice(STORED_PREFIX);
-            message_json::record(&mut out, summary);
-            out.extend_from_slice(STORED_SUFFIX);
-        }
-        Event::Deleted(summary) => {
-            out.extend_from_slice(DELETED_PREFIX);
-            message_json::field(&mut out, "mailbox", summary.mailbox.as_str());
-            json::display(&mut out, format_args!(",\"id\":\"{}\"", summary.id));
-            out.extend_from_slice(DELETED_SUFFIX);
-        }
-    }
+    append(&mut out, &Change::from(event));
     // The rendered event is kept for a while, and its size was overestimated.
     out.shrink_to_fit();
     out.into()
@@ -180,14 +165,15 @@ pub(crate) fn add_message(change: &[u8], event: &Event, grant: &Grant) -> Bytes 
         Event::Stored(..) => {
             let copies = event.copies().iter().filter(|copy| grant.covers(&copy.mailbox)).cloned();
             // The events of a message have only its own copies.
-            Message::group(copies).iter().take(1).for_each(|message| entry_json::entry(&mut out, message));
+            Message::group(copies).iter().take(1).for_each(|message| append(&mut out, &ChangedMessage::from(message)));
         }
-        Event::Deleted(summary) => {
-            json::display(&mut out, format_args!("{{\"id\":\"{}\",\"mailboxes\":[", summary.message));
-            json::string(&mut out, summary.mailbox.as_str());
-            out.extend_from_slice(b"]}");
-        }
+        Event::Deleted(summary) => append(&mut out, &ChangedMessage::from(summary)),
     }
     out.push(b'}');
     out.into()
+}
+
+fn append(out: &mut Vec<u8>, value: &impl Serialize) {
+    // Cannot fail: the values have only texts, numbers and lists.
+    let _ = restante_api_types::json::append(out, value);
 }

@@ -20,7 +20,6 @@ use tokio::time::sleep;
 use crate::extractors::cancellation::disconnected;
 use crate::extractors::subscriber::{CloseReason, SubscriberGuard};
 use crate::live::frame::EventFilter;
-use crate::response::json;
 use crate::response::problem::Problem;
 use crate::state::Server;
 
@@ -142,7 +141,7 @@ impl EventStream {
     fn keep_alive(&self) -> Bytes {
         let mut chunk = KEEP_ALIVE.to_vec();
         if let Some(position) = self.events.position() {
-            json::display(&mut chunk, format_args!("id: {position}\n"));
+            chunk.extend_from_slice(format!("id: {position}\n").as_bytes());
         }
         chunk.push(b'\n');
         chunk.into()
@@ -156,7 +155,7 @@ fn write_event(out: &mut Vec<u8>, filter: &mut EventFilter, published: &Publishe
         Event::Stored(..) => "message-stored",
         Event::Deleted(_) => "message-deleted",
     };
-    json::display(out, format_args!("event: {name}\nid: {}\ndata: ", published.position()));
+    out.extend_from_slice(format!("event: {name}\nid: {}\ndata: ", published.position()).as_bytes());
     out.extend_from_slice(&data);
     out.extend_from_slice(b"\n\n");
 }

@@ -1,19 +1,25 @@
-//! The JSON of listings and of messages of version 1, which most requests return. It is written field by field,
-//! without a tree in between. Tests compare it with the serialized types, [`MessageRecord`] and [`Message`]. Also
-//! contains the parts that several message types have in common.
+//! The JSON of listings and of messages of version 1, the parts that several message types have in common, and the
+//! approximate sizes of the JSON of messages.
 
 use bytes::Bytes;
-use restante_api_types::{MessageRecord, Time};
-use restante_mail::message::Summary;
+use restante_api_types::MessageRecord;
+use restante_mail::message::{self, Summary};
 use restante_mail::mime::{self, Mime};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use crate::response::links::Purpose;
+use crate::response::problem::Problem;
 use crate::response::{json, links};
 
 /// The approximate size of a summary record, without its texts.
 const RECORD_BYTES: usize = 192;
+/// The approximate size of an entry, without its texts and lists.
+const ENTRY_BYTES: usize = 256;
+/// The approximate size of the fields that only a single message has, without its copies.
+const ENVELOPE_BYTES: usize = 64;
+/// The approximate size of a mailbox in an entry, or of a copy, without its texts.
+const COPY_BYTES: usize = 64;
 
 /// Returns the approximate size of the listing of these messages.
 pub(crate) fn listing_size(messages: &[Summary]) -> usize {
@@ -21,20 +27,8 @@ pub(crate) fn listing_size(messages: &[Summary]) -> usize {
 }
 
 /// Returns a listing: an array of summary records.
-pub(crate) fn listing(messages: &[Summary]) -> Bytes {
-    let mut out = Vec::with_capacity(listing_size(messages) + 3);
-    json::array(&mut out, messages, record);
-    out.push(b'\n');
-    // The body may be cached, and the size is an estimate.
-    out.shrink_to_fit();
-    out.into()
-}
-
-/// Appends a summary record.
-pub(crate) fn record(out: &mut Vec<u8>, summary: &Summary) {
-    out.push(b'{');
-    summary_fields(out, summary, summary.headline.subject());
-    out.push(b'}');
+pub(crate) fn listing(messages: &[Summary]) -> Result<Bytes, Problem> {
+    json::body_with_capacity(&Listing(messages), listing_size(messages) + 3)
 }
 
 /// Returns the approximate size of a summary record.
@@ -47,75 +41,53 @@ pub(crate) fn complete_record<'a>(summary: &'a Summary, mime: &Mime) -> MessageR
     MessageRecord { subject: mime.complete_subject(summary.headline.subject()), ..summary.into() }
 }
 
+/// Returns the approximate size of the list of these messages.
+pub(crate) fn entries_size(messages: &[message::Message]) -> usize {
+    messages.iter().map(entry_size).sum::<usize>() + ENVELOPE_BYTES
+}
+
+/// Returns the approximate size of an entry.
+pub(crate) fn entry_size(message: &message::Message) -> usize {
+    let copies: usize = message.copies().iter().map(copy_size).sum();
+    ENTRY_BYTES + message.first().headline.text_len() + copies
+}
+
+/// Returns the approximate size of a message with its envelope and its copies.
+pub(crate) fn whole_message_size(message: &message::Message) -> usize {
+    2 * entry_size(message) + ENVELOPE_BYTES
+}
+
+fn copy_size(copy: &Summary) -> usize {
+    COPY_BYTES + copy.mailbox.as_str().len() + copy.details.encoded().len() + copy.tags.encoded().len()
+}
+
 /// Returns a message: the fields of its summary record, with its complete subject, then those of its MIME view.
-pub(crate) fn message(summary: &Summary, mime: &Mime, base_url: &str) -> Bytes {
-    let (text, html) = (mime.inbucket_text(), mime.html());
-    // The texts are most of it. Allocating memory for them at once takes half of the memory that growing takes.
-    let mut out = Vec::with_capacity(
-        json::max_string_len(&text) + json::max_string_len(&html) + record_size(summary) + 8 * RECORD_BYTES,
-    );
-    out.push(b'{');
-    summary_fields(&mut out, summary, &mime.complete_subject(summary.headline.subject()));
-    out.extend_from_slice(b",\"body\":{");
-    field(&mut out, "text", &text);
-    out.push(b',');
-    field(&mut out, "html", &html);
-    out.extend_from_slice(b"},");
-    header(&mut out, mime);
-    out.extend_from_slice(b",\"attachments\":");
-    json::array(&mut out, mime.attachments().iter().enumerate(), |out, (index, file)| {
-        attachment(out, summary, index, file, base_url);
-    });
-    out.extend_from_slice(b"}\n");
-    out.shrink_to_fit();
-    out.into()
+pub(crate) fn message(summary: &Summary, mime: &Mime, base_url: &str) -> Result<Bytes, Problem> {
+    let body = Body { text: mime.inbucket_text(), html: mime.html() };
+    let size = json::max_string_len(&body.text) + json::max_string_len(&body.html) + record_size(summary);
+    let attachment = |(index, file): (usize, mime::Attachment<'_>)| Attachment {
+        download_link: links::attachment(base_url, Purpose::Download, summary, index, &file.filename),
+        view_link: links::attachment(base_url, Purpose::View, summary, index, &file.filename),
+        md5: file.md5_hex(),
+        filename: file.filename,
+        content_type: file.content_type,
+    };
+    let message = Message {
+        record: complete_record(summary, mime),
+        body,
+        header: HeaderMap::from_mime(mime),
+        attachments: mime.attachments().into_iter().enumerate().map(attachment).collect(),
+    };
+    json::body_with_capacity(&message, size + 8 * RECORD_BYTES)
 }
 
-/// Appends the fields of a summary record with this subject.
-fn summary_fields(out: &mut Vec<u8>, summary: &Summary, subject: &str) {
-    field(out, "mailbox", summary.mailbox.as_str());
-    json::display(out, format_args!(",\"id\":\"{}\",", summary.id));
-    field(out, "from", summary.headline.from());
-    out.extend_from_slice(b",\"to\":");
-    json::array(out, summary.headline.to(), json::string);
-    out.push(b',');
-    field(out, "subject", subject);
-    let (date, millis, size, seen) =
-        (Time(summary.received), summary.received.as_millisecond(), summary.size, summary.seen);
-    json::display(out, format_args!(",\"date\":\"{date}\",\"posix-millis\":{millis},\"size\":{size},\"seen\":{seen}"));
-}
+/// A listing. Records are made one after the other, because a listing can have very many.
+struct Listing<'a>(&'a [Summary]);
 
-/// Appends the field with the message header by canonical names.
-fn header(out: &mut Vec<u8>, mime: &Mime) {
-    out.extend_from_slice(b"\"header\":");
-    json::object(out, &mime.header_map(), |out, (name, values)| {
-        json::string(out, name);
-        out.push(b':');
-        json::array(out, values, |out, value| json::string(out, value));
-    });
-}
-
-fn attachment(out: &mut Vec<u8>, summary: &Summary, index: usize, file: &mime::Attachment<'_>, base_url: &str) {
-    let link = |purpose| links::attachment(base_url, purpose, summary, index, &file.filename);
-    out.push(b'{');
-    field(out, "filename", &file.filename);
-    out.push(b',');
-    field(out, "content-type", &file.content_type);
-    out.push(b',');
-    field(out, "download-link", &link(Purpose::Download));
-    out.push(b',');
-    field(out, "view-link", &link(Purpose::View));
-    out.push(b',');
-    field(out, "md5", &file.md5_hex());
-    out.push(b'}');
-}
-
-/// Appends a field with a string value. The name must need no escapes.
-pub(crate) fn field(out: &mut Vec<u8>, name: &str, value: &str) {
-    out.push(b'"');
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
-    json::string(out, value);
+impl Serialize for Listing<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(MessageRecord::from))
+    }
 }
 
 /// A message with its MIME content.
@@ -123,37 +95,37 @@ pub(crate) fn field(out: &mut Vec<u8>, name: &str, value: &str) {
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Message<'a> {
     #[serde(flatten)]
-    pub(crate) record: MessageRecord<'a>,
-    pub(crate) body: Body,
+    record: MessageRecord<'a>,
+    body: Body,
     /// The values of all header fields by canonical names, unfolded and not decoded.
     #[schema(value_type = BTreeMap<String, Vec<String>>)]
-    pub(crate) header: HeaderMap,
+    header: HeaderMap,
     /// Inline parts first, then attachments.
-    pub(crate) attachments: Vec<Attachment>,
+    attachments: Vec<Attachment>,
 }
 
 /// The texts of a message.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Body {
     /// The text. If the message has only HTML, a text made from it.
-    pub(crate) text: String,
+    text: String,
     /// The HTML as it was sent: not sanitized, not safe for a browser. Empty if the message has no HTML.
-    pub(crate) html: String,
+    html: String,
 }
 
 /// An attachment.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Attachment {
-    pub(crate) filename: String,
-    pub(crate) content_type: String,
+    filename: String,
+    content_type: String,
     /// The URL to save the attachment.
-    pub(crate) download_link: String,
+    download_link: String,
     /// The URL to show the attachment.
-    pub(crate) view_link: String,
+    view_link: String,
     /// The MD5 digest of the decoded content, in hexadecimal.
     #[schema(pattern = "^[0-9a-f]{32}$")]
-    pub(crate) md5: String,
+    md5: String,
 }
 
 /// The values of all header fields by canonical names.
@@ -222,7 +194,7 @@ mod tests {
                 details: Details::default(),
             };
             let messages = vec![message; 10];
-            let (estimate, length) = (listing_size(&messages), listing(&messages).len());
+            let (estimate, length) = (listing_size(&messages), listing(&messages).unwrap().len());
             assert!(length <= estimate && estimate < length * 5 / 4, "{length} {estimate}");
         }
     }

@@ -3,8 +3,7 @@
 //! - `problem`: all errors of requests, as problem documents (RFC 9457)
 //! - `success`: headers and bodies of successful responses, and redirects
 //! - `etag`, `encoding`: conditional requests and content coding
-//! - `json`: a writer for JSON on hot paths; `message_json`: the JSON of copies of messages; `entry_json`: the JSON of
-//!   messages as a whole
+//! - `json`: bodies with JSON; `message_json`: the JSON of messages
 //! - `links`: links to attachments; `inline_images`: the images in the HTML of a message
 //! - `preview_policy`: the policies of documents with the HTML of a message
 //! - `zip`: a writer for archives
@@ -12,7 +11,6 @@
 
 pub(crate) mod embedded_assets;
 pub(crate) mod encoding;
-pub(crate) mod entry_json;
 pub(crate) mod etag;
 pub(crate) mod inert_html;
 pub(crate) mod inline_images;

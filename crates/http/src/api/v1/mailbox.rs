@@ -49,7 +49,8 @@ pub(crate) async fn list(
         // render.
         let is_cacheable = page == Page::ALL && !messages.is_empty();
         let work = this.work_permit(message_json::listing_size(&messages), SMALL_BYTES).await?;
-        let body = work.run(move || memory.charge(message_json::listing(&messages))).await??;
+        let write = move || Ok::<_, Problem>(memory.charge(message_json::listing(&messages)?)?);
+        let body = work.run(write).await??;
         Ok((version, body, is_cacheable))
     };
     let (version, body, is_cacheable) = server.within_budget(render).await?;
@@ -71,7 +72,7 @@ pub(crate) async fn message(
     let representation = Representation::Rest(base.clone());
     server
         .json_response(&server.find_message(&target).await?, &if_none_match, representation, move |summary, mime| {
-            Ok(message_json::message(summary, mime, &base))
+            message_json::message(summary, mime, &base)
         })
         .await
 }

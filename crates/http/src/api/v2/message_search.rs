@@ -5,10 +5,9 @@ use std::time::Instant;
 use restante_auth::Grant;
 use restante_mail::message::{Message, MessageId};
 use restante_mail::naming::MailboxName;
-use restante_search::{Hit, Query, Search, SearchRequest, SearchResults};
+use restante_search::{ExcerptPart, Hit, Query, Search, SearchRequest, SearchResults};
 use restante_store::MessageSelector;
 
-use crate::response::entry_json::Excerpt;
 use crate::response::problem::Problem;
 use crate::state::Server;
 use crate::state::messages::{MAX_PAGE_COPIES, MessagePage, MessageRange, permitted_copies, separate_copy};
@@ -17,6 +16,9 @@ use crate::state::messages::{MAX_PAGE_COPIES, MessagePage, MessageRange, permitt
 const MAX_SEARCHES: usize = 10;
 /// The maximum number of hits of one search. Each search has its own time limit.
 const MAX_HITS: usize = 256;
+
+/// The words around the matches of a query, split into matching and other text.
+pub(super) type Excerpt = Vec<ExcerptPart>;
 
 /// The messages that a search has found.
 pub(super) struct FoundMessages {

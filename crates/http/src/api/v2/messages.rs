@@ -7,27 +7,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use restante_api_types::{ExcerptPart, MessageEntry};
+use bytes::Bytes;
+use restante_api_types::{ExcerptPart, MessageEntry, WholeMessage};
 use restante_auth::Scope;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_http_connection::work::WorkPermit;
+use restante_mail::message::Message;
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::{MAX_TAGS, TagError, Tags};
 use restante_store::{MessageSelector, Version};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::api::v2::message_search::FoundMessages;
+use crate::api::v2::message_search::{Excerpt, FoundMessages};
 use crate::extractors::body;
 use crate::extractors::cancellation::Cancellation;
 use crate::extractors::download::DownloadParameter;
 use crate::extractors::messages::{MessageListQuery, PathCopy, PathWholeMessage};
 use crate::extractors::parameters::RequestGrant;
-use crate::response::entry_json::{EntryPage, Excerpt};
 use crate::response::etag::IfNoneMatch;
+use crate::response::message_json::{entries_size, entry_size, whole_message_size};
 use crate::response::problem::Problem;
-use crate::response::{entry_json, success};
+use crate::response::{json, success};
 use crate::state::Server;
 use crate::state::attachment::source_with_purpose;
 use crate::state::message::CacheKey;
@@ -80,7 +82,7 @@ pub(crate) async fn message(
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let message = server.find_whole_message(&target).await?;
-    let body = entry_json::whole_message(&message);
+    let body = json::body_with_capacity(&WholeMessage::from(&message), whole_message_size(&message))?;
     let tag = server.etags.body(&body);
     if if_none_match.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
@@ -108,7 +110,8 @@ pub(crate) async fn change(
     if !grant.allows_somewhere(Scope::Read) {
         return success::done();
     }
-    Ok(success::no_store_body(entry_json::entry_body(&changed)))
+    let body = json::body_with_capacity(&MessageEntry::from(&changed), entry_size(&changed))?;
+    Ok(success::no_store_body(body))
 }
 
 /// Deletes the permitted copies of a message.
@@ -134,19 +137,46 @@ pub(crate) async fn source(
 /// A page of a list of messages, the newest first.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MessageEntries<'a> {
-    pub(crate) messages: Vec<MessageEntry<'a>>,
+    #[serde(serialize_with = "serialize_entries")]
+    #[schema(value_type = Vec<MessageEntry<'a>>)]
+    messages: &'a [Message],
     /// The value of `before` for the next page, or null on the last page.
     #[schema(required, pattern = "^[1-9][0-9]{0,19}$")]
-    pub(crate) next: Option<String>,
+    next: Option<String>,
     /// The name of the mailbox, if the request has the parameter `mailbox`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) mailbox: Option<&'a str>,
+    mailbox: Option<&'a str>,
     /// If the request has a query: an excerpt of each message around the matches, in the order of the messages.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) excerpts: Option<Vec<Vec<ExcerptPart<'a>>>>,
+    excerpts: Option<Vec<Vec<ExcerptPart<'a>>>>,
     /// If the request has a query: whether the search covered everything that was stored before the request.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) complete: Option<bool>,
+    complete: Option<bool>,
+}
+
+impl<'a> MessageEntries<'a> {
+    fn new(page: &'a MessagePage, mailbox: Option<&'a MailboxName>) -> Self {
+        Self {
+            messages: &page.messages,
+            next: page.next.map(|id| id.to_string()),
+            mailbox: mailbox.map(MailboxName::as_str),
+            excerpts: None,
+            complete: None,
+        }
+    }
+
+    fn body(&self) -> Result<Bytes, Problem> {
+        json::body_with_capacity(self, entries_size(self.messages))
+    }
+}
+
+/// Serializes the entries of messages, one after the other.
+fn serialize_entries<S: Serializer>(messages: &[Message], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(messages.iter().map(MessageEntry::from))
+}
+
+fn excerpt_parts(excerpt: &Excerpt) -> Vec<ExcerptPart<'_>> {
+    excerpt.iter().map(|part| ExcerptPart { text: part.text.as_str().into(), hit: part.is_hit }).collect()
 }
 
 /// The requested change of a message.
@@ -205,27 +235,18 @@ impl Server {
         // The list may have changed since. From here on, the version of the list counts.
         let render = |memory: MemoryPermit| async move {
             let start = MessageRange { limit: range.limit.min(MAX_MESSAGES_WITHOUT_PERMIT), ..range };
-            let (version, MessagePage { mut messages, mut next }) = self.read_list(mailbox, start).await?;
-            let work = if next.is_some() && start.limit < range.limit {
+            let (version, mut page) = self.read_list(mailbox, start).await?;
+            let work = if page.next.is_some() && start.limit < range.limit {
                 let work = WorkPermit::acquire(&self.work_permits).await?;
-                let rest = MessageRange { before: next, limit: range.limit - start.limit, ..range };
+                let rest = MessageRange { before: page.next, limit: range.limit - start.limit, ..range };
                 // If the list changes meanwhile, clients request it again, because its version is that of the start.
-                let mut page = MessagePage { messages, next };
                 page.append(self.read_list(mailbox, rest).await?.1);
-                MessagePage { messages, next } = page;
                 work
             } else {
-                self.work_permit(entry_json::entries_size(&messages), SMALL_BYTES).await?
+                self.work_permit(entries_size(&page.messages), SMALL_BYTES).await?
             };
             let mailbox = mailbox.cloned();
-            let write = move || {
-                memory.charge(entry_json::entries(EntryPage {
-                    messages: &messages,
-                    next,
-                    mailbox: mailbox.as_ref(),
-                    search: None,
-                }))
-            };
+            let write = move || Ok::<_, Problem>(memory.charge(MessageEntries::new(&page, mailbox.as_ref()).body()?)?);
             Ok((version, work.run(write).await??))
         };
         let (version, body) = self.within_budget(render).await?;
@@ -271,20 +292,19 @@ impl Server {
             let held = work.lock().unwrap_or_else(PoisonError::into_inner).take();
             let work = match held {
                 Some(work) => work,
-                None => self.work_permit(entry_json::entries_size(&list.0.messages), SMALL_BYTES).await?,
+                None => self.work_permit(entries_size(&list.0.messages), SMALL_BYTES).await?,
             };
             let list = list.clone();
             let write = move || {
-                let (MessagePage { messages, next }, mailbox, search) = &*list;
-                let search = search.as_ref().map(|(excerpts, is_complete)| (excerpts.as_slice(), *is_complete));
-                memory.charge(entry_json::entries(EntryPage {
-                    messages,
-                    next: *next,
-                    mailbox: mailbox.as_ref(),
-                    search,
-                }))
+                let (page, mailbox, search) = &*list;
+                let mut entries = MessageEntries::new(page, mailbox.as_ref());
+                if let Some((excerpts, is_complete)) = search {
+                    entries.excerpts = Some(excerpts.iter().map(excerpt_parts).collect());
+                    entries.complete = Some(*is_complete);
+                }
+                Ok::<_, Problem>(memory.charge(entries.body()?)?)
             };
-            Ok(work.run(write).await??)
+            work.run(write).await?
         };
         let body = self.within_budget(render).await?;
         let tag = self.etags.body(&body);

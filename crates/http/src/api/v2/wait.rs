@@ -28,7 +28,7 @@ use crate::extractors::parameters::{
     PathMailbox, RequestGrant, duration_parameter, number_parameter, query_pairs, reject_unknown_parameters,
     text_parameter,
 };
-use crate::response::entry_json::entries_size;
+use crate::response::message_json::entries_size;
 use crate::response::problem::{Problem, ProblemDocument};
 use crate::response::{json, success};
 use crate::state::Server;

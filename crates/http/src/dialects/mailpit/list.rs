@@ -18,7 +18,7 @@ use crate::dialects::mailpit::success::{HandlerResult, json_body};
 use crate::dialects::mailpit::summary::MessageSummary;
 use crate::extractors::parameters::RequestGrant;
 use crate::response::problem::Problem;
-use crate::response::{entry_json, json};
+use crate::response::{json, message_json};
 use crate::state::Server;
 use crate::state::message::CacheKey;
 use crate::state::overview::overview_of;
@@ -145,7 +145,7 @@ impl Server {
     ) -> Result<Bytes, Problem> {
         let (page, work) = (&Arc::new(page), &Mutex::new(work));
         let render = |memory: MemoryPermit| async move {
-            let size = entry_json::entries_size(&page.messages);
+            let size = message_json::entries_size(&page.messages);
             let held = work.lock().unwrap_or_else(PoisonError::into_inner).take();
             let work = match held {
                 Some(work) => work,
