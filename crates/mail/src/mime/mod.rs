@@ -16,7 +16,6 @@ mod charset;
 mod code_pages;
 mod defect;
 mod encoded_words;
-mod entities;
 mod filename;
 mod flowed;
 mod header;
