@@ -1,11 +1,10 @@
 //! The values that Inbucket reports at `/debug/vars`, and their history of the last hour, minute by minute.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use restante_mail::envelope::RefusalReason;
 use restante_mailroom::{Counts, DeletionCause, Mailroom};
 use restante_store::Usage;
@@ -65,7 +64,7 @@ struct SmtpVars {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct HttpVars {
-    web_socket_connects_current: usize,
+    web_socket_connects_current: i64,
 }
 
 #[derive(Debug, Serialize)]
@@ -125,7 +124,7 @@ impl Metrics {
                 warns_total: now.warnings,
                 warns_hist: history.comma_separated(|sample| sample.warnings),
             },
-            http: HttpVars { web_socket_connects_current: self.monitors.websockets.load(Relaxed) },
+            http: HttpVars { web_socket_connects_current: self.monitors.websockets.get() },
             retention: RetentionVars {
                 deletes_total: now.deletes,
                 deletes_hist: history.comma_separated(|sample| sample.deletes),
@@ -168,7 +167,7 @@ impl Metrics {
 
 impl History {
     fn push(&self, sample: Sample) {
-        let mut samples = self.samples();
+        let mut samples = self.0.lock();
         if samples.len() == MAX_SAMPLES {
             samples.pop_front();
         }
@@ -176,17 +175,13 @@ impl History {
     }
 
     fn last(&self) -> Sample {
-        self.samples().back().copied().unwrap_or_default()
+        self.0.lock().back().copied().unwrap_or_default()
     }
 
     /// Returns one value of every sample, separated by commas.
     fn comma_separated(&self, value: fn(&Sample) -> u64) -> String {
-        let texts: Vec<String> = self.samples().iter().map(|sample| value(sample).to_string()).collect();
+        let texts: Vec<String> = self.0.lock().iter().map(|sample| value(sample).to_string()).collect();
         texts.join(",")
-    }
-
-    fn samples(&self) -> MutexGuard<'_, VecDeque<Sample>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,35 +1,39 @@
 //! Metrics: for Prometheus ([`Scrape`]) and for clients of Inbucket ([`Vars`]).
 //!
-//! One [`Metrics`] is created at the start and passed to every server, which counts where things happen. Counting is a
-//! few atomic additions; everything more expensive is done when the metrics are read. The mailroom has its own
-//! counters. The HTTP endpoints are in the HTTP server.
+//! One [`Metrics`] is created at the start and passed to every server, which counts where things happen. Counters that
+//! exist elsewhere are read when the metrics are read: those of the mailroom and the connections here, others with
+//! [`register_writer`]. The HTTP endpoints are in the HTTP server.
 
-mod denials;
 mod exposition;
 mod history;
-mod process;
 mod requests;
 mod scrape;
 mod session;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use prometheus_client::metrics::family::Family;
+pub use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
+pub use prometheus_client::registry::Registry;
+use restante_auth::DenialReason;
 use restante_mail::envelope::RefusalReason;
 use restante_net::ConnectionCounters;
 use restante_platform::ProcessFiles;
 
-use denials::Denials;
+pub use exposition::{ExpositionWriter, Total, register_writer};
 use history::History;
 pub use history::Vars;
-pub use requests::{Requests, Route, method_label};
-pub use scrape::{ExtensionCounts, Scrape};
-use session::SessionEndCounters;
+pub use requests::{Requests, method_label, route_label};
+pub use scrape::Scrape;
 pub use session::SessionEndReason;
+
+/// A family of counters with one label, or with the protocol and another label.
+type ReasonFamily = Family<[(&'static str, &'static str); 1], Total>;
+type ProtocolFamily = Family<[(&'static str, &'static str); 2], Total>;
 
 /// The upper bounds of the histograms of delivery and search times, in seconds.
 const BUCKETS: [f64; 16] =
@@ -40,14 +44,18 @@ const BUCKETS: [f64; 16] =
 pub struct Metrics {
     started: Timestamp,
     retention_period: Option<Duration>,
-    protocols: [ProtocolCounters; Protocol::ALL.len()],
-    refusals: [AtomicU64; RefusalReason::ALL.len()],
+    connections: [Arc<ConnectionCounters>; Protocol::ALL.len()],
+    handshakes: ProtocolFamily,
+    logins: ProtocolFamily,
+    denials: ProtocolFamily,
+    session_ends: ProtocolFamily,
+    refusals: ReasonFamily,
     delivery_seconds: Histogram,
     search_seconds: Histogram,
     /// The requests over HTTP.
     pub requests: Requests,
     /// The clients of the live monitor.
-    pub monitors: Arc<Monitors>,
+    pub monitors: Monitors,
     history: History,
     process_files: ProcessFiles,
 }
@@ -66,31 +74,14 @@ pub enum Protocol {
 }
 
 /// The clients of the live monitor, counted by the HTTP server.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Monitors {
     /// Open WebSockets.
-    pub websockets: AtomicUsize,
+    pub websockets: Gauge,
     /// Open streams of Server-Sent Events.
-    pub streams: AtomicUsize,
+    pub streams: Gauge,
     /// Clients that were disconnected because they fell behind.
-    pub lagged: AtomicU64,
-}
-
-/// The counters of one protocol.
-#[derive(Debug, Default)]
-struct ProtocolCounters {
-    connections: Arc<ConnectionCounters>,
-    handshakes: Attempts,
-    logins: Attempts,
-    session_ends: SessionEndCounters,
-    denials: Denials,
-}
-
-/// Counts successes and failures.
-#[derive(Debug, Default)]
-struct Attempts {
-    ok: AtomicU64,
-    failed: AtomicU64,
+    pub lagged: Total,
 }
 
 impl Protocol {
@@ -119,20 +110,79 @@ impl Protocol {
 }
 
 impl Metrics {
-    /// Creates metrics with all counters at zero. `retention_period` is how long messages are kept, or `None` for ever.
-    pub fn new(retention_period: Option<Duration>) -> Self {
+    /// Creates metrics with all counters at zero, and registers them. `retention_period` is how long messages are kept, or
+    /// `None` for ever.
+    pub fn new(retention_period: Option<Duration>, registry: &mut Registry) -> Self {
+        let outcomes = ["ok", "failed"];
+        let mail_protocols = &Protocol::ALL[..Protocol::Http as usize];
+        let delivery_seconds = Histogram::new(BUCKETS);
+        registry.register(
+            "restante_delivery_seconds",
+            "Time from the end of a message to the response of the store",
+            delivery_seconds.clone(),
+        );
+        let refusals = ReasonFamily::default();
+        for reason in RefusalReason::ALL {
+            drop(refusals.get_or_create(&[("reason", reason.label())]));
+        }
+        registry.register(
+            "restante_messages_rejected_total",
+            "SMTP and LMTP replies that refused a sender, a recipient, a message or a command, by reason",
+            refusals.clone(),
+        );
+        let mut register = |name, help, protocols: &[Protocol], label, values: &[&'static str]| {
+            let family = ProtocolFamily::default();
+            for protocol in protocols {
+                for value in values {
+                    drop(family.get_or_create(&[("protocol", protocol.label()), (label, *value)]));
+                }
+            }
+            registry.register(name, help, family.clone());
+            family
+        };
         Self {
             started: Timestamp::now(),
             retention_period,
-            protocols: Default::default(),
-            refusals: Default::default(),
-            delivery_seconds: Histogram::new(BUCKETS),
+            connections: Default::default(),
+            handshakes: register(
+                "restante_tls_handshakes_total",
+                "TLS handshakes, by outcome",
+                &Protocol::ALL,
+                "outcome",
+                &outcomes,
+            ),
+            logins: register("restante_logins_total", "Logins, by outcome", mail_protocols, "outcome", &outcomes),
+            denials: register(
+                "restante_denials_total",
+                "Denied requests and logins, by reason",
+                &Protocol::ALL,
+                "reason",
+                &DenialReason::ALL.map(denial_label),
+            ),
+            session_ends: register(
+                "restante_sessions_ended_total",
+                "Ended SMTP, LMTP and POP3 sessions, by outcome",
+                mail_protocols,
+                "outcome",
+                &SessionEndReason::ALL.map(SessionEndReason::label),
+            ),
+            refusals,
+            delivery_seconds,
             search_seconds: Histogram::new(BUCKETS),
-            requests: Requests::default(),
-            monitors: Arc::default(),
+            requests: Requests::register(registry),
+            monitors: Monitors::register(registry),
             history: History::default(),
             process_files: ProcessFiles::open(),
         }
+    }
+
+    /// Registers the durations of searches, if there is a search.
+    pub fn register_search(&self, registry: &mut Registry) {
+        registry.register(
+            "restante_search_seconds",
+            "Duration of a search, from the request to its result",
+            self.search_seconds.clone(),
+        );
     }
 
     /// Returns the start time of the server.
@@ -142,33 +192,33 @@ impl Metrics {
 
     /// Returns the connection counters of a protocol.
     pub fn connections(&self, protocol: Protocol) -> &Arc<ConnectionCounters> {
-        &self.counters(protocol).connections
+        &self.connections[protocol as usize]
     }
 
     /// Counts a TLS handshake by its outcome, and returns the outcome.
     pub fn count_handshake<T>(&self, protocol: Protocol, outcome: io::Result<T>) -> io::Result<T> {
-        self.counters(protocol).handshakes.count(outcome.is_ok());
+        count(&self.handshakes, protocol, "outcome", outcome_label(outcome.is_ok()));
         outcome
     }
 
     /// Counts a login.
     pub fn count_login(&self, protocol: Protocol, is_accepted: bool) {
-        self.counters(protocol).logins.count(is_accepted);
+        count(&self.logins, protocol, "outcome", outcome_label(is_accepted));
     }
 
     /// Counts a denied request or login.
-    pub fn count_denial(&self, protocol: Protocol, reason: restante_auth::DenialReason) {
-        self.counters(protocol).denials.count(reason);
+    pub fn count_denial(&self, protocol: Protocol, reason: DenialReason) {
+        count(&self.denials, protocol, "reason", denial_label(reason));
     }
 
     /// Counts the end of a session of a mail protocol.
     pub fn count_session_end(&self, protocol: Protocol, end_reason: SessionEndReason) {
-        self.counters(protocol).session_ends.count(end_reason);
+        count(&self.session_ends, protocol, "outcome", end_reason.label());
     }
 
     /// Counts a refusal over SMTP or LMTP.
     pub fn count_refusal(&self, reason: RefusalReason) {
-        self.refusals[reason as usize].fetch_add(1, Relaxed);
+        self.refusals.get_or_create(&[("reason", reason.label())]).inc();
     }
 
     /// Records the duration of a search, whatever it found.
@@ -181,13 +231,9 @@ impl Metrics {
         self.delivery_seconds.observe(duration.as_secs_f64());
     }
 
-    fn counters(&self, protocol: Protocol) -> &ProtocolCounters {
-        &self.protocols[protocol as usize]
-    }
-
     /// Returns the number of refusals over SMTP and LMTP.
     pub fn refusals(&self) -> u64 {
-        RefusalReason::ALL.iter().map(|reason| self.refusal_count(*reason)).sum()
+        RefusalReason::ALL.map(|reason| self.refusal_count(reason)).iter().sum()
     }
 
     /// Returns the resident memory of the process in bytes, if the system reports it.
@@ -196,20 +242,52 @@ impl Metrics {
     }
 
     fn refusal_count(&self, reason: RefusalReason) -> u64 {
-        self.refusals[reason as usize].load(Relaxed)
+        self.refusals.get_or_create(&[("reason", reason.label())]).get()
     }
 }
 
-/// For a server without a retention period.
+/// For a server without a retention period, of which no metrics are read.
 impl Default for Metrics {
     fn default() -> Self {
-        Self::new(None)
+        Self::new(None, &mut Registry::default())
     }
 }
 
-impl Attempts {
-    fn count(&self, ok: bool) {
-        let counter = if ok { &self.ok } else { &self.failed };
-        counter.fetch_add(1, Relaxed);
+impl Monitors {
+    fn register(registry: &mut Registry) -> Self {
+        let open: Family<[(&str, &str); 1], Gauge> = Family::default();
+        let monitors = Self {
+            websockets: open.get_or_create_owned(&[("kind", "websocket")]),
+            streams: open.get_or_create_owned(&[("kind", "sse")]),
+            lagged: Total::default(),
+        };
+        registry.register("restante_monitors", "Clients of the live monitor", open);
+        registry.register(
+            "restante_monitors_lagged_total",
+            "Clients of the live monitor that were disconnected because they fell behind",
+            monitors.lagged.clone(),
+        );
+        monitors
+    }
+}
+
+fn count(family: &ProtocolFamily, protocol: Protocol, label: &'static str, value: &'static str) {
+    family.get_or_create(&[("protocol", protocol.label()), (label, value)]).inc();
+}
+
+fn outcome_label(is_ok: bool) -> &'static str {
+    if is_ok { "ok" } else { "failed" }
+}
+
+/// Returns the label of a reason.
+fn denial_label(reason: DenialReason) -> &'static str {
+    match reason {
+        DenialReason::NoCredentials => "none",
+        DenialReason::WrongPassword => "password",
+        DenialReason::UnknownToken => "token",
+        DenialReason::Expired => "expired",
+        DenialReason::TooMany => "busy",
+        DenialReason::Scope => "scope",
+        DenialReason::Mailbox => "mailbox",
     }
 }

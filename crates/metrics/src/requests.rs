@@ -1,12 +1,15 @@
 //! HTTP requests by route. All labels come from the server: a route is the template that matched, a method is one of
 //! the standard ones, and a status is one of the server's. A client cannot add labels.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::{Method, StatusCode};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::exposition::Total;
 
 /// The label of an unknown route or method.
 const OTHER: &str = "other";
@@ -17,101 +20,48 @@ const BUCKETS: [f64; 11] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 
 /// The requests of all routes.
 #[derive(Debug)]
 pub struct Requests {
-    other: Arc<Route>,
-    table: RwLock<RouteTable>,
+    responses: Family<ResponseLabels, Total>,
+    seconds: Family<RouteLabels, Histogram, fn() -> Histogram>,
 }
 
-/// The routes that were requested so far. There are at most as many as the router has.
-#[derive(Debug, Default)]
-struct RouteTable {
-    routes: Vec<Arc<Route>>,
-    /// Several templates can have one route: with and without the base path.
-    by_template: HashMap<Box<str>, Arc<Route>>,
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResponseLabels {
+    method: &'static str,
+    route: String,
+    status: u16,
 }
 
-/// The requests of one route.
-#[derive(Debug)]
-pub struct Route {
-    name: Box<str>,
-    seconds: Histogram,
-    responses: Mutex<BTreeMap<ResponseKey, u64>>,
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
 }
-
-/// The method and status of a response.
-pub(super) type ResponseKey = (&'static str, u16);
 
 impl Requests {
-    /// Returns the route of a template below a base path, or the route of requests without a matching template.
-    pub fn route(&self, template: Option<&str>, base_path: &str) -> Arc<Route> {
-        let Some(template) = template else { return self.other.clone() };
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(route) = table.by_template.get(template) {
-            return route.clone();
-        }
-        drop(table);
-        self.table.write().unwrap_or_else(PoisonError::into_inner).get_or_insert(template, base_path)
-    }
-
-    /// Returns all routes that were requested, ordered by name.
-    pub(super) fn routes(&self) -> Vec<Arc<Route>> {
-        let mut routes = self.table.read().unwrap_or_else(PoisonError::into_inner).routes.clone();
-        if !self.other.responses().is_empty() {
-            routes.push(self.other.clone());
-        }
-        routes.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        routes
-    }
-}
-
-impl Default for Requests {
-    fn default() -> Self {
-        Self { other: Arc::new(Route::new(OTHER)), table: RwLock::default() }
-    }
-}
-
-impl RouteTable {
-    fn get_or_insert(&mut self, template: &str, base_path: &str) -> Arc<Route> {
-        let name = match template.strip_prefix(base_path).unwrap_or(template) {
-            "" => "/",
-            name => name,
-        };
-        let found = self.routes.iter().find(|route| &*route.name == name).cloned();
-        let route = found.unwrap_or_else(|| {
-            let route = Arc::new(Route::new(name));
-            self.routes.push(route.clone());
-            route
-        });
-        self.by_template.insert(template.into(), route.clone());
-        route
-    }
-}
-
-impl Route {
-    fn new(name: &str) -> Self {
-        Self { name: name.into(), seconds: Histogram::new(BUCKETS), responses: Mutex::default() }
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let requests =
+            Self { responses: Family::default(), seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)) };
+        registry.register("restante_http_requests_total", "Requests that got a response", requests.responses.clone());
+        registry.register(
+            "restante_http_request_seconds",
+            "Time from the header of a request to the header of its response",
+            requests.seconds.clone(),
+        );
+        requests
     }
 
     /// Counts a response that was sent after this duration.
-    pub fn count_response(&self, method: &'static str, status: StatusCode, duration: Duration) {
-        self.seconds.observe(duration.as_secs_f64());
-        *self.responses.lock().unwrap_or_else(PoisonError::into_inner).entry((method, status.as_u16())).or_default() +=
-            1;
+    pub fn count_response(&self, route: String, method: &'static str, status: StatusCode, duration: Duration) {
+        let labels = ResponseLabels { method, route, status: status.as_u16() };
+        self.responses.get_or_create(&labels).inc();
+        self.seconds.get_or_create(&RouteLabels { route: labels.route }).observe(duration.as_secs_f64());
     }
+}
 
-    /// Returns the label of the route.
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the response times.
-    pub(super) fn seconds(&self) -> &Histogram {
-        &self.seconds
-    }
-
-    /// Returns the number of responses by method and status.
-    pub(super) fn responses(&self) -> BTreeMap<ResponseKey, u64> {
-        self.responses.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
+/// Returns the label of the route of a template below a base path, or of requests without a matching template. A route has
+/// the same label with and without the base path.
+pub fn route_label(template: Option<&str>, base_path: &str) -> String {
+    let name = template.map_or(OTHER, |template| template.strip_prefix(base_path).unwrap_or(template));
+    if name.is_empty() { "/".to_owned() } else { name.to_owned() }
 }
 
 /// Returns the label of a method. A client can send any method (RFC 9110 section 9.1); unknown ones share a label.
@@ -125,20 +75,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn routes_with_and_without_the_base_path_are_counted_together() {
-        let requests = Requests::default();
-        let duration = Duration::from_millis(1);
-        for template in ["/livez", "/mail/livez", "/mail/livez", "/mail", "/mail/", "/"] {
-            requests.route(Some(template), "/mail").count_response("GET", StatusCode::OK, duration);
-        }
-        requests.route(None, "/mail").count_response("GET", StatusCode::NOT_FOUND, duration);
-        let counted: Vec<_> = requests.routes().iter().map(|route| (route.name.clone(), route.responses())).collect();
-        let expected: [(Box<str>, BTreeMap<ResponseKey, u64>); 3] = [
-            ("/".into(), [(("GET", 200), 3)].into()),
-            ("/livez".into(), [(("GET", 200), 3)].into()),
-            ("other".into(), [(("GET", 404), 1)].into()),
-        ];
-        assert_eq!(counted, expected);
+    fn routes_have_one_label_with_and_without_the_base_path() {
+        let templates = [Some("/livez"), Some("/mail/livez"), Some("/mail"), Some("/mail/"), Some("/"), None];
+        let labels = templates.map(|template| route_label(template, "/mail"));
+        assert_eq!(labels, ["/livez", "/livez", "/", "/", "/", "other"]);
     }
 
     #[test]

@@ -1,6 +1,4 @@
-//! The reasons why sessions of SMTP, LMTP and POP3 end, and their counters.
-
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+//! The reasons why sessions of SMTP, LMTP and POP3 end.
 
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,34 +35,5 @@ impl SessionEndReason {
             Self::Refused => "refused",
             Self::Shutdown => "shutdown",
         }
-    }
-}
-
-/// The ended sessions of one protocol.
-#[derive(Debug, Default)]
-pub(super) struct SessionEndCounters([AtomicU64; SessionEndReason::ALL.len()]);
-
-impl SessionEndCounters {
-    pub(super) fn count(&self, reason: SessionEndReason) {
-        self.0[reason as usize].fetch_add(1, Relaxed);
-    }
-
-    pub(super) fn total(&self, reason: SessionEndReason) -> u64 {
-        self.0[reason as usize].load(Relaxed)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_each_reason_separately() {
-        let counters = SessionEndCounters::default();
-        for (index, reason) in SessionEndReason::ALL.into_iter().enumerate() {
-            assert_eq!(reason as usize, index);
-            counters.count(reason);
-        }
-        assert!(SessionEndReason::ALL.iter().all(|reason| counters.total(*reason) == 1));
     }
 }

@@ -2,6 +2,7 @@
 
 mod banner;
 mod bound_listener;
+mod metrics;
 mod open_page;
 mod pop3;
 mod smtp;
@@ -17,7 +18,7 @@ use restante_auth::AuthService;
 use restante_journal::Journal;
 use restante_mailroom::chaos::Chaos;
 use restante_mailroom::{Mailroom, Settings};
-use restante_metrics::{Metrics, Protocol};
+use restante_metrics::{Metrics, Protocol, Registry};
 use restante_net::{ListenAddr, Readiness, ShutdownTrigger, Tls};
 use restante_platform::SignalRequest;
 use restante_script::ScriptError;
@@ -151,6 +152,7 @@ struct Components<'a> {
     mailroom: Arc<Mailroom>,
     extensions: Arc<Extensions>,
     metrics: Arc<Metrics>,
+    registry: Arc<Registry>,
     readiness: Arc<Readiness>,
     auth: Arc<AuthService>,
 }
@@ -204,10 +206,13 @@ async fn serve(
     let smtp_tls = load_certificate(&config.smtp.tls, from_ref(&config.smtp.domain), &[])?;
     let pop3_tls = load_certificate(&config.pop3.tls, from_ref(&config.pop3.domain), &[])?;
     let web_tls = load_certificate(&config.web.tls, config.web.hosts.names(), &restante_http::ALPN_PROTOCOLS)?;
-    let metrics = Arc::new(Metrics::new(config.storage.retention_period));
+    let mut registry = Registry::default();
+    let metrics = Arc::new(Metrics::new(config.storage.retention_period, &mut registry));
+    metrics::register(extensions.for_http(), &metrics, &mut registry);
     let auth = AuthService::open(config.auth.settings())?;
     let emulated = options.emulated;
-    let components = Components { config, emulated, mailroom, extensions, metrics, readiness: Arc::default(), auth };
+    let (registry, readiness) = (Arc::new(registry), Arc::default());
+    let components = Components { config, emulated, mailroom, extensions, metrics, registry, readiness, auth };
 
     // All listeners are bound before any is served, so that the server never starts partially.
     let mut problems = Vec::new();

@@ -59,7 +59,8 @@ fn event_stream(server: &Server, request: SubscribeRequest, resume: Option<Posit
     let events = server.mailroom.subscribe(mailbox, resume);
     let is_resumed = resume.is_some() && !events.has_gap();
     let selector = selects_messages.then(|| EventSelector::new(is_resumed));
-    let guard = SubscriberGuard::new(&server.settings.metrics.monitors, |gauges| &gauges.streams, permit);
+    let monitors = &server.settings.metrics.monitors;
+    let guard = SubscriberGuard::new(monitors, &monitors.streams, permit);
     let filter = EventFilter { format: EventFormat::Message, grant, selector };
     if let Some(connection) = &connection {
         connection.set_response_endless(true);

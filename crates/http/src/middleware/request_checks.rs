@@ -15,7 +15,7 @@ use restante_auth::{Denied, Grant};
 use restante_http_connection::clean_path::{clean_path, path_and_query};
 use restante_http_connection::context::Peer;
 use restante_http_connection::disconnect::Disconnect;
-use restante_metrics::{Protocol, method_label};
+use restante_metrics::{Protocol, method_label, route_label};
 use restante_store::StoreError;
 use tokio::time::sleep;
 
@@ -53,7 +53,7 @@ const DISCONNECT_GRACE: Duration = Duration::from_secs(2);
 pub(crate) async fn check_request(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
     let start = Instant::now();
     let template = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let route = server.settings.metrics.requests.route(template, &server.settings.base_path);
+    let route = route_label(template, &server.settings.base_path);
     let method = method_label(request.method());
     let mut response = match validate_request(&server, &mut request) {
         Ok(_) if let Some(path) = redirect_target(&server.settings, &request) => {
@@ -75,7 +75,7 @@ pub(crate) async fn check_request(State(server): State<Arc<Server>>, mut request
     // A page that opens this one in a window could count its frames, and so find out what is in a mailbox. A page that is
     // opened by a link in a message could replace the message by another page.
     headers.insert(OPENER_POLICY, SAME_ORIGIN);
-    route.count_response(method, response.status(), start.elapsed());
+    server.settings.metrics.requests.count_response(route, method, response.status(), start.elapsed());
     if let Some(error) = response.extensions().get::<StoreError>() {
         server.log_throttles.store_errors.log("HTTP request failed", None, error);
     }

@@ -22,8 +22,9 @@ pub(crate) const VARS_PATH: &str = "/debug/vars";
 /// Returns all metrics in the exposition format of Prometheus.
 pub(crate) async fn metrics(_: RequireAdmin, State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     let settings = &server.settings;
-    let scrape = Scrape::collect(settings.metrics.clone(), &server.mailroom, settings.extensions.counts()).await;
-    let text = WorkPermit::acquire(&server.scrape_permits).await?.run(move || scrape.into_text()).await?;
+    let scrape = Scrape::collect(settings.metrics.clone(), &server.mailroom).await;
+    let registry = settings.registry.clone();
+    let text = WorkPermit::acquire(&server.scrape_permits).await?.run(move || scrape.into_text(&registry)).await?;
     let mut response = Response::new(Body::from(text.map_err(|error| internal_error(&error))?));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(Scrape::CONTENT_TYPE));
     response.headers_mut().insert(header::CACHE_CONTROL, success::NO_STORE);

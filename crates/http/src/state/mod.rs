@@ -44,7 +44,7 @@ use restante_http_connection::work::WorkPermit;
 use restante_logging::LogThrottle;
 use restante_mailroom::Mailroom;
 use restante_mailroom::store_error_log::StoreErrorLog;
-use restante_metrics::{ExtensionCounts, Metrics};
+use restante_metrics::{Metrics, Registry};
 use restante_net::{ClientLimits, Network, Readiness};
 use restante_relay::Relay;
 use restante_script::Host;
@@ -100,6 +100,8 @@ pub struct Settings {
     pub readiness: Arc<Readiness>,
     /// The metrics of the server.
     pub metrics: Arc<Metrics>,
+    /// The registered metrics.
+    pub registry: Arc<Registry>,
     /// The optional parts of the server.
     pub extensions: Extensions,
     /// Checks credentials. Without it, anonymous requests may do everything.
@@ -124,16 +126,6 @@ impl Extensions {
     pub(crate) fn script_name(&self) -> Option<String> {
         let path = self.script.as_ref()?.loaded()?.path;
         Some(path.file_name()?.to_string_lossy().into_owned())
-    }
-
-    /// Returns the counters of all parts.
-    pub(crate) fn counts(&self) -> ExtensionCounts {
-        ExtensionCounts {
-            script: self.script.as_ref().map(|script| script.counts()).unwrap_or_default(),
-            webhooks: self.webhooks.as_ref().map(|webhooks| webhooks.counts()).unwrap_or_default(),
-            search: self.search.as_ref().map(|search| search.counts()),
-            relay: self.relay.as_ref().map(|relay| relay.counts()).unwrap_or_default(),
-        }
     }
 }
 

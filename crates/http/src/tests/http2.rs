@@ -1,7 +1,6 @@
 //! HTTP/2: many requests on one connection, and clients that misuse it.
 
 use std::future::pending;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use h2::client::{self, SendRequest};
@@ -149,8 +148,8 @@ fn server_with_metrics() -> (TestServer, Arc<Metrics>) {
     (TestServer::with(Settings { metrics: metrics.clone(), ..Settings::default() }), metrics)
 }
 
-async fn wait_for_subscribers(metrics: &Metrics, number: usize) {
-    while metrics.monitors.streams.load(Ordering::Relaxed) != number {
+async fn wait_for_subscribers(metrics: &Metrics, number: i64) {
+    while metrics.monitors.streams.get() != number {
         sleep(Duration::from_millis(5)).await;
     }
 }

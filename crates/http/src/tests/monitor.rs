@@ -1,6 +1,5 @@
 //! Live events over connections in memory: frames, closing, limits and timeouts, with a paused clock.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -38,7 +37,7 @@ const UPGRADE: &str = "Connection: keep-alive, Upgrade
 /// A server with its mailroom and its shutdown trigger.
 pub(super) struct EventServer {
     mailroom: Arc<Mailroom>,
-    monitors: Arc<Monitors>,
+    monitors: Monitors,
     pub(super) router: Router,
     trigger: ShutdownTrigger,
     shutdown: Shutdown,
@@ -132,10 +131,10 @@ impl EventServer {
     }
 
     /// Returns whether the metrics reach these values. Connections end a little later than their clients notice.
-    async fn counts(&self, websockets: usize, streams: usize, lagged: u64) -> bool {
+    async fn counts(&self, websockets: i64, streams: i64, lagged: u64) -> bool {
         for _ in 0..100 {
             let now = &self.monitors;
-            let counted = (now.websockets.load(Relaxed), now.streams.load(Relaxed), now.lagged.load(Relaxed));
+            let counted = (now.websockets.get(), now.streams.get(), now.lagged.get());
             if counted == (websockets, streams, lagged) {
                 return true;
             }
@@ -722,7 +721,7 @@ async fn subscribers_hold_connection_until_shutdown() {
     assert!(end.await.unwrap(), "all connections are closed");
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert!(connections.admit().is_ok());
-    assert_eq!(monitors.websockets.load(Relaxed), 0);
+    assert_eq!(monitors.websockets.get(), 0);
     drop(stalled);
 }
 

@@ -108,6 +108,7 @@ fn settings(components: &Components<'_>, admission: &AdmissionControl) -> restan
         clients: admission.limits.clients().clone(),
         readiness: admission.readiness.clone(),
         metrics: components.metrics.clone(),
+        registry: components.registry.clone(),
         extensions: components.extensions.for_http(),
         auth: Some(components.auth.clone()).filter(|auth| auth.is_enabled()),
     }

@@ -174,6 +174,22 @@ fn tls_handshakes_are_counted() {
 }
 
 #[test]
+fn relay_metrics_have_the_targets() {
+    let server = Server::start(&ALL_METRICS);
+    let page = scrape(&server);
+    for series in [
+        "restante_relay_entries{target=\"main\",state=\"queued\"}",
+        "restante_relay_attempts_total{target=\"main\",result=\"deferred\"}",
+        "restante_relay_connection_failures_total{target=\"main\"}",
+        "restante_relay_paused{target=\"main\"}",
+        "restante_relay_loops_total",
+        "restante_relay_recipients_not_allowed_total",
+    ] {
+        assert!(page.value(series).abs() < 1e-9, "{series}");
+    }
+}
+
+#[test]
 fn webhook_labels_have_no_secrets() {
     let urls = "https://ci.test/secret,https://ci.test/secret2,http://qa.test:8080/?secret";
     let server = Server::start(&["--webhook-urls", urls]);

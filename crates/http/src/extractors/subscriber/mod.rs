@@ -9,7 +9,6 @@ pub(crate) mod handshake;
 mod socket;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -20,7 +19,7 @@ use restante_http_connection::context::ConnectionGuard;
 use restante_http_connection::disconnect::Disconnect;
 use restante_mail::naming::MailboxName;
 use restante_mailroom::events::{PublishedEvent, Subscription};
-use restante_metrics::Monitors;
+use restante_metrics::{Gauge, Monitors, Total};
 use restante_net::ClientSlot;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -101,7 +100,8 @@ pub(crate) fn accept_websocket(
     mut writer: impl EventWriter + 'static,
 ) -> Response {
     let SubscribeRequest { credentials, connection, client_slot, permit, .. } = request;
-    let guard = SubscriberGuard::new(&server.settings.metrics.monitors, |gauges| &gauges.websockets, permit);
+    let monitors = &server.settings.metrics.monitors;
+    let guard = SubscriberGuard::new(monitors, &monitors.websockets, permit);
     // HTTP does not use the connection any more, so the task of the subscriber holds everything that belongs to it.
     handshake.accept(async move |stream| {
         let close_requested = close_requested(connection.as_ref(), credentials.as_ref());
@@ -132,29 +132,25 @@ pub(crate) async fn close_requested(
 
 /// Counts a subscriber in the metrics and holds its permit, until it is dropped.
 pub(crate) struct SubscriberGuard {
-    gauges: Arc<Monitors>,
-    gauge: fn(&Monitors) -> &AtomicUsize,
+    open: Gauge,
+    lagged: Total,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl SubscriberGuard {
-    pub(crate) fn new(
-        gauges: &Arc<Monitors>,
-        gauge: fn(&Monitors) -> &AtomicUsize,
-        permit: Option<OwnedSemaphorePermit>,
-    ) -> Self {
-        gauge(gauges).fetch_add(1, Ordering::Relaxed);
-        Self { gauges: gauges.clone(), gauge, _permit: permit }
+    pub(crate) fn new(monitors: &Monitors, open: &Gauge, permit: Option<OwnedSemaphorePermit>) -> Self {
+        open.inc();
+        Self { open: open.clone(), lagged: monitors.lagged.clone(), _permit: permit }
     }
 
     /// Counts a subscriber that was too slow.
     pub(crate) fn count_lagged(&self) {
-        self.gauges.lagged.fetch_add(1, Ordering::Relaxed);
+        self.lagged.inc();
     }
 }
 
 impl Drop for SubscriberGuard {
     fn drop(&mut self) {
-        (self.gauge)(&self.gauges).fetch_sub(1, Ordering::Relaxed);
+        self.open.dec();
     }
 }
