@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use tokio::task::spawn_blocking;
 
-use super::{Authenticator, VerifiedLogin};
+use super::{AllUsers, Authenticator, VerifiedLogin};
 use crate::client::Client;
 use crate::denied::{DenialReason, Denied};
 use crate::hash::PasswordHash;
+use crate::hash_memory::HashMemory;
+use crate::login_throttle::Attempt;
 use crate::tokens;
 
 /// The maximum length of a password that is verified, in bytes.
@@ -31,6 +33,47 @@ pub struct ConfiguredLogin<'a> {
     pub matches: &'a (dyn Fn() -> bool + Send + Sync),
 }
 
+/// One login with a password or a digest.
+#[derive(Clone, Copy)]
+struct Login<'a> {
+    user: &'a str,
+    client: Client,
+    configured: Option<&'a ConfiguredLogin<'a>>,
+}
+
+impl Login<'_> {
+    /// Returns the user name for counting failures.
+    fn name(&self) -> &str {
+        &self.user[..self.user.floor_char_boundary(MAX_NAME_BYTES)]
+    }
+
+    /// Returns whether the login matches a password in the settings that is not hashed.
+    fn matches_settings(&self) -> Option<bool> {
+        self.configured.map(|configured| (configured.matches)())
+    }
+
+    /// Returns the cache key of a login with credentials from the settings. User names contain no control characters, so
+    /// it differs from them. Each hash has its own key: the entry shows only that the password matches this hash.
+    fn cache_key(&self, kind: &str) -> Option<Arc<str>> {
+        self.configured.map(|configured| format!("{}\n{kind}\n{}", configured.setting, self.name()).into())
+    }
+
+    fn denied(&self, user: Option<&str>, reason: DenialReason) -> Denied {
+        Denied::new(user.or_else(|| self.configured?.user), reason)
+    }
+}
+
+/// The hashes that a password is verified against.
+struct CandidateHashes {
+    /// The hash of the user, or one that takes as long if the user does not exist.
+    user: Option<PasswordHash>,
+    is_known_user: bool,
+    /// A hash that is verified only because it takes as long as one of the settings.
+    dummy: Option<PasswordHash>,
+    /// The hashes in the settings of a mail protocol.
+    configured: Vec<PasswordHash>,
+}
+
 /// The hash that a password matches.
 enum MatchedHash {
     /// The hash of the user.
@@ -39,8 +82,29 @@ enum MatchedHash {
     Configured(PasswordHash),
 }
 
+impl CandidateHashes {
+    fn is_empty(&self) -> bool {
+        self.user.is_none() && self.dummy.is_none() && self.configured.is_empty()
+    }
+
+    /// Returns the hash that a password matches. This takes as long for a user that does not exist.
+    fn find_match(self, password: &str, memory: &mut HashMemory) -> Option<MatchedHash> {
+        if password.len() > MAX_PASSWORD_BYTES {
+            return None;
+        }
+        if self.user.is_some_and(|hash| hash.verify(password, memory)) && self.is_known_user {
+            return Some(MatchedHash::User);
+        }
+        if let Some(hash) = self.dummy {
+            hash.verify(password, memory);
+        }
+        self.configured.into_iter().find(|hash| hash.verify(password, memory)).map(MatchedHash::Configured)
+    }
+}
+
 impl Authenticator {
-    /// Verifies a password or a token. Returns `None` if the login matches the credentials in the settings.
+    /// Verifies a password, a token or, without a secret, a digest. Returns `None` if the login matches the credentials in
+    /// the settings.
     pub(super) async fn verify(
         &self,
         user: &str,
@@ -48,130 +112,123 @@ impl Authenticator {
         client: Client,
         configured: Option<&ConfiguredLogin<'_>>,
     ) -> Result<Option<VerifiedLogin>, Denied> {
+        let login = Login { user, client, configured };
         match secret {
             Some(text) if self.has_accounts() && tokens::looks_like_token(text) => {
                 self.verify_token(text, client, configured).await
             }
-            _ => self.verify_password(user, secret, client, configured).await,
+            Some(password) => self.verify_password(login, password).await,
+            None => self.verify_digest(login).await.map(|()| None),
         }
     }
 
-    /// Verifies a password. A wrong one delays the next attempts. The check takes as long for a user that does not
-    /// exist.
-    async fn verify_password(
-        &self,
-        user: &str,
-        secret: Option<&str>,
-        client: Client,
-        configured: Option<&ConfiguredLogin<'_>>,
-    ) -> Result<Option<VerifiedLogin>, Denied> {
+    /// Verifies a password: that of the user, and those in the settings. A wrong one delays the next attempts.
+    async fn verify_password(&self, login: Login<'_>, password: &str) -> Result<Option<VerifiedLogin>, Denied> {
+        let client = login.client;
         let users = self.users().await;
-        let found = secret.and_then(|password| users.find(user).map(|(name, hash)| (name, hash, password)));
-        let is_cached = || {
-            found.is_some_and(|(name, hash, password)| self.verified.contains(client, name, hash.as_str(), password))
-        };
-        let denied = |reason| {
-            let configured_user = || configured.and_then(|configured| configured.user);
-            Denied::new(found.map(|(name, ..)| name.as_ref()).or_else(configured_user), reason)
-        };
-        if let Some((name, hash, _)) = found
-            && is_cached()
+        let known = users.find(login.user);
+        let denied = |reason| login.denied(known.map(|(name, _)| name.as_ref()), reason);
+        if let Some((name, hash)) = known
+            && self.verified.contains(client, name, hash.as_str(), password)
         {
             return Ok(Some(self.user_login(name, hash)));
         }
-        let matches_settings = || configured.map(|configured| (configured.matches)());
-        let configured_hashes = match (configured, secret) {
-            (Some(configured), Some(_)) => configured.hashes.as_slice(),
-            _ => &[],
-        };
-        let dummy_hash =
-            configured.filter(|_| secret.is_some()).and_then(|configured| self.dummy_hash(user, configured));
-        let name = &user[..user.floor_char_boundary(MAX_NAME_BYTES)];
-        // The cache key of a login with credentials from the settings. User names contain no control characters, so it
-        // differs from them. Each hash has its own key: the entry shows only that the password matches this hash.
-        let key_of = |kind: &str| {
-            configured.map(|configured| Arc::<str>::from(format!("{}\n{kind}\n{name}", configured.setting)))
-        };
-        let is_hash_cached = |hash: &&PasswordHash| {
-            key_of(hash.as_str())
-                .zip(secret)
-                .is_some_and(|(key, password)| self.verified.contains(client, &key, hash.as_str(), password))
-        };
-        if configured_hashes.iter().any(is_hash_cached) {
+        if self.has_cached_hash(login, password) {
             return Ok(None);
         }
-        // A password or digest that is not hashed is compared every time: whether it matches depends on more than the
-        // user. The cache only avoids the delay. For a digest only the user is cached: every digest is different.
-        let key = key_of(if secret.is_some() { "password" } else { "digest" });
-        let cached_password = secret.unwrap_or_default();
-        if let Some(key) = &key
-            && self.verified.contains(client, key, "", cached_password)
-        {
-            if matches_settings() == Some(true) {
-                return Ok(None);
-            }
-            self.verified.record_miss(client, key);
-        }
-        let accept_configured = || {
-            if let Some(key) = &key {
-                self.verified.insert(client, key, "", cached_password);
-            }
-            Ok(None)
-        };
-        let attempt = self.throttle.begin_password_attempt(client, name, matches_settings).await;
-        let Some(attempt) = attempt.map_err(|_| denied(DenialReason::TooMany))? else { return accept_configured() };
-        if matches_settings() == Some(true) {
-            attempt.succeeded();
-            return accept_configured();
-        }
-        let has_hashes = self.has_accounts() || !configured_hashes.is_empty() || dummy_hash.is_some();
-        let Some(password) = secret.filter(|_| has_hashes) else {
+        let attempt = self.verify_unhashed(login, "password", password).await.map_err(denied)?;
+        let Some(attempt) = attempt else { return Ok(None) };
+        let hashes = self.candidate_hashes(login, &users);
+        if hashes.is_empty() {
             return Err(denied(DenialReason::WrongPassword));
-        };
+        }
         let mut pooled = self.hash_memory.clone().acquire().await.map_err(|_| denied(DenialReason::TooMany))?;
         // Another request of the same client may have verified the same password in the meantime.
-        let matched = if is_cached() {
+        let is_cached = known.is_some_and(|(name, hash)| self.verified.contains(client, name, hash.as_str(), password));
+        let matched = if is_cached {
             Some(MatchedHash::User)
         } else {
-            let is_known = found.is_some();
-            let user_hash = match found {
-                Some((_, hash, _)) => Some(hash.clone()),
-                None if self.has_accounts() => users.dummy_hash(self.sessions.keyed_number(user)).ok(),
-                None => None,
-            };
-            let mut configured_hashes = configured_hashes.iter().copied().cloned().collect::<Vec<_>>().into_iter();
-            let dummy_hash = dummy_hash.cloned();
             let password = password.to_owned();
-            let checked = spawn_blocking(move || {
-                // The permit and the memory are held until the work ends, even if the caller is gone.
-                let memory = &mut pooled.memory;
-                if password.len() > MAX_PASSWORD_BYTES {
-                    return None;
-                }
-                if user_hash.is_some_and(|hash| hash.verify(&password, memory)) && is_known {
-                    return Some(MatchedHash::User);
-                }
-                if let Some(hash) = dummy_hash {
-                    hash.verify(&password, memory);
-                }
-                configured_hashes.find(|hash| hash.verify(&password, memory)).map(MatchedHash::Configured)
-            });
+            // The permit and the memory are held until the work ends, even if the caller is gone.
+            let checked = spawn_blocking(move || hashes.find_match(&password, &mut pooled.memory));
             checked.await.unwrap_or(None)
         };
-        match (matched, found) {
-            (Some(MatchedHash::User), Some((name, hash, password))) => {
+        match (matched, known) {
+            (Some(MatchedHash::User), Some((name, hash))) => {
                 attempt.succeeded();
                 self.verified.insert(client, name, hash.as_str(), password);
                 Ok(Some(self.user_login(name, hash)))
             }
             (Some(MatchedHash::Configured(hash)), _) => {
                 attempt.succeeded();
-                if let Some(key) = key_of(hash.as_str()) {
+                if let Some(key) = login.cache_key(hash.as_str()) {
                     self.verified.insert(client, &key, hash.as_str(), password);
                 }
                 Ok(None)
             }
             _ => Err(denied(DenialReason::WrongPassword)),
+        }
+    }
+
+    /// Verifies a digest, which only passwords in the settings can match. Only the user is cached: every digest is different.
+    async fn verify_digest(&self, login: Login<'_>) -> Result<(), Denied> {
+        match self.verify_unhashed(login, "digest", "").await {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) => Err(login.denied(None, DenialReason::WrongPassword)),
+            Err(reason) => Err(login.denied(None, reason)),
+        }
+    }
+
+    /// Verifies a login against the passwords in the settings that are not hashed. It is compared every time, because whether
+    /// it matches depends on more than the user; the cache only avoids the delay. Returns the attempt if none matches.
+    async fn verify_unhashed(
+        &self,
+        login: Login<'_>,
+        kind: &str,
+        password: &str,
+    ) -> Result<Option<Attempt>, DenialReason> {
+        let key = login.cache_key(kind);
+        if let Some(key) = &key
+            && self.verified.contains(login.client, key, "", password)
+        {
+            if login.matches_settings() == Some(true) {
+                return Ok(None);
+            }
+            self.verified.record_miss(login.client, key);
+        }
+        let attempt =
+            self.throttle.begin_password_attempt(login.client, login.name(), || login.matches_settings()).await;
+        if let Some(attempt) = attempt.map_err(|_| DenialReason::TooMany)? {
+            if login.matches_settings() != Some(true) {
+                return Ok(Some(attempt));
+            }
+            attempt.succeeded();
+        }
+        if let Some(key) = &key {
+            self.verified.insert(login.client, key, "", password);
+        }
+        Ok(None)
+    }
+
+    /// Returns whether this client recently logged in with this password and a hash in the settings.
+    fn has_cached_hash(&self, login: Login<'_>, password: &str) -> bool {
+        let hashes = login.configured.map(|configured| configured.hashes.as_slice()).unwrap_or_default();
+        hashes.iter().any(|hash| {
+            let key = login.cache_key(hash.as_str());
+            key.is_some_and(|key| self.verified.contains(login.client, &key, hash.as_str(), password))
+        })
+    }
+
+    /// Returns the hashes that a password is verified against. There are none without users, tokens and hashes in the settings.
+    fn candidate_hashes(&self, login: Login<'_>, users: &AllUsers) -> CandidateHashes {
+        let known = users.find(login.user).map(|(_, hash)| hash.clone());
+        let is_known_user = known.is_some();
+        let dummy_user_hash = || users.dummy_hash(self.sessions.keyed_number(login.user)).ok();
+        CandidateHashes {
+            user: known.or_else(|| self.has_accounts().then(dummy_user_hash).flatten()),
+            is_known_user,
+            dummy: login.configured.and_then(|configured| self.dummy_hash(login.user, configured)).cloned(),
+            configured: login.configured.iter().flat_map(|configured| &configured.hashes).copied().cloned().collect(),
         }
     }
 
