@@ -7,8 +7,10 @@ use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::mem;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::{Authenticator, Client, Denied, Settings};
 
@@ -107,7 +109,7 @@ impl AuthService {
     /// Counts a denial. Returns `None` if it must not be logged, otherwise the number of denials suppressed since the
     /// last line.
     fn count_line(&self, client: Client, now: Instant) -> Option<u64> {
-        let mut counts = self.log_counts();
+        let mut counts = self.log_counts.lock();
         let client_key = LogKey::Client(client);
         let key =
             if counts.len() >= MAX_CLIENTS && !counts.contains_key(&client_key) { LogKey::Others } else { client_key };
@@ -126,15 +128,11 @@ impl AuthService {
 
     /// Returns the counts of suppressed denials and resets them. Forgets clients without denials in the current period.
     fn take_suppressed(&self, now: Instant) -> Vec<(LogKey, u64)> {
-        let mut counts = self.log_counts();
+        let mut counts = self.log_counts.lock();
         let suppressed = counts.iter_mut().map(|(key, count)| (*key, mem::take(&mut count.suppressed)));
         let reported = suppressed.filter(|(_, suppressed)| *suppressed > 0).collect();
         counts.retain(|_, count| !count.is_expired(now));
         reported
-    }
-
-    fn log_counts(&self) -> MutexGuard<'_, HashMap<LogKey, LogCount>> {
-        self.log_counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -173,7 +171,7 @@ mod tests {
         assert_eq!(counts, [(LogKey::Client(client(0)), 1), (LogKey::Others, 40)]);
         // There is room again, so no client is counted with the others.
         assert_eq!(auth.take_suppressed(now + LOG_PERIOD), []);
-        assert!(auth.log_counts().is_empty());
+        assert!(auth.log_counts.lock().is_empty());
     }
 
     #[test]

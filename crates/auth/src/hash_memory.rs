@@ -1,9 +1,10 @@
 //! The memory of Argon2: some tens of megabytes for each password that is being verified. Buffers are reused by all
 //! threads, because the allocator keeps freed memory separately for each thread.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use argon2::Block;
+use parking_lot::Mutex;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 /// The maximum size of a buffer that is kept, in blocks of 1 KiB. The allocator of glibc returns larger ones to the system.
@@ -50,14 +51,14 @@ impl HashMemoryPool {
     /// Waits until a password can be verified. Returns memory for it, which is allocated when it is used.
     pub(crate) async fn acquire(self: Arc<Self>) -> Result<PooledMemory, AcquireError> {
         let permit = self.permits.clone().acquire_owned().await?;
-        let memory = self.kept.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        let memory = self.kept.lock().pop().unwrap_or_default();
         Ok(PooledMemory { memory, pool: self, _permit: permit })
     }
 
     /// Returns the sizes of the buffers that are not in use, in blocks.
     #[cfg(test)]
     pub(crate) fn kept_sizes(&self) -> Vec<usize> {
-        self.kept.lock().unwrap().iter().map(|memory| memory.0.len()).collect()
+        self.kept.lock().iter().map(|memory| memory.0.len()).collect()
     }
 }
 
@@ -65,7 +66,7 @@ impl Drop for PooledMemory {
     fn drop(&mut self) {
         if (1..=MAX_KEPT_BLOCKS).contains(&self.memory.0.len()) {
             let memory = std::mem::take(&mut self.memory);
-            self.pool.kept.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+            self.pool.kept.lock().push(memory);
         }
     }
 }

@@ -7,9 +7,10 @@
 //! program with an old password must not lock out the other programs on its machine.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -122,7 +123,7 @@ impl LoginThrottle {
         let Some((mut attempt, semaphore)) = self.enter(client, name, is_correct)? else { return Ok(None) };
         // The semaphore is never closed.
         attempt.permit = timeout(MAX_WAIT, semaphore.acquire_owned()).await.map_err(|_| TooManyAttempts)?.ok();
-        let delay = delay(self.state().failures(attempt.subjects(), Instant::now()));
+        let delay = delay(self.0.lock().failures(attempt.subjects(), Instant::now()));
         if !delay.is_zero() {
             sleep(delay).await;
         }
@@ -137,7 +138,7 @@ impl LoginThrottle {
         name: Option<Subject>,
         is_correct: impl FnOnce() -> Option<bool>,
     ) -> Result<Option<(Attempt, Arc<Semaphore>)>, TooManyAttempts> {
-        let (mut state, now) = (self.state(), Instant::now());
+        let (mut state, now) = (self.0.lock(), Instant::now());
         let key = (client, name);
         let failures = state.failures(subjects(&key), now);
         let can_compare_now = failures == 0 && !state.queues.contains_key(&key);
@@ -162,10 +163,6 @@ impl LoginThrottle {
         };
         Ok(Some((attempt, semaphore)))
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Attempt {
@@ -185,7 +182,7 @@ fn subjects(key: &QueueKey) -> impl Iterator<Item = &Subject> {
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        let mut state = self.throttle.state();
+        let mut state = self.throttle.0.lock();
         state.leave(&self.key);
         if self.is_compared && !self.has_succeeded {
             let now = Instant::now();
@@ -426,6 +423,6 @@ mod tests {
                 || Some(false),
             ));
         }
-        assert!(throttle.state().failures.len() <= MAX_SUBJECTS);
+        assert!(throttle.0.lock().failures.len() <= MAX_SUBJECTS);
     }
 }

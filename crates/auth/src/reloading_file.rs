@@ -4,10 +4,11 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use aws_lc_rs::digest::{SHA256, digest};
+use parking_lot::Mutex;
 use restante_platform::{FileId, file_id};
 use tokio::task::spawn_blocking;
 
@@ -71,7 +72,7 @@ impl<T: Send + Sync + 'static> ReloadingFile<T> {
     /// Returns the current value. It is at most one second old.
     pub(crate) async fn current(self: &Arc<Self>) -> Arc<T> {
         let is_due = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let is_due = state.checked_at.elapsed() >= CHECK_INTERVAL;
             if is_due {
                 // Concurrent callers skip the check.
@@ -82,7 +83,7 @@ impl<T: Send + Sync + 'static> ReloadingFile<T> {
         if is_due {
             self.check(false).await;
         }
-        self.state().current.clone()
+        self.state.lock().current.clone()
     }
 
     /// Reloads the file, even if it looks unchanged.
@@ -100,13 +101,13 @@ impl<T: Send + Sync + 'static> ReloadingFile<T> {
 
     fn check_blocking(&self, force: bool) {
         let Source { path, description, .. } = &self.source;
-        let _lock = self.check_lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let last_stamp = self.state().stamp;
+        let _lock = self.check_lock.lock();
+        let last_stamp = self.state.lock().stamp;
         if !force && last_stamp.is_some() && last_stamp == Some(stamp(fs::metadata(path).ok().as_ref())) {
             return;
         }
         let ReadResult { value, content_hash, stamp } = self.source.read();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.stamp = stamp;
         if content_hash == state.content_hash {
             return;
@@ -123,10 +124,6 @@ impl<T: Send + Sync + 'static> ReloadingFile<T> {
                 tracing::error!(%path, error = message, "cannot reload {description}, still using the previous ones");
             }
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -181,7 +178,7 @@ mod tests {
     /// Checks the file at once, and returns its value.
     async fn check(file: &Arc<ReloadingFile<u32>>) -> u32 {
         file.check(false).await;
-        *file.state().current
+        *file.state.lock().current
     }
 
     #[tokio::test]
@@ -223,7 +220,7 @@ mod tests {
         fs::write(&path, "1").unwrap();
         let source = Source { path: path.clone(), description: "numbers", parse: slow_number, default_if_absent: None };
         let file = &ReloadingFile::open(source).unwrap();
-        let gate = GATE.lock().unwrap();
+        let gate = GATE.lock();
         fs::write(&path, "2").unwrap();
         thread::scope(|scope| {
             scope.spawn(|| file.check_blocking(false));
@@ -237,7 +234,7 @@ mod tests {
             assert!(!second.is_finished());
             drop(gate);
         });
-        assert_eq!(*file.state().current, 3);
+        assert_eq!(*file.state.lock().current, 3);
     }
 
     #[tokio::test]

@@ -3,7 +3,6 @@
 //! token ends the sessions that were created with it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
@@ -12,6 +11,7 @@ use aws_lc_rs::{hmac, rand};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// The sizes of a signature, a nonce and a fingerprint in bytes.
@@ -142,7 +142,7 @@ impl Sessions {
     /// Ends a session before it expires.
     pub(crate) fn end(&self, session: Session, now: Timestamp) {
         let now = now.as_second();
-        let mut ended_by_identity = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ended_by_identity = self.ended.lock();
         if session.expires_at <= now
             || ended_by_identity.get(&session.identity).is_some_and(|ended| ended.contains(&session))
         {
@@ -164,7 +164,7 @@ impl Sessions {
     }
 
     fn has_ended(&self, session: &Session) -> bool {
-        let ended_by_identity = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended_by_identity = self.ended.lock();
         ended_by_identity.get(&session.identity).is_some_and(|ended| ended.contains(session))
     }
 
@@ -264,9 +264,9 @@ mod tests {
             assert!(!is_valid(&another, now));
         }
         assert!(!is_valid(&cookie_of_ann, now) && is_valid(&cookie_of_bob, now) && is_valid(&log_in(&ann, now), now));
-        assert!(sessions.ended.lock().unwrap()[&ann].nonces.len() <= MAX_ENDED_PER_IDENTITY);
+        assert!(sessions.ended.lock()[&ann].nonces.len() <= MAX_ENDED_PER_IDENTITY);
         log_out(&cookie_of_bob, start + HOUR);
-        assert!(!sessions.ended.lock().unwrap().contains_key(&bob), "it has already expired");
+        assert!(!sessions.ended.lock().contains_key(&bob), "it has already expired");
     }
 
     #[tokio::test(start_paused = true)]

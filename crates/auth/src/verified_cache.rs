@@ -3,11 +3,12 @@
 //! quickly.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hmac;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::client::Client;
@@ -42,7 +43,7 @@ impl VerifiedCache {
     /// hash.
     pub(crate) fn contains(&self, client: Client, user: &Arc<str>, hash: &str, password: &str) -> bool {
         let proof = self.proof(user, hash, password);
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         let key = (client, user.clone());
         let Some(entry) = entries.get_mut(&key) else { return false };
         let now = Instant::now();
@@ -56,14 +57,14 @@ impl VerifiedCache {
 
     /// Counts a wrong login for which [`VerifiedCache::contains`] returned true.
     pub(crate) fn record_miss(&self, client: Client, user: &Arc<str>) {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         count_miss(&mut entries, &(client, user.clone()));
     }
 
     /// Adds a successful login.
     pub(crate) fn insert(&self, client: Client, user: &Arc<str>, hash: &str, password: &str) {
         let (proof, now) = (self.proof(user, hash, password), Instant::now());
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         if entries.len() >= MAX_ENTRIES {
             entries.retain(|_, entry| entry.expires_at > now);
             // Removed logins cost one more password hash.
@@ -132,6 +133,6 @@ mod tests {
         for number in 0..MAX_ENTRIES + 10 {
             cache.insert(Client::from(None), &number.to_string().into(), "hash", "secret");
         }
-        assert!(cache.entries.lock().unwrap().len() <= MAX_ENTRIES);
+        assert!(cache.entries.lock().len() <= MAX_ENTRIES);
     }
 }

@@ -1,22 +1,27 @@
 //! Errors by cause: refusal by the server, violation of the protocol, network, database, timeout, or wrong options.
 
-use std::fmt;
 use std::io;
 
 /// The reason why an exchange, or a whole measurement, failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The server refused the request; the session can continue.
+    #[error("refused: {0}")]
     Refused(String),
     /// The server violated the protocol or exceeded a limit.
+    #[error("protocol error of the server: {0}")]
     Protocol(&'static str),
     /// An error of the operating system, and what was attempted.
+    #[error("{0}: {1}")]
     Io(&'static str, io::Error),
     /// The database cannot be reached or returned an error.
+    #[error("the database: {}", with_cause(.0))]
     Database(tokio_postgres::Error),
     /// The server did not respond in time.
+    #[error("no response in time")]
     Timeout,
     /// The options are wrong.
+    #[error("{0}")]
     Usage(String),
 }
 
@@ -33,21 +38,6 @@ impl Error {
         Self::Io(action, error)
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(reply) => write!(f, "refused: {reply}"),
-            Self::Protocol(violation) => write!(f, "protocol error of the server: {violation}"),
-            Self::Io(action, error) => write!(f, "{action}: {error}"),
-            Self::Database(error) => write!(f, "the database: {}", with_cause(error)),
-            Self::Timeout => f.write_str("no response in time"),
-            Self::Usage(message) => f.write_str(message),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Formats an error with the last of its causes.
 fn with_cause(error: &dyn std::error::Error) -> String {

@@ -8,9 +8,9 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::mem;
-use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use restante_mail::message::{Source, Summary};
 
 /// The memory that an entry is assumed to take in addition to its value: the key, its strings, and the slots in the table.
@@ -71,7 +71,7 @@ impl<K: Eq + Hash, V: CacheValue> Cache<K, V> {
     /// Returns the value that was made from this state.
     pub fn get(&self, key: &K, state: u64) -> Option<V> {
         let (found, dropped) = {
-            let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut generations = self.generations.lock();
             if let Some(entry) = generations.young.get(key) {
                 return (entry.state == state).then(|| entry.value.clone());
             }
@@ -92,7 +92,7 @@ impl<K: Eq + Hash, V: CacheValue> Cache<K, V> {
             return;
         }
         let dropped = {
-            let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut generations = self.generations.lock();
             generations.add(key, Entry { state, value }, self.max_bytes / 2)
         };
         drop(dropped);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     fn bytes_held(cache: &Cache<usize, Bytes>) -> usize {
-        let generations = cache.generations.lock().unwrap();
+        let generations = cache.generations.lock();
         generations.young.values().chain(generations.old.values()).map(|entry| cost(&entry.value)).sum()
     }
 

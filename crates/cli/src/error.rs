@@ -1,10 +1,10 @@
 //! Errors of commands, and their exit codes.
 
-use std::fmt;
 use std::io;
 
 /// An error of a command. It displays as one sentence for the user.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.message().unwrap_or_default())]
 pub enum CommandError {
     /// Nothing was found, or no message arrived in time. The message is `None` if the exit code is enough.
     NotFound(Option<String>),
@@ -68,14 +68,6 @@ impl CommandError {
         Self::NotFound(Some(message.into()))
     }
 }
-
-impl fmt::Display for CommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.message().unwrap_or_default())
-    }
-}
-
-impl std::error::Error for CommandError {}
 
 /// I/O errors without further information come from standard output. All others are converted with the name of the
 /// file.

@@ -11,7 +11,6 @@ mod public_address;
 mod resolver;
 mod target_url;
 
-use std::fmt;
 use std::time::Duration;
 
 pub use client::{Download, HttpClient};
@@ -95,31 +94,24 @@ pub struct Response {
 }
 
 /// The reason why there is no response.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
     /// The request is invalid: its URL, a header field or the method.
+    #[error("{0}")]
     InvalidRequest(String),
     /// The policy does not allow the address.
+    #[error("{0}")]
     ForbiddenAddress(String),
     /// The timeout has elapsed.
+    #[error("no response in time")]
     Timeout,
     /// The response is larger than allowed.
+    #[error("the response is too large")]
     ResponseTooLarge,
     /// No program accepts connections at the address.
+    #[error("connection refused")]
     ConnectionRefused,
     /// The name lookup, the connection, TLS or the protocol failed.
+    #[error("{0}")]
     Network(String),
 }
-
-impl fmt::Display for HttpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InvalidRequest(text) | Self::ForbiddenAddress(text) | Self::Network(text) => f.write_str(text),
-            Self::Timeout => f.write_str("no response in time"),
-            Self::ResponseTooLarge => f.write_str("the response is too large"),
-            Self::ConnectionRefused => f.write_str("connection refused"),
-        }
-    }
-}
-
-impl std::error::Error for HttpError {}

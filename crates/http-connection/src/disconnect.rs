@@ -5,9 +5,10 @@
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The maximum number of bytes that are read ahead to detect the end of the stream. If the peer sends more, detection
@@ -54,7 +55,7 @@ trait PollDisconnect: Send + Sync {
 
 impl<S: AsyncRead + Unpin + Send> PollDisconnect for Mutex<StreamState<S>> {
     fn poll_disconnect(&self, cx: &mut Context<'_>) -> Poll<()> {
-        lock(self).poll_disconnect(cx)
+        self.lock().poll_disconnect(cx)
     }
 }
 
@@ -77,7 +78,7 @@ impl<S: AsyncRead + Unpin> StreamState<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for MonitoredStream<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let state = &mut *lock(&self.0);
+        let state = &mut *self.0.lock();
         if !state.read_ahead.is_empty() {
             let length = state.read_ahead.len().min(buf.remaining());
             buf.put_slice(&state.read_ahead[..length]);
@@ -95,7 +96,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for MonitoredStream<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for MonitoredStream<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut lock(&self.0).stream).poll_write(cx, buf)
+        Pin::new(&mut self.0.lock().stream).poll_write(cx, buf)
     }
 
     fn poll_write_vectored(
@@ -103,24 +104,20 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for MonitoredStream<S> {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut lock(&self.0).stream).poll_write_vectored(cx, bufs)
+        Pin::new(&mut self.0.lock().stream).poll_write_vectored(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {
-        lock(&self.0).stream.is_write_vectored()
+        self.0.lock().stream.is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut lock(&self.0).stream).poll_flush(cx)
+        Pin::new(&mut self.0.lock().stream).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut lock(&self.0).stream).poll_shutdown(cx)
+        Pin::new(&mut self.0.lock().stream).poll_shutdown(cx)
     }
-}
-
-fn lock<S>(state: &Mutex<StreamState<S>>) -> MutexGuard<'_, StreamState<S>> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

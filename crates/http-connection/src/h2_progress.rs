@@ -7,13 +7,14 @@
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use parking_lot::Mutex;
 
 use crate::context::ConnectionGuard;
 use crate::write_timeout::WriteTimeout;
@@ -60,7 +61,7 @@ impl ResponseTracker {
             pending_bytes: AtomicUsize::new(0),
             written_bytes: AtomicUsize::new(0),
         });
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.has_new_request = true;
         let remaining = state.timeout.max_stall;
         // There are at most as many open responses as streams, but finished ones must not pile up between two checks.
@@ -73,7 +74,8 @@ impl ResponseTracker {
 
     /// Returns whether all unfinished responses are endless.
     pub(crate) fn has_only_endless_responses(&self) -> bool {
-        self.lock()
+        self.0
+            .lock()
             .responses
             .iter()
             .filter_map(|response| response.progress.upgrade())
@@ -82,14 +84,14 @@ impl ResponseTracker {
 
     /// Returns whether no response is unfinished and no request has arrived since the last call.
     pub(crate) fn was_idle_since_last_check(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let has_new_request = std::mem::replace(&mut state.has_new_request, false);
         !has_new_request && !state.responses.iter().any(TrackedResponse::is_open)
     }
 
     /// Returns whether the client reads every response fast enough. `since_last_call` is the time since the last call.
     pub(crate) fn check_progress(&self, since_last_call: Duration) -> bool {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let WriteTimeout { max_stall, min_bytes_per_second } = state.timeout;
         state.responses.retain(TrackedResponse::is_open);
         let open = state
@@ -106,10 +108,6 @@ impl ResponseTracker {
             *remaining = replenished.saturating_sub(since_last_call);
             !remaining.is_zero()
         })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, TrackerState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

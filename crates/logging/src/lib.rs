@@ -13,8 +13,9 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tracing::Dispatch;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -89,7 +90,7 @@ impl Handle {
     pub fn reopen(&self) -> io::Result<()> {
         if let Sink::File { path, file } = &*self.sink {
             let new_file = open_for_append(path)?;
-            *file.lock().unwrap_or_else(PoisonError::into_inner) = new_file;
+            *file.lock() = new_file;
         }
         Ok(())
     }
@@ -161,7 +162,7 @@ impl Write for &Sink {
         match self {
             Sink::Stderr => io::stderr().write(bytes),
             Sink::Stdout => io::stdout().write(bytes),
-            Sink::File { file, .. } => file.lock().unwrap_or_else(PoisonError::into_inner).write(bytes),
+            Sink::File { file, .. } => file.lock().write(bytes),
         }
     }
 

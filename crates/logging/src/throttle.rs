@@ -1,8 +1,9 @@
 //! A limit on how often one log line is written. Peers, scripts and webhook targets can cause errors at any rate; they must
 //! not fill the log.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// The shortest time between two lines.
 const MIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -26,7 +27,7 @@ impl LogThrottle {
 
     /// Counts an occurrence at the time `now`. If the line is due, returns the number of occurrences since the last one.
     pub fn record(&self, now: Instant) -> Option<u64> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         state.count += 1;
         if state.last_written.is_some_and(|last| now.saturating_duration_since(last) <= MIN_INTERVAL) {
             return None;

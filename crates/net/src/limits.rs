@@ -5,8 +5,10 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::counters::OpenGuard;
 
@@ -130,7 +132,7 @@ impl ClientLimits {
     pub fn admit(self: &Arc<Self>, ip: IpAddr) -> Result<Option<ClientSlot>, TooMany> {
         let Some(limit) = self.limit else { return Ok(None) };
         let client = ClientKey::from(ip);
-        let mut active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut active = self.active.lock();
         let count = active.get(&client).copied().unwrap_or(0);
         if count >= limit {
             return Err(TooMany::FromClient);
@@ -142,7 +144,7 @@ impl ClientLimits {
 
 impl Drop for ClientSlot {
     fn drop(&mut self) {
-        let mut active = self.clients.active.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut active = self.clients.active.lock();
         if let Entry::Occupied(mut count) = active.entry(self.client) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -244,10 +246,10 @@ mod tests {
         for last in 0..=255 {
             drop(admit(&limits, &format!("192.0.2.{last}")).unwrap());
         }
-        assert!(limits.clients.active.lock().unwrap().is_empty());
+        assert!(limits.clients.active.lock().is_empty());
         let unlimited = ConnectionLimits::new(10, None);
         let _admission = admit(&unlimited, "192.0.2.1").unwrap();
-        assert!(unlimited.clients.active.lock().unwrap().is_empty());
+        assert!(unlimited.clients.active.lock().is_empty());
     }
 
     #[test]

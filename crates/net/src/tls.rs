@@ -3,9 +3,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -69,7 +70,7 @@ impl Tls {
     pub fn reload(&self) -> Result<(), String> {
         if let Some((cert, key)) = &self.files {
             let config = with_alpn(load_files(cert, key)?, self.protocols);
-            *self.current.write().unwrap_or_else(PoisonError::into_inner) = config;
+            *self.current.write() = config;
         }
         Ok(())
     }
@@ -91,7 +92,7 @@ impl Tls {
     }
 
     async fn handshake(&self, stream: Stream) -> io::Result<Stream> {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let current = self.current.read().clone();
         Ok(Stream::Tls(Box::new(TlsAcceptor::from(current).accept(stream).await?)))
     }
 

@@ -10,9 +10,9 @@ pub use imp::ProcessFiles;
 mod imp {
     use std::fs::File;
     use std::os::unix::fs::FileExt as _;
-    use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
 
+    use parking_lot::Mutex;
     use rustix::fs::Dir;
     use rustix::process::{Resource, getrlimit};
     use rustix::time::{ClockId, clock_gettime};
@@ -47,7 +47,7 @@ mod imp {
 
         /// Returns the number of open file descriptors, including those of these files.
         pub fn open_files(&self) -> Option<u64> {
-            let mut dir = self.descriptors.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut dir = self.descriptors.as_ref()?.lock();
             dir.rewind();
             let mut count = 0;
             while let Some(entry) = dir.read() {

@@ -1,20 +1,11 @@
 //! Opening files that no other user can have written. Windows has no modes, and no file is trusted there.
 
-use std::fmt;
-
 pub use imp::open_trusted;
 
 /// The reason why a file is not trusted. It is the inner error of an [`std::io::Error`].
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct UntrustedFile(String);
-
-impl fmt::Display for UntrustedFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UntrustedFile {}
 
 impl From<UntrustedFile> for std::io::Error {
     fn from(reason: UntrustedFile) -> Self {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, fs, io};
+use std::{fs, io};
 
 use restante_journal::memory::MemoryJournal;
 use restante_journal::{self as journal, DurableJournal, Journal};
@@ -27,11 +27,13 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Why the store cannot be opened. It displays as a sentence for the operator.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The data directory cannot be used.
+    #[error("{0}")]
     Directory(disk::OpenError),
     /// The database at this address cannot be used.
+    #[error("PostgreSQL at {0}: {1}")]
     Database(String, postgres::OpenError),
 }
 
@@ -41,15 +43,6 @@ impl OpenError {
         match self {
             Self::Directory(error) => error.is_permanent(),
             Self::Database(_, error) => error.is_permanent(),
-        }
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Directory(error) => error.fmt(f),
-            Self::Database(address, error) => write!(f, "PostgreSQL at {address}: {error}"),
         }
     }
 }

@@ -3,11 +3,12 @@
 //! priority.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit, setpriority_process, setrlimit};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -134,7 +135,7 @@ impl MonitorGroup {
         // If the thread has ended, the next line reports it.
         let _ = self.stop.send(());
         let stalled_dropped = self.stalled_dropped.await.map_err(|_| monitors_ended())?;
-        let received: Vec<_> = self.shared.received.iter().map(lock).collect();
+        let received: Vec<_> = self.shared.received.iter().map(Mutex::lock).collect();
         let received: Vec<&ReceivedEvents> = received.iter().map(|received| &**received).collect();
         Ok(GroupOutcome {
             summary: EventSummary::compare(&received, acknowledged, self.shared.settings.topic),
@@ -235,7 +236,7 @@ async fn read(shared: Arc<Shared>, index: usize, mut subscription: Subscription,
     loop {
         let result = read_until_disconnected(&shared, index, &mut monitor).await;
         shared.disconnected.fetch_add(1, Ordering::Relaxed);
-        lock(&shared.received[index]).record_disconnect(result);
+        shared.received[index].lock().record_disconnect(result);
         if let Some(id) = monitor.last_id() {
             subscription.last_id = Some(id.to_owned());
         }
@@ -243,10 +244,10 @@ async fn read(shared: Arc<Shared>, index: usize, mut subscription: Subscription,
             sleep(RECONNECT_DELAY).await;
             match Monitor::open(&subscription).await {
                 Ok(monitor) => break monitor,
-                Err(error) => lock(&shared.received[index]).record_disconnect(Err(error)),
+                Err(error) => shared.received[index].lock().record_disconnect(Err(error)),
             }
         };
-        lock(&shared.received[index]).reconnected += 1;
+        shared.received[index].lock().reconnected += 1;
         shared.disconnected.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -258,7 +259,7 @@ async fn read_until_disconnected(shared: &Shared, index: usize, monitor: &mut Mo
         shared.event_count.fetch_add(1, Ordering::Relaxed);
         match event {
             MonitorEvent::Stored(number) => {
-                if lock(&shared.received[index]).record(number) {
+                if shared.received[index].lock().record(number) {
                     shared.counted_events.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -287,10 +288,6 @@ fn monitors_ended() -> Error {
 }
 
 /// Locks a record. A panic never leaves it half updated.
-fn lock(received: &Mutex<ReceivedEvents>) -> MutexGuard<'_, ReceivedEvents> {
-    received.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Raises the limit of open files to the allowed maximum. Fails if that is not enough.
 pub(crate) fn allow_open_files(connections: usize) -> Result<(), Error> {
     /// The connections that send, and the other files of the process.

@@ -83,6 +83,8 @@ fn sends_credentials() {
         ("http://", &["--token", "rst_secret"], "bearer rst_secret\r\n"),
         // ann:s:cret
         ("http://ann:s%3Acret@", &[], "basic YW5uOnM6Y3JldA==\r\n"),
+        // ann:a%zz+%
+        ("http://ann:a%zz+%@", &[], "basic YW5uOmElenorJQ==\r\n"),
         ("http://ann:x@", &["--token", "wins"], "bearer wins\r\n"),
     ];
     for (host, args, expected) in table {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
+use percent_encoding::percent_decode_str;
 use restante_auth::{Grant, Scope};
 use restante_journal::{SessionId, SessionPage};
 use restante_mail::address::{Address, Alphabet};
@@ -252,15 +253,14 @@ fn invalid_query() -> Problem {
 
 /// Returns whether a query is percent-encoded UTF-8. The query parser accepts any text and replaces invalid parts.
 fn is_valid_encoding(query: &str) -> bool {
-    let mut segments = query.split('%');
-    let mut decoded = segments.next().unwrap_or_default().as_bytes().to_vec();
-    for segment in segments {
-        let byte = segment.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        let Some(byte) = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else { return false };
-        decoded.push(byte);
-        decoded.extend_from_slice(&segment.as_bytes()[2..]);
-    }
-    std::str::from_utf8(&decoded).is_ok()
+    has_valid_escapes(query) && percent_decode_str(query).decode_utf8().is_ok()
+}
+
+/// Returns whether each percent sign is followed by two hexadecimal digits.
+pub(crate) fn has_valid_escapes(text: &str) -> bool {
+    let is_escape =
+        |rest: &str| rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+    text.split('%').skip(1).all(is_escape)
 }
 
 /// Refuses parameters other than these. Used if ignoring a parameter could do harm.
@@ -399,6 +399,16 @@ mod tests {
         let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         let pairs: Vec<_> = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         parse_page(&pairs)
+    }
+
+    #[test]
+    fn queries_are_percent_encoded_utf8() {
+        for valid in ["", "a=b+c", "%C3%bc=%25", "ü"] {
+            assert!(is_valid_encoding(valid), "{valid}");
+        }
+        for invalid in ["%", "a%2", "%zz", "%+1", "%C3", "%ü"] {
+            assert!(!is_valid_encoding(invalid), "{invalid}");
+        }
     }
 
     #[test]

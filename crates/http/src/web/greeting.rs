@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
@@ -12,6 +12,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use restante_http_connection::work::WorkPermit;
 use restante_logging::LogThrottle;
 use tokio::sync::Semaphore;
@@ -70,14 +71,14 @@ impl Greeting {
         if self.log_throttle.should_log() {
             tracing::warn!(path = %path.display(), "reading the greeting file takes too long, serving its last content");
         }
-        let last = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.cached.lock();
         Ok(last.clone().unwrap_or(BUILT_IN.into()))
     }
 
     /// Returns the current content of the file. If it cannot be read, logs that once and returns the built-in greeting.
     fn read_file(&self, path: &Path) -> Bytes {
         let read = read(path);
-        let mut last = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.cached.lock();
         match read {
             Ok(text) => match &*last {
                 Some(unchanged) if *unchanged == text => unchanged.clone(),

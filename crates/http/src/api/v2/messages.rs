@@ -3,11 +3,12 @@
 //! resources below a message are those of its first copy, or of the copy with the id in the path, and have the handlers of
 //! copies.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use restante_api_types::{ExcerptPart, MessageEntry, WholeMessage};
 use restante_auth::Scope;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
@@ -289,7 +290,7 @@ impl Server {
         let list = Arc::new((page, mailbox, search));
         let (list, work) = (&list, &Mutex::new(work));
         let render = |memory: MemoryPermit| async move {
-            let held = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let held = work.lock().take();
             let work = match held {
                 Some(work) => work,
                 None => self.work_permit(entries_size(&list.0.messages), SMALL_BYTES).await?,

@@ -19,6 +19,7 @@ use crate::dialects::mailpit::content;
 use crate::dialects::mailpit::success;
 use crate::dialects::mailpit::success::HandlerResult;
 use crate::dialects::mailpit::target::TargetMessage;
+use crate::extractors::parameters::has_valid_escapes;
 use crate::response::json;
 use crate::response::problem::Problem;
 use crate::state::Server;
@@ -207,13 +208,6 @@ fn is_valid_url(url: &str) -> bool {
         && is_port
         && !authority.contains([' ', '<', '>', '"', '\\', '^', '`', '{', '|', '}'])
         && has_valid_escapes(path)
-}
-
-/// Returns whether each percent sign is followed by two hexadecimal digits.
-fn has_valid_escapes(text: &str) -> bool {
-    let is_escape =
-        |rest: &str| rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-    text.split('%').skip(1).all(is_escape)
 }
 
 #[cfg(test)]

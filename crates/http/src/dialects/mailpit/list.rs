@@ -3,10 +3,11 @@
 //! A response has at most [`MAX_LIMIT`](crate::dialects::mailpit::paging::MAX_LIMIT) messages. The first page is cached until
 //! the store changes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::State;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_http_connection::work::WorkPermit;
 use restante_mail::message::Message;
@@ -146,7 +147,7 @@ impl Server {
         let (page, work) = (&Arc::new(page), &Mutex::new(work));
         let render = |memory: MemoryPermit| async move {
             let size = message_json::entries_size(&page.messages);
-            let held = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let held = work.lock().take();
             let work = match held {
                 Some(work) => work,
                 None => self.work_permit(size, SMALL_BYTES).await?,
