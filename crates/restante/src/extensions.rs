@@ -18,9 +18,9 @@ use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
+use crate::process::SLOW_SHUTDOWN_INTERVAL;
 use crate::script;
 use crate::script_relay::ScriptRelay;
-use crate::serve::SLOW_SHUTDOWN_INTERVAL;
 use crate::storage::{self, OpenedStore};
 
 /// The maximum time for the shutdown of the script.

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use restante::command_line::{self, Command, Exit};
+use restante::command_line::{self, Command};
+use restante::exit::Exit;
 use restante::mailpit::{self, MailpitCommand};
 use restante::serve::{self, EmulatedProgram, ServeOptions};
 use restante::{completions, health, script, token, transfer, user};

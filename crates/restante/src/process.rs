@@ -13,6 +13,9 @@ use tokio::sync::oneshot;
 /// send a signal to the server in addition to the one that its process group gets.
 const REPEATED_SIGNAL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The time after which a shutdown logs what it waits for.
+pub(crate) const SLOW_SHUTDOWN_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Prepares the allocator for large messages. glibc returns every large block to the system when it is freed, and the
 /// next one costs a page fault for every 4 KiB: half of the time that a message of 1 MiB takes. It learns from freed
 /// blocks which sizes are reused ("dynamic mmap threshold"). So one block of the largest size that it learns from is

@@ -28,7 +28,7 @@ use tokio::runtime::Runtime;
 
 use crate::extensions::Extensions;
 use crate::mailpit;
-use crate::process::{self, PidFile, Signals};
+use crate::process::{self, PidFile, SLOW_SHUTDOWN_INTERVAL, Signals};
 use crate::storage;
 use crate::storage::{OpenError, OpenedStore};
 use bound_listener::{BoundListener, Endpoint};
@@ -37,8 +37,6 @@ use bound_listener::{BoundListener, Endpoint};
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 /// The part of that time in which HTTP is still served while mail sessions are open.
 const MAIL_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(14);
-/// The time after which a shutdown logs what it waits for.
-pub(crate) const SLOW_SHUTDOWN_INTERVAL: Duration = Duration::from_secs(1);
 /// How long blocking tasks may continue after everything else has ended.
 const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// The exit code for errors that a restart cannot fix. The systemd unit does not restart the server after it.

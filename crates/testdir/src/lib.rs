@@ -1,10 +1,15 @@
-//! Support for the tests of all crates: test directories, and the report of a test that cannot run on this machine.
+//! Support for the tests of all crates: test directories, the report of a test that cannot run on this machine, and the
+//! imports between the modules of a crate.
+
+mod imports;
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process, thread};
+
+pub use imports::{find_import_cycle, module_imports};
 
 /// The environment variable with the path of the list of skipped tests, which must exist.
 const SKIPPED_TESTS: &str = "SKIPPED_TESTS";

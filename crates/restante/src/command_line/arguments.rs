@@ -13,10 +13,10 @@ use restante_cli::ClientCommand;
 use restante_settings::{Flags, Origin, Preset, SETTINGS, Setting, Status, Value};
 use restante_transfer::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
 
-use super::Exit;
 use super::completions::{self, GeneratedDocs};
 use super::hints::hints;
 use super::tasks::{ScriptRequest, ScriptTask, TokenTask, UserTask, parse_lifetime, parse_scopes, parse_wait};
+use crate::exit::Exit;
 
 /// The parsed command line.
 pub(super) enum ParsedArguments {

@@ -8,8 +8,6 @@ mod hints;
 mod tasks;
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use restante_cli::ClientCommand;
@@ -17,6 +15,8 @@ use restante_settings::{self, Loaded, Purpose, ReadFile};
 use restante_transfer::{ExportRequest, ImportRequest};
 
 use arguments::{ParsedArguments, Task};
+
+use crate::exit::Exit;
 
 pub(crate) use arguments::{ALL_SETTINGS_NOTE, SETTINGS_NOTE, command};
 pub use completions::{GeneratedDocs, Shell};
@@ -55,28 +55,6 @@ pub enum Command {
     User(Box<Loaded>, UserTask),
     /// Print a text and exit: help, version, `config check`, `config docs`, `config example`, or errors of the configuration.
     Exit(Exit),
-}
-
-/// A text to print, and an exit code.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exit {
-    /// The text, with its final line end.
-    pub text: String,
-    /// 0, or 2 for an invalid command line or configuration.
-    pub code: u8,
-}
-
-impl Exit {
-    /// Prints the text, to standard error if the code is not 0, and returns the exit code.
-    pub fn print(&self) -> ExitCode {
-        // A failed write does not matter: the reader has closed the pipe.
-        let _ = if self.code == 0 {
-            io::stdout().write_all(self.text.as_bytes())
-        } else {
-            io::stderr().write_all(self.text.as_bytes())
-        };
-        ExitCode::from(self.code)
-    }
 }
 
 /// Parses the command line (with the program name), the environment, and the configuration file that they name.

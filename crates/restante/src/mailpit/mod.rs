@@ -27,7 +27,7 @@ pub use help::render_options;
 pub use options::{Convert, Effect, Kind, MailpitOption, OPTIONS};
 pub(crate) use ready_lines::log_ready_lines;
 
-use crate::command_line::Exit;
+use crate::exit::Exit;
 use arguments::FlagSpec;
 use mapped::{Given, GivenValues};
 

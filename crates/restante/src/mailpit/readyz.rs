@@ -13,7 +13,7 @@ use super::conversions;
 use super::mapped::GivenValues;
 use super::mapping;
 use super::{add_variables, configuration_errors, failure, help};
-use crate::command_line::Exit;
+use crate::exit::Exit;
 use crate::health;
 
 /// The default of `--timeout`.

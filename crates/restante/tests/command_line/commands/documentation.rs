@@ -8,7 +8,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use restante::command_line::{self, Exit};
+use restante::command_line;
+use restante::exit::Exit;
 use restante_testdir::TestDir;
 
 use super::shell_words::{ShellCommand, shell_commands};

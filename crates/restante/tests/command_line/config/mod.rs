@@ -10,7 +10,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-use restante::command_line::{Command, Exit, parse};
+use restante::command_line::{Command, parse};
+use restante::exit::Exit;
 use restante_settings::{Config, Loaded, StoreKind};
 
 /// The input of the process: arguments, environment variables and files.

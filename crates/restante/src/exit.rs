@@ -1,0 +1,26 @@
+//! How the program ends without running a command: with a text and an exit code.
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+/// A text to print, and an exit code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// The text, with its final line end.
+    pub text: String,
+    /// 0, or 2 for an invalid command line or configuration.
+    pub code: u8,
+}
+
+impl Exit {
+    /// Prints the text, to standard error if the code is not 0, and returns the exit code.
+    pub fn print(&self) -> ExitCode {
+        // A failed write does not matter: the reader has closed the pipe.
+        let _ = if self.code == 0 {
+            io::stdout().write_all(self.text.as_bytes())
+        } else {
+            io::stderr().write_all(self.text.as_bytes())
+        };
+        ExitCode::from(self.code)
+    }
+}
