@@ -65,7 +65,7 @@ impl ClientCommand {
             exit_on_interrupt();
         }
         let mut out = io::BufWriter::new(io::stdout().lock());
-        let style = OutputStyle::for_stdout(self.options.color);
+        let style = OutputStyle::for_stdout(self.options.color.unwrap_or_default());
         let done = self.execute(&mut out, style, confirm_on_terminal).and_then(|()| Ok(out.flush()?));
         let Err(error) = done else { return ExitCode::SUCCESS };
         // Results that were found before the error are printed too.

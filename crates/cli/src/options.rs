@@ -5,8 +5,7 @@ use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches as _, value_parser};
 use restante_http_client::TlsTrust;
 use restante_mail::duration;
 use restante_platform::read_passwords;
@@ -34,17 +33,32 @@ const MAX_DURATION: Duration = Duration::from_hours(24 * 36_500);
 const TIMEOUT_FLAG: &str = "timeout";
 const HEADING: &str = "Server and output";
 
-/// The options for server and output.
-#[derive(Clone, Debug)]
+// The options for server and output. A doc comment would replace the description of the command.
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
+    /// The URL of the server, or HOST:PORT; variable RESTANTE_SERVER [default: http://localhost:9000]
+    #[arg(long, help_heading = HEADING, value_name = "URL")]
     server: Option<String>,
+    /// A token for the server; variable RESTANTE_TOKEN
+    #[arg(long, help_heading = HEADING)]
     token: Option<String>,
+    /// The user name; variable RESTANTE_USER. The password is read from RESTANTE_PASSWORD or from the terminal
+    #[arg(long, help_heading = HEADING, value_name = "NAME")]
     user: Option<String>,
+    /// A PEM file with additional trusted certificates for HTTPS
+    #[arg(long, help_heading = HEADING, value_name = "FILE")]
     cacert: Option<PathBuf>,
+    /// Accepts every certificate of the server; sends SMTP credentials unencrypted, even to other machines
+    #[arg(long, help_heading = HEADING, conflicts_with = "cacert")]
     insecure: bool,
-    timeout: Duration,
+    /// Prints the response of the REST API as one JSON document
+    #[arg(long, help_heading = HEADING)]
     pub(crate) json: bool,
-    pub(crate) color: Color,
+    /// When to use colors [default: auto, on a terminal unless NO_COLOR is set]
+    #[arg(long, help_heading = HEADING, value_name = "WHEN")]
+    pub(crate) color: Option<Color>,
+    #[arg(skip = DEFAULT_TIMEOUT)]
+    timeout: Duration,
 }
 
 /// The options that apply to sending by SMTP.
@@ -64,7 +78,7 @@ impl Options {
     pub(crate) fn add_to(command: Command) -> Command {
         // The time limit of the command itself has priority.
         let has_timeout = command.get_arguments().any(|arg| arg.get_long() == Some(TIMEOUT_FLAG));
-        let command = command.args(common_args().map(|arg| arg.help_heading(HEADING)));
+        let command = Self::augment_args(command);
         if has_timeout {
             return command;
         }
@@ -73,21 +87,12 @@ impl Options {
     }
 
     pub(crate) fn parse(matches: &ArgMatches) -> Self {
-        let text = |name: &str| matches.get_one::<String>(name).cloned();
-        Self {
-            server: text("server").or_else(|| host_and_port(matches)),
-            token: text("token"),
-            user: text("user"),
-            cacert: matches.get_one("cacert").cloned(),
-            insecure: matches.get_flag("insecure"),
-            timeout: matches.try_get_one(TIMEOUT_FLAG).ok().flatten().copied().unwrap_or(DEFAULT_TIMEOUT),
-            json: matches.get_flag("json"),
-            color: match text("color").as_deref() {
-                Some("always") => Color::Always,
-                Some("never") => Color::Never,
-                _ => Color::Auto,
-            },
+        let mut options = Self::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
+        options.or_host_and_port(matches);
+        if let Ok(Some(timeout)) = matches.try_get_one(TIMEOUT_FLAG) {
+            options.timeout = *timeout;
         }
+        options
     }
 
     /// Uses host and port, the flags of Inbucket's client, from the parent command, unless a server was given.
@@ -171,37 +176,6 @@ pub(crate) fn inbucket_args() -> [Arg; 2] {
     ]
 }
 
-fn common_args() -> impl Iterator<Item = Arg> {
-    [
-        Arg::new("server")
-            .long("server")
-            .value_name("URL")
-            .help("The URL of the server, or HOST:PORT; variable RESTANTE_SERVER [default: http://localhost:9000]"),
-        Arg::new("token").long("token").value_name("TOKEN").help("A token for the server; variable RESTANTE_TOKEN"),
-        Arg::new("user").long("user").value_name("NAME").help(
-            "The user name; variable RESTANTE_USER. The password is read from RESTANTE_PASSWORD or from the terminal",
-        ),
-        Arg::new("cacert")
-            .long("cacert")
-            .value_name("FILE")
-            .value_parser(value_parser!(PathBuf))
-            .help("A PEM file with additional trusted certificates for HTTPS"),
-        Arg::new("insecure").long("insecure").action(ArgAction::SetTrue).conflicts_with("cacert").help(
-            "Accepts every certificate of the server; sends SMTP credentials unencrypted, even to other machines",
-        ),
-        Arg::new("json")
-            .long("json")
-            .action(ArgAction::SetTrue)
-            .help("Prints the response of the REST API as one JSON document"),
-        Arg::new("color")
-            .long("color")
-            .value_name("WHEN")
-            .value_parser(PossibleValuesParser::new(["auto", "always", "never"]))
-            .help("When to use colors [default: auto, on a terminal unless NO_COLOR is set]"),
-    ]
-    .into_iter()
-}
-
 fn host_and_port(matches: &ArgMatches) -> Option<String> {
     let host = matches.try_get_one::<String>("host").ok().flatten();
     let port = matches.try_get_one::<u16>("port").ok().flatten();
@@ -214,7 +188,7 @@ fn host_and_port(matches: &ArgMatches) -> Option<String> {
 }
 
 /// Parses a duration, or a number of seconds.
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     match duration::parse_or_seconds(text)? {
         time if time > MAX_DURATION => Err("must be at most 36500d".to_owned()),
         time => Ok(time),

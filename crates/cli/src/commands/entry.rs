@@ -2,7 +2,7 @@
 
 use std::io;
 
-use clap::{Arg, ArgAction, ArgMatches};
+use clap::Args;
 use jiff::Timestamp;
 use restante_mail::tags::{self, Tags};
 use serde::Deserialize;
@@ -76,39 +76,21 @@ pub(super) const COLUMNS: [Column; 7] = [
 ];
 
 /// The conditions of a list of messages.
-#[derive(Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub(super) struct EntryFilter {
-    /// Only messages that match this search query.
+    /// Only messages that match this search query
+    #[arg(long, short, allow_hyphen_values = true, value_parser = parse_query)]
     pub(super) query: Option<String>,
-    /// Only messages with all these tags.
+    /// Only messages with this tag; may be repeated
+    #[arg(id = "tag", long, value_name = "TAG", value_parser = parse_tag)]
     pub(super) tags: Vec<String>,
     /// Only messages with greater ids.
+    #[arg(skip)]
     pub(super) after: Option<u64>,
 }
 
-/// Returns the argument `--query QUERY`.
-pub(super) fn query_arg() -> Arg {
-    Arg::new("query")
-        .long("query")
-        .short('q')
-        .value_name("QUERY")
-        .allow_hyphen_values(true)
-        .value_parser(parse_query)
-        .help("Only messages that match this search query")
-}
-
-/// Returns the argument `--tag TAG`.
-pub(super) fn tag_arg() -> Arg {
-    Arg::new("tag")
-        .long("tag")
-        .value_name("TAG")
-        .action(ArgAction::Append)
-        .value_parser(parse_tag)
-        .help("Only messages with this tag; may be repeated")
-}
-
 /// Parses a search query. The server checks its syntax.
-fn parse_query(text: &str) -> Result<String, String> {
+pub(super) fn parse_query(text: &str) -> Result<String, String> {
     if text.trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
@@ -119,15 +101,6 @@ pub(super) fn parse_tag(text: &str) -> Result<String, String> {
 }
 
 impl EntryFilter {
-    /// Returns the conditions of `--query` and `--tag`.
-    pub(super) fn parse(matches: &ArgMatches) -> Self {
-        Self {
-            query: matches.get_one("query").cloned(),
-            tags: matches.get_many("tag").into_iter().flatten().cloned().collect(),
-            after: None,
-        }
-    }
-
     /// Returns true if there is no condition.
     pub(super) fn is_empty(&self) -> bool {
         self.query.is_none() && self.tags.is_empty() && self.after.is_none()

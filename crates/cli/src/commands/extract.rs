@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use clap::{Arg, ArgMatches, Command};
+use clap::Parser;
 use restante_mail::terminal_text;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::scope::{Scope, selected_id, with_message_args};
-use super::wait_requests::{self, after_arg};
+use super::scope::{MessageArgs, Scope};
+use super::wait_requests;
 use crate::error::CommandError;
-use crate::options::duration_arg;
+use crate::options::parse_duration;
 use crate::output::{Column, Table, TextStyle};
 use crate::server::{ApiRequest, Server, decode};
 use crate::{CommandContext, Task};
@@ -31,101 +31,99 @@ pub(super) enum ExtractKind {
     },
 }
 
-pub(super) fn codes_command() -> Command {
-    let command = Command::new("codes").about("Prints the one-time codes of a message, most likely first").long_about(
-        "Prints the one-time codes of a message, most likely first. In a pipe, it prints only the best code: \
-             CODE=$(restante codes ann --wait 30s). With --wait or --after, it uses the newest message that has a \
-             code, among the last 1000. Without a mailbox, it uses all mail.",
-    );
-    with_wait_args(command, "How long to wait for a message with a code")
-}
-
-pub(super) fn links_command() -> Command {
-    let command = Command::new("links").about("Prints the links of a message").long_about(
-        "Prints the links of a message. In a pipe, each line is one URL. With --wait or --after, it uses the newest \
-         message that has a link, among the last 1000. Without a mailbox, it uses all mail.",
-    );
-    with_wait_args(command, "How long to wait for a message with a link").arg(
-        Arg::new("match")
-            .long("match")
-            .value_name("TEXT")
-            .help("Only links with this text in the URL or in the linked text"),
-    )
-}
-
-fn with_wait_args(command: Command, wait: &'static str) -> Command {
-    with_message_args(command)
-        .arg(duration_arg("wait", wait).conflicts_with_all(["id", "message"]))
-        .arg(after_arg().conflicts_with_all(["id", "message"]))
-}
-
-pub(super) fn parse_codes(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(Extract::parse(matches, ExtractKind::Codes))
-}
-
-pub(super) fn parse_links(matches: &ArgMatches) -> Box<dyn Task> {
-    let containing = matches.get_one::<String>("match").cloned();
-    Box::new(Extract::parse(matches, ExtractKind::Links { containing }))
-}
-
-struct Extract {
-    kind: ExtractKind,
-    scope: Scope,
-    id: String,
-    wait: Duration,
+/// Prints the one-time codes of a message, most likely first.
+#[derive(Parser)]
+#[command(
+    name = "codes",
+    long_about = "Prints the one-time codes of a message, most likely first. In a pipe, it prints only the best code: \
+        CODE=$(restante codes ann --wait 30s). With --wait or --after, it uses the newest message that has a code, among the \
+        last 1000. Without a mailbox, it uses all mail."
+)]
+pub(super) struct Codes {
+    #[command(flatten)]
+    message: MessageArgs,
+    /// How long to wait for a message with a code
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with_all = ["id", "message"])]
+    wait: Option<Duration>,
+    /// Only messages after the one with this id
+    #[arg(long, value_name = "ID", conflicts_with_all = ["id", "message"])]
     after: Option<u64>,
 }
 
-impl Extract {
-    fn parse(matches: &ArgMatches, kind: ExtractKind) -> Self {
-        Self {
-            kind,
-            scope: Scope::parse(matches),
-            id: selected_id(matches),
-            wait: matches.get_one("wait").copied().unwrap_or_default(),
-            after: matches.get_one("after").copied(),
-        }
-    }
-
-    /// Returns the id of the newest message with a match, and waits for one if necessary. Several messages may arrive
-    /// during one wait, and the newest of them may have no match.
-    fn wait_for_message(&self, server: &Server) -> Result<String, CommandError> {
-        let deadline = Instant::now() + self.wait;
-        let mut last = self.after.unwrap_or_default();
-        loop {
-            let ids = self.scope.newest_ids(server, MAX_SEARCHED_MESSAGES, last)?;
-            for id in ids.iter().rev().map(u64::to_string) {
-                if self.has_match(server, &id)? {
-                    return Ok(id);
-                }
-            }
-            last = ids.last().copied().unwrap_or(last);
-            let time_left = deadline.saturating_duration_since(Instant::now());
-            if time_left.is_zero() {
-                return Err(CommandError::not_found(format!("No message with {} arrived in time.", self.kind.name())));
-            }
-            wait_requests::wait_for_more(server, &self.scope, last, time_left.min(MAX_WAIT))?;
-        }
-    }
-
-    /// Returns true if a message has a match. A message that was deleted in the meantime has none.
-    fn has_match(&self, server: &Server, id: &str) -> Result<bool, CommandError> {
-        match self.kind.fetch(server, &self.scope, id) {
-            Ok(response) => Ok(!self.kind.matching(&response).is_empty()),
-            Err(CommandError::NotFound(_)) => Ok(false),
-            Err(error) => Err(error),
-        }
+impl Task for Codes {
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        run(context, &ExtractKind::Codes, &self.message, self.wait, self.after)
     }
 }
 
-impl Task for Extract {
+/// Prints the links of a message.
+#[derive(Parser)]
+#[command(
+    name = "links",
+    long_about = "Prints the links of a message. In a pipe, each line is one URL. With --wait or --after, it uses the newest \
+        message that has a link, among the last 1000. Without a mailbox, it uses all mail."
+)]
+pub(super) struct Links {
+    #[command(flatten)]
+    message: MessageArgs,
+    /// How long to wait for a message with a link
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with_all = ["id", "message"])]
+    wait: Option<Duration>,
+    /// Only messages after the one with this id
+    #[arg(long, value_name = "ID", conflicts_with_all = ["id", "message"])]
+    after: Option<u64>,
+    /// Only links with this text in the URL or in the linked text
+    #[arg(long = "match", value_name = "TEXT")]
+    containing: Option<String>,
+}
+
+impl Task for Links {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let selects_message = !self.wait.is_zero() || self.after.is_some();
-        if selects_message {
-            let id = self.wait_for_message(&context.server)?;
-            return print(context, &self.kind, &self.scope, &id);
+        let kind = ExtractKind::Links { containing: self.containing.clone() };
+        run(context, &kind, &self.message, self.wait, self.after)
+    }
+}
+
+/// Prints the codes or links of the selected message, or of the newest one that has any.
+fn run(
+    context: &mut CommandContext<'_>,
+    kind: &ExtractKind,
+    message: &MessageArgs,
+    wait: Option<Duration>,
+    after: Option<u64>,
+) -> Result<(), CommandError> {
+    let (scope, wait) = (message.scope(), wait.unwrap_or_default());
+    if wait.is_zero() && after.is_none() {
+        return print(context, kind, &scope, message.id());
+    }
+    let id = wait_for_match(&context.server, kind, &scope, wait, after)?;
+    print(context, kind, &scope, &id)
+}
+
+/// Returns the id of the newest message with a match, and waits for one if necessary. Several messages may arrive during one
+/// wait, and the newest of them may have no match.
+fn wait_for_match(
+    server: &Server,
+    kind: &ExtractKind,
+    scope: &Scope,
+    wait: Duration,
+    after: Option<u64>,
+) -> Result<String, CommandError> {
+    let deadline = Instant::now() + wait;
+    let mut last = after.unwrap_or_default();
+    loop {
+        let ids = scope.newest_ids(server, MAX_SEARCHED_MESSAGES, last)?;
+        for id in ids.iter().rev().map(u64::to_string) {
+            if kind.has_match(server, scope, &id)? {
+                return Ok(id);
+            }
         }
-        print(context, &self.kind, &self.scope, &self.id)
+        last = ids.last().copied().unwrap_or(last);
+        let time_left = deadline.saturating_duration_since(Instant::now());
+        if time_left.is_zero() {
+            return Err(CommandError::not_found(format!("No message with {} arrived in time.", kind.name())));
+        }
+        wait_requests::wait_for_more(server, scope, last, time_left.min(MAX_WAIT))?;
     }
 }
 
@@ -160,6 +158,15 @@ impl ExtractKind {
 
     fn fetch(&self, server: &Server, scope: &Scope, id: &str) -> Result<Value, CommandError> {
         server.get(ApiRequest { path: &scope.extract_path(id, self.name()), ..ApiRequest::default() })
+    }
+
+    /// Returns true if a message has a match. A message that was deleted in the meantime has none.
+    fn has_match(&self, server: &Server, scope: &Scope, id: &str) -> Result<bool, CommandError> {
+        match self.fetch(server, scope, id) {
+            Ok(response) => Ok(!self.matching(&response).is_empty()),
+            Err(CommandError::NotFound(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the matching entries of a response.

@@ -1,10 +1,10 @@
 //! `restante html-check`: prints which mail clients support the HTML of a message.
 
-use clap::{Arg, ArgMatches, Command};
+use clap::Parser;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::scope::{Scope, selected_id, with_message_args};
+use super::scope::MessageArgs;
 use crate::error::CommandError;
 use crate::output::{Column, Table, TextStyle};
 use crate::server::{ApiRequest, decode};
@@ -13,21 +13,21 @@ use crate::{CommandContext, Task};
 /// The number of lines that are named in a row.
 const MAX_LINES: usize = 5;
 
-pub(super) fn command() -> Command {
-    let command =
-        Command::new("html-check").about("Prints which mail clients support the HTML of a message").long_about(
-            "Prints the score of a message's HTML, and the features of HTML and CSS that some mail clients do not support, \
-             with the lines that use them. In a pipe, the first line is the score and each other line is a feature, with \
-             tabs: slug, supported percentage, number of uses, lines. With --min-score, the exit code is 1 if the score is \
-             lower. Without a mailbox, it uses all mail.",
-        );
-    with_message_args(command).arg(
-        Arg::new("min-score")
-            .long("min-score")
-            .value_name("PERCENT")
-            .value_parser(parse_percentage)
-            .help("Fails if less than this percentage is supported"),
-    )
+/// Prints which mail clients support the HTML of a message.
+#[derive(Parser)]
+#[command(
+    name = "html-check",
+    long_about = "Prints the score of a message's HTML, and the features of HTML and CSS that some mail clients do not \
+        support, with the lines that use them. In a pipe, the first line is the score and each other line is a feature, \
+        with tabs: slug, supported percentage, number of uses, lines. With --min-score, the exit code is 1 if the score is \
+        lower. Without a mailbox, it uses all mail."
+)]
+pub(super) struct HtmlCheck {
+    #[command(flatten)]
+    message: MessageArgs,
+    /// Fails if less than this percentage is supported
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percentage)]
+    min_score: Option<f64>,
 }
 
 fn parse_percentage(text: &str) -> Result<f64, String> {
@@ -35,23 +35,10 @@ fn parse_percentage(text: &str) -> Result<f64, String> {
     percentage.ok_or_else(|| "must be a number from 0 to 100".to_owned())
 }
 
-pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(HtmlCheck {
-        scope: Scope::parse(matches),
-        id: selected_id(matches),
-        min_score: matches.get_one("min-score").copied(),
-    })
-}
-
-struct HtmlCheck {
-    scope: Scope,
-    id: String,
-    min_score: Option<f64>,
-}
-
 impl Task for HtmlCheck {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let path = self.scope.extract_path(&self.id, "html-check");
+        let scope = self.message.scope();
+        let path = scope.extract_path(self.message.id(), "html-check");
         let response: Value = context.server.get(ApiRequest { path: &path, ..ApiRequest::default() })?;
         let report: Report = decode(&response)?;
         if context.json {

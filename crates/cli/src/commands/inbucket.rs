@@ -5,8 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::time::Duration;
 
-use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{ArgMatches, Args, Command, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use jiff::Timestamp;
 use regex::{Regex, RegexBuilder};
 use restante_mail::mbox;
@@ -15,9 +14,9 @@ use restante_mail::terminal_text;
 use serde_json::{Value, json};
 
 use super::message::{self, Message};
-use super::{arg_text, mailbox_arg, with_common_options};
+use super::{parse_segment, parse_task, with_common_options};
 use crate::error::CommandError;
-use crate::options::{Options, duration_arg, inbucket_args};
+use crate::options::{Options, inbucket_args, parse_duration};
 use crate::server::decode;
 use crate::{CommandContext, Task};
 
@@ -47,7 +46,6 @@ fn add_dash(arg: OsString) -> OsString {
 }
 
 pub(super) fn client_command() -> Command {
-    let list = Command::new("list").about("Lists the ids of the messages of a mailbox").arg(mailbox_arg());
     Command::new(CLIENT)
         .about("Replaces Inbucket's client: list, match and mbox with the same flags")
         .subcommand_required(true)
@@ -55,111 +53,33 @@ pub(super) fn client_command() -> Command {
         .disable_help_subcommand(true)
         .args(inbucket_args())
         .subcommands(
-            [list, match_command(), mbox_command()].map(|command| with_common_options(command).args(inbucket_args())),
+            [ListIds::command(), Match::command(), Mbox::command()]
+                .map(|command| with_common_options(command).args(inbucket_args())),
         )
 }
 
 pub(super) fn parse_client(matches: &ArgMatches) -> Option<(Box<dyn Task>, Options)> {
     let (name, subcommand) = matches.subcommand()?;
     let task: Box<dyn Task> = match name {
-        "list" => Box::new(ListIds { mailbox: arg_text(subcommand, "mailbox") }),
-        "match" => parse_match(subcommand),
-        _ => Box::new(Match { allows_empty: true, ..match_all(subcommand) }),
+        "list" => parse_task::<ListIds>(subcommand),
+        "match" => parse_task::<Match>(subcommand),
+        _ => Box::new(Mbox { allows_empty: true, ..Mbox::from_arg_matches(subcommand).ok()? }),
     };
     let mut options = Options::parse(subcommand);
     options.or_host_and_port(matches);
     Some((task, options))
 }
 
-pub(super) fn match_command() -> Command {
-    let expression = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name("REGEXP").allow_hyphen_values(true).value_parser(compile_regex).help(help)
-    };
-    Command::new("match")
-        .about("Prints the messages of a mailbox that match regular expressions, as Inbucket's client does")
-        .long_about(
-            "Prints the messages of a mailbox that match all given conditions. The exit code is 1 if there are none. \
-             Flags may have a single dash, as in Inbucket's client.",
-        )
-        .arg(mailbox_arg())
-        .arg(
-            Arg::new("output")
-                .long("output")
-                .value_name("FORMAT")
-                .value_parser(PossibleValuesParser::new(["id", "json", "mbox"]))
-                .default_value("id")
-                .help("The output format"),
-        )
-        .arg(expression("from", "Only messages whose From address matches"))
-        .arg(expression("to", "Only messages with at least one matching To address"))
-        .arg(expression("subject", "Only messages whose subject matches"))
-        .arg(duration_arg("maxage", "Only messages received within this time"))
-        .arg(delete_arg())
-}
-
-pub(super) fn mbox_command() -> Command {
-    Command::new("mbox")
-        .about("Prints a mailbox as mbox")
-        .long_about("Prints a mailbox in mbox format (mboxrd), as `restante export` writes it.")
-        .arg(mailbox_arg())
-        .arg(delete_arg())
-}
-
-fn delete_arg() -> Arg {
-    Arg::new("delete")
-        .long("delete")
-        .action(ArgAction::Set)
-        .num_args(0..=1)
-        .require_equals(true)
-        .default_missing_value("true")
-        .value_name("BOOL")
-        .value_parser(PossibleValuesParser::new(["true", "false"]))
-        .hide_possible_values(true)
-        .help("Deletes the printed messages")
-}
-
 fn compile_regex(text: &str) -> Result<Regex, String> {
     RegexBuilder::new(text).size_limit(MAX_REGEX_BYTES).build().map_err(|error| error.to_string())
 }
 
-pub(super) fn parse_match(matches: &ArgMatches) -> Box<dyn Task> {
-    // An empty expression matches everything, as in Inbucket's client.
-    let expression = |name| matches.get_one::<Regex>(name).filter(|regex| !regex.as_str().is_empty()).cloned();
-    Box::new(Match {
-        mailbox: arg_text(matches, "mailbox"),
-        from: expression("from"),
-        to: expression("to"),
-        subject: expression("subject"),
-        max_age: matches.get_one("maxage").copied().unwrap_or_default(),
-        format: match arg_text(matches, "output").as_str() {
-            "json" => OutputFormat::Json,
-            "mbox" => OutputFormat::Mbox,
-            _ => OutputFormat::Id,
-        },
-        delete: arg_text(matches, "delete") == "true",
-        allows_empty: false,
-    })
-}
-
-pub(super) fn parse_mbox(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(match_all(matches))
-}
-
-/// Matches all messages and prints them as mbox.
-fn match_all(matches: &ArgMatches) -> Match {
-    Match {
-        mailbox: arg_text(matches, "mailbox"),
-        from: None,
-        to: None,
-        subject: None,
-        max_age: Duration::ZERO,
-        format: OutputFormat::Mbox,
-        delete: arg_text(matches, "delete") == "true",
-        allows_empty: false,
-    }
-}
-
+/// Lists the ids of the messages of a mailbox.
+#[derive(Parser)]
+#[command(name = "list")]
 struct ListIds {
+    /// The mailbox, as a name or an address
+    #[arg(value_parser = parse_segment)]
     mailbox: String,
 }
 
@@ -173,20 +93,62 @@ impl Task for ListIds {
     }
 }
 
-struct Match {
+/// Prints the messages of a mailbox that match regular expressions, as Inbucket's client does.
+#[derive(Parser)]
+#[command(
+    name = "match",
+    long_about = "Prints the messages of a mailbox that match all given conditions. The exit code is 1 if there are none. \
+        Flags may have a single dash, as in Inbucket's client."
+)]
+pub(super) struct Match {
+    /// The mailbox, as a name or an address
+    #[arg(value_parser = parse_segment)]
     mailbox: String,
+    /// The output format
+    #[arg(long, value_name = "FORMAT", default_value = "id")]
+    output: OutputFormat,
+    /// Only messages whose From address matches
+    #[arg(long, value_name = "REGEXP", allow_hyphen_values = true, value_parser = compile_regex)]
     from: Option<Regex>,
+    /// Only messages with at least one matching To address
+    #[arg(long, value_name = "REGEXP", allow_hyphen_values = true, value_parser = compile_regex)]
     to: Option<Regex>,
+    /// Only messages whose subject matches
+    #[arg(long, value_name = "REGEXP", allow_hyphen_values = true, value_parser = compile_regex)]
     subject: Option<Regex>,
-    /// Zero means any age.
-    max_age: Duration,
-    format: OutputFormat,
-    delete: bool,
-    /// True if an empty result is a success, as for Inbucket's own mbox.
+    /// Only messages received within this time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    maxage: Option<Duration>,
+    #[command(flatten)]
+    delete: DeleteFlag,
+}
+
+/// Prints a mailbox as mbox.
+#[derive(Parser)]
+#[command(name = "mbox", long_about = "Prints a mailbox in mbox format (mboxrd), as `restante export` writes it.")]
+pub(super) struct Mbox {
+    /// The mailbox, as a name or an address
+    #[arg(value_parser = parse_segment)]
+    mailbox: String,
+    #[command(flatten)]
+    delete: DeleteFlag,
+    /// True if an empty mailbox is a success, as for Inbucket's own mbox.
+    #[arg(skip)]
     allows_empty: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The flag that deletes messages, with the syntax of Go programs.
+#[derive(Args, Clone, Copy)]
+struct DeleteFlag {
+    /// Deletes the printed messages
+    #[arg(
+        long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        hide_possible_values = true
+    )]
+    delete: Option<bool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
     Id,
     Json,
@@ -203,54 +165,81 @@ impl Task for Match {
                 found.push((record, message));
             }
         }
-        if found.is_empty() {
-            return if self.allows_empty { Ok(()) } else { Err(CommandError::NotFound(None)) };
+        print_found(context, &self.mailbox, &found, self.output, self.delete)
+    }
+}
+
+impl Task for Mbox {
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let listed = message::list(&context.server, &self.mailbox, None)?;
+        if listed.is_empty() && self.allows_empty {
+            return Ok(());
         }
-        if self.format == OutputFormat::Json || context.json {
-            let records = found.iter().map(|(record, _)| record.clone()).collect();
-            context.style.write_json(context.out, &Value::Array(records))?;
-        } else {
-            for (_, message) in &found {
-                self.print(context, message)?;
-            }
-        }
-        // The output must be complete before messages are deleted.
-        context.out.flush()?;
-        if self.delete {
-            let ids: Vec<&str> = found.iter().map(|(_, message)| &*message.id).collect();
-            context.server.post(&["api", "v2", "mailbox", &self.mailbox, "delete"], &json!({ "ids": ids }))?;
-        }
-        Ok(())
+        let found = listed.into_iter().map(|record| Ok((decode(&record)?, record)));
+        let found = found.map(|pair: Result<_, CommandError>| pair.map(|(message, record)| (record, message)));
+        let found: Vec<(Value, Message)> = found.collect::<Result<_, CommandError>>()?;
+        print_found(context, &self.mailbox, &found, OutputFormat::Mbox, self.delete)
     }
 }
 
 impl Match {
     fn matches(&self, message: &Message, now: Timestamp) -> bool {
+        // An empty expression matches everything, as in Inbucket's client.
+        let given = |expression: &Option<Regex>| expression.clone().filter(|regex| !regex.as_str().is_empty());
         let is_match =
-            |expression: &Option<Regex>, text: &str| expression.as_ref().is_none_or(|regex| regex.is_match(text));
+            |expression: &Option<Regex>, text: &str| given(expression).is_none_or(|regex| regex.is_match(text));
         let address = |text: &str| NamedAddress::from_display(text).address;
         let age = now.duration_since(message::received_at(message));
-        (self.max_age.is_zero() || Duration::try_from(age).unwrap_or_default() <= self.max_age)
+        let max_age = self.maxage.unwrap_or_default();
+        (max_age.is_zero() || Duration::try_from(age).unwrap_or_default() <= max_age)
             && is_match(&self.subject, &message.subject)
             && is_match(&self.from, &address(&message.from))
-            && (self.to.is_none() || message.to.iter().any(|to| is_match(&self.to, &address(to))))
+            && (given(&self.to).is_none() || message.to.iter().any(|to| is_match(&self.to, &address(to))))
     }
+}
 
-    fn print(&self, context: &mut CommandContext<'_>, message: &Message) -> Result<(), CommandError> {
-        if self.format == OutputFormat::Id {
-            return Ok(writeln!(context.out, "{}", terminal_text::escape_line(&message.id))?);
-        }
-        let mut source = Vec::new();
-        let download = context.server.download(&["api", "v1", "mailbox", &self.mailbox, &message.id, "source"]);
-        download?.read_to_end(&mut source).map_err(|error| {
-            CommandError::Unreachable(format!("The download of the message was interrupted: {error}."))
-        })?;
-        let sender = NamedAddress::from_display(&message.from).address;
-        if !context.style.is_terminal() {
-            return Ok(mbox::write_message(context.out, &sender, message::received_at(message), &source)?);
-        }
-        let mut text = Vec::new();
-        mbox::write_message(&mut text, &sender, message::received_at(message), &source)?;
-        Ok(context.out.write_all(terminal_text::escape_text(&String::from_utf8_lossy(&text)).as_bytes())?)
+/// Prints messages of a mailbox, and deletes them if that was requested.
+fn print_found(
+    context: &mut CommandContext<'_>,
+    mailbox: &str,
+    found: &[(Value, Message)],
+    format: OutputFormat,
+    delete: DeleteFlag,
+) -> Result<(), CommandError> {
+    if found.is_empty() {
+        return Err(CommandError::NotFound(None));
     }
+    if format == OutputFormat::Json || context.json {
+        let records = found.iter().map(|(record, _)| record.clone()).collect();
+        context.style.write_json(context.out, &Value::Array(records))?;
+    } else {
+        for (_, message) in found {
+            match format {
+                OutputFormat::Id => writeln!(context.out, "{}", terminal_text::escape_line(&message.id))?,
+                _ => print_mbox(context, mailbox, message)?,
+            }
+        }
+    }
+    // The output must be complete before messages are deleted.
+    context.out.flush()?;
+    if delete.delete == Some(true) {
+        let ids: Vec<&str> = found.iter().map(|(_, message)| &*message.id).collect();
+        context.server.post(&["api", "v2", "mailbox", mailbox, "delete"], &json!({ "ids": ids }))?;
+    }
+    Ok(())
+}
+
+fn print_mbox(context: &mut CommandContext<'_>, mailbox: &str, message: &Message) -> Result<(), CommandError> {
+    let mut source = Vec::new();
+    let download = context.server.download(&["api", "v1", "mailbox", mailbox, &message.id, "source"]);
+    download?
+        .read_to_end(&mut source)
+        .map_err(|error| CommandError::Unreachable(format!("The download of the message was interrupted: {error}.")))?;
+    let sender = NamedAddress::from_display(&message.from).address;
+    if !context.style.is_terminal() {
+        return Ok(mbox::write_message(context.out, &sender, message::received_at(message), &source)?);
+    }
+    let mut text = Vec::new();
+    mbox::write_message(&mut text, &sender, message::received_at(message), &source)?;
+    Ok(context.out.write_all(terminal_text::escape_text(&String::from_utf8_lossy(&text)).as_bytes())?)
 }

@@ -1,6 +1,6 @@
 //! `restante mailboxes`: lists the mailboxes of a server.
 
-use clap::{Arg, ArgMatches, Command};
+use clap::Parser;
 use restante_api_types::{Mailbox, Newest};
 use serde_json::{Value, json};
 
@@ -12,26 +12,16 @@ use crate::{CommandContext, Task};
 /// The number of mailboxes per request.
 const PAGE_SIZE: &str = "1000";
 
-pub(super) fn command() -> Command {
-    Command::new("mailboxes")
-        .about("Lists the mailboxes that contain messages")
-        .long_about(
-            "Lists the mailboxes that contain messages, by name. In a pipe, the columns are separated by tabs: NAME, \
-             MESSAGES, UNSEEN, BYTES and the DATE of the newest message.",
-        )
-        .arg(
-            Arg::new("prefix")
-                .long("prefix")
-                .value_name("TEXT")
-                .help("Only mailboxes whose names begin with this text"),
-        )
-}
-
-pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(ListMailboxes { prefix: matches.get_one::<String>("prefix").cloned() })
-}
-
-struct ListMailboxes {
+/// Lists the mailboxes that contain messages.
+#[derive(Parser)]
+#[command(
+    name = "mailboxes",
+    long_about = "Lists the mailboxes that contain messages, by name. In a pipe, the columns are separated by tabs: NAME, \
+        MESSAGES, UNSEEN, BYTES and the DATE of the newest message."
+)]
+pub(super) struct ListMailboxes {
+    /// Only mailboxes whose names begin with this text
+    #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
 }
 

@@ -18,7 +18,8 @@ mod wait;
 mod wait_requests;
 mod watch;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::builder::TypedValueParser;
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, value_parser};
 
 use crate::options::Options;
 use crate::{Task, send};
@@ -28,24 +29,24 @@ type CommandEntry = (fn() -> Command, fn(&ArgMatches) -> Box<dyn Task>);
 
 /// In the order of the help text.
 const COMMANDS: &[CommandEntry] = &[
-    (list::command, list::parse),
-    (mailboxes::command, mailboxes::parse),
-    (read::get_command, read::parse_get),
-    (read::source_command, read::parse_source),
-    (wait::command, wait::parse),
-    (watch::command, watch::parse),
-    (search::command, search::parse),
-    (extract::codes_command, extract::parse_codes),
-    (extract::links_command, extract::parse_links),
-    (html_check::command, html_check::parse),
+    entry::<list::List>(),
+    entry::<mailboxes::ListMailboxes>(),
+    entry::<read::Get>(),
+    entry::<read::Source>(),
+    entry::<wait::Wait>(),
+    entry::<watch::Watch>(),
+    entry::<search::Search>(),
+    entry::<extract::Codes>(),
+    entry::<extract::Links>(),
+    entry::<html_check::HtmlCheck>(),
     (send::command, send::parse),
-    (send::demo::command, send::demo::parse),
+    entry::<send::demo::SendSamples>(),
     (release::command, release::parse),
-    (tag::command, tag::parse),
-    (remove::delete_command, remove::parse_delete),
-    (remove::purge_command, remove::parse_purge),
-    (inbucket::match_command, inbucket::parse_match),
-    (inbucket::mbox_command, inbucket::parse_mbox),
+    entry::<tag::Tag>(),
+    entry::<remove::Delete>(),
+    entry::<remove::Purge>(),
+    entry::<inbucket::Match>(),
+    entry::<inbucket::Mbox>(),
 ];
 
 /// The exit codes, for the help of every command that has no others.
@@ -74,20 +75,19 @@ fn with_common_options(command: Command) -> Command {
     Options::add_to(command).args_override_self(true)
 }
 
-fn mailbox_arg() -> Arg {
-    Arg::new("mailbox")
-        .value_name("MAILBOX")
-        .required(true)
-        .value_parser(parse_segment)
-        .help("The mailbox, as a name or an address")
+/// Returns the entry of a command whose definition is derived from its type.
+const fn entry<T: Task + CommandFactory + FromArgMatches + 'static>() -> CommandEntry {
+    (T::command, parse_task::<T>)
 }
 
-fn id_arg() -> Arg {
-    Arg::new("id")
-        .value_name("ID")
-        .default_value("latest")
-        .value_parser(parse_segment)
-        .help("The id of a message, or latest")
+/// Returns a command with its arguments. They were checked when the command line was parsed.
+fn parse_task<T: Task + FromArgMatches + 'static>(matches: &ArgMatches) -> Box<dyn Task> {
+    Box::new(T::from_arg_matches(matches).unwrap_or_else(|error| error.exit()))
+}
+
+/// Returns a parser for the number of results.
+fn limit_parser() -> impl TypedValueParser<Value = usize> {
+    value_parser!(u32).range(1..).map(|limit| limit as usize)
 }
 
 /// Parses a segment of a path. An empty name, `.` and `..` would change the meaning of the path.

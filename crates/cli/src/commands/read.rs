@@ -2,11 +2,11 @@
 
 use std::io::{Read as _, Write};
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Parser;
 use restante_mail::terminal_text;
 use serde::Deserialize;
 
-use super::scope::{Scope, selected_id, with_message_args};
+use super::scope::{MessageArgs, Scope};
 use crate::error::CommandError;
 use crate::output::{Column, Table, TextStyle, format_size};
 use crate::server::{ApiRequest, Server, decode};
@@ -15,34 +15,19 @@ use crate::{CommandContext, Task};
 /// The header fields that are shown by default, in this order.
 const DEFAULT_HEADERS: &[&str] = &["From", "Reply-To", "To", "Cc", "Date", "Subject"];
 
-pub(super) fn get_command() -> Command {
-    let command = Command::new("get").about("Shows a message: header, text and attachments").long_about(
-        "Shows a message: the most important header fields, the text, and the list of attachments. Without a mailbox, \
-         it shows the newest message of all mail, or that of --message. With --json, it prints the whole message as \
-         returned by the REST API, with its HTML and all header fields.",
-    );
-    with_message_args(command)
-        .arg(Arg::new("headers").long("headers").action(ArgAction::SetTrue).help("Shows all header fields"))
-}
-
-pub(super) fn parse_get(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(Get { scope: Scope::parse(matches), id: selected_id(matches), headers: matches.get_flag("headers") })
-}
-
-pub(super) fn source_command() -> Command {
-    with_message_args(Command::new("source").about("Prints the source of a message").long_about(
-        "Prints the source of a message. In a pipe or a file, it is unchanged. On a terminal, control characters are \
-         escaped. Without a mailbox, it prints the newest message of all mail, or that of --message.",
-    ))
-}
-
-pub(super) fn parse_source(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(Source { scope: Scope::parse(matches), id: selected_id(matches) })
-}
-
-struct Get {
-    scope: Scope,
-    id: String,
+/// Shows a message: header, text and attachments.
+#[derive(Parser)]
+#[command(
+    name = "get",
+    long_about = "Shows a message: the most important header fields, the text, and the list of attachments. Without a \
+        mailbox, it shows the newest message of all mail, or that of --message. With --json, it prints the whole message \
+        as returned by the REST API, with its HTML and all header fields."
+)]
+pub(super) struct Get {
+    #[command(flatten)]
+    message: MessageArgs,
+    /// Shows all header fields
+    #[arg(long)]
     headers: bool,
 }
 
@@ -114,10 +99,10 @@ impl Task for Get {
 impl Get {
     /// Returns the copy of the message that is shown: that of the mailbox, or the first one.
     fn find_copy(&self, server: &Server) -> Result<MessageCopy, CommandError> {
-        if let Scope::Mailbox(mailbox) = &self.scope {
-            return Ok(MessageCopy { mailbox: mailbox.clone(), id: self.id.clone() });
+        if let Scope::Mailbox(mailbox) = self.message.scope() {
+            return Ok(MessageCopy { mailbox, id: self.message.id().to_owned() });
         }
-        let path = &["api", "v2", "messages", &self.id];
+        let path = &["api", "v2", "messages", self.message.id()];
         decode(&server.get(ApiRequest { path, ..ApiRequest::default() })?["copies"][0])
     }
 
@@ -130,14 +115,22 @@ impl Get {
     }
 }
 
-struct Source {
-    scope: Scope,
-    id: String,
+/// Prints the source of a message.
+#[derive(Parser)]
+#[command(
+    name = "source",
+    long_about = "Prints the source of a message. In a pipe or a file, it is unchanged. On a terminal, control characters \
+        are escaped. Without a mailbox, it prints the newest message of all mail, or that of --message."
+)]
+pub(super) struct Source {
+    #[command(flatten)]
+    message: MessageArgs,
 }
 
 impl Task for Source {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let mut download = context.server.download(&self.scope.source_path(&self.id))?;
+        let scope = self.message.scope();
+        let mut download = context.server.download(&scope.source_path(self.message.id()))?;
         let is_terminal = context.style.is_terminal();
         let mut chunk = vec![0; 64 * 1024];
         // An incomplete character or line end, whose rest is in the next chunk.

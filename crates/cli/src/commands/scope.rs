@@ -1,11 +1,11 @@
 //! The messages that a command uses: those of one mailbox, or all messages of the server.
 
-use clap::{Arg, ArgMatches, Command};
+use clap::Args;
 use restante_api_types::MessageRecord;
 use serde_json::Value;
 
 use super::entry::{self, EntryFilter};
-use super::{arg_text, id_arg, mailbox_arg, message, parse_segment};
+use super::{message, parse_segment};
 use crate::error::CommandError;
 use crate::server::{Server, decode};
 
@@ -16,32 +16,36 @@ pub(super) enum Scope {
     Mailbox(String),
 }
 
-/// Adds the arguments that select one message: `[MAILBOX] [ID]` or `--message ID`.
-pub(super) fn with_message_args(command: Command) -> Command {
-    command
-        .arg(mailbox_arg().required(false).help("The mailbox, as a name or an address [default: all mail]"))
-        .arg(id_arg())
-        .arg(message_arg().conflicts_with("mailbox"))
+/// The arguments that select one message: `[MAILBOX] [ID]` or `--message ID`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct MessageArgs {
+    /// The mailbox, as a name or an address [default: all mail]
+    #[arg(value_parser = parse_segment)]
+    mailbox: Option<String>,
+    /// The id of a message, or latest
+    #[arg(default_value = "latest", value_parser = parse_segment)]
+    id: String,
+    /// The id of a message, whatever its mailboxes
+    #[arg(long, value_name = "ID", value_parser = parse_segment, conflicts_with = "mailbox")]
+    message: Option<String>,
 }
 
-/// Returns the argument `--message ID`.
-pub(super) fn message_arg() -> Arg {
-    Arg::new("message")
-        .long("message")
-        .value_name("ID")
-        .value_parser(parse_segment)
-        .help("The id of a message, whatever its mailboxes")
-}
+impl MessageArgs {
+    /// Returns the messages that the id refers to.
+    pub(super) fn scope(&self) -> Scope {
+        Scope::new(self.mailbox.as_deref())
+    }
 
-/// Returns the id that was selected by one of the arguments of [`with_message_args`].
-pub(super) fn selected_id(matches: &ArgMatches) -> String {
-    matches.get_one::<String>("message").cloned().unwrap_or_else(|| arg_text(matches, "id"))
+    /// Returns the id of the message, or `latest`.
+    pub(super) fn id(&self) -> &str {
+        self.message.as_ref().unwrap_or(&self.id)
+    }
 }
 
 impl Scope {
-    /// Returns the mailbox of the command line, or all messages if none was given.
-    pub(super) fn parse(matches: &ArgMatches) -> Self {
-        matches.get_one::<String>("mailbox").cloned().map_or(Self::All, Self::Mailbox)
+    /// Returns the messages of a mailbox, or all messages without one.
+    pub(super) fn new(mailbox: Option<&str>) -> Self {
+        mailbox.map_or(Self::All, |mailbox| Self::Mailbox(mailbox.to_owned()))
     }
 
     /// Returns the path of the source of a message.

@@ -2,12 +2,12 @@
 
 use std::io;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::Parser;
 use restante_api_types::{ExcerptPart, FoundMessage};
 use restante_mail::terminal_text;
 use serde_json::{Value, json};
 
-use super::{arg_text, message};
+use super::{limit_parser, message};
 use crate::error::CommandError;
 use crate::output::{Column, OutputStyle, Table, TextStyle, display_width, truncate};
 use crate::server::{ApiRequest, decode};
@@ -16,38 +16,25 @@ use crate::{CommandContext, Task, print_note};
 /// The maximum number of messages per request.
 const PAGE_SIZE: usize = 200;
 
-pub(super) fn command() -> Command {
-    Command::new("search")
-        .about("Searches all mailboxes, or one")
-        .long_about(
-            "Searches all mailboxes, or one. The newest message comes first. A message must contain all words and \
-             \"phrases\" of the query. Fields such as from:ann restrict a term: from, to, cc, subject, body, \
-             filename, mailbox, tag, header:Name=value, has:attachment, is:unseen, before, after, larger, smaller. A - \
-             excludes a term, and `or` separates alternatives. Quote the query, or put -- before a query that begins \
-             with a dash. In a pipe, the columns are separated by tabs: MAILBOX, ID, DATE, FROM and SUBJECT.",
-        )
-        .arg(Arg::new("query").value_name("QUERY").required(true).num_args(1..).help("The query"))
-        .arg(Arg::new("mailbox").long("mailbox").value_name("MAILBOX").help("Only this mailbox"))
-        .arg(
-            Arg::new("limit")
-                .long("limit")
-                .value_name("N")
-                .value_parser(value_parser!(u32).range(1..))
-                .default_value("50")
-                .help("The maximum number of messages"),
-        )
-}
-
-pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
-    let words: Vec<&str> = matches.get_many::<String>("query").into_iter().flatten().map(String::as_str).collect();
-    let limit = matches.get_one::<u32>("limit").and_then(|limit| usize::try_from(*limit).ok());
-    let mailbox = matches.get_one::<String>("mailbox").is_some().then(|| arg_text(matches, "mailbox"));
-    Box::new(Search { query: words.join(" "), mailbox, limit: limit.unwrap_or(PAGE_SIZE) })
-}
-
-struct Search {
-    query: String,
+/// Searches all mailboxes, or one.
+#[derive(Parser)]
+#[command(
+    name = "search",
+    long_about = "Searches all mailboxes, or one. The newest message comes first. A message must contain all words and \
+        \"phrases\" of the query. Fields such as from:ann restrict a term: from, to, cc, subject, body, filename, mailbox, \
+        tag, header:Name=value, has:attachment, is:unseen, before, after, larger, smaller. A - excludes a term, and `or` \
+        separates alternatives. Quote the query, or put -- before a query that begins with a dash. In a pipe, the columns \
+        are separated by tabs: MAILBOX, ID, DATE, FROM and SUBJECT."
+)]
+pub(super) struct Search {
+    /// The query
+    #[arg(required = true)]
+    query: Vec<String>,
+    /// Only this mailbox
+    #[arg(long)]
     mailbox: Option<String>,
+    /// The maximum number of messages
+    #[arg(long, value_name = "N", value_parser = limit_parser(), default_value = "50")]
     limit: usize,
 }
 
@@ -70,12 +57,13 @@ impl Task for Search {
 impl Search {
     /// Returns all pages up to the limit as one response.
     fn fetch_pages(&self, context: &CommandContext<'_>) -> Result<Value, CommandError> {
+        let query = self.query.join(" ");
         let mut found: Vec<Value> = Vec::new();
         let mut next = Value::Null;
         let mut complete = true;
         loop {
             let limit = (self.limit - found.len()).min(PAGE_SIZE).to_string();
-            let mut parameters = vec![("q", self.query.as_str()), ("limit", &limit)];
+            let mut parameters = vec![("q", query.as_str()), ("limit", &limit)];
             parameters.extend(self.mailbox.as_deref().map(|mailbox| ("mailbox", mailbox)));
             parameters.extend(next.as_str().map(|next| ("before", next)));
             let path = &["api", "v2", "search"];

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use clap::{Arg, value_parser};
 use serde_json::Value;
 
 use super::scope::Scope;
@@ -11,15 +10,6 @@ use crate::server::{ApiRequest, Server, json_body};
 
 /// The maximum number of messages that one request can wait for.
 const MAX_COUNT: &str = "1000";
-
-/// Returns the argument `--after ID`.
-pub(super) fn after_arg() -> Arg {
-    Arg::new("after")
-        .long("after")
-        .value_name("ID")
-        .value_parser(value_parser!(u64))
-        .help("Only messages after the one with this id")
-}
 
 /// Waits until there is a message after this one, or until the time limit.
 pub(super) fn wait_for_more(server: &Server, scope: &Scope, after: u64, timeout: Duration) -> Result<(), CommandError> {

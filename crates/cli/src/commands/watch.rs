@@ -4,17 +4,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Parser, value_parser};
 use jiff::tz::TimeZone;
 use restante_mail::terminal_text;
 use serde_json::Value;
 
-use super::entry::{self, Entry, EntryFilter, query_arg, tag_arg};
+use super::entry::{self, Entry, EntryFilter};
 use super::scope::Scope;
-use super::{mailbox_arg, wait_requests};
+use super::{parse_segment, wait_requests};
 use crate::error::CommandError;
 use crate::event_stream::{self, StreamItem};
-use crate::options::duration_arg;
+use crate::options::parse_duration;
 use crate::output::{Column, OutputStyle, Table, TextStyle, count_with_noun};
 use crate::server::decode;
 use crate::{CommandContext, Task, print_note};
@@ -23,55 +23,40 @@ use crate::{CommandContext, Task, print_note};
 const ID_WIDTH: usize = 16;
 const TIME_WIDTH: usize = 8;
 
-pub(super) fn command() -> Command {
-    Command::new("watch")
-        .about("Prints messages as they arrive")
-        .long_about(
-            "Prints messages as they arrive, until Ctrl-C. Messages that already exist are not printed. A message with \
-             several recipients is printed once. If the connection is lost, the command connects again, and prints \
-             what arrived in the meantime. In a pipe, the columns are separated by tabs, as in `restante list`: ID, \
-             DATE, FROM, MAILBOXES, SUBJECT, the number of attachments, and TAGS. With --json, each line is one JSON \
-             object.",
-        )
-        .arg(mailbox_arg().long("mailbox").required(false).help("Only this mailbox, as a name or an address"))
-        .arg(query_arg())
-        .arg(tag_arg())
-        .arg(
-            Arg::new("count")
-                .long("count")
-                .value_name("N")
-                .value_parser(value_parser!(u64).range(1..))
-                .help("Ends after N messages"),
-        )
-        .arg(duration_arg("watch-timeout", "Ends after this time [default: unlimited]").long("timeout"))
-}
-
-pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(Watch {
-        scope: Scope::parse(matches),
-        filter: EntryFilter::parse(matches),
-        count: matches.get_one("count").copied(),
-        timeout: matches.get_one("watch-timeout").copied(),
-    })
-}
-
-struct Watch {
-    scope: Scope,
+/// Prints messages as they arrive.
+#[derive(Parser)]
+#[command(
+    name = "watch",
+    long_about = "Prints messages as they arrive, until Ctrl-C. Messages that already exist are not printed. A message with \
+        several recipients is printed once. If the connection is lost, the command connects again, and prints what arrived \
+        in the meantime. In a pipe, the columns are separated by tabs, as in `restante list`: ID, DATE, FROM, MAILBOXES, \
+        SUBJECT, the number of attachments, and TAGS. With --json, each line is one JSON object."
+)]
+pub(super) struct Watch {
+    /// Only this mailbox, as a name or an address
+    #[arg(long, value_parser = parse_segment)]
+    mailbox: Option<String>,
+    #[command(flatten)]
     filter: EntryFilter,
+    /// Ends after N messages
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     count: Option<u64>,
-    timeout: Option<Duration>,
+    /// Ends after this time [default: unlimited]
+    #[arg(long = "timeout", value_name = "TIME", value_parser = parse_duration)]
+    watch_timeout: Option<Duration>,
 }
 
 impl Task for Watch {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let deadline = self.watch_timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         // A new subscriber also gets recent messages. Those that exist now are skipped.
         let mut skipped_up_to = newest_id(context)?;
         if self.filter.query.is_some() {
             // An invalid query is reported now, not with the first message.
             self.matches_query(context, skipped_up_to)?;
         }
-        let items = event_stream::subscribe(context.server.clone(), &self.scope.events_path())?;
+        let items =
+            event_stream::subscribe(context.server.clone(), &Scope::new(self.mailbox.as_deref()).events_path())?;
         let printer = Printer { time_zone: TimeZone::system(), json: context.json };
         let mut newest = skipped_up_to;
         let mut count = 0;

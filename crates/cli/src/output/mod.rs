@@ -18,9 +18,10 @@ pub(crate) use width::{display_width, truncate};
 const DEFAULT_WIDTH: usize = 80;
 
 /// When colors are used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal, unless `NO_COLOR` is set or the terminal does not support colors.
+    // On a terminal, unless `NO_COLOR` is set or the terminal does not support colors. A doc comment would be shown in the help.
+    #[default]
     Auto,
     Always,
     Never,

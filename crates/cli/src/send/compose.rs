@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use clap::ArgMatches;
+use clap::Args;
 use restante_mail::compose::{Attachment, Draft, LineEnds};
 use restante_mail::mime::NamedAddress;
 
@@ -33,37 +33,39 @@ const CONTENT_TYPES: &[(&str, &str)] = &[
 /// The maximum number of recipients in one flag.
 const MAX_RECIPIENTS: usize = 1000;
 
-/// The flags that compose a message.
-#[derive(Debug)]
+// The flags that compose a message. A doc comment would replace the description of the command.
+#[derive(Args, Debug)]
 pub(super) struct ComposeFlags {
+    /// The author, as an address or 'Name <address>' [default: the current user]
+    #[arg(long, value_name = "ADDRESS")]
     from: Option<String>,
+    /// A recipient in the same form; may be repeated, or a list separated by commas
+    #[arg(long, value_name = "ADDRESS")]
     to: Vec<String>,
+    /// A recipient of a copy (Cc)
+    #[arg(long, value_name = "ADDRESS")]
     cc: Vec<String>,
+    /// A recipient that the message does not name (Bcc)
+    #[arg(long, value_name = "ADDRESS")]
     bcc: Vec<String>,
-    subject: String,
+    /// The subject
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    subject: Option<String>,
+    /// The text; @FILE reads it from a file, - from standard input
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     text: Option<String>,
+    /// The HTML version of the text; also @FILE or -
+    #[arg(long, value_name = "HTML", allow_hyphen_values = true)]
     html: Option<String>,
-    headers: Vec<String>,
+    /// An additional header field: 'X-Name: value'
+    #[arg(long, value_name = "FIELD")]
+    header: Vec<String>,
+    /// A file to attach; may be repeated
+    #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
 }
 
 impl ComposeFlags {
-    pub(super) fn parse(matches: &ArgMatches) -> Self {
-        let text = |name: &str| matches.get_one::<String>(name).cloned();
-        let texts = |name: &str| matches.get_many::<String>(name).into_iter().flatten().cloned().collect();
-        Self {
-            from: text("from"),
-            to: texts("to"),
-            cc: texts("cc"),
-            bcc: texts("bcc"),
-            subject: text("subject").unwrap_or_default(),
-            text: text("text"),
-            html: text("html"),
-            headers: texts("header"),
-            attach: matches.get_many::<PathBuf>("attach").into_iter().flatten().cloned().collect(),
-        }
-    }
-
     /// Returns the draft of the message and the addresses of all recipients.
     pub(super) fn draft(&self, local: &LocalSender) -> Result<(Draft, Vec<String>), CommandError> {
         let (to, cc, bcc) =
@@ -76,11 +78,11 @@ impl ComposeFlags {
             to: display(to),
             cc: display(cc),
             reply_to: Vec::new(),
-            subject: self.subject.clone(),
+            subject: self.subject.clone().unwrap_or_default(),
             text: self.text.as_deref().map(read_content).transpose()?,
             html: self.html.as_deref().map(read_content).transpose()?,
             line_ends: LineEnds::Crlf,
-            headers: self.headers.iter().map(|header| parse_header(header)).collect::<Result<_, _>>()?,
+            headers: self.header.iter().map(|header| parse_header(header)).collect::<Result<_, _>>()?,
             attachments: self.attach.iter().map(|path| read_attachment(path)).collect::<Result<_, _>>()?,
             date: None,
         };

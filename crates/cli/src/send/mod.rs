@@ -14,10 +14,9 @@ mod stream;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::Read as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches as _};
 use restante_mail::address::{Address, Alphabet, is_valid_domain};
 use restante_mail::compose::ComposeContext;
 use restante_mail::mime::NamedAddress;
@@ -45,12 +44,11 @@ const IGNORED_FLAGS_WITH_VALUE: &str = "ABCLNORVXdep";
 const IGNORED_FLAGS: &str = "GUmnv";
 
 pub(crate) fn command() -> Command {
-    let compose = compose_args().map(|arg| arg.help_heading("New message"));
     let raw = sendmail_args().map(|arg| {
         let arg = arg.help_heading("Message from standard input, like sendmail");
         if arg.get_id() == "sender" { arg } else { arg.conflicts_with_all(COMPOSE_FLAGS) }
     });
-    Command::new("send")
+    let command = Command::new("send")
         .about("Sends a message by SMTP: a new one, or one from standard input like sendmail")
         .long_about(
             "Sends a message by SMTP. With --to and similar flags, it composes a new message. Otherwise it reads a \
@@ -61,10 +59,9 @@ pub(crate) fn command() -> Command {
             "Exit codes: as for the other commands; 4 if the server refuses the message, 5 if it refuses the message \
              temporarily. For a message from standard input they are those of sendmail: 64 wrong usage, 67 recipient \
              refused, 69 message refused, 74 input cannot be read, 75 try again later, 77 wrong credentials.",
-        )
-        .arg(smtp_arg())
-        .args(compose)
-        .args(raw)
+        );
+    let command = SmtpArg::augment_args(command).next_help_heading("New message");
+    ComposeFlags::augment_args(command).args(raw)
 }
 
 pub(crate) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
@@ -72,36 +69,18 @@ pub(crate) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
         return Box::new(ComposeTask {
             smtp: matches.get_one("smtp").cloned(),
             sender: matches.get_one("sender").cloned(),
-            flags: ComposeFlags::parse(matches),
+            flags: ComposeFlags::from_arg_matches(matches).unwrap_or_else(|error| error.exit()),
         });
     }
     Box::new(SendmailTask::parse(matches))
 }
 
-fn smtp_arg() -> Arg {
-    Arg::new("smtp")
-        .long("smtp")
-        .value_name("HOST:PORT")
-        .help("The SMTP server; variable RESTANTE_SMTP [default: the SMTP port of the server, or localhost:2500]")
-}
-
-fn compose_args() -> impl Iterator<Item = Arg> {
-    let single = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
-    let repeated = move |name, value| single(name, value).action(ArgAction::Append);
-    [
-        single("from", "ADDRESS").help("The author, as an address or 'Name <address>' [default: the current user]"),
-        repeated("to", "ADDRESS").help("A recipient in the same form; may be repeated, or a list separated by commas"),
-        repeated("cc", "ADDRESS").help("A recipient of a copy (Cc)"),
-        repeated("bcc", "ADDRESS").help("A recipient that the message does not name (Bcc)"),
-        single("subject", "TEXT").allow_hyphen_values(true).help("The subject"),
-        single("text", "TEXT")
-            .allow_hyphen_values(true)
-            .help("The text; @FILE reads it from a file, - from standard input"),
-        single("html", "HTML").allow_hyphen_values(true).help("The HTML version of the text; also @FILE or -"),
-        repeated("header", "FIELD").help("An additional header field: 'X-Name: value'"),
-        repeated("attach", "FILE").value_parser(value_parser!(PathBuf)).help("A file to attach; may be repeated"),
-    ]
-    .into_iter()
+// The flag that selects the SMTP server. A doc comment would replace the description of the command.
+#[derive(Args)]
+struct SmtpArg {
+    /// The SMTP server; variable RESTANTE_SMTP [default: the SMTP port of the server, or localhost:2500]
+    #[arg(long, value_name = "HOST:PORT")]
+    smtp: Option<String>,
 }
 
 fn sendmail_args() -> impl Iterator<Item = Arg> {

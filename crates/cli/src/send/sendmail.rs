@@ -4,14 +4,14 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Args as _, Command};
 use restante_mail::mime::NamedAddress;
 
+use super::compose::ComposeFlags;
 use super::raw_message::{DefaultHeaders, RawMessage, parse_all_addresses, truncate_at_dot};
 use super::smtp_target::SmtpTarget;
 use super::{
-    COMPOSE_FLAGS, LocalSender, REFUSED_HINT, compose_args, mailpit, parse, random_number, read_stdin, send,
-    sendmail_args, smtp_arg,
+    COMPOSE_FLAGS, LocalSender, REFUSED_HINT, SmtpArg, mailpit, parse, random_number, read_stdin, send, sendmail_args,
 };
 use crate::error::CommandError;
 use crate::options::{Options, SMTP_VARIABLE, env_variable};
@@ -29,20 +29,22 @@ mod sysexits {
 
 /// Runs the program under the name `sendmail`.
 pub(crate) fn run(args: &[OsString]) -> ExitCode {
-    let command = Options::add_to(
-        Command::new("sendmail")
-            .about("Sends a message from standard input by SMTP; restante send has more options")
-            .disable_version_flag(true)
-            // `-h` is the hop count.
-            .disable_help_flag(true)
-            .arg(Arg::new("help").long("help").action(ArgAction::Help).help("Prints help"))
-            .arg(Arg::new("hops").short('h').hide(true))
-            // The other names are those of Mailpit's sendmail.
-            .arg(smtp_arg().short('S').visible_alias("smtp-addr"))
-            .arg(Arg::new("verbose").long("verbose").action(ArgAction::Count).hide(true))
-            .args(sendmail_args())
-            .args(compose_args().map(|arg| arg.hide(true))),
-    );
+    let command = Command::new("sendmail")
+        .about("Sends a message from standard input by SMTP; restante send has more options")
+        .disable_version_flag(true)
+        // `-h` is the hop count.
+        .disable_help_flag(true)
+        .arg(Arg::new("help").long("help").action(ArgAction::Help).help("Prints help"))
+        .arg(Arg::new("hops").short('h').hide(true));
+    // The other names are those of Mailpit's sendmail.
+    let command = SmtpArg::augment_args(command)
+        .mut_arg("smtp", |arg| arg.short('S').visible_alias("smtp-addr"))
+        .arg(Arg::new("verbose").long("verbose").action(ArgAction::Count).hide(true))
+        .args(sendmail_args());
+    let command = COMPOSE_FLAGS
+        .iter()
+        .fold(ComposeFlags::augment_args(command), |command, name| command.mut_arg(name, |arg| arg.hide(true)));
+    let command = Options::add_to(command);
     let matches = match command.args_override_self(true).try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => {

@@ -3,45 +3,37 @@
 mod mails;
 mod pdf;
 
-use clap::{ArgMatches, Command};
+use clap::Parser;
 use serde_json::json;
 
 use self::mails::{MAIN_RECIPIENT, SampleMail, sample_mails};
-use super::{LocalSender, Outbox, outgoing_message, smtp_arg};
+use super::{LocalSender, Outbox, SmtpArg, outgoing_message};
 use crate::error::CommandError;
 use crate::output::{TextStyle, count_with_noun};
 use crate::server::ApiRequest;
 use crate::{CommandContext, Task};
 
-pub(crate) fn command() -> Command {
-    Command::new("demo")
-        .about("Sends a dozen sample messages, to try a server")
-        .long_about(
-            "Sends a dozen sample messages by SMTP, to try a server without other software: a sign-up with a code, a \
-             password reset, an order with an image and a PDF file, a newsletter, an invoice, an invitation, an alert, a \
-             message in Japanese, a bounce, a message with several recipients, a build log and broken HTML. The senders, \
-             recipients and links are in example.org, example.com and example.net. The messages can be sent repeatedly.",
-        )
-        .after_help(
-            "Exit codes: as for the other commands; 4 if the server refuses a message, 5 if it refuses a message \
-             temporarily.",
-        )
-        .arg(smtp_arg())
-}
-
-pub(crate) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
-    Box::new(SendSamples { smtp: matches.get_one("smtp").cloned() })
-}
-
-struct SendSamples {
-    smtp: Option<String>,
+/// Sends a dozen sample messages, to try a server.
+#[derive(Parser)]
+#[command(
+    name = "demo",
+    long_about = "Sends a dozen sample messages by SMTP, to try a server without other software: a sign-up with a code, a \
+        password reset, an order with an image and a PDF file, a newsletter, an invoice, an invitation, an alert, a message \
+        in Japanese, a bounce, a message with several recipients, a build log and broken HTML. The senders, recipients and \
+        links are in example.org, example.com and example.net. The messages can be sent repeatedly.",
+    after_help = "Exit codes: as for the other commands; 4 if the server refuses a message, 5 if it refuses a message \
+        temporarily."
+)]
+pub(crate) struct SendSamples {
+    #[command(flatten)]
+    smtp: SmtpArg,
 }
 
 impl Task for SendSamples {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let mails = sample_mails(context.now)
             .map_err(|error| CommandError::Local(format!("A sample message cannot be composed: {error}.")))?;
-        let (outbox, local) = (Outbox::find(context, self.smtp.as_deref())?, LocalSender::detect());
+        let (outbox, local) = (Outbox::find(context, self.smtp.smtp.as_deref())?, LocalSender::detect());
         let total = mails.len();
         for (number, mail) in (1..).zip(&mails) {
             outbox.send(&outgoing_message(&mail.sender, &mail.to, mail.source.clone())?, &local)?;
