@@ -25,10 +25,6 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// The maximum time to wait for the server.
 pub(crate) const MAX_WAIT: Duration = Duration::from_hours(24);
-/// The beginning of the SMTP and LMTP greeting (RFC 5321 section 4.2).
-const SMTP_READY: &str = "220";
-/// The beginning of the POP3 greeting (RFC 1939 section 4).
-const POP3_READY: &str = "+OK";
 /// The maximum size of a response in bytes.
 const MAX_RESPONSE_BYTES: u64 = 16 * 1024;
 
@@ -104,25 +100,24 @@ enum ProbeAddr {
 impl Probe {
     /// Chooses the listener to check. HTTP gives the most information, so mail listeners are checked only without it.
     fn for_config(config: &Config) -> Result<Self, String> {
-        let Config { smtp, pop3, web, .. } = config;
-        let ready = || ProbeKind::Http(format!("{}/readyz", config.web.base_path));
-        let plain = |force: bool, name, greeting| {
-            if force { ProbeKind::Connection(name) } else { ProbeKind::Greeting(name, greeting) }
-        };
-        let lists: [(_, bool, &[ListenAddr], &[Network]); 7] = [
-            (ready(), web.tls.force, &web.addr, &web.proxies),
-            (ready(), true, &web.tls_addr, &web.proxies),
-            (plain(smtp.tls.force, "SMTP", SMTP_READY), false, &smtp.addr, &smtp.proxies),
-            (ProbeKind::Greeting("LMTP", SMTP_READY), false, &config.lmtp.addr, &smtp.proxies),
-            (ProbeKind::Connection("SMTP"), false, &smtp.tls_addr, &smtp.proxies),
-            (plain(pop3.tls.force, "POP3", POP3_READY), false, &pop3.addr, &pop3.proxies),
-            (ProbeKind::Connection("POP3"), false, &pop3.tls_addr, &pop3.proxies),
-        ];
-        lists
-            .into_iter()
-            .find_map(|(kind, tls, addrs, proxies)| {
+        let [smtp, lmtp, others @ .., http] = config.protocols();
+        let web = [(http, false), (http, true)];
+        let mail = [(smtp, false), (lmtp, false), (smtp, true)];
+        let others = others.into_iter().flat_map(|protocol| [(protocol, false), (protocol, true)]);
+        web.into_iter()
+            .chain(mail)
+            .chain(others)
+            .find_map(|(protocol, with_tls)| {
+                let addrs = if with_tls { protocol.tls_addrs } else { protocol.addrs };
                 let addr = addrs.iter().find_map(ProbeAddr::from_listen_addr)?;
-                Some(Self { kind, addr, tls, proxies: proxies.to_vec() })
+                let has_tls = with_tls || protocol.forces_tls();
+                let kind = match protocol.greeting {
+                    None => ProbeKind::Http(format!("{}/readyz", config.web.base_path)),
+                    Some(_) if has_tls => ProbeKind::Connection(protocol.name),
+                    Some(greeting) => ProbeKind::Greeting(protocol.name, greeting),
+                };
+                let tls = has_tls && protocol.greeting.is_none();
+                Some(Self { kind, addr, tls, proxies: protocol.proxies.to_vec() })
             })
             .ok_or_else(|| "the configuration has no address to check: every address is empty or has port 0".to_owned())
     }

@@ -12,14 +12,17 @@ use std::convert::Infallible;
 use std::process::ExitCode;
 use std::slice::from_ref;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use restante_auth::AuthService;
 use restante_journal::Journal;
+use restante_mail_server::ListenerContext;
 use restante_mailroom::chaos::Chaos;
+use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_mailroom::{Mailroom, Settings};
 use restante_metrics::{Metrics, Protocol, Registry};
-use restante_net::{ListenAddr, Readiness, ShutdownTrigger, Tls};
+use restante_net::{AdmissionControl, ConnectionLimits, ListenAddr, Network, Readiness, ShutdownTrigger, Tls};
 use restante_platform::SignalRequest;
 use restante_script::ScriptError;
 use restante_settings::{Config, Loaded};
@@ -167,6 +170,38 @@ impl Components<'_> {
             format!("--{name} or RESTANTE_{}", name.replace('-', "_").to_ascii_uppercase())
         };
         Endpoint { name, addrs, option: option.unwrap_or_else(own) }
+    }
+
+    /// Returns the limits on the connections of a protocol.
+    fn admission(
+        &self,
+        limits: Arc<ConnectionLimits>,
+        proxies: &[Network],
+        exempt: &[Network],
+    ) -> Arc<AdmissionControl> {
+        let readiness = self.readiness.clone();
+        Arc::new(AdmissionControl { limits, proxies: proxies.to_vec(), exempt: exempt.to_vec(), readiness })
+    }
+
+    /// Returns a function that creates the context of a listener. The listeners of a mail protocol share their session numbers
+    /// and their log of store errors.
+    fn listener_contexts(
+        &self,
+        tls: Option<&Arc<Tls>>,
+        idle_timeout: Duration,
+    ) -> impl Fn(Protocol, bool) -> ListenerContext {
+        let (session_count, store_errors) = (Arc::<AtomicU64>::default(), Arc::<StoreErrorLog>::default());
+        move |protocol, implicit_tls| ListenerContext {
+            protocol,
+            mailroom: self.mailroom.clone(),
+            tls: tls.cloned(),
+            implicit_tls,
+            metrics: self.metrics.clone(),
+            idle_timeout,
+            netdebug: self.config.log.netdebug,
+            session_count: session_count.clone(),
+            store_errors: store_errors.clone(),
+        }
     }
 }
 
@@ -318,16 +353,16 @@ async fn shut_down(mail: ShutdownTrigger, web: ShutdownTrigger) -> bool {
 /// Logs which connections a slow shutdown waits for. Never returns.
 async fn log_open_connections(metrics: &Metrics, started: Instant) -> Infallible {
     tokio::time::sleep(SLOW_SHUTDOWN_INTERVAL).await;
-    let open = |protocol, name| match metrics.connections(protocol).open_now() {
-        0 => None,
-        1 => Some(format!("1 {name} connection")),
-        count => Some(format!("{count} {name} connections")),
+    let open = |protocol: Protocol| match (metrics.connections(protocol).open_now(), protocol.name()) {
+        (0, _) => None,
+        (1, name) => Some(format!("1 {name} connection")),
+        (count, name) => Some(format!("{count} {name} connections")),
     };
-    let mail = [(Protocol::Smtp, "SMTP"), (Protocol::Lmtp, "LMTP"), (Protocol::Pop3, "POP3")];
-    let mut connections: Vec<String> = mail.into_iter().filter_map(|(protocol, name)| open(protocol, name)).collect();
+    let mail = Protocol::ALL.into_iter().filter(|protocol| *protocol != Protocol::Http);
+    let mut connections: Vec<String> = mail.filter_map(open).collect();
     // HTTP is served until the mail sessions have ended.
     if connections.is_empty() {
-        connections.extend(open(Protocol::Http, "HTTP"));
+        connections.extend(open(Protocol::Http));
     }
     if !connections.is_empty() {
         let (connections, left) =

@@ -16,41 +16,20 @@ use restante_platform::{Access, check_access};
 use super::ReadFile;
 use super::credential::MailboxPassword;
 use super::problem::{Origin, Problem};
+use super::protocols::ProtocolListeners;
 use super::setting::{Setting, Status};
 use super::sources::Sources;
 use super::table::{SETTINGS, row};
 use super::types::{Config, Tls, Webhooks};
 use super::values::host_of;
 
+const POP3_CREDENTIALS: &Setting = row("pop3.credentials");
 const LOG_FILE: &Setting = row("logfile");
 const PID_FILE: &Setting = row("pidfile");
-const SMTP_ADDR: &Setting = row("smtp.addr");
-const SMTP_TLS_ADDR: &Setting = row("smtp.tlsaddr");
-const SMTP_TLS: &Setting = row("smtp.tlsenabled");
-const SMTP_REQUIRE_STARTTLS: &Setting = row("smtp.requirestarttls");
-const SMTP_FORCE_TLS: &Setting = row("smtp.forcetls");
-const SMTP_CERT: &Setting = row("smtp.tlscert");
-const SMTP_KEY: &Setting = row("smtp.tlsprivkey");
-const LMTP_ADDR: &Setting = row("lmtp.addr");
-const POP3_ADDR: &Setting = row("pop3.addr");
-const POP3_TLS_ADDR: &Setting = row("pop3.tlsaddr");
-const POP3_TLS: &Setting = row("pop3.tlsenabled");
-const POP3_FORCE_TLS: &Setting = row("pop3.forcetls");
-const POP3_CERT: &Setting = row("pop3.tlscert");
-const POP3_KEY: &Setting = row("pop3.tlsprivkey");
-const POP3_CREDENTIALS: &Setting = row("pop3.credentials");
-const WEB_ADDR: &Setting = row("web.addr");
-const WEB_TLS_ADDR: &Setting = row("web.tlsaddr");
-const WEB_TLS: &Setting = row("web.tlsenabled");
-const WEB_CERT: &Setting = row("web.tlscert");
-const WEB_KEY: &Setting = row("web.tlsprivkey");
 const GREETING_FILE: &Setting = row("web.greetingfile");
 const WEBHOOK_URLS: &Setting = row("webhook.urls");
 const WEBHOOK_SECRET: &Setting = row("webhook.secret");
 const WEBHOOK_PRIVATE: &Setting = row("webhook.private");
-const SMTP_PROXIES: &Setting = row("smtp.proxyprotocol");
-const POP3_PROXIES: &Setting = row("pop3.proxyprotocol");
-const WEB_PROXIES: &Setting = row("web.proxyprotocol");
 const WEB_TRUSTED: &Setting = row("web.trustedproxies");
 
 /// The greeting file of the container image. It is optional, so there is no warning if it does not exist.
@@ -130,7 +109,7 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     if !ignored.is_empty() {
         warnings.push(format!("settings without effect: {}", ignored.join(", ")));
     }
-    for TlsSettings { tls, enabled, cert, key } in tls_settings(config) {
+    for TlsSettings { tls, enabled, cert, key, .. } in tls_settings(config) {
         let has_certificate = [cert, key].into_iter().any(|setting| changed(setting).is_some());
         if !tls.enabled && has_certificate {
             warnings.push(format!("TLS is off although a certificate is set: to turn it on, set {}", enabled.key));
@@ -163,15 +142,10 @@ fn greeting_warning(config: &Config, sources: &Sources) -> Option<String> {
 
 /// Warns about lists of proxies that contain all addresses.
 fn open_proxies_warning(config: &Config) -> Option<String> {
-    let Config { smtp, pop3, web, .. } = config;
-    let lists = [
-        (SMTP_PROXIES, &smtp.proxies),
-        (POP3_PROXIES, &pop3.proxies),
-        (WEB_PROXIES, &web.proxies),
-        (WEB_TRUSTED, &web.trusted_proxies),
-    ];
+    let protocols = config.protocols();
+    let lists = protocols.iter().filter_map(|protocol| Some((protocol.setting("proxyprotocol")?, protocol.proxies)));
     let open: Vec<&str> = lists
-        .into_iter()
+        .chain([(WEB_TRUSTED, config.web.trusted_proxies.as_slice())])
         .filter(|(_, networks)| networks.iter().any(Network::contains_all_addresses))
         .map(|(setting, _)| setting.key)
         .collect();
@@ -207,14 +181,11 @@ fn private_webhooks_warning(webhooks: &Webhooks) -> Option<String> {
 
 /// Warns about listeners that other machines can reach without authentication.
 fn open_listeners_warning(config: &Config) -> Option<String> {
-    let requires_credentials = |setting: &Setting| match setting.section() {
-        "SMTP" | "LMTP" => config.smtp.require_auth && !config.smtp.accept_any_login,
-        "POP3" => !config.pop3.credentials.is_empty() || config.auth.is_enabled(),
-        _ => config.auth.is_enabled(),
-    };
-    let open: Vec<String> = listeners(config)
+    let open: Vec<String> = config
+        .protocols()
         .into_iter()
-        .filter(|(setting, _)| !requires_credentials(setting))
+        .filter(|protocol| !protocol.requires_credentials)
+        .flat_map(listeners)
         .flat_map(|(setting, addrs)| addrs.iter().map(move |addr| (setting.key, addr)))
         .filter(|(_, addr)| !addr.is_loopback())
         .map(|(key, addr)| format!("{key} {addr}"))
@@ -225,33 +196,34 @@ fn open_listeners_warning(config: &Config) -> Option<String> {
     })
 }
 
-/// Returns the listeners with their settings.
-fn listeners(config: &Config) -> [(&'static Setting, &[ListenAddr]); 7] {
-    [
-        (SMTP_ADDR, &config.smtp.addr),
-        (SMTP_TLS_ADDR, &config.smtp.tls_addr),
-        (LMTP_ADDR, &config.lmtp.addr),
-        (POP3_ADDR, &config.pop3.addr),
-        (POP3_TLS_ADDR, &config.pop3.tls_addr),
-        (WEB_ADDR, &config.web.addr),
-        (WEB_TLS_ADDR, &config.web.tls_addr),
-    ]
+/// Returns the addresses of a protocol with their settings.
+fn listeners(protocol: ProtocolListeners<'_>) -> impl Iterator<Item = (&'static Setting, &[ListenAddr])> {
+    let settings = ["addr", "tlsaddr"].map(|name| protocol.setting(name));
+    settings
+        .into_iter()
+        .zip([protocol.addrs, protocol.tls_addrs])
+        .filter_map(|(setting, addrs)| Some((setting?, addrs)))
 }
 
 /// The TLS of a protocol, and the settings it comes from.
 struct TlsSettings<'a> {
+    protocol: ProtocolListeners<'a>,
     tls: &'a Tls,
     enabled: &'static Setting,
     cert: &'static Setting,
     key: &'static Setting,
 }
 
-fn tls_settings(config: &Config) -> [TlsSettings<'_>; 3] {
-    [
-        TlsSettings { tls: &config.smtp.tls, enabled: SMTP_TLS, cert: SMTP_CERT, key: SMTP_KEY },
-        TlsSettings { tls: &config.pop3.tls, enabled: POP3_TLS, cert: POP3_CERT, key: POP3_KEY },
-        TlsSettings { tls: &config.web.tls, enabled: WEB_TLS, cert: WEB_CERT, key: WEB_KEY },
-    ]
+fn tls_settings(config: &Config) -> impl Iterator<Item = TlsSettings<'_>> {
+    config.protocols().into_iter().filter_map(|protocol| {
+        Some(TlsSettings {
+            protocol,
+            tls: protocol.tls?,
+            enabled: protocol.setting("tlsenabled")?,
+            cert: protocol.setting("tlscert")?,
+            key: protocol.setting("tlsprivkey")?,
+        })
+    })
 }
 
 /// Collects problems, and adds the origin of each value.
@@ -265,17 +237,20 @@ struct Checker<'a> {
 impl Checker<'_> {
     /// Checks what only the server needs, apart from storage.
     fn check_service(&mut self, config: &mut Config, read_file: ReadFile<'_>) {
-        let Config { smtp, pop3, .. } = &*config;
-        let requirements = [
-            (smtp.tls.force, SMTP_FORCE_TLS, smtp.tls.enabled, SMTP_TLS),
-            (smtp.require_starttls, SMTP_REQUIRE_STARTTLS, smtp.tls.enabled, SMTP_TLS),
-            (!smtp.tls_addr.is_empty(), SMTP_TLS_ADDR, smtp.tls.enabled, SMTP_TLS),
-            (pop3.tls.force, POP3_FORCE_TLS, pop3.tls.enabled, POP3_TLS),
-            (!pop3.tls_addr.is_empty(), POP3_TLS_ADDR, pop3.tls.enabled, POP3_TLS),
-        ];
-        for (is_on, setting, is_needed_on, needed) in requirements {
-            if is_on && !is_needed_on && self.is_valid(needed) {
-                self.add(setting, &format!("requires {} = true", needed.key));
+        for TlsSettings { protocol, tls, enabled, .. } in tls_settings(config) {
+            let need_tls = [
+                ("forcetls", tls.force),
+                ("requirestarttls", config.smtp.require_starttls),
+                ("tlsaddr", !protocol.tls_addrs.is_empty()),
+            ];
+            for (name, is_on) in need_tls {
+                if let Some(setting) = protocol.setting(name)
+                    && is_on
+                    && !tls.enabled
+                    && self.is_valid(enabled)
+                {
+                    self.add(setting, &format!("requires {} = true", enabled.key));
+                }
             }
         }
         for settings in tls_settings(config) {
@@ -342,10 +317,11 @@ impl Checker<'_> {
 
     /// Checks that no two listeners have the same address, and that there is at least one listener.
     fn check_listeners(&mut self, config: &Config) {
-        let lists = listeners(config);
+        let lists: Vec<_> = config.protocols().into_iter().flat_map(listeners).collect();
         let all_valid = lists.iter().all(|(setting, _)| self.is_valid(setting));
         if all_valid && lists.iter().all(|(_, addrs)| addrs.is_empty()) {
-            let keys = lists.map(|(setting, _)| setting.key).join(", ");
+            let keys: Vec<&str> = lists.iter().map(|(setting, _)| setting.key).collect();
+            let keys = keys.join(", ");
             self.problems.push(Problem::new(format!(
                 "no address to listen on: set at least one of {keys}, for example --smtp-addr localhost:2500"
             )));
@@ -388,7 +364,7 @@ mod tests {
             [(false, false, true), (false, true, true), (true, false, false), (true, true, true)]
         {
             let mut config = Config::default();
-            (SMTP_ADDR.apply)(&mut config, "0.0.0.0:2500").unwrap();
+            (row("smtp.addr").apply)(&mut config, "0.0.0.0:2500").unwrap();
             (config.smtp.require_auth, config.smtp.accept_any_login) = (require_auth, accept_any_login);
             let warning = open_listeners_warning(&config);
             let expected = "other machines reach this server without credentials: smtp.addr 0.0.0.0:2500";

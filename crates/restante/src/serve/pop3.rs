@@ -1,15 +1,11 @@
 //! Builds the POP3 servers from the configuration, and binds their listeners.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use restante_mail_server::ListenerContext;
 use restante_mail_server::pop3::{Login, Server};
-use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_metrics::Protocol;
-use restante_net::{AdmissionControl, Budget, ConnectionLimits, Tls};
+use restante_net::{Budget, ConnectionLimits, Tls};
 use restante_proto::pop3::Settings;
-use restante_settings::Config;
 
 use super::{BoundListener, Components};
 
@@ -30,16 +26,11 @@ pub(super) fn bind(
     tls: Option<&Arc<Tls>>,
     problems: &mut Vec<String>,
 ) -> Vec<BoundListener> {
-    let Config { pop3, log, .. } = components.config;
-    let admission = Arc::new(AdmissionControl {
-        limits: ConnectionLimits::new(pop3.max_connections, pop3.max_connections_per_ip),
-        proxies: pop3.proxies.clone(),
-        exempt: Vec::new(),
-        readiness: components.readiness.clone(),
-    });
+    let pop3 = &components.config.pop3;
+    let limits = ConnectionLimits::new(pop3.max_connections, pop3.max_connections_per_ip);
+    let admission = components.admission(limits, &pop3.proxies, &[]);
+    let context = components.listener_contexts(tls, pop3.timeout);
     let login = Arc::new(Login::new(pop3.mailbox_passwords.clone(), components.auth.clone()));
-    let sessions = Arc::new(AtomicU64::new(0));
-    let store_errors = Arc::new(StoreErrorLog::default());
     let (maildrops, messages) = (Budget::new(MAX_MAILDROP_BYTES), Budget::new(MAX_SENDING_BYTES));
     let server = |implicit_tls: bool| {
         let settings = Settings {
@@ -47,19 +38,8 @@ pub(super) fn bind(
             stls: tls.is_some() && !implicit_tls,
             max_bad_commands: pop3.max_bad_commands as usize,
         };
-        let context = ListenerContext {
-            protocol: Protocol::Pop3,
-            mailroom: components.mailroom.clone(),
-            tls: tls.cloned(),
-            implicit_tls,
-            metrics: components.metrics.clone(),
-            idle_timeout: pop3.timeout,
-            netdebug: log.netdebug,
-            session_count: sessions.clone(),
-            store_errors: store_errors.clone(),
-        };
         Arc::new(Server {
-            context,
+            context: context(Protocol::Pop3, implicit_tls),
             settings: Arc::new(settings),
             login: login.clone(),
             maildrop_budget: maildrops.clone(),

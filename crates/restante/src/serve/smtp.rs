@@ -1,13 +1,10 @@
 //! Builds the SMTP and LMTP servers from the configuration, and binds their listeners.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use restante_mail_server::ListenerContext;
 use restante_mail_server::smtp::{Login, Server};
-use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_metrics::Protocol;
-use restante_net::{AdmissionControl, Budget, ConnectionLimits, Tls};
+use restante_net::{Budget, ConnectionLimits, Tls};
 use restante_proto::smtp::{Dialect, Settings};
 use restante_settings::Config;
 
@@ -24,16 +21,11 @@ pub(super) fn bind(
     tls: Option<&Arc<Tls>>,
     problems: &mut Vec<String>,
 ) -> Vec<BoundListener> {
-    let Config { smtp, lmtp, log, .. } = components.config;
-    let admission = Arc::new(AdmissionControl {
-        limits: ConnectionLimits::new(smtp.max_connections, smtp.max_connections_per_ip),
-        proxies: smtp.proxies.clone(),
-        exempt: Vec::new(),
-        readiness: components.readiness.clone(),
-    });
+    let Config { smtp, lmtp, .. } = components.config;
+    let limits = ConnectionLimits::new(smtp.max_connections, smtp.max_connections_per_ip);
+    let admission = components.admission(limits, &smtp.proxies, &[]);
+    let context = components.listener_contexts(tls, smtp.timeout);
     let login = Arc::new(Login::new(smtp.credentials.clone(), smtp.accept_any_login, components.auth.clone()));
-    let sessions = Arc::new(AtomicU64::new(0));
-    let store_errors = Arc::new(StoreErrorLog::default());
     let budget = Budget::new(smtp.max_inflight_bytes);
     let server = |dialect, protocol, implicit_tls: bool| {
         let settings = Settings {
@@ -49,18 +41,12 @@ pub(super) fn bind(
             strict: smtp.strict,
             disabled_commands: smtp.disabled_commands.clone(),
         };
-        let context = ListenerContext {
-            protocol,
-            mailroom: components.mailroom.clone(),
-            tls: tls.cloned(),
-            implicit_tls,
-            metrics: components.metrics.clone(),
-            idle_timeout: smtp.timeout,
-            netdebug: log.netdebug,
-            session_count: sessions.clone(),
-            store_errors: store_errors.clone(),
-        };
-        Arc::new(Server { context, settings: Arc::new(settings), login: login.clone(), message_budget: budget.clone() })
+        Arc::new(Server {
+            context: context(protocol, implicit_tls),
+            settings: Arc::new(settings),
+            login: login.clone(),
+            message_budget: budget.clone(),
+        })
     };
     let kinds = [
         (components.endpoint(PLAIN, "smtp.addr", &smtp.addr), Dialect::Smtp, Protocol::Smtp, smtp.tls.force),

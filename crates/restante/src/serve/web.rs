@@ -22,12 +22,8 @@ pub(super) fn bind(
     problems: &mut Vec<String>,
 ) -> Vec<BoundListener> {
     let web = &components.config.web;
-    let admission = Arc::new(AdmissionControl {
-        limits: ConnectionLimits::new(web.max_connections, web.max_connections_per_ip),
-        proxies: web.proxies.clone(),
-        exempt: web.trusted_proxies.clone(),
-        readiness: components.readiness.clone(),
-    });
+    let limits = ConnectionLimits::new(web.max_connections, web.max_connections_per_ip);
+    let admission = components.admission(limits, &web.proxies, &web.trusted_proxies);
     let router =
         restante_http::router(components.mailroom.clone(), settings(components, &admission), info(components, mail));
     let counters = components.metrics.connections(Protocol::Http);
