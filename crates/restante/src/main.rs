@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         Command::Health { loaded, wait } => health::run(&loaded, wait),
         Command::Export(loaded, request) => transfer::export(&loaded.config, &request),
         Command::Import(loaded, request) => transfer::import(&loaded.config, &request),
-        Command::Script(loaded, request) => script::run(&loaded.config, &request),
+        Command::Script(loaded, task) => script::run(&loaded.config, &task),
         Command::Client(command) => command.run(),
         Command::Docs(docs) => completions::run(&docs),
         Command::Token(loaded, task) => token::run(&loaded.config, &task),

@@ -7,28 +7,28 @@ use std::thread::available_parallelism;
 use restante_script::{LoadedScript, Settings};
 use restante_settings::{Config, LogOutput};
 
-use crate::command_line::{ScriptRequest, ScriptTask};
+use crate::command_line::ScriptTask;
 use crate::process;
 
 /// Runs the command.
-pub fn run(config: &Config, request: &ScriptRequest) -> ExitCode {
+pub fn run(config: &Config, task: &ScriptTask) -> ExitCode {
     // The file is an argument, so it is meant to run.
     let settings = Settings { trusted_files_only: false, ..settings(config) };
     let mut out = io::stdout();
-    let result = match &request.task {
-        ScriptTask::Check => {
+    let result = match task {
+        ScriptTask::Check { file } => {
             // Shows the log lines of the script while it is loaded, as the server would log them. Nothing else uses this log.
             let _ = restante_logging::start(&restante_logging::Settings {
                 output: LogOutput::Stderr,
                 ..config.log.clone()
             });
-            restante_script::check(&request.file, &settings).map(|loaded| {
+            restante_script::check(file, &settings).map(|loaded| {
                 // A failed write does not matter: the reader has closed the pipe.
                 let _ = out.write_all(describe(&loaded).as_bytes());
                 true
             })
         }
-        ScriptTask::Test(names) => restante_script::run_tests(&request.file, &settings, names, &mut out),
+        ScriptTask::Test { file, names } => restante_script::run_tests(file, &settings, names, &mut out),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

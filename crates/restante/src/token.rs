@@ -67,7 +67,7 @@ fn run_task(path: &Path, task: &TokenTask) -> Result<CommandOutput, String> {
         TokenTask::List { json: false } => {
             Ok(CommandOutput { result: format_table(&tokens::list(path)?), ..CommandOutput::default() })
         }
-        TokenTask::Revoke(id_or_name) => {
+        TokenTask::Revoke { name: id_or_name } => {
             let token = tokens::revoke(path, id_or_name)?;
             let note = format!("Revoked token {} ({}).\n", token.id, token.name);
             Ok(CommandOutput { note, ..CommandOutput::default() })

@@ -13,7 +13,7 @@ use crate::command_line::UserTask;
 const MAX_LINE_BYTES: u64 = 1024;
 
 /// Runs the command.
-pub fn run(config: &Config, UserTask::Add(name): &UserTask) -> ExitCode {
+pub fn run(config: &Config, UserTask::Add { name }: &UserTask) -> ExitCode {
     match add(config, name) {
         Ok(note) => {
             // A failed write does not matter: the reader has closed the pipe.

@@ -7,15 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use restante_auth::Scopes;
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, Subcommand, value_parser};
 use restante_cli::ClientCommand;
 use restante_settings::{Flags, Origin, Preset, SETTINGS, Setting, Status, Value};
 use restante_transfer::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
 
 use super::completions::{self, GeneratedDocs};
 use super::hints::hints;
-use super::tasks::{ScriptRequest, ScriptTask, TokenTask, UserTask, parse_lifetime, parse_scopes, parse_wait};
+use super::tasks::{ScriptTask, TokenTask, UserTask, parse_wait};
 use crate::exit::Exit;
 
 /// The parsed command line.
@@ -36,7 +35,7 @@ pub(super) enum Task {
     ConfigCheck,
     Export(ExportRequest),
     Import(ImportRequest),
-    Script(ScriptRequest),
+    Script(ScriptTask),
     Token(TokenTask),
     User(UserTask),
 }
@@ -53,9 +52,6 @@ const SCRIPT_SETTINGS: &[&str] = &["mailboxnaming", "lua.sandbox", "lua.timeout"
 const TOKEN_SETTINGS: &[&str] = &[DATA, "auth.tokens"];
 /// The settings that are flags of `user`.
 const USER_SETTINGS: &[&str] = &["auth.users"];
-/// The settings in the help of `health`, which has flags for all settings.
-const HEALTH_SETTINGS: &[&str] =
-    &["smtp.addr", "smtp.tlsaddr", "lmtp.addr", "pop3.addr", "pop3.tlsaddr", "web.addr", "web.tlsaddr", "web.basepath"];
 /// The settings in the short help of the server.
 const COMMON_SETTINGS: &[&str] = &[
     "loglevel",
@@ -139,9 +135,9 @@ pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedAr
             }
             Task::Import(request)
         }
-        ("script", Some((name, matches))) => Task::Script(parse_script(name, matches)),
-        ("token", Some((name, matches))) => Task::Token(parse_token(name, matches)),
-        ("user", Some((_, matches))) => Task::User(UserTask::Add(name_arg(matches))),
+        ("script", _) => Task::Script(parse_group(matches)),
+        ("token", _) => Task::Token(parse_group(matches)),
+        ("user", _) => Task::User(parse_group(matches)),
         (_, Some(("check", _))) => Task::ConfigCheck,
         (_, Some(("example", _))) => return Ok(ParsedArguments::ConfigExample(flags)),
         _ => return Ok(ParsedArguments::ConfigDocs),
@@ -195,29 +191,9 @@ fn mailpit_import_presets() -> Vec<Preset> {
     SETTINGS.iter().filter(unlimited).map(preset).collect()
 }
 
-fn parse_script(name: &str, matches: &ArgMatches) -> ScriptRequest {
-    let names = || matches.get_many::<String>("names").into_iter().flatten().cloned().collect();
-    ScriptRequest {
-        file: matches.get_one::<PathBuf>("file").cloned().unwrap_or_default(),
-        task: if name == "test" { ScriptTask::Test(names()) } else { ScriptTask::Check },
-    }
-}
-
-fn parse_token(name: &str, matches: &ArgMatches) -> TokenTask {
-    match name {
-        "create" => TokenTask::Create {
-            name: name_arg(matches),
-            scopes: matches.get_one::<Scopes>("scope").copied().unwrap_or_default(),
-            mailboxes: matches.get_many::<String>("mailbox").into_iter().flatten().cloned().collect(),
-            expires: matches.get_one::<Duration>("expires").copied(),
-        },
-        "revoke" => TokenTask::Revoke(name_arg(matches)),
-        _ => TokenTask::List { json: matches.get_flag("json") },
-    }
-}
-
-fn name_arg(matches: &ArgMatches) -> String {
-    matches.get_one::<String>("name").cloned().unwrap_or_default()
+/// Returns the task of a command with subcommands. They were checked when the command line was parsed.
+fn parse_group<T: FromArgMatches>(matches: &ArgMatches) -> T {
+    T::from_arg_matches(matches).unwrap_or_else(|error| error.exit())
 }
 
 /// Returns the definition of the command line. Help, completions, man pages and the reference page are generated from
@@ -227,13 +203,13 @@ pub(crate) fn command() -> Command {
         .about("Checks the configuration and prints the effective settings with their sources")
         .after_help(ALL_SETTINGS_NOTE)
         .args_override_self(true)
-        .args(flags_with_help(&[]));
+        .args(flags_with_help(|_| false));
     let health = Command::new("health")
         .about("Checks the health of the running server with this configuration")
         .after_help(ALL_SETTINGS_NOTE)
         .args_override_self(true)
         .arg(wait_flag())
-        .args(flags_with_help(HEALTH_SETTINGS));
+        .args(flags_with_help(is_address));
     let docs = Command::new("docs").about("Prints the reference page of all settings in Markdown");
     let example = Command::new("example")
         .about("Prints a configuration file with all settings as comments, except for those given as flags")
@@ -261,9 +237,13 @@ pub(crate) fn command() -> Command {
         .subcommand(health)
         .subcommand(export_command())
         .subcommand(import_command())
-        .subcommand(script_command())
-        .subcommand(token_command())
-        .subcommand(user_command())
+        .subcommand(group::<ScriptTask>(
+            "script",
+            "Checks or tests a Lua script without starting the server",
+            SCRIPT_SETTINGS,
+        ))
+        .subcommand(group::<TokenTask>("token", "Creates, lists and revokes tokens for programs", TOKEN_SETTINGS))
+        .subcommand(group::<UserTask>("user", "Manages users", USER_SETTINGS))
         .subcommand(config)
         .subcommands(restante_cli::commands())
         .subcommands(completions::commands())
@@ -361,91 +341,15 @@ fn import_command() -> Command {
         .after_help(SETTINGS_NOTE)
 }
 
-fn script_command() -> Command {
-    let file = || Arg::new("file").value_name("FILE").required(true).value_parser(value_parser!(PathBuf));
-    let check = Command::new("check")
-        .about("Loads a script like the server, and lists its handlers")
-        .args_override_self(true)
-        .arg(file().help("The script"))
-        .args(selected_flags(SCRIPT_SETTINGS))
-        .after_help(SETTINGS_NOTE);
-    let test = Command::new("test")
-        .about("Runs the test_ functions of a script with simulated sessions and messages")
-        .args_override_self(true)
-        .arg(file().help("The script, including its tests"))
-        .arg(Arg::new("names").value_name("NAME").num_args(0..).help("Only the tests with these function names"))
-        .args(selected_flags(SCRIPT_SETTINGS))
-        .after_help(SETTINGS_NOTE);
-    Command::new("script")
-        .about("Checks or tests a Lua script without starting the server")
+/// Returns a command whose subcommands are derived from a type, and have flags for some settings.
+fn group<T: Subcommand>(name: &'static str, about: &'static str, settings: &'static [&str]) -> Command {
+    T::augment_subcommands(Command::new(name))
+        .about(about)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(check)
-        .subcommand(test)
-}
-
-fn token_command() -> Command {
-    let create = Command::new("create")
-        .about("Creates a token and prints it once")
-        .args_override_self(true)
-        .arg(Arg::new("name").value_name("NAME").required(true).help("The name of the token"))
-        .arg(
-            Arg::new("scope")
-                .long("scope")
-                .value_name("SCOPE,...")
-                .value_parser(parse_scopes)
-                .default_value("read")
-                .help("The scopes that it grants: read, write, admin, relay"),
-        )
-        .arg(
-            Arg::new("mailbox")
-                .long("mailbox")
-                .value_name("PATTERN")
-                .action(ArgAction::Append)
-                .help("Only mailboxes whose names match; * and ? are wildcards; may be repeated"),
-        )
-        .arg(
-            Arg::new("expires")
-                .long("expires")
-                .value_name("TIME")
-                .value_parser(parse_lifetime)
-                .help("The lifetime, such as 30d or 12h [default: unlimited]"),
-        )
-        .args(selected_flags(TOKEN_SETTINGS))
-        .after_help(SETTINGS_NOTE);
-    let list = Command::new("list")
-        .about("Lists the tokens, without their secrets")
-        .args_override_self(true)
-        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Prints JSON"))
-        .args(selected_flags(TOKEN_SETTINGS))
-        .after_help(SETTINGS_NOTE);
-    let revoke = Command::new("revoke")
-        .about("Revokes a token; a running server refuses it within a second")
-        .args_override_self(true)
-        .arg(Arg::new("name").value_name("ID|NAME").required(true).help("The id or the name of the token"))
-        .args(selected_flags(TOKEN_SETTINGS))
-        .after_help(SETTINGS_NOTE);
-    Command::new("token")
-        .about("Creates, lists and revokes tokens for programs")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(create)
-        .subcommand(list)
-        .subcommand(revoke)
-}
-
-fn user_command() -> Command {
-    let add = Command::new("add")
-        .about("Adds a user to the user file, or changes the password of a user")
-        .long_about(
-            "Adds a user to the user file, or changes the password of a user. The password is read from the terminal \
-             without echo, or from standard input if that is not a terminal. The file is created if it does not exist.",
-        )
-        .args_override_self(true)
-        .arg(Arg::new("name").value_name("NAME").required(true).help("The user name"))
-        .args(selected_flags(USER_SETTINGS))
-        .after_help(SETTINGS_NOTE);
-    Command::new("user").about("Manages users").subcommand_required(true).arg_required_else_help(true).subcommand(add)
+        .mut_subcommands(|command| {
+            command.args_override_self(true).args(selected_flags(settings)).after_help(SETTINGS_NOTE)
+        })
 }
 
 /// Returns a parser that accepts the names in a table.
@@ -467,9 +371,14 @@ fn flags() -> impl Iterator<Item = Arg> {
 }
 
 /// Returns the flags for all settings. The help shows only some of them.
-fn flags_with_help(keys: &'static [&str]) -> impl Iterator<Item = Arg> {
-    let flags = SETTINGS.iter().map(move |setting| flag(setting).hide(!keys.contains(&setting.key)));
+fn flags_with_help(is_shown: fn(&str) -> bool) -> impl Iterator<Item = Arg> {
+    let flags = SETTINGS.iter().map(move |setting| flag(setting).hide(!is_shown(setting.key)));
     std::iter::once(config_flag()).chain(flags)
+}
+
+/// Returns true if a setting determines where the server is reached.
+fn is_address(key: &str) -> bool {
+    key.ends_with(".addr") || key.ends_with(".tlsaddr") || key == "web.basepath"
 }
 
 /// Returns the flags for some of the settings. The data directory has its short name here.

@@ -20,7 +20,7 @@ use crate::exit::Exit;
 
 pub(crate) use arguments::{ALL_SETTINGS_NOTE, SETTINGS_NOTE, command};
 pub use completions::{GeneratedDocs, Shell};
-pub use tasks::{ScriptRequest, ScriptTask, TokenTask, UserTask};
+pub use tasks::{ScriptTask, TokenTask, UserTask};
 
 /// What the process has to do.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub enum Command {
     /// Import messages from files.
     Import(Box<Loaded>, ImportRequest),
     /// Check or test a script.
-    Script(Box<Loaded>, ScriptRequest),
+    Script(Box<Loaded>, ScriptTask),
     /// Run a command that uses a server.
     Client(ClientCommand),
     /// Print a generated text.
@@ -94,7 +94,7 @@ pub fn parse(
         Task::Health { wait } => Command::Health { loaded, wait },
         Task::Export(request) => Command::Export(loaded, request),
         Task::Import(request) => Command::Import(loaded, request),
-        Task::Script(request) => Command::Script(loaded, request),
+        Task::Script(task) => Command::Script(loaded, task),
         Task::Token(task) => Command::Token(loaded, task),
         Task::User(task) => Command::User(loaded, task),
         Task::ConfigCheck => Command::Exit(Exit { text: restante_settings::render_effective(&loaded), code: 0 }),

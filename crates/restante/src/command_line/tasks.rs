@@ -1,8 +1,9 @@
-//! The tasks of the commands `token`, `user` and `script`, and the values of flags. The flags are in `arguments`.
+//! The tasks of the commands `token`, `user` and `script`, from which their arguments are derived, and the values of flags.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::Subcommand;
 use restante_auth::{Scope, Scopes};
 use restante_mail::duration;
 
@@ -12,51 +13,69 @@ use crate::health::MAX_WAIT;
 const MAX_TOKEN_LIFETIME: Duration = Duration::from_hours(24 * 36_500);
 
 /// `restante token`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum TokenTask {
-    /// Create a token and print it.
+    /// Creates a token and prints it once.
     Create {
         /// The name of the token.
         name: String,
-        /// The scopes that it grants.
+        /// The scopes that it grants: read, write, admin, relay.
+        #[arg(id = "scope", long, value_name = "SCOPE,...", value_parser = parse_scopes, default_value = "read")]
         scopes: Scopes,
-        /// The mailboxes that it grants, as patterns; empty means all.
+        /// Only mailboxes whose names match; * and ? are wildcards; may be repeated.
+        #[arg(id = "mailbox", long, value_name = "PATTERN")]
         mailboxes: Vec<String>,
         /// The lifetime, if it is limited.
+        #[arg(
+            long, value_name = "TIME", value_parser = parse_lifetime,
+            help = "The lifetime, such as 30d or 12h [default: unlimited]"
+        )]
         expires: Option<Duration>,
     },
-    /// List the tokens.
+    /// Lists the tokens, without their secrets.
     List {
-        /// True to print JSON.
+        /// Prints JSON.
+        #[arg(long)]
         json: bool,
     },
-    /// Revoke the token with this id or name.
-    Revoke(String),
+    /// Revokes a token; a running server refuses it within a second.
+    Revoke {
+        /// The id or the name of the token.
+        #[arg(value_name = "ID|NAME")]
+        name: String,
+    },
 }
 
 /// `restante user`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum UserTask {
-    /// Add a user, or change the password of an existing one.
-    Add(String),
+    /// Adds a user to the user file, or changes the password of a user.
+    #[command(
+        long_about = "Adds a user to the user file, or changes the password of a user. The password is read from the \
+            terminal without echo, or from standard input if that is not a terminal. The file is created if it does not exist."
+    )]
+    Add {
+        /// The user name.
+        name: String,
+    },
 }
 
 /// `restante script`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScriptRequest {
-    /// The path of the script.
-    pub file: PathBuf,
-    /// What to do with it.
-    pub task: ScriptTask,
-}
-
-/// What to do with a script.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum ScriptTask {
-    /// Load it and list its handlers.
-    Check,
-    /// Run the tests of these names, or all tests if there are none.
-    Test(Vec<String>),
+    /// Loads a script like the server, and lists its handlers.
+    Check {
+        /// The script.
+        file: PathBuf,
+    },
+    /// Runs the test_ functions of a script with simulated sessions and messages.
+    Test {
+        /// The script, including its tests.
+        file: PathBuf,
+        /// Only the tests with these function names.
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
 }
 
 /// Parses scopes separated by commas.

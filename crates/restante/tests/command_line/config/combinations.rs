@@ -1,6 +1,6 @@
 //! Combinations of settings.
 
-use restante::command_line::{Command, ScriptRequest, ScriptTask};
+use restante::command_line::{Command, ScriptTask};
 use restante_net::Certificate;
 
 use super::{ProcessInput, flags};
@@ -99,21 +99,25 @@ fn files_of_relay_targets_are_validated() {
 
 #[test]
 fn script_commands_parse_their_arguments() {
-    let request = |args: &[&str]| match flags(args).parse() {
-        Command::Script(loaded, request) => (loaded.config.scripting.sandbox, request),
+    let parsed = |args: &[&str]| match flags(args).parse() {
+        Command::Script(loaded, task) => (loaded.config.scripting.sandbox, task),
         other => panic!("{args:?}: {other:?}"),
     };
-    let names = |names: &[&str]| ScriptTask::Test(names.iter().map(ToString::to_string).collect());
+    let check = || ScriptTask::Check { file: "rules.lua".into() };
+    let test = |names: &[&str]| ScriptTask::Test {
+        file: "rules.lua".into(),
+        names: names.iter().map(ToString::to_string).collect(),
+    };
     let table: &[(&[&str], bool, ScriptTask)] = &[
-        (&["script", "check", "rules.lua"], false, ScriptTask::Check),
-        (&["script", "check", "--lua-sandbox", "rules.lua"], true, ScriptTask::Check),
-        (&["--lua-sandbox", "script", "test", "rules.lua"], true, names(&[])),
-        (&["script", "test", "rules.lua", "test_one", "test_two"], false, names(&["test_one", "test_two"])),
+        (&["script", "check", "rules.lua"], false, check()),
+        (&["script", "check", "--lua-sandbox", "rules.lua"], true, check()),
+        (&["--lua-sandbox", "script", "test", "rules.lua"], true, test(&[])),
+        (&["script", "test", "rules.lua", "test_one", "test_two"], false, test(&["test_one", "test_two"])),
         // The storage settings are not used.
-        (&["--storage-type=file", "script", "check", "rules.lua"], false, ScriptTask::Check),
+        (&["--storage-type=file", "script", "check", "rules.lua"], false, check()),
     ];
     for (args, sandbox, task) in table {
-        assert_eq!(request(args), (*sandbox, ScriptRequest { file: "rules.lua".into(), task: task.clone() }));
+        assert_eq!(parsed(args), (*sandbox, task.clone()));
     }
 }
 
