@@ -66,25 +66,22 @@ pub(crate) struct Options {
     /// Mailboxes that receive in turn.
     #[arg(long, default_value_t = 1000, value_parser = parse_positive)]
     mailboxes: usize,
-    /// Print one JSON object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs the `database` command.
-pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let config: Config = options.url.parse().map_err(Error::Database)?;
     let owner = Session::open(&config).await?;
-    let measured = measure(options, &config, &owner).await;
+    let measured = measure(options, json, &config, &owner).await;
     // The result of the measurement takes precedence, but a schema that could not be dropped must be reported.
     let dropped = owner.execute(DROP_SCHEMA).await;
     owner.close().await;
     measured.and(dropped).map(|()| Verdict::Clean)
 }
 
-async fn measure(options: &Options, config: &Config, owner: &Session) -> Result<(), Error> {
+async fn measure(options: &Options, json: bool, config: &Config, owner: &Session) -> Result<(), Error> {
     let generator = Arc::new(MessageGenerator::new(options.size, options.batch, options.mailboxes));
-    let mut report = Report::new(options.json);
+    let mut report = Report::new(json);
     let mut rates = Vec::new();
     for round in 1..=options.rounds {
         for statements in [DROP_SCHEMA, CREATE_SCHEMA, USE_SCHEMA, TABLES] {
@@ -105,7 +102,7 @@ async fn measure(options: &Options, config: &Config, owner: &Session) -> Result<
         report.row(&row);
     }
     let row = Row::default().with("median", "per_s").with_rounded("raw", median(rates.into_iter()), 0);
-    Report::new(options.json).row(&row);
+    Report::new(json).row(&row);
     Ok(())
 }
 

@@ -57,13 +57,10 @@ pub(crate) struct Options {
     /// Maximum seconds to wait until the messages have expired.
     #[arg(long, default_value_t = 300)]
     patience: u64,
-    /// Print one JSON object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs the `expiry` command.
-pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let addresses = options.servers.smtp_addresses().await?;
     let mut watcher = ExpiryWatcher::new(options).await?;
     watcher.purge().await?;
@@ -93,7 +90,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     let intervals = watcher.watch_until_gone(options).await;
     stream.is_stopped.store(true, Ordering::Relaxed);
     let sent = workers.join_all().await.concat();
-    Ok(filled.and(report(options.json, &intervals?, sent)))
+    Ok(filled.and(report(json, &intervals?, sent)))
 }
 
 /// A phase of the measurement.

@@ -41,19 +41,16 @@ pub(crate) struct Options {
     /// The server's process, to measure its memory.
     #[arg(long)]
     pid: Option<u32>,
-    /// Print one JSON object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs the `growth` command.
-pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     if !options.steps.is_sorted() {
         return Err(Error::Usage("--steps must be in ascending order, as in 100,1000".to_owned()));
     }
     let mut growth = Growth::prepare(options).await?;
     let empty = options.pid.map(Sample::read).transpose()?;
-    let mut report = Report::new(options.json);
+    let mut report = Report::new(json);
     for &step in &options.steps {
         growth.fill_up_to(step).await;
         let full = options.pid.map(Sample::read).transpose()?;

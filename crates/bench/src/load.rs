@@ -18,7 +18,6 @@ use crate::smtp::{Client, CommandMode, resolve};
 
 /// Options of the `smtp` command.
 #[derive(Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a command line flag")]
 pub(crate) struct Options {
     /// The SMTP server.
     #[arg(long, value_name = "HOST:PORT")]
@@ -35,9 +34,6 @@ pub(crate) struct Options {
     /// Shape of the messages.
     #[arg(long, value_enum, default_value = "text")]
     kind: MessageKind,
-    /// Send many messages over each connection (the default).
-    #[arg(long, conflicts_with = "one_per_message")]
-    reuse: bool,
     /// Open a connection for each message; the latency is that of the whole session.
     #[arg(long)]
     one_per_message: bool,
@@ -56,15 +52,12 @@ pub(crate) struct Options {
     /// Messages to send before measuring.
     #[arg(long, default_value_t = 0)]
     warmup: usize,
-    /// Print one JSON object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs the `smtp` command.
-pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let addresses = resolve(&options.smtp).await?;
-    let mut report = Report::new(options.json);
+    let mut report = Report::new(json);
     let mut verdict = Verdict::Clean;
     for &size in &options.size {
         let load = Arc::new(Load {

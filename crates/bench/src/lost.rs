@@ -37,13 +37,10 @@ pub(crate) struct Options {
     /// Seconds to wait before the mailboxes are listed.
     #[arg(long, default_value_t = 1)]
     settle: u64,
-    /// Print one JSON object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs the `lost` command.
-pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let addresses = options.servers.smtp_addresses().await?;
     let mailboxes = options.servers.mailbox_api().await?;
     let mut client = mailboxes.client();
@@ -73,7 +70,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         .with("stored", total.stored)
         .with("lost", total.lost)
         .with("doubled", total.doubled);
-    Report::new(options.json).row(&row);
+    Report::new(json).row(&row);
     // This prints the errors. They do not make the server faulty. But if it accepted nothing, nothing was verified.
     let _ = results.verdict();
     let is_clean = total.acknowledged > 0 && total.lost == 0 && total.doubled == 0;

@@ -54,9 +54,6 @@ pub(crate) struct Options {
     /// The server's process, to measure its CPU time and memory. One for each web server.
     #[arg(long)]
     pid: Vec<u32>,
-    /// Print one JSON object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// A request of the API.
@@ -104,13 +101,13 @@ impl Options {
 }
 
 /// Runs the `mailpit` command.
-pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     options.check()?;
     let mut servers = Vec::new();
     for (number, url) in options.http.iter().enumerate() {
         servers.push(prepare(options, number, url).await?);
     }
-    let mut report = Report::new(options.json);
+    let mut report = Report::new(json);
     let mut verdict = Verdict::Clean;
     let all = RequestKind::value_variants();
     for &kind in if options.what.is_empty() { all } else { &options.what } {

@@ -36,6 +36,9 @@ use crate::error::Error;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Print one JSON object per line.
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Subcommand)]
@@ -88,7 +91,7 @@ impl Verdict {
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    match run(Cli::parse()) {
         Ok(Verdict::Clean) => ExitCode::SUCCESS,
         Ok(Verdict::Faulty) => ExitCode::FAILURE,
         Err(error) => {
@@ -99,26 +102,26 @@ fn main() -> ExitCode {
 }
 
 /// Runs a command on one thread: the server under test is usually on the same machine and should get the other cores.
-fn run(command: Command) -> Result<Verdict, Error> {
+fn run(Cli { command, json }: Cli) -> Result<Verdict, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Error::io("starting the runtime", error))?;
     match command {
-        Command::Smtp(options) => runtime.block_on(load::run(&options)),
-        Command::Http(options) => runtime.block_on(rest::run(&options)),
-        Command::Growth(options) => runtime.block_on(growth::run(&options)),
-        Command::Expiry(options) => runtime.block_on(expiry::run(&options)),
-        Command::Start(options) => start::run(&options),
-        Command::Lost(options) => runtime.block_on(lost::run(&options)),
-        Command::Monitors(options) => runtime.block_on(monitors::run(&options)),
-        Command::Cluster(options) => runtime.block_on(monitors::cluster::run(&options)),
-        Command::Database(options) => runtime.block_on(database::run(&options)),
-        Command::Wait(options) => runtime.block_on(wait::run(&options)),
-        Command::Pop3(options) => runtime.block_on(pop3_load::run(&options)),
-        Command::Search(options) => runtime.block_on(search::run(&options)),
-        Command::Mailpit(options) => runtime.block_on(mailpit::run(&options)),
-        Command::Relay(options) => runtime.block_on(relay::run(&options)),
+        Command::Smtp(options) => runtime.block_on(load::run(&options, json)),
+        Command::Http(options) => runtime.block_on(rest::run(&options, json)),
+        Command::Growth(options) => runtime.block_on(growth::run(&options, json)),
+        Command::Expiry(options) => runtime.block_on(expiry::run(&options, json)),
+        Command::Start(options) => start::run(&options, json),
+        Command::Lost(options) => runtime.block_on(lost::run(&options, json)),
+        Command::Monitors(options) => runtime.block_on(monitors::run(&options, json)),
+        Command::Cluster(options) => runtime.block_on(monitors::cluster::run(&options, json)),
+        Command::Database(options) => runtime.block_on(database::run(&options, json)),
+        Command::Wait(options) => runtime.block_on(wait::run(&options, json)),
+        Command::Pop3(options) => runtime.block_on(pop3_load::run(&options, json)),
+        Command::Search(options) => runtime.block_on(search::run(&options, json)),
+        Command::Mailpit(options) => runtime.block_on(mailpit::run(&options, json)),
+        Command::Relay(options) => runtime.block_on(relay::run(&options, json)),
     }
 }
 

@@ -54,13 +54,10 @@ pub(crate) struct Options {
     /// The server's process, to measure its CPU time and memory.
     #[arg(long)]
     pid: Option<u32>,
-    /// Print one JSON object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs the `pop3` command.
-pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let addresses = resolve(&options.pop3).await?;
     if let Some(smtp) = &options.smtp {
         for n in 0..options.sessions {
@@ -81,7 +78,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         });
     }
 
-    let mut report = Report::new(options.json);
+    let mut report = Report::new(json);
     let mut verdict = Verdict::Clean;
     for step in Step::ALL {
         if step == Step::Dele && options.keep {

@@ -48,17 +48,14 @@ pub(crate) struct Options {
     /// The longest time in seconds that a round waits for the queue.
     #[arg(long, default_value_t = 300)]
     timeout: u64,
-    /// Print one JSON object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs the `relay` command.
-pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let (reference, forwarding) = (options.load(&options.reference).await?, options.load(&options.smtp).await?);
     let base = BaseUrl::parse(&options.http).await?;
     let mut client = Client::new(&base);
-    let mut report = Report::new(options.json);
+    let mut report = Report::new(json);
     let (mut verdict, mut ratios, mut rates) = (Verdict::Clean, Vec::new(), Vec::new());
     for round in 1..=options.rounds {
         let sent_before = read_delivered(&base, &mut client).await?;

@@ -56,9 +56,6 @@ pub(crate) struct Options {
     /// The server's process, to measure its CPU time and memory.
     #[arg(long)]
     pid: Option<u32>,
-    /// Print one JSON object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// A read request of the API.
@@ -96,7 +93,7 @@ impl Options {
 }
 
 /// Runs the `http` command.
-pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let mailboxes = MailboxApi::new(BaseUrl::parse(&options.http).await?);
     let names = options.names();
     if let Some(smtp) = &options.smtp {
@@ -124,7 +121,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         .with("what", format!("{:?}", options.what).to_lowercase())
         .with("mailboxes", names.len())
         .with("stored", stored);
-    Report::new(options.json).row(&measurement.append_to(row));
+    Report::new(json).row(&measurement.append_to(row));
     Ok(verdict)
 }
 

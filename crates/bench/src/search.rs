@@ -57,9 +57,6 @@ pub(crate) struct Options {
     /// The server's process, to measure its memory.
     #[arg(long)]
     pid: Option<u32>,
-    /// Print one JSON object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// The fields of a response that are used.
@@ -70,7 +67,7 @@ struct SearchResponse {
 }
 
 /// Runs the `search` command.
-pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let generator = Arc::new(WordGenerator::new());
     let base = options.servers.base_url().await?;
     let mut client = Client::new(&base);
@@ -90,7 +87,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
             index_time.as_secs_f64(),
         );
     }
-    let mut report = Report::new(options.json);
+    let mut report = Report::new(json);
     for kind in QueryKind::ALL {
         let mut latencies = Latencies::default();
         let mut found = 0;

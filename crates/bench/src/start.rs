@@ -41,16 +41,13 @@ pub(crate) struct Options {
     /// How many times to start the server.
     #[arg(long, default_value_t = 10, value_parser = parse_positive)]
     runs: usize,
-    /// Print one JSON object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs the `start` command.
-pub(crate) fn run(options: &Options) -> Result<Verdict, Error> {
+pub(crate) fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let unresolved = || Error::Usage(format!("cannot find the address of {:?}", options.smtp));
     let address = options.smtp.to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(unresolved)?;
-    let mut report = Report::new(options.json);
+    let mut report = Report::new(json);
     for run in 1..=options.runs {
         if TcpStream::connect(address).is_ok() {
             return Err(Error::Usage(format!("something is already listening on {address}")));

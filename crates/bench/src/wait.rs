@@ -46,16 +46,13 @@ pub(crate) struct Options {
     /// The server's process, to measure its memory.
     #[arg(long)]
     pid: Option<u32>,
-    /// Print one JSON object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// The tasks of the waiters, which return their number and the time of the response.
 type WaiterTasks = JoinSet<(usize, Result<Instant, Error>)>;
 
 /// Runs the `wait` command.
-pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     allow_open_files(options.waiters)?;
     let sample = || options.pid.map(Sample::read).transpose();
     let before = sample()?;
@@ -81,7 +78,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
         let grown = to_f64(waiting.resident.saturating_sub(before.resident)) / 1024.0;
         row = row.with_rounded("kib_per_waiter", ratio(grown, to_f64(options.waiters)), 1).with_memory(before, waiting);
     }
-    Report::new(options.json).row(&row);
+    Report::new(json).row(&row);
     Ok(verdict)
 }
 

@@ -75,13 +75,10 @@ pub(crate) struct Options {
     /// Messages to send before measuring.
     #[arg(long, default_value_t = 1000)]
     warmup: usize,
-    /// Print one JSON object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs the `cluster` command.
-pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let delivery = Arc::new(Delivery {
         addresses: resolve(&options.smtp).await?,
         connections: options.connections,
@@ -92,7 +89,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
     let nodes = Nodes::new(options).await?;
     let mut numbers = Numbers::new();
     delivery.run(numbers.take(options.warmup)).await;
-    let mut report = Report::new(options.json);
+    let mut report = Report::new(json);
     let mut verdict = Verdict::Clean;
     let mut rows = Vec::new();
     for round in 1..=options.rounds {
@@ -104,7 +101,7 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
             rows.push(row(round, url, outcome));
         }
     }
-    let mut report = Report::new(options.json);
+    let mut report = Report::new(json);
     for row in &rows {
         report.row(row);
     }

@@ -91,9 +91,6 @@ pub(crate) struct Options {
     /// The server's process, to measure its CPU time and memory.
     #[arg(long)]
     pid: Option<u32>,
-    /// Print one JSON object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// What a reading monitor listens to.
@@ -113,11 +110,11 @@ impl Topic {
 }
 
 /// Runs the `monitors` command.
-pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
+pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let mut bench = MonitorBench::prepare(options).await?;
     let warmup = bench.numbers.take(options.warmup);
     bench.delivery.run(warmup).await;
-    let mut report = Report::new(options.json);
+    let mut report = Report::new(json);
     let mut verdict = Verdict::Clean;
     let mut figures_by_kind = [Vec::new(), Vec::new()];
     let mut outcomes = Vec::new();
@@ -133,12 +130,12 @@ pub(crate) async fn run(options: &Options) -> Result<Verdict, Error> {
             outcomes.extend(outcome.map(|outcome| (round, outcome)));
         }
     }
-    let mut report = Report::new(options.json);
+    let mut report = Report::new(json);
     for (round, outcome) in outcomes {
         verdict = verdict.and(check_outcome(&outcome));
         report.row(&group_row(round, outcome));
     }
-    report_medians(options.json, &figures_by_kind);
+    report_medians(json, &figures_by_kind);
     Ok(verdict)
 }
 
