@@ -213,7 +213,7 @@ async fn copy(parts: &mut Parts, server: &Arc<Server>, values: &[(String, String
 fn parse_selector(parts: &Parts, values: &[(String, String)]) -> Result<MessageSelector, Problem> {
     match path_value(values, "id") {
         LATEST if parts.method != Method::DELETE => Ok(MessageSelector::Latest),
-        id => id.parse().map(MessageSelector::Id).map_err(|_| Problem::NoSuchWholeMessage),
+        id => id.parse().map(MessageSelector::Id).map_err(|_| Problem::NoSuchMessage),
     }
 }
 

@@ -228,7 +228,7 @@ impl<S: Sync> FromRequestParts<S> for SessionPageQuery {
 impl Server {
     /// Returns the summary of the message in the path.
     pub(crate) async fn find_message(&self, target: &PathMessage) -> Result<Summary, Problem> {
-        self.mailroom.find(&target.mailbox, target.selector).await?.ok_or(Problem::NoSuchMessage)
+        self.mailroom.find(&target.mailbox, target.selector).await?.ok_or(Problem::NoSuchCopy)
     }
 }
 
@@ -308,7 +308,7 @@ pub(crate) fn permitted_message(server: &Server, parts: &Parts, name: &str, id: 
     let mailbox = permitted_mailbox(server, parts, name)?;
     let selector = match id {
         LATEST => MessageSelector::Latest,
-        id => MessageSelector::Id(id.parse().map_err(|_| Problem::NoSuchMessage)?),
+        id => MessageSelector::Id(id.parse().map_err(|_| Problem::NoSuchCopy)?),
     };
     Ok(PathMessage { mailbox, selector })
 }

@@ -52,9 +52,9 @@ pub(crate) enum Problem {
     /// There is nothing at this path.
     NoSuchPath,
     /// There is no such message in the mailbox.
-    NoSuchMessage,
+    NoSuchCopy,
     /// There is no such message in any mailbox that the grant of the client includes.
-    NoSuchWholeMessage,
+    NoSuchMessage,
     /// The message has no attachment with this index.
     NoSuchAttachment,
     /// The message has no attachments, only parts that belong to its HTML or none.
@@ -213,7 +213,7 @@ impl From<ReleaseError> for Problem {
     fn from(error: ReleaseError) -> Self {
         match error {
             ReleaseError::Store(error) => Self::Store(error),
-            ReleaseError::Deleted => Self::NoSuchWholeMessage,
+            ReleaseError::Deleted => Self::NoSuchMessage,
             error => Self::Release(error),
         }
     }
@@ -244,8 +244,8 @@ impl Problem {
             | Self::Release(ReleaseError::NotAllowed(_) | ReleaseError::Blocked(_))
             | Self::Refused(Refusal { code: 500.., .. }) => StatusCode::FORBIDDEN,
             Self::NoSuchPath
+            | Self::NoSuchCopy
             | Self::NoSuchMessage
-            | Self::NoSuchWholeMessage
             | Self::NoSuchAttachment
             | Self::NoAttachments
             | Self::NoSuchPart
@@ -319,8 +319,8 @@ impl Problem {
                 "Only the files of the web interface may be used as a script, a style or a plugin of a page."
             }
             Self::NoSuchPath => "There is nothing at this path.",
-            Self::NoSuchMessage => "The mailbox has no such message.",
-            Self::NoSuchWholeMessage => "There is no such message.",
+            Self::NoSuchCopy => "The mailbox has no such message.",
+            Self::NoSuchMessage => "There is no such message.",
             Self::NoSuchAttachment => "The message has no such attachment.",
             Self::NoAttachments => "The message has no attachments.",
             Self::NoSuchPart => "The message has no such part.",

@@ -121,7 +121,7 @@ impl Server {
         let select = &select;
         let render = |memory: MemoryPermit| async move {
             let work = self.work_permit(source_length(summary), SMALL_BYTES).await?;
-            let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
+            let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchCopy)?;
             let select = select.clone();
             work.run(move || {
                 load_file(source.to_bytes(), select, purpose, is_document, needs_content.then_some(memory))

@@ -41,7 +41,7 @@ impl Server {
         let received = summary.received;
         let render = |memory: MemoryPermit| async move {
             let work = self.work_permit(source_length(summary), SMALL_BYTES).await?;
-            let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
+            let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchCopy)?;
             work.run(move || archive(source.to_bytes(), received, memory)).await?
         };
         let archive = self.within_budget(render).await?;

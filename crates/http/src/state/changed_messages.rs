@@ -34,7 +34,7 @@ impl Server {
             }
             match self.permitted_message(grant, MessageSelector::Id(id)).await {
                 Ok(message) => messages.push(message),
-                Err(Problem::NoSuchWholeMessage) => {}
+                Err(Problem::NoSuchMessage) => {}
                 Err(problem) => return Err(problem),
             }
         }

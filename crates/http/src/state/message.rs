@@ -179,7 +179,7 @@ impl Server {
         }
         // The store may delete the message before a slow client has read it, so its bytes are counted.
         let memory = self.response_budget.reserve(source_length(summary)).await?;
-        let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
+        let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchCopy)?;
         Ok(success::source(Source { body: memory.attach(source.body), ..source }, tag))
     }
 
@@ -223,7 +223,7 @@ impl Server {
             if let Some(body) = self.response_cache.get(key, version) {
                 return Ok(body);
             }
-            let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchMessage)?;
+            let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchCopy)?;
             let (summary, write, cache, key) =
                 (summary.clone(), write.clone(), self.response_cache.clone(), key.clone());
             // Stored in the cache as part of the work, so that tasks waiting for the permit find it even if this client

@@ -111,7 +111,7 @@ impl Server {
                 message.filter(|message| message.id() == id || message.copies().iter().any(|copy| copy.id == id))
             }
         };
-        message.ok_or(Problem::NoSuchWholeMessage)
+        message.ok_or(Problem::NoSuchMessage)
     }
 
     /// Returns the message that the copy with this id belongs to. The store finds copies only by their mailbox, so this

@@ -99,15 +99,15 @@ pub(crate) async fn mark(State(server): State<Arc<Server>>, target: PathMessage,
     if server.mailroom.set_seen(&target.mailbox, id, seen).await? {
         success::done()
     } else {
-        Err(Problem::NoSuchMessage)
+        Err(Problem::NoSuchCopy)
     }
 }
 
 /// Deletes a message. `latest` is not accepted: another message can become the latest between the time when a client
 /// reads and the time when it deletes.
 pub(crate) async fn remove(State(server): State<Arc<Server>>, target: PathMessage) -> HandlerResult {
-    let MessageSelector::Id(id) = target.selector else { return Err(Problem::NoSuchMessage) };
-    if server.mailroom.remove(&target.mailbox, id).await? { success::done() } else { Err(Problem::NoSuchMessage) }
+    let MessageSelector::Id(id) = target.selector else { return Err(Problem::NoSuchCopy) };
+    if server.mailroom.remove(&target.mailbox, id).await? { success::done() } else { Err(Problem::NoSuchCopy) }
 }
 
 /// Deletes all messages of a mailbox.

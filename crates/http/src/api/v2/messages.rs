@@ -119,7 +119,7 @@ pub(crate) async fn change(
 pub(crate) async fn delete(State(server): State<Arc<Server>>, target: PathWholeMessage) -> HandlerResult {
     let message = server.find_whole_message(&target).await?;
     match server.mailroom.remove_copies(copy_keys(&message).collect()).await? {
-        0 => Err(Problem::NoSuchWholeMessage),
+        0 => Err(Problem::NoSuchMessage),
         _ => success::done(),
     }
 }

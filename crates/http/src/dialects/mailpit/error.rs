@@ -41,7 +41,7 @@ struct ErrorDocument<'a> {
 
 impl Error {
     /// The message or part does not exist.
-    pub(crate) const NOT_FOUND: Self = Self::Problem(Problem::NoSuchWholeMessage);
+    pub(crate) const NOT_FOUND: Self = Self::Problem(Problem::NoSuchMessage);
 
     /// Returns an error with the status 400 and this text.
     pub(crate) fn text(text: impl Into<String>) -> Self {

@@ -62,7 +62,7 @@ impl TargetMessage {
         };
         match server.permitted_message(&grant, selector).await {
             Ok(message) => Ok(Self { grant, message, is_head }),
-            Err(Problem::NoSuchWholeMessage) if id == LATEST => Err(Error::NotFound(MESSAGE_NOT_FOUND)),
+            Err(Problem::NoSuchMessage) if id == LATEST => Err(Error::NotFound(MESSAGE_NOT_FOUND)),
             Err(problem) => Err(problem.into()),
         }
     }

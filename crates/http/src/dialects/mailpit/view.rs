@@ -61,7 +61,7 @@ pub(crate) async fn view(
 /// Returns the message with this id. Unlike below `/api`, the text of the status 404 is the same for all ids.
 async fn find(server: &Server, parts: &mut Parts, grant: Grant, id: &str) -> Result<TargetMessage, Error> {
     match TargetMessage::find(server, parts, grant, id).await {
-        Err(Error::Problem(Problem::NoSuchWholeMessage)) => Err(Error::NotFound(MESSAGE_NOT_FOUND)),
+        Err(Error::Problem(Problem::NoSuchMessage)) => Err(Error::NotFound(MESSAGE_NOT_FOUND)),
         result => result,
     }
 }
