@@ -160,7 +160,7 @@ pub(crate) fn retry_delay(failures: u32) -> Duration {
 
 /// An event, complete. One without data only reports its id.
 #[derive(Debug, Default, PartialEq)]
-struct Event {
+struct ServerSentEvent {
     name: String,
     data: String,
 }
@@ -168,14 +168,14 @@ struct Event {
 /// Collects the lines of events.
 #[derive(Default)]
 struct EventParser {
-    event: Event,
+    event: ServerSentEvent,
     /// The id of the last event, or of the one whose lines are being collected.
     last_id: Option<String>,
 }
 
 impl EventParser {
     /// Adds a line without its end. Returns the event that it completes.
-    fn add_line(&mut self, line: &str) -> Option<Event> {
+    fn add_line(&mut self, line: &str) -> Option<ServerSentEvent> {
         if line.is_empty() {
             return Some(std::mem::take(&mut self.event));
         }
@@ -201,14 +201,14 @@ impl EventParser {
 mod tests {
     use super::*;
 
-    fn events(text: &str) -> (Vec<Event>, Option<String>) {
+    fn events(text: &str) -> (Vec<ServerSentEvent>, Option<String>) {
         let mut parser = EventParser::default();
         let events = text.lines().filter_map(|line| parser.add_line(line)).collect();
         (events, parser.last_id)
     }
 
-    fn event(name: &str, data: &str) -> Event {
-        Event { name: name.to_owned(), data: data.to_owned() }
+    fn event(name: &str, data: &str) -> ServerSentEvent {
+        ServerSentEvent { name: name.to_owned(), data: data.to_owned() }
     }
 
     #[test]
