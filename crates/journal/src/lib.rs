@@ -117,7 +117,7 @@ pub struct Chunk {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionInfo {
     /// The protocol.
-    pub dialect: Dialect,
+    pub protocol: Protocol,
     /// The client's address. `None` on a unix socket.
     pub client: Option<IpAddr>,
     /// The argument of HELO, EHLO or LHLO.
@@ -136,7 +136,7 @@ pub struct SessionInfo {
 
 /// The protocol of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub enum Protocol {
     /// SMTP.
     Smtp,
     /// LMTP.
@@ -241,8 +241,8 @@ impl Transcript {
     }
 }
 
-impl Dialect {
-    /// All dialects.
+impl Protocol {
+    /// All protocols.
     pub const ALL: [Self; 2] = [Self::Smtp, Self::Lmtp];
 
     /// Returns the name.

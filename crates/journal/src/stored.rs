@@ -10,11 +10,11 @@ use jiff::Timestamp;
 
 use crate::queued::TranscriptPart;
 use crate::{
-    Chunk, Dialect, Outcome, Recipient, SessionEnd, SessionId, SessionInfo, Tls, Transaction, Transcript,
+    Chunk, Protocol, Outcome, Recipient, SessionEnd, SessionId, SessionInfo, Tls, Transaction, Transcript,
     TranscriptLines,
 };
 
-/// A session: dialect, client, HELO, version and cipher of TLS, user, start, time and reason of the end, refusals. Times are
+/// A session: protocol, client, HELO, version and cipher of TLS, user, start, time and reason of the end, refusals. Times are
 /// Unix microseconds.
 type StoredInfo<T> = (T, Option<IpAddr>, Option<T>, Option<(T, T)>, Option<T>, i64, Option<(Option<i64>, T)>, u32);
 
@@ -36,9 +36,9 @@ pub(super) struct StoredChunk<'a> {
 
 /// Encodes a chunk without its lines.
 pub(super) fn encode_head(chunk: &Chunk) -> Vec<u8> {
-    let SessionInfo { dialect, client, helo, tls, user, started, end, refusals } = &*chunk.info;
+    let SessionInfo { protocol, client, helo, tls, user, started, end, refusals } = &*chunk.info;
     let info: StoredInfo<&str> = (
-        dialect.name(),
+        protocol.name(),
         *client,
         helo.as_deref(),
         tls.as_ref().map(|tls| (&*tls.version, &*tls.cipher)),
@@ -61,9 +61,9 @@ pub(super) fn encode_head(chunk: &Chunk) -> Vec<u8> {
 fn decode_head(bytes: &[u8]) -> Option<(SessionInfo, Option<Transaction>)> {
     let (info, transaction): (StoredInfo<String>, Option<StoredTransaction<String>>) =
         serde_json::from_slice(bytes).ok()?;
-    let (dialect, client, helo, tls, user, started, end, refusals) = info;
+    let (protocol, client, helo, tls, user, started, end, refusals) = info;
     let info = SessionInfo {
-        dialect: Dialect::ALL.into_iter().find(|candidate| candidate.name() == dialect)?,
+        protocol: Protocol::ALL.into_iter().find(|candidate| candidate.name() == protocol)?,
         client,
         helo,
         tls: tls.map(|(version, cipher)| Tls { version: Cow::Owned(version), cipher: Cow::Owned(cipher) }),
@@ -141,7 +141,7 @@ mod tests {
         let bare = chunk(1, 0, "head");
         let end = SessionEnd { at: Timestamp::from_second(7).ok(), reason: Cow::Borrowed("quit") };
         let info = SessionInfo {
-            dialect: Dialect::Smtp,
+            protocol: Protocol::Smtp,
             client: None,
             helo: None,
             tls: None,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use restante_journal::memory::MemoryJournal;
 use restante_journal::{
-    Chunk, Dialect, Journal, Outcome, Recipient, SessionEnd, SessionInfo, Side, Tls, Transaction, TranscriptLine,
+    Chunk, Journal, Outcome, Protocol, Recipient, SessionEnd, SessionInfo, Side, Tls, Transaction, TranscriptLine,
     TranscriptLines,
 };
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ async fn with_journal() -> (TestServer, Arc<MemoryJournal>) {
 
 pub(super) fn session_info(session: u64) -> SessionInfo {
     SessionInfo {
-        dialect: Dialect::Smtp,
+        protocol: Protocol::Smtp,
         client: Some([192, 0, 2, 1].into()),
         helo: None,
         tls: None,

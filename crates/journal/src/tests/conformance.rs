@@ -25,7 +25,7 @@ pub(crate) async fn run<J: Journal>(open: impl AsyncFn(usize) -> J) {
 /// Returns a chunk of a session.
 pub(crate) fn chunk(session: u64, number: u32, text: &str) -> Chunk {
     let info = SessionInfo {
-        dialect: Dialect::Lmtp,
+        protocol: Protocol::Lmtp,
         client: Some([192, 0, 2, 1].into()),
         helo: Some("client.test".to_owned()),
         tls: Some(Tls { version: Cow::Borrowed("TLSv1.3"), cipher: Cow::Borrowed("TLS_AES_256_GCM_SHA384") }),

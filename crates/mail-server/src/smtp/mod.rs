@@ -44,7 +44,7 @@ impl Server {
             .context
             .mailroom
             .journal()
-            .map(|journal| TranscriptRecorder::start(journal, self.settings.dialect, ip));
+            .map(|journal| TranscriptRecorder::start(journal, self.settings.protocol, ip));
         let outcome = match self.context.accept(stream, admission.is_ok(), shutdown, &name).await {
             Ok(accepted) => {
                 let mut session = Session::new(self.settings.clone(), ip, accepted.stream.is_tls());

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use restante_journal::{
-    Chunk, Dialect, Journal, Outcome, Recipient, SessionEnd, SessionId, SessionInfo, Side, Tls, Transaction,
+    Chunk, Journal, Outcome, Protocol, Recipient, SessionEnd, SessionId, SessionInfo, Side, Tls, Transaction,
     TranscriptLine, TranscriptLines,
 };
 use restante_mail::address::Address;
@@ -54,14 +54,14 @@ struct OpenTransaction {
 
 impl TranscriptRecorder {
     /// Starts the transcript of a session.
-    pub(super) fn start(journal: &Arc<dyn Journal>, dialect: smtp::Dialect, client: Option<IpAddr>) -> Self {
+    pub(super) fn start(journal: &Arc<dyn Journal>, protocol: smtp::Protocol, client: Option<IpAddr>) -> Self {
         let started = Timestamp::now();
-        let dialect = match dialect {
-            smtp::Dialect::Smtp => Dialect::Smtp,
-            smtp::Dialect::Lmtp => Dialect::Lmtp,
+        let protocol = match protocol {
+            smtp::Protocol::Smtp => Protocol::Smtp,
+            smtp::Protocol::Lmtp => Protocol::Lmtp,
         };
         let session_info =
-            SessionInfo { dialect, client, helo: None, tls: None, user: None, started, end: None, refusals: 0 };
+            SessionInfo { protocol, client, helo: None, tls: None, user: None, started, end: None, refusals: 0 };
         Self {
             session: journal.start_session(started),
             journal: journal.clone(),

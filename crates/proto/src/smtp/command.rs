@@ -210,7 +210,7 @@ fn find_path_end(text: &str, ends: impl Fn(u8) -> bool) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::smtp::Dialect;
+    use crate::smtp::Protocol;
 
     #[test]
     fn splits_verbs_in_any_case() {
@@ -324,7 +324,7 @@ mod tests {
     fn parses_recipients() {
         let settings = Settings {
             domain: "mx.test".to_owned(),
-            dialect: Dialect::Smtp,
+            protocol: Protocol::Smtp,
             max_message_bytes: 1000,
             max_recipients: 10,
             max_bad_commands: 20,

@@ -15,7 +15,7 @@ use super::data::DataReader;
 use super::reply::ErrorReply;
 use super::session::Session;
 use super::state::{Client, Idle, State, Transaction};
-use super::{Action, Dialect, OptionalCommand, Settings, reply};
+use super::{Action, OptionalCommand, Protocol, Settings, reply};
 
 impl Session {
     /// Executes one command.
@@ -84,9 +84,9 @@ impl Session {
     /// A greeting may come at any time and abandons the current transaction (RFC 5321 section 4.1.4). It does not undo
     /// a login (RFC 4954 section 4: there is no second AUTH in a session).
     fn hello(&mut self, idle: Idle, verb: Verb, arguments: &[u8]) -> Option<Action> {
-        match (self.settings.dialect, verb) {
-            (Dialect::Smtp, Verb::Lhlo) => return self.reject_and_stay(idle, &CommandError::Bad(reply::SMTP_ONLY)),
-            (Dialect::Lmtp, Verb::Helo | Verb::Ehlo) => {
+        match (self.settings.protocol, verb) {
+            (Protocol::Smtp, Verb::Lhlo) => return self.reject_and_stay(idle, &CommandError::Bad(reply::SMTP_ONLY)),
+            (Protocol::Lmtp, Verb::Helo | Verb::Ehlo) => {
                 return self.reject_and_stay(idle, &CommandError::Bad(reply::LMTP_ONLY));
             }
             _ => {}

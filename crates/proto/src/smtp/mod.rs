@@ -63,7 +63,7 @@ pub struct Settings {
     /// The name of this server, in the greeting and in the reply to EHLO.
     pub domain: String,
     /// The protocol of the listener.
-    pub dialect: Dialect,
+    pub protocol: Protocol,
     /// The largest accepted message, in bytes, after dot-stuffing is undone.
     pub max_message_bytes: usize,
     /// The largest number of recipients of a message.
@@ -97,7 +97,7 @@ pub enum OptionalCommand {
 
 /// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub enum Protocol {
     /// SMTP (RFC 5321): starts with HELO or EHLO, one reply per message.
     Smtp,
     /// LMTP (RFC 2033): starts with LHLO, one reply per accepted recipient of a message.

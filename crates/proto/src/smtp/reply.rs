@@ -12,7 +12,7 @@ use restante_mail::envelope::{RecipientRefusal, Refusal, RefusalReason, SenderRe
 use crate::foreign::ForeignInput;
 use crate::reply_text::{to_printable_ascii, write_line};
 
-use super::{Dialect, Settings, StoreRefusal};
+use super::{Protocol, Settings, StoreRefusal};
 
 /// The longest text after the code of a refusal, so that the line is within the 512 octets of RFC 5321 section
 /// 4.5.3.1.5.
@@ -126,9 +126,9 @@ impl ErrorReply {
 }
 
 pub(crate) fn write_greeting(out: &mut Vec<u8>, settings: &Settings) {
-    let protocol = match settings.dialect {
-        Dialect::Smtp => "SMTP",
-        Dialect::Lmtp => "LMTP",
+    let protocol = match settings.protocol {
+        Protocol::Smtp => "SMTP",
+        Protocol::Lmtp => "LMTP",
     };
     write_line(out, format_args!("220 {} Restante {protocol} ready", settings.domain));
 }

@@ -17,7 +17,7 @@ use super::data::DataReader;
 use super::reply::ErrorReply;
 use super::session::Session;
 use super::state::{Client, Idle, State, Transaction};
-use super::{Action, Dialect, reply};
+use super::{Action, Protocol, reply};
 
 impl Session {
     /// Makes one transition that the input allows. If it returns no action, there may be more to do.
@@ -165,9 +165,9 @@ impl Session {
 
     /// Handles a complete message. LMTP replies once for each recipient (RFC 2033 section 4.2).
     fn finish_message(&mut self, transaction: Transaction, body: Result<Vec<u8>, TooLong>) -> Option<Action> {
-        let replies = match self.settings.dialect {
-            Dialect::Smtp => 1,
-            Dialect::Lmtp => transaction.envelope.recipients.len(),
+        let replies = match self.settings.protocol {
+            Protocol::Smtp => 1,
+            Protocol::Lmtp => transaction.envelope.recipients.len(),
         };
         let Ok(body) = body else {
             self.state = State::Idle(Idle::Ready(transaction.into_client()));

@@ -7,7 +7,7 @@ use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, Recipient, RecipientRefusal, RefusalReason, SenderRefusal};
 use restante_mail::naming::Naming;
 use restante_proto::Speaker;
-use restante_proto::smtp::{Action, Dialect, LoginRefusal, OptionalCommand, Proof, Session, Settings};
+use restante_proto::smtp::{Action, LoginRefusal, OptionalCommand, Proof, Protocol, Session, Settings};
 
 /// The lists that decide the results of actions.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ pub(crate) struct Driver {
 pub(crate) fn default_settings() -> Settings {
     Settings {
         domain: "mx.test".to_owned(),
-        dialect: Dialect::Smtp,
+        protocol: Protocol::Smtp,
         max_message_bytes: 10_240_000,
         max_recipients: 200,
         max_bad_commands: 20,
@@ -84,7 +84,7 @@ impl Driver {
                 "smtp.tlsenabled" => session.starttls = value == "true",
                 // The certificate has no effect without a socket.
                 "smtp.tlscert" => {}
-                "lmtp" => session.dialect = if value == "true" { Dialect::Lmtp } else { Dialect::Smtp },
+                "lmtp" => session.protocol = if value == "true" { Protocol::Lmtp } else { Protocol::Smtp },
                 "smtp.rejectdomains" => policy.reject_domains = list(),
                 "smtp.rejectorigindomains" => policy.reject_origin_domains = list(),
                 "chaos.triggers" => policy.chaos = value.split(',').filter_map(certain_trigger).collect(),

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use restante_mail::envelope::RefusalReason;
-use restante_proto::smtp::{Dialect, Settings};
+use restante_proto::smtp::{Protocol, Settings};
 use restante_proto::{Speaker, TranscriptScope};
 
 use super::driver::{Driver, Needs, Policy, default_settings};
@@ -68,7 +68,7 @@ fn fragment() -> impl Strategy<Value = Vec<u8>> {
 fn settings() -> impl Strategy<Value = Settings> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (flags, 0..8_usize).prop_map(|((lmtp, starttls, require_starttls, require_auth), bad)| Settings {
-        dialect: if lmtp { Dialect::Lmtp } else { Dialect::Smtp },
+        protocol: if lmtp { Protocol::Lmtp } else { Protocol::Smtp },
         max_message_bytes: 50,
         max_recipients: 2,
         max_bad_commands: bad,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use restante_mail::envelope::{RecipientRefusal, Refusal, RefusalReason, SenderRefusal};
 use restante_mail::naming::NameError;
 use restante_proto::TranscriptScope;
-use restante_proto::smtp::{Action, Dialect, LoginRefusal, Session, Settings, StoreRefusal};
+use restante_proto::smtp::{Action, LoginRefusal, Protocol, Session, Settings, StoreRefusal};
 
 use super::driver::{Driver, Policy, default_settings, recipient};
 
@@ -116,8 +116,8 @@ fn ends_by_the_driver_have_reasons() {
 }
 
 /// Runs a session up to the action that the input leads to. Senders and recipients are accepted on the way.
-fn session_at(input: &str, dialect: Dialect) -> (Session, Action) {
-    let mut session = Session::new(Arc::new(Settings { dialect, ..default_settings() }), None, false);
+fn session_at(input: &str, protocol: Protocol) -> (Session, Action) {
+    let mut session = Session::new(Arc::new(Settings { protocol, ..default_settings() }), None, false);
     let mut action = Action::Read;
     for line in input.split_inclusive("\r\n") {
         match action {
@@ -156,20 +156,20 @@ fn sender_and_recipient_refusals_have_reasons() {
         (hook(550, "5.7.1 A long\nstory,\r\ntold by a script"), "550 5.7.1 A long story,  told by a script\r\n"),
     ];
     for (refusal, reply) in hooks {
-        let (mut session, action) = session_at(TO_RCPT, Dialect::Smtp);
+        let (mut session, action) = session_at(TO_RCPT, Protocol::Smtp);
         assert_eq!(action, Action::CheckSender);
         session.sender_checked(Err(SenderRefusal::Hook(refusal.clone())));
         assert_eq!(take_results(session), (reply.to_owned(), vec![Policy]));
-        let (mut session, action) = session_at(TO_DATA, Dialect::Smtp);
+        let (mut session, action) = session_at(TO_DATA, Protocol::Smtp);
         assert!(matches!(action, Action::CheckRecipient(_)));
         session.recipient_checked(Err(RecipientRefusal::Hook(refusal)));
         assert_eq!(take_results(session), (reply.to_owned(), vec![Policy]));
     }
-    let (mut session, _) = session_at(TO_RCPT, Dialect::Smtp);
+    let (mut session, _) = session_at(TO_RCPT, Protocol::Smtp);
     session.sender_checked(Err(SenderRefusal::Policy));
     let expected = "550 5.7.1 Mail from this domain is not accepted here\r\n";
     assert_eq!(take_results(session), (expected.to_owned(), vec![Policy]));
-    let (mut session, _) = session_at(TO_RCPT, Dialect::Smtp);
+    let (mut session, _) = session_at(TO_RCPT, Protocol::Smtp);
     session.sender_checked(Err(SenderRefusal::Chaos(452)));
     assert_eq!(take_results(session), ("452 Chaos sender error\r\n".to_owned(), vec![Policy]));
     let table = [
@@ -184,7 +184,7 @@ fn sender_and_recipient_refusals_have_reasons() {
         (RecipientRefusal::NotAllowed, "550 5.7.1 Mail to this address is not accepted here\r\n", Policy),
     ];
     for (refusal, reply, reason) in table {
-        let (mut session, _) = session_at(TO_DATA, Dialect::Smtp);
+        let (mut session, _) = session_at(TO_DATA, Protocol::Smtp);
         session.recipient_checked(Err(refusal));
         assert_eq!(take_results(session), (reply.to_owned(), vec![reason]));
     }
@@ -200,7 +200,7 @@ fn refused_logins_have_the_auth_reason() {
         LoginRefusal::Chaos(421),
     ];
     for refusal in refusals {
-        let (mut session, action) = session_at("EHLO client.test\r\nAUTH PLAIN AGEAYg==\r\n", Dialect::Smtp);
+        let (mut session, action) = session_at("EHLO client.test\r\nAUTH PLAIN AGEAYg==\r\n", Protocol::Smtp);
         assert!(matches!(action, Action::Authenticate { .. }));
         session.authenticated(Err(refusal));
         assert_eq!(take_results(session).1, [RefusalReason::Auth], "{refusal:?}");
@@ -217,11 +217,11 @@ fn store_refusals_have_reasons() {
     ];
     let rest = "MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nRCPT TO:<c@y.test>\r\nDATA\r\nx\r\n.\r\n";
     for (refusal, reply, reason) in table {
-        for (dialect, greeting, replies) in [(Dialect::Smtp, "EHLO", 1), (Dialect::Lmtp, "LHLO", 2)] {
-            let (mut session, action) = session_at(&format!("{greeting} client.test\r\n{rest}"), dialect);
+        for (protocol, greeting, replies) in [(Protocol::Smtp, "EHLO", 1), (Protocol::Lmtp, "LHLO", 2)] {
+            let (mut session, action) = session_at(&format!("{greeting} client.test\r\n{rest}"), protocol);
             assert!(matches!(action, Action::Deliver { .. }));
             session.delivered(Err(refusal));
-            assert_eq!(take_results(session), (reply.repeat(replies), vec![reason; replies]), "{dialect:?}");
+            assert_eq!(take_results(session), (reply.repeat(replies), vec![reason; replies]), "{protocol:?}");
         }
     }
 }
@@ -229,7 +229,7 @@ fn store_refusals_have_reasons() {
 #[test]
 fn too_long_message_counts_once_per_reply() {
     let start = "LHLO client.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nRCPT TO:<c@y.test>\r\n";
-    let settings = Settings { dialect: Dialect::Lmtp, max_message_bytes: 20, ..default_settings() };
+    let settings = Settings { protocol: Protocol::Lmtp, max_message_bytes: 20, ..default_settings() };
     let (replies, reasons) = run_session(settings, start, "DATA\r\n123456789012345678901\r\n.\r\n");
     assert_eq!(replies[1..], ["552 5.3.4 Mail too long", "552 5.3.4 Mail too long"]);
     assert_eq!(reasons, [RefusalReason::Size, RefusalReason::Size]);

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use restante_proto::TransactionStage::{self, Abandoned, Accepted, Refused, Started};
 use restante_proto::TranscriptScope::Everything;
-use restante_proto::smtp::{Dialect, Settings};
+use restante_proto::smtp::{Protocol, Settings};
 
 use super::driver::{Driver, Policy, default_settings};
 
@@ -59,7 +59,7 @@ fn stages_mark_the_start_and_end_of_transactions() {
 
 #[test]
 fn last_lmtp_reply_ends_the_transaction() {
-    let mut driver = recording_driver(Settings { dialect: Dialect::Lmtp, ..default_settings() });
+    let mut driver = recording_driver(Settings { protocol: Protocol::Lmtp, ..default_settings() });
     driver.feed(b"LHLO client.test\r\nMAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nRCPT TO:<c@y.test>\r\n");
     driver.feed(b"DATA\r\nhi\r\n.\r\n");
     let transcript = driver.session.transcript().unwrap();

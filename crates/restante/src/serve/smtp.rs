@@ -5,7 +5,7 @@ use std::sync::Arc;
 use restante_mail_server::smtp::{Login, Server};
 use restante_metrics::Protocol;
 use restante_net::{Budget, ConnectionLimits, Tls};
-use restante_proto::smtp::{Dialect, Settings};
+use restante_proto::smtp::{self, Settings};
 use restante_settings::Config;
 
 use super::{BoundListener, Components};
@@ -27,10 +27,10 @@ pub(super) fn bind(
     let context = components.listener_contexts(tls, smtp.timeout);
     let login = Arc::new(Login::new(smtp.credentials.clone(), smtp.accept_any_login, components.auth.clone()));
     let budget = Budget::new(smtp.max_inflight_bytes);
-    let server = |dialect, protocol, implicit_tls: bool| {
+    let server = |protocol, implicit_tls: bool| {
         let settings = Settings {
             domain: smtp.domain.clone(),
-            dialect,
+            protocol: if protocol == Protocol::Lmtp { smtp::Protocol::Lmtp } else { smtp::Protocol::Smtp },
             max_message_bytes: components.config.effective_max_message_bytes(),
             max_recipients: smtp.max_recipients,
             max_bad_commands: smtp.max_bad_commands as usize,
@@ -49,13 +49,13 @@ pub(super) fn bind(
         })
     };
     let kinds = [
-        (components.endpoint(PLAIN, "smtp.addr", &smtp.addr), Dialect::Smtp, Protocol::Smtp, smtp.tls.force),
-        (components.endpoint(WITH_TLS, "smtp.tlsaddr", &smtp.tls_addr), Dialect::Smtp, Protocol::Smtp, true),
-        (components.endpoint("LMTP", "lmtp.addr", &lmtp.addr), Dialect::Lmtp, Protocol::Lmtp, false),
+        (components.endpoint(PLAIN, "smtp.addr", &smtp.addr), Protocol::Smtp, smtp.tls.force),
+        (components.endpoint(WITH_TLS, "smtp.tlsaddr", &smtp.tls_addr), Protocol::Smtp, true),
+        (components.endpoint("LMTP", "lmtp.addr", &lmtp.addr), Protocol::Lmtp, false),
     ];
     let mut listeners = Vec::new();
-    for (endpoint, dialect, protocol, implicit_tls) in kinds {
-        let server = server(dialect, protocol, implicit_tls);
+    for (endpoint, protocol, implicit_tls) in kinds {
+        let server = server(protocol, implicit_tls);
         let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
         listeners.extend(BoundListener::bind_all(
             &endpoint,

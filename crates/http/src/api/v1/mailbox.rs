@@ -96,11 +96,7 @@ pub(crate) async fn mark(State(server): State<Arc<Server>>, target: PathMessage,
         _ => server.find_message(&target).await?.id,
     };
     let Some(seen) = seen else { return success::done() };
-    if server.mailroom.set_seen(&target.mailbox, id, seen).await? {
-        success::done()
-    } else {
-        Err(Problem::NoSuchCopy)
-    }
+    if server.mailroom.set_seen(&target.mailbox, id, seen).await? { success::done() } else { Err(Problem::NoSuchCopy) }
 }
 
 /// Deletes a message. `latest` is not accepted: another message can become the latest between the time when a client

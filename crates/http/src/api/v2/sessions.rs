@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use restante_api_types::{Identifier, Time};
 use restante_auth::Grant;
 use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
-use restante_journal::{self as journal, Dialect, SessionInfo, SessionPage};
+use restante_journal::{self as journal, SessionInfo, SessionPage};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
@@ -232,11 +232,11 @@ impl<'a> Session<'a> {
         visibility: Option<&Visibility>,
         transaction_count: Option<u32>,
     ) -> Self {
-        let SessionInfo { dialect, client, helo, tls, user, started, end, refusals: refused } =
+        let SessionInfo { protocol, client, helo, tls, user, started, end, refusals: refused } =
             transcript.info.as_ref();
         Self {
             id: transcript.session.to_string(),
-            protocol: (*dialect).into(),
+            protocol: (*protocol).into(),
             client: client.map(|ip| ip.to_string()),
             helo: helo.as_deref(),
             tls: tls.as_ref().map(|tls| Tls { version: &tls.version, cipher: &tls.cipher }),
@@ -263,11 +263,11 @@ enum Protocol {
     Lmtp,
 }
 
-impl From<Dialect> for Protocol {
-    fn from(dialect: Dialect) -> Self {
-        match dialect {
-            Dialect::Smtp => Self::Smtp,
-            Dialect::Lmtp => Self::Lmtp,
+impl From<journal::Protocol> for Protocol {
+    fn from(protocol: journal::Protocol) -> Self {
+        match protocol {
+            journal::Protocol::Smtp => Self::Smtp,
+            journal::Protocol::Lmtp => Self::Lmtp,
         }
     }
 }
