@@ -23,26 +23,17 @@ pub(super) struct ExportCounts {
 }
 
 /// The reason why an export ended early.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum ExportError {
     /// The operator interrupted it.
+    #[error("interrupted")]
     Interrupted,
     /// Messages cannot be read.
-    Store(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// Messages cannot be written.
-    Output(io::Error),
-}
-
-impl From<StoreError> for ExportError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<io::Error> for ExportError {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
-    }
+    #[error(transparent)]
+    Output(#[from] io::Error),
 }
 
 /// Exports these mailboxes, or all if the list is empty.

@@ -46,8 +46,9 @@ pub(super) fn open(request: &ExportRequest) -> Result<Box<dyn Output>, String> {
             let folder = out.clone();
             Ok(match format {
                 ExportFormat::Mbox => Box::new(MboxFiles { root, open: None }),
-                ExportFormat::Maildir => Box::new(Maildirs { root, folder }),
-                ExportFormat::Eml => Box::new(EmlFolders { root, folder }),
+                ExportFormat::Maildir | ExportFormat::Eml => {
+                    Box::new(MessageFiles { root, folder, is_maildir: format == ExportFormat::Maildir })
+                }
             })
         }
     }
@@ -90,49 +91,31 @@ impl ExportRoot {
     }
 }
 
-/// `MAILBOX/{cur,new,tmp}`.
-struct Maildirs {
+/// A file for each message: `MAILBOX/{cur,new,tmp}` or `MAILBOX/ID.eml`.
+struct MessageFiles {
     root: ExportRoot,
-    /// The Maildir of the current mailbox.
+    /// The folder of the current mailbox.
     folder: PathBuf,
+    is_maildir: bool,
 }
 
-impl Output for Maildirs {
+impl Output for MessageFiles {
     fn start_mailbox(&mut self, mailbox: &MailboxName) -> io::Result<()> {
         self.folder = self.root.path_for(mailbox, "");
-        ["cur", "new", "tmp"].iter().try_for_each(|name| create_folder(&self.folder.join(name)))
+        let folders: &[&str] = if self.is_maildir { &["cur", "new", "tmp"] } else { &[""] };
+        folders.iter().try_for_each(|name| create_folder(&self.folder.join(name)))
     }
 
     fn write(&mut self, message: &Summary, source: &Source) -> io::Result<()> {
         // An id is a unique time in microseconds. Other programs expect names that start with seconds.
         let id = message.id.number();
         let name = format!("{}.M{:06}.restante", id / 1_000_000, id % 1_000_000);
-        let relative_path =
-            if message.seen { format!("cur/{name}{}", names::SEEN_SUFFIX) } else { format!("new/{name}") };
-        write_file(&self.folder.join("tmp").join(name), &self.folder.join(relative_path), message, source)
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.root.file_system.sync()
-    }
-}
-
-/// `MAILBOX/ID.eml`.
-struct EmlFolders {
-    root: ExportRoot,
-    /// The folder of the current mailbox.
-    folder: PathBuf,
-}
-
-impl Output for EmlFolders {
-    fn start_mailbox(&mut self, mailbox: &MailboxName) -> io::Result<()> {
-        self.folder = self.root.path_for(mailbox, "");
-        create_folder(&self.folder)
-    }
-
-    fn write(&mut self, message: &Summary, source: &Source) -> io::Result<()> {
-        let partial = self.folder.join(format!(".{}.part", message.id));
-        write_file(&partial, &self.folder.join(format!("{}.eml", message.id)), message, source)
+        let (partial, complete) = match (self.is_maildir, message.seen) {
+            (false, _) => (format!(".{id}.part"), format!("{id}.eml")),
+            (true, true) => (format!("tmp/{name}"), format!("cur/{name}{}", names::SEEN_SUFFIX)),
+            (true, false) => (format!("tmp/{name}"), format!("new/{name}")),
+        };
+        write_file(&self.folder.join(partial), &self.folder.join(complete), message, source)
     }
 
     fn finish(&mut self) -> io::Result<()> {
