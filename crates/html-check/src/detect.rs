@@ -46,21 +46,27 @@ impl Detector {
     fn add_feature(&mut self, index: FeatureIndex, slug: &'static str) {
         let detected = |is_in_mailpit| Detected { feature: index, is_in_mailpit, counts_occurrences: false };
         if let Some((_, names)) = rules::PROPERTY_GROUPS.iter().find(|(group, _)| *group == slug) {
-            for name in *names {
+            for name in rules::words(names) {
                 self.properties.entry(name).or_default().push(detected(rules::is_mailpit_property(slug, name)));
             }
         } else if let Some((_, names)) = rules::ELEMENT_GROUPS.iter().find(|(group, _)| *group == slug) {
-            for name in *names {
-                self.elements.entry(name).or_default().push(detected(rules::MAILPIT_ELEMENTS.contains(&slug)));
+            for name in rules::words(names) {
+                self.elements
+                    .entry(name)
+                    .or_default()
+                    .push(detected(rules::contains_word(rules::MAILPIT_ELEMENTS, slug)));
             }
-        } else if let Some((_, name)) = rules::ATTRIBUTES.iter().find(|(attribute, _)| *attribute == slug) {
-            self.attributes.entry(name).or_default().push(detected(rules::MAILPIT_ATTRIBUTES.contains(name)));
+        } else if let Some(name) = rules::attribute(slug) {
+            self.attributes
+                .entry(name)
+                .or_default()
+                .push(detected(rules::contains_word(rules::MAILPIT_ATTRIBUTES, name)));
         } else if rules::is_other_construct(slug) {
             // Detected by the functions below.
         } else if let Some(name) = slug.strip_prefix("css-") {
             self.properties.entry(name).or_default().push(detected(rules::is_mailpit_property(slug, name)));
         } else if let Some(name) = slug.strip_prefix("html-") {
-            self.elements.entry(name).or_default().push(detected(rules::MAILPIT_ELEMENTS.contains(&slug)));
+            self.elements.entry(name).or_default().push(detected(rules::contains_word(rules::MAILPIT_ELEMENTS, slug)));
         }
     }
 
@@ -143,7 +149,7 @@ impl Detector {
 
     fn unit(&self, unit: &str) -> Option<Detected> {
         let unit = unit.to_ascii_lowercase();
-        let detected = self.by_name("css-unit-", &unit, rules::MAILPIT_UNITS.contains(&&*unit))?;
+        let detected = self.by_name("css-unit-", &unit, rules::contains_word(rules::MAILPIT_UNITS, &unit))?;
         Some(Detected { counts_occurrences: true, ..detected })
     }
 

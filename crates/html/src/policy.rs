@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 
 use ammonia::{Builder, UrlRelative};
 
-use super::elements::ELEMENTS;
+use super::elements::element_names;
 
 /// The sanitizer for the preview, which keeps the presentation of the message.
 pub(super) static PREVIEW_SANITIZER: LazyLock<Builder<'static>> = LazyLock::new(|| {
-    let mut builder = base_sanitizer(ELEMENTS.iter().map(|&(name, _)| name).collect());
+    let mut builder = base_sanitizer(element_names().collect());
     builder
-        .add_generic_attributes(PRESENTATION_ATTRIBUTES)
+        .add_generic_attributes(PRESENTATION_ATTRIBUTES.split(' '))
         .add_generic_attributes(SELECTOR_ATTRIBUTES)
         .tag_attributes(element_attributes());
     builder
@@ -23,19 +23,19 @@ pub(super) static PREVIEW_SANITIZER: LazyLock<Builder<'static>> = LazyLock::new(
 /// would change the nesting.
 pub(super) static STRICT_SANITIZER: LazyLock<Builder<'static>> = LazyLock::new(|| {
     let is_allowed = |name: &&str| !["area", "source"].contains(name);
-    let mut builder = base_sanitizer(ELEMENTS.iter().map(|&(name, _)| name).filter(is_allowed).collect());
+    let mut builder = base_sanitizer(element_names().filter(is_allowed).collect());
     let mut attributes_by_element = element_attributes();
     attributes_by_element.retain(|name, _| is_allowed(name));
     for attributes in attributes_by_element.values_mut() {
         attributes.retain(|name| matches!(*name, "href" | "src" | "alt" | "type" | "start" | "value" | "reversed"));
     }
-    builder.add_generic_attributes(PRESENTATION_ATTRIBUTES).tag_attributes(attributes_by_element);
+    builder.add_generic_attributes(PRESENTATION_ATTRIBUTES.split(' ')).tag_attributes(attributes_by_element);
     builder
 });
 
 /// Returns whether the attribute is allowed on any element. Other attributes need not be processed.
 pub(super) fn is_known_attribute(name: &str) -> bool {
-    PRESENTATION_ATTRIBUTES.contains(&name)
+    PRESENTATION_ATTRIBUTES.split(' ').any(|known| known == name)
         || SELECTOR_ATTRIBUTES.contains(&name)
         || ELEMENT_ATTRIBUTES.iter().any(|(_, names)| names.contains(&name))
 }
@@ -55,38 +55,10 @@ fn element_attributes() -> HashMap<&'static str, HashSet<&'static str>> {
     ELEMENT_ATTRIBUTES.iter().map(|&(element, names)| (element, names.iter().copied().collect())).collect()
 }
 
-/// Attributes of all elements that describe presentation or meaning.
-const PRESENTATION_ATTRIBUTES: &[&str] = &[
-    "align",
-    "bgcolor",
-    "border",
-    "bordercolor",
-    "cellpadding",
-    "cellspacing",
-    "clear",
-    "color",
-    "colspan",
-    "compact",
-    "dir",
-    "face",
-    "frame",
-    "height",
-    "hspace",
-    "lang",
-    "noshade",
-    "nowrap",
-    "rowspan",
-    "rules",
-    "scope",
-    "size",
-    "span",
-    "style",
-    "title",
-    "valign",
-    "vspace",
-    "width",
-    "background",
-];
+/// Attributes of all elements that describe presentation or meaning, separated by spaces.
+const PRESENTATION_ATTRIBUTES: &str = "\
+    align bgcolor border bordercolor cellpadding cellspacing clear color colspan compact dir face frame height \
+    hspace lang noshade nowrap rowspan rules scope size span style title valign vspace width background";
 
 /// Attributes of all elements that the styles of the message or assistive tools refer to.
 const SELECTOR_ATTRIBUTES: &[&str] = &["aria-hidden", "aria-label", "class", "id", "role"];

@@ -5,12 +5,14 @@
 //! cargo run -p restante-html-check --example update -- data.json
 //! ```
 
+mod convert;
+
 use std::error::Error;
 use std::path::Path;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let source = std::env::args_os().nth(1).ok_or("usage: update DATA.JSON")?;
-    let table = restante_html_check::convert(&std::fs::read_to_string(source)?)?;
+    let table = convert::convert(&std::fs::read_to_string(source)?)?;
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/features.tsv");
     std::fs::write(&target, table)?;
     println!("{} written", target.display());

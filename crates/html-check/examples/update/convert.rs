@@ -1,4 +1,4 @@
-//! Conversion of the data of caniemail to the table of this crate. Only facts are taken: names, versions and support.
+//! Conversion of the data of caniemail to the table of the crate. Only facts are taken: names, versions and support.
 
 use std::fmt::{self, Write as _};
 use std::marker::PhantomData;
@@ -21,24 +21,13 @@ const HEADER: &str = "\
 ";
 
 /// An error of the conversion.
-#[derive(Debug)]
-pub enum ConvertError {
-    /// The input is not JSON of the expected form.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConvertError {
+    #[error("not the data of caniemail: {0}")]
     Json(serde_json::Error),
-    /// A value cannot be written to the table.
+    #[error("unexpected value in the data of caniemail: {0:?}")]
     Value(String),
 }
-
-impl std::fmt::Display for ConvertError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Json(error) => write!(f, "not the data of caniemail: {error}"),
-            Self::Value(value) => write!(f, "unexpected value in the data of caniemail: {value:?}"),
-        }
-    }
-}
-
-impl std::error::Error for ConvertError {}
 
 /// The parts of the data that are used.
 #[derive(Deserialize)]
@@ -103,7 +92,7 @@ impl<T> Entries<T> {
 
 /// Converts the data of caniemail (`https://www.caniemail.com/api/data.json`) to the text of the table. Features,
 /// families and platforms are sorted. Versions stay in the order of the data, which is from old to new.
-pub fn convert(json: &str) -> Result<String, ConvertError> {
+pub(crate) fn convert(json: &str) -> Result<String, ConvertError> {
     let mut source: Data = serde_json::from_str(json).map_err(ConvertError::Json)?;
     source.features.sort_by(|a, b| a.slug.cmp(&b.slug));
     let mut table = HEADER.to_owned();
