@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
-use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
+use restante_http_connection::memory::MemoryPermit;
 use restante_mail::message::Summary;
 use restante_mail::mime::{Attachment, Mime, Part, Role, message_filename};
 
@@ -120,7 +120,7 @@ impl Server {
         let needs_content = !if_none_match.matches(&tag);
         let select = &select;
         let render = |memory: MemoryPermit| async move {
-            let work = self.work_permit(source_length(summary), SMALL_BYTES).await?;
+            let work = self.work_permit(source_length(summary)).await?;
             let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchCopy)?;
             let select = select.clone();
             work.run(move || {

@@ -7,7 +7,7 @@ use axum::http::HeaderValue;
 use axum::response::Response;
 use bytes::Bytes;
 use jiff::Timestamp;
-use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
+use restante_http_connection::memory::MemoryPermit;
 use restante_mail::message::Summary;
 use restante_mail::mime::{Mime, message_filename, numbered_filename, portable_filename};
 
@@ -40,7 +40,7 @@ impl Server {
         }
         let received = summary.received;
         let render = |memory: MemoryPermit| async move {
-            let work = self.work_permit(source_length(summary), SMALL_BYTES).await?;
+            let work = self.work_permit(source_length(summary)).await?;
             let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchCopy)?;
             work.run(move || archive(source.to_bytes(), received, memory)).await?
         };

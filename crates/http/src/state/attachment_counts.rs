@@ -2,6 +2,7 @@
 //! request, and the count is cached.
 
 use restante_cache::{Cache, CacheValue};
+use restante_http_connection::work::WorkPermit;
 use restante_mail::message::MessageId;
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
@@ -46,7 +47,10 @@ impl Server {
         if let Some(Count(count)) = self.attachment_counts.0.get(&key, 0) {
             return Ok(Some(count));
         }
-        let work = self.work_permit(source_length(&summary), MAX_INLINE_BYTES).await?;
+        let work = match source_length(&summary) {
+            ..=MAX_INLINE_BYTES => WorkPermit::Inline,
+            _ => WorkPermit::acquire(&self.work_permits).await?,
+        };
         let Some(source) = self.mailroom.source(mailbox, id).await? else { return Ok(None) };
         let count = work.run(move || Mime::parse(source.to_bytes()).attachment_count()).await?;
         self.attachment_counts.0.insert(key, 0, Count(count));

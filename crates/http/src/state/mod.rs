@@ -36,10 +36,11 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use restante_auth::AuthService;
 use restante_cache::Cache;
 use restante_http_connection::context::Peer;
-use restante_http_connection::memory::{MemoryPermit, ResponseBudget};
+use restante_http_connection::memory::{MemoryPermit, ResponseBudget, SMALL_BYTES};
 use restante_http_connection::work::WorkPermit;
 use restante_logging::LogThrottle;
 use restante_mailroom::Mailroom;
@@ -64,6 +65,8 @@ use parsed_mail_cache::ParsedMailCache;
 /// The maximum number of concurrent expensive tasks, on any number of processors: rendering the worst message takes
 /// about twenty times its size in memory.
 const MAX_WORK_PERMITS: usize = 4;
+/// The number of messages that are read without a work permit. Each of them can have many copies.
+pub(crate) const MAX_MESSAGES_WITHOUT_PERMIT: usize = 200;
 /// See [`Server::max_compared_bytes`]. This takes some ten seconds.
 const MAX_COMPARED_BYTES: u64 = 32 << 30;
 /// The limit on requests that wait for messages. One connection can carry a hundred of them, so the limit on
@@ -245,13 +248,44 @@ impl Server {
         }
     }
 
-    /// Acquires a permit to process `size` bytes. Up to `max_inline_bytes` bytes are processed on the network thread,
-    /// without waiting. Load the data after this returns, so that it is not held in memory while waiting.
-    pub(crate) async fn work_permit(&self, size: usize, max_inline_bytes: usize) -> Result<WorkPermit, Problem> {
-        if size <= max_inline_bytes {
+    /// Renders a value of about this size within the memory budget. `work` is the permit with which it was read, if there is
+    /// one.
+    pub(crate) async fn render_value<T: Send + Sync + 'static>(
+        &self,
+        value: T,
+        size: usize,
+        work: Option<WorkPermit>,
+        write: fn(&T, usize) -> Result<Bytes, Problem>,
+    ) -> Result<Bytes, Problem> {
+        let (value, work) = (&Arc::new(value), &Mutex::new(work));
+        let render = |memory: MemoryPermit| async move {
+            let held = work.lock().take();
+            let work = match held {
+                Some(work) => work,
+                None => self.work_permit(size).await?,
+            };
+            let value = value.clone();
+            work.run(move || Ok::<_, Problem>(memory.charge(write(&value, size)?)?)).await?
+        };
+        self.within_budget(render).await
+    }
+
+    /// Acquires a permit to process `size` bytes. A few bytes are processed on the network thread, without waiting. Load the
+    /// data after this returns, so that it is not held in memory while waiting.
+    pub(crate) async fn work_permit(&self, size: usize) -> Result<WorkPermit, Problem> {
+        if size <= SMALL_BYTES {
             return Ok(WorkPermit::Inline);
         }
         Ok(WorkPermit::acquire(&self.work_permits).await?)
+    }
+
+    /// Acquires a permit to read and render a long list of messages, before they are in memory. A short list needs one only
+    /// if it turns out to be large.
+    pub(crate) async fn list_permit(&self, limit: usize) -> Result<Option<WorkPermit>, Problem> {
+        if limit <= MAX_MESSAGES_WITHOUT_PERMIT {
+            return Ok(None);
+        }
+        Ok(Some(WorkPermit::acquire(&self.work_permits).await?))
     }
 
     /// Returns a permit to wait for messages.

@@ -3,8 +3,8 @@
 //! skips nothing.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use restante_mail::message::{Message, MessageId};
 use restante_store::{MessageListing, Page, Version};
 
@@ -24,13 +24,13 @@ pub(crate) struct KnownOffsets(Mutex<(Version, BTreeMap<usize, MessageId>)>);
 impl KnownOffsets {
     /// Returns the highest known offset up to this one, and the id below which its messages are.
     fn find(&self, version: Version, offset: usize) -> Option<(usize, MessageId)> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         let found = known.1.range(..=offset).next_back().filter(|_| known.0 == version);
         found.map(|(&offset, &id)| (offset, id))
     }
 
     fn insert(&self, version: Version, offset: usize, id: MessageId) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if known.0 != version {
             *known = (version, BTreeMap::new());
         }

@@ -3,8 +3,9 @@
 //! does not delay requests that read messages.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use restante_http_connection::memory::SMALL_BYTES;
 use restante_http_connection::work::WorkPermit;
 use restante_mail::message::{MessageId, Source, Summary};
@@ -61,12 +62,12 @@ impl ParsedMailCache {
         summary: &Summary,
         source: impl Future<Output = Result<Option<Source>, Problem>>,
     ) -> Result<Option<Arc<Contents>>, Problem> {
-        if let Some(contents) = self.lock_entries().find(summary) {
+        if let Some(contents) = self.entries.lock().find(summary) {
             return Ok(Some(contents));
         }
         let work = self.work_permit(source_length(summary)).await?;
         // While this task waited, another one may have parsed the same message.
-        if let Some(contents) = self.lock_entries().find(summary) {
+        if let Some(contents) = self.entries.lock().find(summary) {
             return Ok(Some(contents));
         }
         let Some(source) = source.await? else { return Ok(None) };
@@ -75,7 +76,7 @@ impl ParsedMailCache {
         // disconnected.
         let parse = move || {
             let contents = Arc::new(Contents::new(&summary, &Mime::parse(source.to_bytes())));
-            this.lock_entries().insert(&summary, contents.clone());
+            this.entries.lock().insert(&summary, contents.clone());
             contents
         };
         Ok(Some(work.run(parse).await?))
@@ -88,10 +89,6 @@ impl ParsedMailCache {
         } else {
             Ok(WorkPermit::acquire_without_timeout(&self.permits).await?)
         }
-    }
-
-    fn lock_entries(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

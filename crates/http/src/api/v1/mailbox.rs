@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
+use restante_http_connection::memory::MemoryPermit;
 use restante_store::{Listing, MessageSelector, Page};
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ pub(crate) async fn list(
         // Empty listings are not cached: clients can request any number of empty mailboxes, and they are quick to
         // render.
         let is_cacheable = page == Page::ALL && !messages.is_empty();
-        let work = this.work_permit(message_json::listing_size(&messages), SMALL_BYTES).await?;
+        let work = this.work_permit(message_json::listing_size(&messages)).await?;
         let write = move || Ok::<_, Problem>(memory.charge(message_json::listing(&messages)?)?);
         let body = work.run(write).await??;
         Ok((version, body, is_cacheable))

@@ -15,7 +15,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use restante_http_connection::context::Peer;
-use restante_http_connection::memory::SMALL_BYTES;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::compose::{Attachment, ComposeContext, Draft, LineEnds};
 use restante_mail::envelope::ReversePath;
@@ -101,7 +100,7 @@ impl Server {
         }
         let context = self.compose_context();
         let to = recipient.to_string();
-        let work = self.work_permit(body.len(), SMALL_BYTES).await?;
+        let work = self.work_permit(body.len()).await?;
         let message = work.run(move || compose_message(&body, to, &context)).await??;
         if message.len() > max_bytes {
             return Err(Problem::MessageTooLarge { bytes: message.len(), max: max_bytes });

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use restante_api_types::{Mailbox, Newest, Time};
-use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
+use restante_http_connection::memory::MemoryPermit;
 use restante_mail::naming::MailboxName;
 use restante_store::MailboxState;
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub(crate) async fn list(
         let is_last = mailboxes.len() <= page.limit;
         mailboxes.truncate(page.limit);
         let next = mailboxes.last().filter(|_| !is_last).map(|last| last.name.clone());
-        let work = this.work_permit(estimated_size(&mailboxes), SMALL_BYTES).await?;
+        let work = this.work_permit(estimated_size(&mailboxes)).await?;
         let write = move || Ok::<_, Problem>(memory.charge(Mailboxes::render(&mailboxes, next.as_ref())?)?);
         work.run(write).await?
     };

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use bytes::Bytes;
-use parking_lot::Mutex;
 use restante_api_types::{ExcerptPart, MessageEntry, WholeMessage};
 use restante_auth::Scope;
-use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
+use restante_http_connection::memory::MemoryPermit;
 use restante_http_connection::work::WorkPermit;
 use restante_mail::message::Message;
 use restante_mail::naming::MailboxName;
@@ -31,20 +30,20 @@ use crate::response::etag::IfNoneMatch;
 use crate::response::message_json::{entries_size, entry_size, whole_message_size};
 use crate::response::problem::Problem;
 use crate::response::{json, success};
-use crate::state::Server;
 use crate::state::attachment::source_with_purpose;
 use crate::state::message::CacheKey;
 use crate::state::message_changes::copy_keys;
 use crate::state::messages::{MessagePage, MessageRange};
+use crate::state::{MAX_MESSAGES_WITHOUT_PERMIT, Server};
 
 /// The maximum size of a request body.
 const MAX_BODY_BYTES: usize = 64 * 1024;
-/// The number of messages that are read without a work permit. Each of them can have many copies.
-const MAX_MESSAGES_WITHOUT_PERMIT: usize = 200;
 
 const CHANGE_SHAPE: &str = "{\"seen\": true, \"tags\": [\"…\"]}, with one of these members or both, and no others";
 
 type HandlerResult = Result<Response, Problem>;
+/// An excerpt of each message of a page, and whether the search was complete.
+type Findings = (Vec<Excerpt>, bool);
 
 /// Lists messages, the newest first.
 pub(crate) async fn list(
@@ -57,7 +56,7 @@ pub(crate) async fn list(
     match query {
         Some(query) => {
             let find = async {
-                let work = server.list_permit(range).await?;
+                let work = server.list_permit(range.limit).await?;
                 Ok((work, server.search_messages(&grant, mailbox.as_ref(), &query, range).await?))
             };
             // Canceled if the client disconnects, so that it does not delay other searches.
@@ -69,7 +68,7 @@ pub(crate) async fn list(
             server.complete_list(mailbox, range, &if_none_match).await
         }
         None => {
-            let work = server.list_permit(range).await?;
+            let work = server.list_permit(range.limit).await?;
             let page = server.scan_messages(&grant, range).await?;
             server.page_response(page, None, None, work, &if_none_match).await
         }
@@ -244,7 +243,7 @@ impl Server {
                 page.append(self.read_list(mailbox, rest).await?.1);
                 work
             } else {
-                self.work_permit(entries_size(&page.messages), SMALL_BYTES).await?
+                self.work_permit(entries_size(&page.messages)).await?
             };
             let mailbox = mailbox.cloned();
             let write = move || Ok::<_, Problem>(memory.charge(MessageEntries::new(&page, mailbox.as_ref()).body()?)?);
@@ -269,45 +268,25 @@ impl Server {
         }
     }
 
-    /// Acquires a permit to read and render a long list, before its messages are in memory. A short list needs one only
-    /// if it turns out to be large.
-    async fn list_permit(&self, range: MessageRange) -> Result<Option<WorkPermit>, Problem> {
-        if range.limit <= MAX_MESSAGES_WITHOUT_PERMIT {
-            return Ok(None);
-        }
-        Ok(Some(WorkPermit::acquire(&self.work_permits).await?))
-    }
-
     /// Returns a page, unless the client has it already. `work` is the permit with which it was read.
     async fn page_response(
         &self,
         page: MessagePage,
         mailbox: Option<MailboxName>,
-        search: Option<(Vec<Excerpt>, bool)>,
+        search: Option<Findings>,
         work: Option<WorkPermit>,
         if_none_match: &IfNoneMatch,
     ) -> HandlerResult {
-        let list = Arc::new((page, mailbox, search));
-        let (list, work) = (&list, &Mutex::new(work));
-        let render = |memory: MemoryPermit| async move {
-            let held = work.lock().take();
-            let work = match held {
-                Some(work) => work,
-                None => self.work_permit(entries_size(&list.0.messages), SMALL_BYTES).await?,
-            };
-            let list = list.clone();
-            let write = move || {
-                let (page, mailbox, search) = &*list;
-                let mut entries = MessageEntries::new(page, mailbox.as_ref());
-                if let Some((excerpts, is_complete)) = search {
-                    entries.excerpts = Some(excerpts.iter().map(excerpt_parts).collect());
-                    entries.complete = Some(*is_complete);
-                }
-                Ok::<_, Problem>(memory.charge(entries.body()?)?)
-            };
-            work.run(write).await?
+        let size = entries_size(&page.messages);
+        let write = |(page, mailbox, search): &(MessagePage, Option<MailboxName>, Option<Findings>), _| {
+            let mut entries = MessageEntries::new(page, mailbox.as_ref());
+            if let Some((excerpts, is_complete)) = search {
+                entries.excerpts = Some(excerpts.iter().map(excerpt_parts).collect());
+                entries.complete = Some(*is_complete);
+            }
+            entries.body()
         };
-        let body = self.within_budget(render).await?;
+        let body = self.render_value((page, mailbox, search), size, work, write).await?;
         let tag = self.etags.body(&body);
         if if_none_match.matches(&tag) {
             return Ok(success::not_modified(success::JSON, tag));

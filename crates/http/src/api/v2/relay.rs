@@ -12,7 +12,6 @@ use restante_api_types::{
     RelayTargetState, Time,
 };
 use restante_auth::{Grant, Scope};
-use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_journal::TranscriptLines;
 use restante_relay::queue::Selection;
 use restante_relay::{
@@ -85,19 +84,12 @@ pub(crate) async fn list(
 ) -> HandlerResult {
     let page = server.relay_entries(&grant, filter).await?;
     let size = page.entries.iter().map(estimated_size).sum();
-    let (this, list) = (&server, &Arc::new((page, server.visibility(grant))));
-    let render = |memory: MemoryPermit| async move {
-        let work = this.work_permit(size, SMALL_BYTES).await?;
-        let list = list.clone();
-        let write = move || {
-            let (RelayPage { entries, next }, visibility) = &*list;
-            let entries = entries.iter().map(|entry| entry_json(entry, visibility).0).collect();
-            let page = RelayEntries { entries, next: next.map(|next| next.to_string()) };
-            Ok::<_, Problem>(memory.charge(json::body_with_capacity(&page, size)?)?)
-        };
-        work.run(write).await?
+    let write = |(RelayPage { entries, next }, visibility): &(RelayPage, Visibility), size| {
+        let entries = entries.iter().map(|entry| entry_json(entry, visibility).0).collect();
+        json::body_with_capacity(&RelayEntries { entries, next: next.map(|next| next.to_string()) }, size)
     };
-    Ok(success::no_store_body(server.within_budget(render).await?))
+    let list = (page, server.visibility(grant));
+    Ok(success::no_store_body(server.render_value(list, size, None, write).await?))
 }
 
 /// Returns an entry with the transcript of its last attempt.
@@ -112,18 +104,11 @@ pub(crate) async fn entry(
         None => TranscriptLines::default(),
     };
     let size = estimated_size(&entry) + lines.iter().map(|line| LINE_BYTES + line.text.len()).sum::<usize>();
-    let (this, details) = (&server, &Arc::new((entry, lines, server.visibility(grant))));
-    let render = |memory: MemoryPermit| async move {
-        let work = this.work_permit(size, SMALL_BYTES).await?;
-        let details = details.clone();
-        let write = move || {
-            let (entry, lines, visibility) = &*details;
-            let body = json::body_with_capacity(&RelayEntryDetails::new(entry, lines, visibility), size)?;
-            Ok::<_, Problem>(memory.charge(body)?)
-        };
-        work.run(write).await?
+    let write = |(entry, lines, visibility): &(Entry, TranscriptLines, Visibility), size| {
+        json::body_with_capacity(&RelayEntryDetails::new(entry, lines, visibility), size)
     };
-    Ok(success::no_store_body(server.within_budget(render).await?))
+    let details = (entry, lines, server.visibility(grant));
+    Ok(success::no_store_body(server.render_value(details, size, None, write).await?))
 }
 
 /// Makes entries due at once. Entries that cannot be sent again do not count.

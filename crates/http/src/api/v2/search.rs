@@ -8,7 +8,6 @@ use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
 use restante_api_types::{ExcerptPart, FoundMessage};
-use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_search::{Hit, Query, SearchRequest, SearchResults};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -38,20 +37,12 @@ pub(crate) async fn search(
     let find = async {
         let results = search.find(&server.mailroom, request).await;
         server.settings.metrics.observe_search(start.elapsed());
-        Ok(Arc::new(results?))
+        Ok(results?)
     };
     let results = cancellation.run_until_cancelled(find).await?;
-    let (this, results) = (&server, &results);
-    let render = |memory: MemoryPermit| async move {
-        let work = this.work_permit(estimated_size(results), SMALL_BYTES).await?;
-        let results = results.clone();
-        let write = move || {
-            let body = json::body_with_capacity(&SearchResponse::from(&*results), estimated_size(&results))?;
-            Ok::<_, Problem>(memory.charge(body)?)
-        };
-        work.run(write).await?
-    };
-    Ok(success::no_store_body(server.within_budget(render).await?))
+    let size = estimated_size(&results);
+    let write = |results: &SearchResults, size| json::body_with_capacity(&SearchResponse::from(results), size);
+    Ok(success::no_store_body(server.render_value(results, size, None, write).await?))
 }
 
 /// Messages found by a search, the newest first.

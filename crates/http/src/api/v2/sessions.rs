@@ -8,7 +8,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use restante_api_types::{Identifier, Time};
 use restante_auth::Grant;
-use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
+use restante_http_connection::memory::MemoryPermit;
 use restante_journal::{self as journal, SessionInfo, SessionPage};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::MessageId;
@@ -72,7 +72,7 @@ pub(crate) async fn list(
         sessions.truncate(page.limit);
         let next = sessions.last().filter(|_| !is_last).map(|last| last.session.to_string());
         let size = sessions.iter().map(estimated_size).sum();
-        let work = this.work_permit(size, SMALL_BYTES).await?;
+        let work = this.work_permit(size).await?;
         let write = move || {
             let session = |session| Session::new(session, None, Some(session.transaction_count()));
             let sessions = sessions.iter().map(session).collect();
@@ -94,18 +94,11 @@ impl Server {
         let size =
             estimated_size(&transcript) + transcript.lines().map(|line| LINE_BYTES + line.text.len()).sum::<usize>();
         let visibility = Visibility { grant, mailroom: self.mailroom.clone() };
-        let (this, transcript, visibility) = (self, &transcript, &visibility);
-        let render = |memory: MemoryPermit| async move {
-            let work = this.work_permit(size, SMALL_BYTES).await?;
-            let (transcript, visibility) = (transcript.clone(), visibility.clone());
-            let write = move || {
-                let body =
-                    json::body_with_capacity(&Transcript::new(&transcript, &visibility, transaction_count), size)?;
-                Ok::<_, Problem>(memory.charge(body)?)
-            };
-            work.run(write).await?
+        let write = |(transcript, visibility, count): &(journal::Transcript, Visibility, Option<u32>), size| {
+            json::body_with_capacity(&Transcript::new(transcript, visibility, *count), size)
         };
-        Ok(success::no_store_body(self.within_budget(render).await?))
+        let value = (transcript, visibility, transaction_count);
+        Ok(success::no_store_body(self.render_value(value, size, None, write).await?))
     }
 }
 

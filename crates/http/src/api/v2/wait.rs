@@ -13,7 +13,6 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_api_types::{MessageEntry, MessageRecord};
 use restante_auth::Grant;
-use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_mail::message::{Message, MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::{Arrivals, Mailroom};
@@ -312,23 +311,12 @@ impl Server {
         problem: Option<ProblemDocument>,
         messages: Vec<Message>,
     ) -> Result<Bytes, Problem> {
-        let (size, messages) = (entries_size(&messages), Arc::<[Message]>::from(messages));
-        let as_records = matches!(target, WaitTarget::Mailbox(_));
-        let (problem, messages) = (&problem, &messages);
-        let render = |memory: MemoryPermit| async move {
-            let work = self.work_permit(size, SMALL_BYTES).await?;
-            let (problem, messages) = (problem.clone(), messages.clone());
-            let write = move || {
-                let body = if as_records {
-                    record_body(problem, &messages, size)
-                } else {
-                    entry_body(problem, &messages, size)
-                };
-                Ok::<_, Problem>(memory.charge(body?)?)
-            };
-            work.run(write).await?
+        let (size, as_records) = (entries_size(&messages), matches!(target, WaitTarget::Mailbox(_)));
+        let write = |(problem, messages, as_records): &(Option<ProblemDocument>, Vec<Message>, bool), size| {
+            let body = if *as_records { record_body } else { entry_body };
+            body(problem.clone(), messages, size)
         };
-        self.within_budget(render).await
+        self.render_value((problem, messages, as_records), size, None, write).await
     }
 }
 

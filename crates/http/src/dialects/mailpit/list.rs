@@ -7,8 +7,6 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use bytes::Bytes;
-use parking_lot::Mutex;
-use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
 use restante_http_connection::work::WorkPermit;
 use restante_mail::message::Message;
 use restante_store::overview::Overview;
@@ -23,9 +21,6 @@ use crate::response::{json, message_json};
 use crate::state::Server;
 use crate::state::message::CacheKey;
 use crate::state::overview::overview_of;
-
-/// The number of messages that are read without a work permit. Each of them can have many copies.
-const MAX_MESSAGES_WITHOUT_PERMIT: usize = 200;
 
 /// A page of a list of messages.
 #[derive(Debug, Serialize)]
@@ -90,7 +85,7 @@ pub(crate) async fn list(
     if grant.covers_all_mailboxes() {
         return Ok(json_body(server.mailpit_list(paging).await?));
     }
-    let work = server.mailpit_list_permit(paging).await?;
+    let work = server.list_permit(paging.limit()).await?;
     // The messages are read once, for the overview and for the page.
     let mut messages = server.all_permitted_messages(&grant).await?;
     let overview = Arc::new(overview_of(&messages));
@@ -110,7 +105,7 @@ impl Server {
         if is_cacheable && let Some(body) = self.response_cache.get(&key, self.mailroom.store_version().await?.0) {
             return Ok(body);
         }
-        let work = self.mailpit_list_permit(paging).await?;
+        let work = self.list_permit(paging.limit()).await?;
         let (version, overview) = self.complete_overview().await?;
         let is_beyond_end = paging.before.is_none() && paging.offset() as u64 >= overview.messages;
         let (page_version, messages) = if is_beyond_end {
@@ -127,15 +122,6 @@ impl Server {
         Ok(body)
     }
 
-    /// Acquires a permit to read and render a long list, before its messages are in memory. A short list needs one only if
-    /// it turns out to be large.
-    pub(super) async fn mailpit_list_permit(&self, paging: Paging) -> Result<Option<WorkPermit>, Problem> {
-        if paging.limit() <= MAX_MESSAGES_WITHOUT_PERMIT {
-            return Ok(None);
-        }
-        Ok(Some(WorkPermit::acquire(&self.work_permits).await?))
-    }
-
     /// Renders a list within the memory budget, outside of the network threads if it is large. `work` is the permit with
     /// which it was read.
     pub(super) async fn render_list(
@@ -144,21 +130,10 @@ impl Server {
         page: ListPage,
         work: Option<WorkPermit>,
     ) -> Result<Bytes, Problem> {
-        let (page, work) = (&Arc::new(page), &Mutex::new(work));
-        let render = |memory: MemoryPermit| async move {
-            let size = message_json::entries_size(&page.messages);
-            let held = work.lock().take();
-            let work = match held {
-                Some(work) => work,
-                None => self.work_permit(size, SMALL_BYTES).await?,
-            };
-            let (overview, page) = (overview.clone(), page.clone());
-            let write = move || {
-                let list = MessageList::new(&overview, &page);
-                Ok::<_, Problem>(memory.charge(json::body_with_capacity(&list, size)?)?)
-            };
-            work.run(write).await?
+        let size = message_json::entries_size(&page.messages);
+        let write = |(overview, page): &(Arc<Overview>, ListPage), size| {
+            json::body_with_capacity(&MessageList::new(overview, page), size)
         };
-        self.within_budget(render).await
+        self.render_value((overview.clone(), page), size, work, write).await
     }
 }

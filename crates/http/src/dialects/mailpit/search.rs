@@ -62,7 +62,7 @@ pub(crate) async fn search(
     // Canceled if the client disconnects, so that it does not delay other searches.
     let page = cancellation.run_until_cancelled(server.search_page(&grant, &query, paging)).await?;
     let overview = server.overview(&grant).await?;
-    let work = server.mailpit_list_permit(paging).await?;
+    let work = server.list_permit(paging.limit()).await?;
     Ok(json_body(server.render_list(&overview, page, work).await?))
 }
 

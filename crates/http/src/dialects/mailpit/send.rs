@@ -12,7 +12,6 @@ use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine as _};
 use restante_auth::Grant;
 use restante_http_connection::context::Peer;
-use restante_http_connection::memory::SMALL_BYTES;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::compose::{Attachment, ComposeContext, Draft, LineEnds, MAX_RECIPIENTS};
 use serde::{Deserialize, Serialize};
@@ -109,7 +108,7 @@ impl Server {
         let limit = max_bytes.saturating_mul(JSON_SIZE_FACTOR);
         let body = body::read_upload(&parts.headers, body, limit, &mut reservation).await?;
         let context = self.compose_context();
-        let work = self.work_permit(body.len(), SMALL_BYTES).await?;
+        let work = self.work_permit(body.len()).await?;
         let composed = work.run(move || compose(&body, &context)).await.map_err(Problem::from)??;
         let ComposedMessage { from, recipients, message } = composed;
         if message.len() > max_bytes {

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_auth::Grant;
-use restante_http_connection::memory::SMALL_BYTES;
 use restante_http_connection::work::WorkPermit;
 use restante_mail::message::{Message, MessageId, Summary};
 use restante_search::SearchError;
@@ -162,7 +161,7 @@ impl Finder<'_> {
     async fn check_summaries(&mut self, messages: Vec<Message>) -> Result<Vec<(Decision, Message)>, Problem> {
         let texts = messages.iter().flat_map(Message::copies).map(Summary::text_len).sum::<usize>();
         self.count_comparisons(texts as u64)?;
-        let work = self.server.work_permit(texts.saturating_mul(self.query.terms.len()), SMALL_BYTES).await?;
+        let work = self.server.work_permit(texts.saturating_mul(self.query.terms.len())).await?;
         let query = self.query.clone();
         let check = move || {
             let decided = messages.into_iter().map(|message| (query.check_summary(&message), message));
