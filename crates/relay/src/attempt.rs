@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use restante_journal::TranscriptLines;
+use restante_queue::{Attempt, AttemptOutcome, Contact, EntryState};
+use restante_store::StoreError;
 use restante_worker::RetryDelay;
 
-use crate::entry::{Entry, EntryRecipient, EntryState, RecipientState};
-use crate::queue::AttemptOutcome;
+use crate::entry::{Content, Entry, RecipientState};
 use crate::session::{ConnectError, RecipientOutcome, Transaction};
 
 /// The delay before an entry that was not accepted is sent again.
@@ -15,22 +16,10 @@ const RETRY_DELAY: RetryDelay = RetryDelay { first: Duration::from_secs(10), max
 /// The reply of recipients that the target does not allow.
 pub(crate) const NOT_ALLOWED: &str = "the relay target does not allow this recipient";
 
-/// An attempt, and whether the target as a whole has failed.
-pub(crate) struct Attempt {
-    pub(crate) outcome: AttemptOutcome,
-    pub(crate) is_target_failure: bool,
-}
-
-/// Returns the recipients that an entry still has to be sent to.
-pub(crate) fn waiting_recipients(entry: &Entry) -> impl Iterator<Item = &str> {
-    let waiting = entry.recipients.iter().filter(|recipient| recipient.state == RecipientState::Waiting);
-    waiting.map(|recipient| recipient.address.as_str())
-}
-
 /// Returns the result of a transaction with the waiting recipients.
 pub(crate) fn completed(entry: &Entry, transaction: Transaction, now: Timestamp, jitter: u8) -> Attempt {
-    let mut recipients = entry.recipients.clone();
-    let waiting = recipients.iter_mut().filter(|recipient| recipient.state == RecipientState::Waiting);
+    let mut content = entry.content.clone();
+    let waiting = content.recipients.iter_mut().filter(|recipient| recipient.state == RecipientState::Waiting);
     for (recipient, result) in waiting.zip(transaction.recipients) {
         recipient.state = match result.outcome {
             RecipientOutcome::Accepted => RecipientState::Delivered,
@@ -39,28 +28,32 @@ pub(crate) fn completed(entry: &Entry, transaction: Transaction, now: Timestamp,
         };
         recipient.reply = result.reply;
     }
-    let outcome = outcome(entry, recipients, transaction.reply, transaction.transcript, now, jitter);
-    Attempt { outcome, is_target_failure: transaction.is_target_failure }
+    let contact = if transaction.is_target_failure {
+        Contact::Failed { error: transaction.reply.clone(), retry_after: None }
+    } else {
+        Contact::Reached
+    };
+    Attempt { outcome: outcome(entry, content, transaction.reply, &transaction.transcript, now, jitter), contact }
 }
 
 /// Returns the result of an attempt without a session.
 pub(crate) fn unreachable(entry: &Entry, error: ConnectError, now: Timestamp, jitter: u8) -> Attempt {
-    let recipients = with_reply(entry, RecipientState::Waiting, &error.text);
-    let outcome = outcome(entry, recipients, error.text, error.transcript, now, jitter);
-    Attempt { outcome, is_target_failure: true }
+    let content = with_reply(entry, RecipientState::Waiting, &error.text);
+    let contact = Contact::Failed { error: error.text.clone(), retry_after: None };
+    Attempt { outcome: outcome(entry, content, error.text, &error.transcript, now, jitter), contact }
 }
 
 /// Returns the result of an entry that cannot be sent now for a reason that does not concern the target.
 pub(crate) fn deferred(entry: &Entry, reason: &str, now: Timestamp, jitter: u8) -> Attempt {
-    let recipients = with_reply(entry, RecipientState::Waiting, reason);
-    let outcome = outcome(entry, recipients, reason.to_owned(), TranscriptLines::default(), now, jitter);
-    Attempt { outcome, is_target_failure: false }
+    let content = with_reply(entry, RecipientState::Waiting, reason);
+    let outcome = outcome(entry, content, reason.to_owned(), &TranscriptLines::default(), now, jitter);
+    Attempt { outcome, contact: Contact::None }
 }
 
 /// Returns an entry whose waiting recipients have failed if they are not allowed.
 pub(crate) fn refuse_recipients(entry: &Entry, is_allowed: impl Fn(&str) -> bool) -> Entry {
     let mut entry = entry.clone();
-    for recipient in &mut entry.recipients {
+    for recipient in &mut entry.content.recipients {
         if recipient.state == RecipientState::Waiting && !is_allowed(&recipient.address) {
             recipient.state = RecipientState::Failed;
             NOT_ALLOWED.clone_into(&mut recipient.reply);
@@ -71,26 +64,39 @@ pub(crate) fn refuse_recipients(entry: &Entry, is_allowed: impl Fn(&str) -> bool
 
 /// Returns the result of an entry that cannot be sent at all.
 pub(crate) fn failed(entry: &Entry, reason: &str, now: Timestamp) -> Attempt {
-    let recipients = with_reply(entry, RecipientState::Failed, reason);
-    let outcome = outcome(entry, recipients, reason.to_owned(), TranscriptLines::default(), now, 0);
-    Attempt { outcome, is_target_failure: false }
+    let content = with_reply(entry, RecipientState::Failed, reason);
+    let outcome = outcome(entry, content, reason.to_owned(), &TranscriptLines::default(), now, 0);
+    Attempt { outcome, contact: Contact::None }
 }
 
-/// Returns the recipients of an entry. The waiting ones get this state and reply.
-fn with_reply(entry: &Entry, state: RecipientState, reply: &str) -> Vec<EntryRecipient> {
-    let mut recipients = entry.recipients.clone();
-    for recipient in recipients.iter_mut().filter(|recipient| recipient.state == RecipientState::Waiting) {
+/// Returns the result of an entry whose payload cannot be read.
+pub(crate) fn unreadable(queued: &restante_queue::Entry, error: &StoreError, now: Timestamp) -> Attempt {
+    let outcome = AttemptOutcome::Attempted {
+        state: EntryState::Failed,
+        next_attempt: None,
+        at: now,
+        payload: queued.payload.clone(),
+        reply: error.to_string(),
+        log: Vec::new(),
+    };
+    Attempt { outcome, contact: Contact::None }
+}
+
+/// Returns the content of an entry. The waiting recipients get this state and reply.
+fn with_reply(entry: &Entry, state: RecipientState, reply: &str) -> Content {
+    let mut content = entry.content.clone();
+    for recipient in content.recipients.iter_mut().filter(|recipient| recipient.state == RecipientState::Waiting) {
         recipient.state = state;
         reply.clone_into(&mut recipient.reply);
     }
-    recipients
+    content
 }
 
 fn outcome(
     entry: &Entry,
-    mut recipients: Vec<EntryRecipient>,
+    mut content: Content,
     reply: String,
-    transcript: TranscriptLines,
+    transcript: &TranscriptLines,
     now: Timestamp,
     jitter: u8,
 ) -> AttemptOutcome {
@@ -98,13 +104,9 @@ fn outcome(
     let next_attempt = now.checked_add(delay).ok().filter(|next| *next < entry.expires);
     if next_attempt.is_none() {
         // There is no time for another attempt.
-        for recipient in &mut recipients {
-            if recipient.state == RecipientState::Waiting {
-                recipient.state = RecipientState::Failed;
-            }
-        }
+        content.replace_state(RecipientState::Waiting, RecipientState::Failed);
     }
-    let has = |state| recipients.iter().any(|recipient| recipient.state == state);
+    let has = |state| content.recipients.iter().any(|recipient| recipient.state == state);
     let state = if has(RecipientState::Waiting) {
         EntryState::Queued
     } else if has(RecipientState::Failed) {
@@ -113,34 +115,31 @@ fn outcome(
         EntryState::Delivered
     };
     let next_attempt = next_attempt.filter(|_| state == EntryState::Queued);
-    AttemptOutcome::Attempted { state, next_attempt, at: now, recipients, reply, transcript }
+    let (payload, log) = (content.encode(), transcript.as_bytes().to_vec());
+    AttemptOutcome::Attempted { state, next_attempt, at: now, payload, reply, log }
 }
 
 #[cfg(test)]
 mod tests {
-    use restante_mail::message::MessageId;
+    use restante_queue::EntryId;
 
     use super::*;
-    use crate::entry::{EntryId, Origin};
+    use crate::entry::{EntryRecipient, Origin};
     use crate::session::RecipientResult;
 
     const START: Timestamp = Timestamp::UNIX_EPOCH;
 
     fn entry(addresses: &[&str], attempts: u32) -> Entry {
-        let recipient = |address: &&str| EntryRecipient {
-            address: (*address).to_owned(),
-            state: RecipientState::Waiting,
-            reply: String::new(),
-        };
-        Entry {
+        let recipient = |address: &&str| EntryRecipient::new((*address).to_owned());
+        let recipients = addresses.iter().map(recipient).collect();
+        let content = Content { copy: 1, sender: "ann@x.org".to_owned(), recipients, origin: Origin::Forward };
+        let queued = restante_queue::Entry {
             id: EntryId(1),
-            message: MessageId::from(1),
+            message: 1.into(),
             mailbox: "james".to_owned().into(),
-            copy: MessageId::from(1),
             target: "main".to_owned(),
-            sender: "ann@x.org".to_owned(),
-            recipients: addresses.iter().map(recipient).collect(),
-            origin: Origin::Forward,
+            key: None,
+            payload: content.encode(),
             created: START,
             expires: START + Duration::from_hours(1),
             state: EntryState::Sending,
@@ -149,7 +148,8 @@ mod tests {
             last_attempt: None,
             last_reply: String::new(),
             claim: 0,
-        }
+        };
+        Entry::decode(queued).unwrap()
     }
 
     fn transaction(results: &[(RecipientOutcome, &str)]) -> Transaction {
@@ -168,11 +168,13 @@ mod tests {
 
     /// Describes an outcome as `state next-attempt-in-seconds | recipient states`.
     fn describe(attempt: &Attempt, now: Timestamp) -> String {
-        let AttemptOutcome::Attempted { state, next_attempt, recipients, .. } = &attempt.outcome else {
+        let AttemptOutcome::Attempted { state, next_attempt, payload, .. } = &attempt.outcome else {
             return "released".to_owned();
         };
+        let content: Content = serde_json::from_slice(payload).unwrap();
         let next = next_attempt.map_or("-".to_owned(), |next| next.duration_since(now).as_secs().to_string());
-        let recipients: Vec<String> = recipients
+        let recipients: Vec<String> = content
+            .recipients
             .iter()
             .map(|recipient| format!("{} {} {:?}", recipient.address, recipient.state.name(), recipient.reply))
             .collect();
@@ -201,8 +203,8 @@ mod tests {
     #[test]
     fn delivered_recipients_are_not_sent_again() {
         let mut entry = entry(&["a@x", "b@x", "c@x"], 1);
-        entry.recipients[1].state = RecipientState::Delivered;
-        assert_eq!(waiting_recipients(&entry).collect::<Vec<_>>(), ["a@x", "c@x"]);
+        entry.content.recipients[1].state = RecipientState::Delivered;
+        assert_eq!(entry.content.waiting().collect::<Vec<_>>(), ["a@x", "c@x"]);
         let results = [(RecipientOutcome::Accepted, "250 a"), (RecipientOutcome::Permanent, "550 c")];
         assert_eq!(
             describe(&completed(&entry, transaction(&results), START, 0), START),
@@ -213,7 +215,7 @@ mod tests {
     #[test]
     fn recipients_that_are_not_allowed_any_more_fail() {
         let entry = refuse_recipients(&entry(&["a@x", "b@y"], 0), |address| address.ends_with("@x"));
-        assert_eq!(waiting_recipients(&entry).collect::<Vec<_>>(), ["a@x"]);
+        assert_eq!(entry.content.waiting().collect::<Vec<_>>(), ["a@x"]);
         let results = [(RecipientOutcome::Accepted, "250 a")];
         assert_eq!(
             describe(&completed(&entry, transaction(&results), START, 0), START),
@@ -234,11 +236,11 @@ mod tests {
         for (attempts, second, expected) in table {
             let now = START + Duration::from_secs(second);
             let attempt = unreachable(&entry(&["a@x"], attempts), refused(), now, 0);
-            assert!(attempt.is_target_failure);
+            assert!(matches!(attempt.contact, Contact::Failed { .. }));
             assert_eq!(describe(&attempt, now), expected);
         }
         let attempt = deferred(&entry(&["a@x"], 0), "damaged", START, 0);
-        assert!(!attempt.is_target_failure);
+        assert!(matches!(attempt.contact, Contact::None));
         assert_eq!(describe(&attempt, START), r#"queued 10 | a@x waiting "damaged""#);
         let attempt = failed(&entry(&["a@x"], 0), "the message was deleted", START);
         assert_eq!(describe(&attempt, START), r#"failed - | a@x failed "the message was deleted""#);

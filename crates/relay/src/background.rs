@@ -1,35 +1,39 @@
 //! The thread of the relay: a runtime of low priority on which the senders, the recorder, the forwarder and the
 //! maintenance of the queue run.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use restante_mailroom::Mailroom;
+use restante_queue::{Context, Sender, StateCount};
 use restante_worker::lower_priority;
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::{mpsc, watch};
+use tokio::runtime::Builder;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::context::Context;
 use crate::forwarder::Forwarder;
-use crate::queue::StateCount;
 use crate::recorder::{MAX_WAITING, Recorder};
-use crate::sender::Sender;
 use crate::session::Connector;
 use crate::shared::Shared;
+use crate::transport::SmtpTransport;
+
+/// The maximum number of entries that a sender claims at once.
+const MAX_CLAIM: usize = 20;
 
 /// How often entries expire, the entries are counted, and the other nodes are notified that this one is alive.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
 
+/// What the tasks of the relay share, beyond the queue.
+#[derive(Clone)]
+pub(crate) struct RelayContext {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) connector: Arc<Connector>,
+    /// See [`restante_queue::Queue::identity`].
+    pub(crate) identity: Arc<str>,
+}
+
 /// Runs until the relay shuts down.
-pub(crate) fn run(
-    shared: Arc<Shared>,
-    mailroom: Arc<Mailroom>,
-    identity: Arc<str>,
-    main: Handle,
-    stop: watch::Receiver<bool>,
-) {
+pub(crate) fn run(context: &Context, shared: Arc<Shared>, identity: Arc<str>) {
     if let Err(error) = lower_priority() {
         tracing::debug!(%error, "cannot lower the priority of the relay thread");
     }
@@ -41,42 +45,42 @@ pub(crate) fn run(
         }
     };
     let connector = Connector::new(shared.settings.domain.clone(), shared.settings.allow_private_addresses);
-    let (connector, errors) = (Arc::new(connector), Arc::default());
-    let context = Context { shared, mailroom, connector, identity, errors, main, stop };
-    runtime.block_on(run_tasks(context));
+    let relay = RelayContext { shared, connector: Arc::new(connector), identity };
+    runtime.block_on(run_tasks(context, &relay));
 }
 
-async fn run_tasks(context: Context) {
+async fn run_tasks(context: &Context, relay: &RelayContext) {
     let mut tasks = JoinSet::new();
     let (results, recorded) = mpsc::channel(MAX_WAITING);
     tasks.spawn(Recorder::new(context.clone(), recorded).run());
-    for (target, state) in context.shared.settings.targets.iter().zip(&context.shared.states) {
+    for (target, state) in relay.shared.settings.targets.iter().zip(&relay.shared.states) {
         for _ in 0..target.connections {
-            tasks.spawn(Sender::new(context.clone(), target.clone(), state.clone(), results.clone()).run());
+            let transport = SmtpTransport::new(context.clone(), relay.clone(), target.clone(), state.clone());
+            tasks.spawn(Sender::new(context.clone(), state.clone(), transport, MAX_CLAIM, results.clone()).run());
         }
     }
     // The recorder ends after the last sender.
     drop(results);
-    if !context.shared.settings.rules.is_empty() {
-        tasks.spawn(Forwarder::new(context.clone()).run());
+    if !relay.shared.settings.rules.is_empty() {
+        tasks.spawn(Forwarder::new(context.clone(), relay.shared.clone()).run());
     }
-    maintain(&context).await;
+    maintain(context, &relay.shared).await;
     while let Some(ended) = tasks.join_next().await {
         if let Err(error) = ended {
             tracing::error!(%error, "a task of the relay failed");
         }
     }
-    let queue = context.shared.queue.clone();
+    let queue = context.queue.clone();
     if let Err(error) = context.access(async move { queue.leave().await }).await {
         tracing::debug!(%error, "the relay queue was not left; other nodes take over when the heartbeat ends");
     }
 }
 
 /// Maintains the queue until the relay shuts down.
-async fn maintain(context: &Context) {
+async fn maintain(context: &Context, shared: &Shared) {
     let mut is_first = true;
     while !context.is_stopping() {
-        let queue = context.shared.queue.clone();
+        let queue = context.queue.clone();
         let maintenance = async move {
             queue.heartbeat().await?;
             let expired = queue.expire(Timestamp::now()).await?;
@@ -84,13 +88,13 @@ async fn maintain(context: &Context) {
         };
         match context.access(maintenance).await {
             Ok((expired, counts)) => {
-                if expired > 0 {
-                    tracing::warn!(entries = expired, "messages could not be relayed in time and have failed");
+                if !expired.is_empty() {
+                    tracing::warn!(entries = expired.len(), "messages could not be relayed in time and have failed");
                 }
                 if std::mem::take(&mut is_first) {
-                    warn_about_removed_targets(context, &counts);
+                    warn_about_removed_targets(shared, &counts);
                 }
-                *context.shared.entry_counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+                *shared.entry_counts.lock() = counts;
             }
             Err(error) => context.log_error(&error),
         }
@@ -99,9 +103,9 @@ async fn maintain(context: &Context) {
 }
 
 /// Warns about entries that wait for a target that this node does not know. Another node may know it, so they stay.
-fn warn_about_removed_targets(context: &Context, counts: &[StateCount]) {
-    let is_known = |name: &str| context.shared.settings.targets.iter().any(|target| target.name == name);
-    for StateCount { target, state, count: entries } in counts {
+fn warn_about_removed_targets(shared: &Shared, counts: &[StateCount]) {
+    let is_known = |name: &str| shared.settings.targets.iter().any(|target| target.name == name);
+    for StateCount { target, state, count: entries, .. } in counts {
         if !state.is_final() && !is_known(target) {
             tracing::warn!(
                 target_name = target,

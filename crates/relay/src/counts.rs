@@ -1,6 +1,8 @@
 //! Counters of the relay, for metrics.
 
-use crate::queue::StateCount;
+use std::sync::atomic::Ordering::Relaxed;
+
+use restante_queue::{StateCount, TargetState};
 
 /// The counters of the relay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,4 +33,17 @@ pub struct TargetCounts {
     pub connection_failures: u64,
     /// Whether the target is paused because it cannot be reached.
     pub is_paused: bool,
+}
+
+impl TargetCounts {
+    pub(crate) fn new(state: &TargetState) -> Self {
+        Self {
+            target: state.name.clone(),
+            delivered: state.delivered.load(Relaxed),
+            deferred: state.deferred.load(Relaxed),
+            failed: state.failed.load(Relaxed),
+            connection_failures: state.contact_failures.load(Relaxed),
+            is_paused: state.is_paused(),
+        }
+    }
 }

@@ -1,57 +1,102 @@
 //! Entries of the queue: one message, to be sent to some recipients through one target.
 
-use std::fmt;
-use std::str::FromStr;
+use std::ops::Deref;
+use std::time::Duration;
 
-use jiff::Timestamp;
-use restante_mail::message::MessageId;
-use restante_mail::naming::MailboxName;
+use restante_queue::{EntryState, QueueKind};
+use restante_store::{Result, StoreError};
 use serde::{Deserialize, Serialize};
 
-/// The id of an entry. Ids ascend in the order in which entries are added, and are never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EntryId(pub u64);
+/// The queue of the relay.
+pub const QUEUE: QueueKind = QueueKind {
+    name: "relay",
+    file_name: "relay.db",
+    application_id: 0x7272_6c79, // "rrly"
+    // The delay between attempts is at most 15 minutes.
+    max_delay: Duration::from_mins(30),
+    is_synced: true,
+    retried_payload,
+};
 
-impl fmt::Display for EntryId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+/// The maximum number of entries in a final state.
+pub const MAX_FINISHED: usize = 10_000;
 
-impl FromStr for EntryId {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_canonical = !text.starts_with(['0', '+']) && text.len() <= 19;
-        text.parse().ok().filter(|_| is_canonical).map(Self).ok_or("a number")
-    }
-}
-
-/// An entry to be added.
+/// An entry of the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewEntry {
-    /// The message.
-    pub message: MessageId,
-    /// The mailbox of the copy whose source is sent.
-    pub mailbox: MailboxName,
-    /// The id of that copy.
-    pub copy: MessageId,
-    /// The name of the target.
-    pub target: String,
+pub struct Entry {
+    queued: restante_queue::Entry,
+    /// What is sent.
+    pub content: Content,
+}
+
+impl Entry {
+    /// Decodes an entry. An entry expires without a change of its recipients: those that still wait have failed.
+    pub(crate) fn decode(queued: restante_queue::Entry) -> Result<Self> {
+        let mut content = Content::decode(&queued.payload)?;
+        if queued.state == EntryState::Failed {
+            content.replace_state(RecipientState::Waiting, RecipientState::Failed);
+        }
+        Ok(Self { queued, content })
+    }
+}
+
+impl Deref for Entry {
+    type Target = restante_queue::Entry;
+
+    fn deref(&self) -> &Self::Target {
+        &self.queued
+    }
+}
+
+/// What an entry sends. It is the payload of the entry in the queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Content {
+    /// The id of the copy whose source is sent. Its mailbox is that of the entry.
+    pub copy: u64,
     /// The sender of the envelope. Empty for the null reverse-path.
     pub sender: String,
     /// The recipients. Not empty.
-    pub recipients: Vec<String>,
+    pub recipients: Vec<EntryRecipient>,
     /// Why it is sent.
     pub origin: Origin,
-    /// When it was added.
-    pub created: Timestamp,
-    /// When it fails if it could not be sent before.
-    pub expires: Timestamp,
+}
+
+impl Content {
+    /// Encodes the payload.
+    pub fn encode(&self) -> Vec<u8> {
+        // Texts and numbers can always be serialized.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    fn decode(payload: &[u8]) -> Result<Self> {
+        let unreadable = |error| StoreError::Broken(format!("the payload of a relay entry is unreadable: {error}"));
+        serde_json::from_slice(payload).map_err(unreadable)
+    }
+
+    /// Returns the addresses of the recipients that it still has to be sent to.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &str> {
+        let waiting = self.recipients.iter().filter(|recipient| recipient.state == RecipientState::Waiting);
+        waiting.map(|recipient| recipient.address.as_str())
+    }
+
+    pub(crate) fn replace_state(&mut self, from: RecipientState, to: RecipientState) {
+        for recipient in self.recipients.iter_mut().filter(|recipient| recipient.state == from) {
+            recipient.state = to;
+        }
+    }
+}
+
+/// Lets failed recipients wait again. Returns `None` if no recipient waits then.
+fn retried_payload(payload: Vec<u8>, _: EntryState) -> Option<Vec<u8>> {
+    let mut content = Content::decode(&payload).ok()?;
+    content.replace_state(RecipientState::Failed, RecipientState::Waiting);
+    content.waiting().next()?;
+    Some(content.encode())
 }
 
 /// Why a message is sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// A client requested it.
     Release {
@@ -60,88 +105,6 @@ pub enum Origin {
     },
     /// A rule matched.
     Forward,
-}
-
-/// An entry of the queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The id.
-    pub id: EntryId,
-    /// The message.
-    pub message: MessageId,
-    /// The mailbox of the copy whose source is sent.
-    pub mailbox: MailboxName,
-    /// The id of that copy.
-    pub copy: MessageId,
-    /// The name of the target.
-    pub target: String,
-    /// The sender of the envelope. Empty for the null reverse-path.
-    pub sender: String,
-    /// The recipients.
-    pub recipients: Vec<EntryRecipient>,
-    /// Why it is sent.
-    pub origin: Origin,
-    /// When it was added.
-    pub created: Timestamp,
-    /// When it fails if it could not be sent before.
-    pub expires: Timestamp,
-    /// The state.
-    pub state: EntryState,
-    /// The number of attempts so far.
-    pub attempts: u32,
-    /// When it is attempted next. `None` unless it is queued.
-    pub next_attempt: Option<Timestamp>,
-    /// When it was last attempted.
-    pub last_attempt: Option<Timestamp>,
-    /// The last reply of the server, or the error that prevented it. Empty before the first attempt.
-    pub last_reply: String,
-    /// The number of the claim whose result is expected. Always 0 in queues that cannot lose the reply to a claim.
-    pub claim: u64,
-}
-
-/// The state of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EntryState {
-    /// It waits for its next attempt.
-    Queued,
-    /// It is being sent.
-    Sending,
-    /// All recipients were accepted.
-    Delivered,
-    /// At least one recipient was refused permanently or not accepted in time. None waits any more.
-    Failed,
-    /// It was cancelled.
-    Cancelled,
-}
-
-impl EntryState {
-    /// All states.
-    pub const ALL: [Self; 5] = [Self::Queued, Self::Sending, Self::Delivered, Self::Failed, Self::Cancelled];
-
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Sending => "sending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Returns whether an entry in this state is never sent again, unless it is retried by hand.
-    pub const fn is_final(self) -> bool {
-        !matches!(self, Self::Queued | Self::Sending)
-    }
-}
-
-impl FromStr for EntryState {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let state = Self::ALL.into_iter().find(|state| state.name() == text);
-        state.ok_or("queued, sending, delivered, failed or cancelled")
-    }
 }
 
 /// A recipient of an entry.
@@ -153,6 +116,13 @@ pub struct EntryRecipient {
     pub state: RecipientState,
     /// The last reply about this recipient. Empty before the first attempt.
     pub reply: String,
+}
+
+impl EntryRecipient {
+    /// Returns the recipient of a new entry.
+    pub fn new(address: String) -> Self {
+        Self { address, state: RecipientState::Waiting, reply: String::new() }
+    }
 }
 
 /// The state of a recipient.
@@ -175,5 +145,34 @@ impl RecipientState {
             Self::Delivered => "delivered",
             Self::Failed => "failed",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_recipients_are_retried() {
+        use RecipientState::{Delivered, Failed, Waiting};
+        let content = |states: &[RecipientState]| {
+            let recipient = |state: &RecipientState| EntryRecipient {
+                state: *state,
+                ..EntryRecipient::new("ann@x.org".to_owned())
+            };
+            let recipients = states.iter().map(recipient).collect();
+            Content { copy: 7, sender: String::new(), recipients, origin: Origin::Forward }
+        };
+        let table: [(&[RecipientState], Option<&[RecipientState]>); 4] = [
+            (&[Waiting], Some(&[Waiting])),
+            (&[Delivered, Failed], Some(&[Delivered, Waiting])),
+            (&[Failed, Waiting], Some(&[Waiting, Waiting])),
+            (&[Delivered, Delivered], None),
+        ];
+        for (states, expected) in table {
+            let retried = (QUEUE.retried_payload)(content(states).encode(), EntryState::Failed);
+            assert_eq!(retried, expected.map(|states| content(states).encode()), "{states:?}");
+        }
+        assert_eq!((QUEUE.retried_payload)(b"[".to_vec(), EntryState::Failed), None, "it is unreadable");
     }
 }

@@ -3,6 +3,7 @@
 //! with the entries. So every message is compared once, also after a crash. While the queue is full, it waits.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -10,14 +11,14 @@ use jiff::Timestamp;
 use restante_mail::message::{Message, MessageId};
 use restante_mail::mime::Mime;
 use restante_mailroom::Page;
+use restante_queue::{Context, ForwardOutcome, NewEntry};
 use restante_store::{Result, StoreError};
 use tokio::time::timeout;
 
-use crate::context::Context;
-use crate::entry::{NewEntry, Origin};
-use crate::queue::ForwardOutcome;
+use crate::entry::Origin;
 use crate::release::MAX_RECIPIENTS;
 use crate::rules::{self, Rules};
+use crate::shared::Shared;
 
 /// The maximum number of messages that are compared at once.
 const MAX_BATCH_MESSAGES: usize = 500;
@@ -33,6 +34,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// See the module documentation.
 pub(crate) struct Forwarder {
     context: Context,
+    shared: Arc<Shared>,
     /// How many messages are compared at once. Smaller while the queue has no space for more.
     batch_messages: usize,
 }
@@ -48,14 +50,14 @@ enum Step {
 }
 
 impl Forwarder {
-    pub(crate) fn new(context: Context) -> Self {
-        Self { context, batch_messages: MAX_BATCH_MESSAGES }
+    pub(crate) fn new(context: Context, shared: Arc<Shared>) -> Self {
+        Self { context, shared, batch_messages: MAX_BATCH_MESSAGES }
     }
 
     /// Runs until the relay shuts down.
     pub(crate) async fn run(mut self) {
         while !self.context.is_stopping() {
-            if self.context.shared.delivery_load.is_busy(Instant::now()) {
+            if self.shared.delivery_load.is_busy(Instant::now()) {
                 self.context.pause(BUSY_DELAY).await;
             }
             match self.step().await {
@@ -77,7 +79,7 @@ impl Forwarder {
     async fn wait_for_message(&self) {
         let message_or_stop = async {
             tokio::select! {
-                () = self.context.shared.message_stored.notified() => {},
+                () = self.shared.message_stored.notified() => {},
                 () = self.context.stopped() => {},
             }
         };
@@ -87,7 +89,7 @@ impl Forwarder {
 
     /// Compares the next messages with the rules.
     async fn step(&self) -> Result<Step> {
-        let (shared, mailroom) = (self.context.shared.clone(), self.context.mailroom.clone());
+        let (shared, mailroom) = (self.shared.clone(), self.context.mailroom.clone());
         let limit = Some(self.batch_messages);
         let read = async move {
             let Some(cursor) = shared.acquire_cursor(&mailroom).await? else { return Ok(None) };
@@ -96,7 +98,7 @@ impl Forwarder {
         };
         let Some((cursor, messages)) = self.context.access(read).await? else { return Ok(Step::Idle) };
         let Some(last) = messages.last().map(Message::id) else { return Ok(Step::Idle) };
-        let rules = Rules::new(&self.context.shared.settings, Timestamp::now());
+        let rules = Rules::new(&self.shared.settings, Timestamp::now());
         let mut entries = Vec::new();
         for message in &messages {
             entries.extend(self.compare(&rules, message).await?);
@@ -106,12 +108,12 @@ impl Forwarder {
 
     async fn add(&self, entries: Vec<NewEntry>, cursor: MessageId, last: MessageId) -> Result<Step> {
         let targets: BTreeSet<String> = entries.iter().map(|entry| entry.target.clone()).collect();
-        let queue = self.context.shared.queue.clone();
+        let queue = self.context.queue.clone();
         let outcome = self.context.access(async move { queue.forward(entries, cursor, last).await }).await?;
         Ok(match outcome {
             ForwardOutcome::Added => {
                 for target in targets {
-                    self.context.shared.wake_target(&target);
+                    self.shared.wake_target(&target);
                 }
                 Step::Advanced
             }
@@ -143,11 +145,11 @@ impl Forwarder {
             None
         };
         let rules::Matches { matches, not_allowed } = rules.matches(message, source.as_ref());
-        self.context.shared.recipients_not_allowed.fetch_add(not_allowed, Relaxed);
+        self.shared.recipients_not_allowed.fetch_add(not_allowed, Relaxed);
         let entries = matches.into_iter().flat_map(|matched| {
             let chunks = matched.recipients.chunks(MAX_RECIPIENTS);
             let entry = |recipients: &[String]| {
-                self.context.shared.new_entry(matched.copy, matched.target, recipients.to_vec(), Origin::Forward)
+                self.shared.new_entry(matched.copy, matched.target, recipients.to_vec(), Origin::Forward)
             };
             chunks.map(entry).collect::<Vec<_>>()
         });

@@ -3,11 +3,9 @@
 
 use std::time::Duration;
 
+use restante_queue::{AttemptOutcome, AttemptRecord, Context, Entry};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-
-use crate::context::Context;
-use crate::queue::AttemptRecord;
 
 /// The maximum number of results that wait to be written. Senders wait if there are more.
 pub(crate) const MAX_WAITING: usize = 1000;
@@ -21,11 +19,11 @@ const ERROR_DELAY: Duration = Duration::from_secs(2);
 /// See the module documentation.
 pub(crate) struct Recorder {
     context: Context,
-    results: mpsc::Receiver<AttemptRecord>,
+    results: mpsc::Receiver<(Entry, AttemptOutcome)>,
 }
 
 impl Recorder {
-    pub(crate) fn new(context: Context, results: mpsc::Receiver<AttemptRecord>) -> Self {
+    pub(crate) fn new(context: Context, results: mpsc::Receiver<(Entry, AttemptOutcome)>) -> Self {
         Self { context, results }
     }
 
@@ -42,14 +40,15 @@ impl Recorder {
                 }
             })
             .await;
-            self.record(batch).await;
+            let record = |(entry, outcome): (Entry, _)| AttemptRecord { id: entry.id, claim: entry.claim, outcome };
+            self.record(batch.into_iter().map(record).collect()).await;
         }
     }
 
     /// Writes results. Repeats it until it succeeds or the relay shuts down; then the messages are sent again.
     async fn record(&self, batch: Vec<AttemptRecord>) {
         loop {
-            let (queue, batch) = (self.context.shared.queue.clone(), batch.clone());
+            let (queue, batch) = (self.context.queue.clone(), batch.clone());
             let Err(error) = self.context.access(async move { queue.record(batch).await }).await else { return };
             self.context.log_error(&error);
             if self.context.is_stopping() {

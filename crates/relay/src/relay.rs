@@ -1,34 +1,33 @@
 //! The public interface of the relay.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use restante_journal::TranscriptLines;
 use restante_mail::message::Summary;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Observer;
+use restante_queue::{AddError, Context, EntryFilter, EntryId, EntryState, Queue, Selection, Stage, TargetState};
 use restante_store::Result;
 use restante_worker::Worker;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::background;
-use crate::counts::Counts;
-use crate::entry::{Entry, EntryId, EntryState, Origin};
+use crate::counts::{Counts, TargetCounts};
+use crate::entry::{Entry, Origin};
 use crate::message;
-use crate::queue::{AddError, EntryFilter, Queue, Selection};
 use crate::release::{ReleaseError, ReleaseRequest, check_recipients, select_target};
 use crate::settings::{Settings, Target};
 use crate::shared::Shared;
-use crate::target_state::TargetState;
 
 /// The relay of a server. See the crate documentation.
 pub struct Relay {
     shared: Arc<Shared>,
-    /// Becomes true when the relay shuts down.
-    stop: watch::Sender<bool>,
+    stage: watch::Sender<Stage>,
     /// Set by [`Relay::start`].
     running: Mutex<Option<Running>>,
 }
@@ -58,7 +57,7 @@ impl Relay {
     /// Creates the relay. Nothing is sent before [`Relay::start`].
     pub fn new(settings: Settings, queue: Arc<dyn Queue>) -> Arc<Self> {
         let shared = Arc::new(Shared::new(settings, queue));
-        Arc::new(Self { shared, stop: watch::Sender::new(false), running: Mutex::default() })
+        Arc::new(Self { shared, stage: watch::Sender::default(), running: Mutex::default() })
     }
 
     /// Starts to send and to forward. Must be called once, within a runtime, when the mailroom exists and before
@@ -75,19 +74,20 @@ impl Relay {
             // Messages that are stored from now on are forwarded, if this is the first start with rules.
             self.shared.acquire_cursor(mailroom).await.map_err(cannot_open)?;
         }
-        let (shared, stop) = (self.shared.clone(), self.stop.subscribe());
-        let (main, background_mailroom, background_identity) = (Handle::current(), mailroom.clone(), identity.clone());
-        let run = move || background::run(shared, background_mailroom, background_identity, main, stop);
-        let worker = Worker::spawn("relay", run);
+        let error_text = "the relay cannot access the store or its queue, retrying";
+        let (queue, stage) = (self.shared.queue.clone(), self.stage.subscribe());
+        let context = Context::new(queue, mailroom.clone(), Handle::current(), stage, error_text);
+        let (shared, background_identity) = (self.shared.clone(), identity.clone());
+        let worker = Worker::spawn("relay", move || background::run(&context, shared, background_identity));
         let worker = worker.map_err(|error| format!("cannot start the relay thread: {error}"))?;
-        *self.lock_running() = Some(Running { mailroom: mailroom.clone(), identity, worker });
+        *self.running.lock() = Some(Running { mailroom: mailroom.clone(), identity, worker });
         Ok(())
     }
 
     /// Stops after the messages that are being sent, as far as `timeout` allows. The others stay in the queue. Blocks.
     pub fn shut_down(&self, timeout: Duration) {
-        self.stop.send_replace(true);
-        let Some(Running { worker, .. }) = self.lock_running().take() else { return };
+        self.stage.send_replace(Stage::Stopping);
+        let Some(Running { worker, .. }) = self.running.lock().take() else { return };
         if !worker.wait_until(Instant::now() + timeout) {
             tracing::warn!("messages that are being relayed did not end in time; they are sent again later");
         }
@@ -114,7 +114,7 @@ impl Relay {
         };
         let recipients = check_recipients(target, &recipients)?;
         let copy = message.first();
-        let running = self.lock_running().as_ref().map(|running| (running.mailroom.clone(), running.identity.clone()));
+        let running = self.running.lock().as_ref().map(|running| (running.mailroom.clone(), running.identity.clone()));
         let Some((mailroom, identity)) = running else { return Err(ReleaseError::NoTarget) };
         let source = mailroom.source(&copy.mailbox, copy.id).await.map_err(ReleaseError::Store)?;
         let source = source.ok_or(ReleaseError::Deleted)?;
@@ -129,24 +129,26 @@ impl Relay {
         })?;
         self.shared.wake_target(&target.name);
         let id = ids.first().copied().ok_or(ReleaseError::Deleted)?;
-        let entry = self.shared.queue.find(id).await.map_err(ReleaseError::Store)?;
+        let entry = self.entry(id).await.map_err(ReleaseError::Store)?;
         // Finished entries are deleted when there are many, but not within the time of one request.
         entry.ok_or(ReleaseError::Deleted)
     }
 
-    /// Returns entries, the newest first.
+    /// Returns entries, the newest first. Unreadable ones are left out.
     pub async fn entries(&self, filter: EntryFilter) -> Result<Vec<Entry>> {
-        self.shared.queue.list(filter).await
+        let log = |error: &_| tracing::error!(%error, "a relay entry is left out");
+        let entries = self.shared.queue.list(filter).await?;
+        Ok(entries.into_iter().filter_map(|entry| Entry::decode(entry).inspect_err(log).ok()).collect())
     }
 
     /// Returns an entry.
     pub async fn entry(&self, id: EntryId) -> Result<Option<Entry>> {
-        self.shared.queue.find(id).await
+        self.shared.queue.find(id).await?.map(Entry::decode).transpose()
     }
 
     /// Returns the transcript of the last attempt of an entry.
     pub async fn transcript(&self, id: EntryId) -> Result<Option<TranscriptLines>> {
-        self.shared.queue.transcript(id).await
+        Ok(self.shared.queue.attempt_log(id).await?.map(TranscriptLines::from_bytes))
     }
 
     /// Cancels entries that are not final. Returns their number. See [`Queue::cancel`].
@@ -184,15 +186,11 @@ impl Relay {
     /// Returns the counters. The numbers of entries are some seconds old.
     pub fn counts(&self) -> Counts {
         Counts {
-            targets: self.shared.states.iter().map(|state| state.counts()).collect(),
-            entries: self.shared.entry_counts.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            targets: self.shared.states.iter().map(|state| TargetCounts::new(state)).collect(),
+            entries: self.shared.entry_counts.lock().clone(),
             loops: self.shared.loops.load(Relaxed),
             recipients_not_allowed: self.shared.recipients_not_allowed.load(Relaxed),
         }
-    }
-
-    fn lock_running(&self) -> std::sync::MutexGuard<'_, Option<Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,21 +1,21 @@
 //! The state of a relay that requests, senders and the forwarder share.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use restante_mail::message::{MessageId, Summary};
 use restante_mailroom::Mailroom;
+use restante_queue::{NewEntry, Queue, StateCount, TargetState};
 use restante_store::Result;
 use tokio::sync::Notify;
 
 use crate::delivery_load::DeliveryLoad;
-use crate::entry::{NewEntry, Origin};
+use crate::entry::{Content, EntryRecipient, Origin};
 use crate::message;
-use crate::queue::{Queue, StateCount};
 use crate::settings::{Settings, Target};
-use crate::target_state::TargetState;
 
 /// See the module documentation.
 pub(crate) struct Shared {
@@ -69,14 +69,14 @@ impl Shared {
         origin: Origin,
     ) -> NewEntry {
         let now = Timestamp::now();
+        let recipients = recipients.into_iter().map(EntryRecipient::new).collect();
+        let sender = message::envelope_sender(target, copy);
         NewEntry {
             message: copy.message,
             mailbox: copy.mailbox.clone(),
-            copy: copy.id,
             target: target.name.clone(),
-            sender: message::envelope_sender(target, copy),
-            recipients,
-            origin,
+            key: None,
+            payload: Content { copy: copy.id.number(), sender, recipients, origin }.encode(),
             created: now,
             expires: self.expiry(now),
         }

@@ -15,9 +15,13 @@ use restante_store::memory::MemoryStore;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::queue::{EntryFilter, MemoryQueue, Queue as _, Selection};
+use restante_queue::{Limits as QueueLimits, Queue, SqliteQueue};
+
 use crate::session::tests::test_target;
-use crate::{Entry, EntryState, ForwardRule, RecipientPatterns, Relay, ReleaseError, ReleaseRequest, Settings, Target};
+use crate::{
+    Entry, EntryFilter, EntryState, ForwardRule, RecipientPatterns, Relay, ReleaseError, ReleaseRequest, Selection,
+    Settings, Target,
+};
 
 /// How long a test waits for a condition.
 const TIMEOUT: Duration = Duration::from_mins(1);
@@ -87,10 +91,15 @@ async fn serve_session(stream: TcpStream, messages_per_session: usize, messages:
     }
 }
 
+fn new_queue() -> Arc<SqliteQueue> {
+    let limits = QueueLimits { max_waiting: 1000, max_finished: 1000 };
+    Arc::new(SqliteQueue::in_memory(crate::QUEUE, limits).unwrap())
+}
+
 /// A relay with a mailroom.
 struct Test {
     relay: Arc<Relay>,
-    queue: Arc<MemoryQueue>,
+    queue: Arc<SqliteQueue>,
     mailroom: Arc<Mailroom>,
 }
 
@@ -105,7 +114,7 @@ impl Test {
             give_up_after: Duration::from_hours(1),
             domain: "relay.test".to_owned(),
         };
-        let queue = Arc::new(MemoryQueue::new(1000));
+        let queue = new_queue();
         let relay = Relay::new(settings, queue.clone());
         let extensions = Extensions { store_observers: vec![relay.clone()], ..Extensions::default() };
         let settings = restante_mailroom::Settings { domain: "relay.test".to_owned(), ..Default::default() };
@@ -181,6 +190,21 @@ async fn forwards_messages_to_allowed_recipients() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tasks_end_if_the_relay_is_dropped_without_a_shutdown() {
+    let queue = new_queue();
+    let relay = Relay::new(Settings { targets: vec![test_target()], ..Settings::default() }, queue.clone());
+    let store = Arc::new(MemoryStore::new(Limits::default()));
+    let mailroom = Arc::new(Mailroom::new(Default::default(), store, Extensions::default()));
+    relay.start(&mailroom).await.unwrap();
+    drop(relay);
+    let start = std::time::Instant::now();
+    while Arc::strong_count(&queue) > 1 {
+        assert!(start.elapsed() < TIMEOUT, "a task still uses the queue");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn message_that_was_sent_before_is_not_forwarded_again() {
     let receiver = Receiver::start(usize::MAX).await;
     let test = Test::start(receiver.address.port(), forward_everything()).await;
@@ -198,7 +222,7 @@ async fn message_that_was_sent_before_is_not_forwarded_again() {
 async fn message_of_another_server_with_the_same_domain_is_forwarded() {
     let receiver = Receiver::start(usize::MAX).await;
     let test = Test::start(receiver.address.port(), forward_everything()).await;
-    let other = MemoryQueue::new(1000).identity().await.unwrap();
+    let other = new_queue().identity().await.unwrap();
     let source = format!("X-Restante-Relay: {other} relay.test\r\nSubject: hi\r\n\r\nHello\r\n");
     test.deliver("bob@x.org", &source).await;
     test.wait_for(1, EntryState::Delivered).await;
@@ -228,7 +252,11 @@ async fn releases_to_allowed_recipients_only() {
         let error = test.release(refused).await.unwrap_err();
         assert!(matches!(error, ReleaseError::NotAllowed(_) | ReleaseError::InvalidRecipient(_)), "{refused:?}");
     }
-    assert_eq!(test.release(&[]).await.unwrap().recipients[0].address, "bob@x.org", "the recipient of the envelope");
+    assert_eq!(
+        test.release(&[]).await.unwrap().content.recipients[0].address,
+        "bob@x.org",
+        "the recipient of the envelope"
+    );
     test.release(&["carol@x.org", "dave@x.org", "carol@x.org"]).await.unwrap();
     test.wait_for(2, EntryState::Delivered).await;
     let mut recipients = receiver.recipients();

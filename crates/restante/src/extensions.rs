@@ -81,13 +81,14 @@ impl Extensions {
         Ok(())
     }
 
-    /// Starts the webhooks, if there are any. They store waiting events in the data directory, so the store must be
-    /// open. The error is a sentence for the operator.
-    pub fn add_webhooks(&mut self, config: &Config) -> Result<(), String> {
+    /// Creates the webhooks, if there are any. Their queue is next to the messages, so the store must be open. The error is
+    /// a sentence for the operator.
+    pub async fn add_webhooks(&mut self, config: &Config, opened: &OpenedStore) -> Result<(), String> {
         let webhooks = config.webhooks.clone();
         if webhooks.targets.is_empty() {
             return Ok(());
         }
+        let (queue, is_durable) = storage::open_webhook_queue(config, opened).await?;
         let settings = restante_webhook::Settings {
             targets: webhooks.targets,
             secret: webhooks.secret,
@@ -95,26 +96,33 @@ impl Extensions {
             timeout: webhooks.timeout,
             give_up_after: webhooks.give_up_after,
             max_queued: webhooks.queue,
-            directory: config.storage.path.clone(),
+            is_durable,
         };
-        let webhooks = Webhooks::start(settings)?;
+        let webhooks = Webhooks::new(settings, queue)?;
         tracing::info!("webhooks started: {}", webhooks.target_count());
         self.webhooks = Some(webhooks);
         Ok(())
     }
 
-    /// Creates the relay, if there is a target. Otherwise ends the forwarding of an earlier configuration. Its queue is next to the messages, so the store must be open. The error is a
-    /// sentence for the operator.
+    /// Creates the relay, if there is a target, or if entries of an earlier configuration wait, so that they can be seen
+    /// and cancelled. Otherwise ends the forwarding of an earlier configuration. Its queue is next to the messages, so the
+    /// store must be open. The error is a sentence for the operator.
     pub async fn add_relay(&mut self, config: &Config, opened: &OpenedStore) -> Result<(), String> {
-        if config.relay.targets.is_empty() {
-            if let Err(error) = storage::end_forwarding(config, opened).await {
-                tracing::error!(
-                    "messages that arrive now may be forwarded when the relay is configured again: {error}"
-                );
+        let queue = if config.relay.targets.is_empty() {
+            match storage::end_forwarding(config, opened).await {
+                Ok(Some(queue)) => queue,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    tracing::error!(
+                        "messages that arrive now may be forwarded when the relay is configured again: {error}"
+                    );
+                    return Ok(());
+                }
             }
-            return Ok(());
-        }
-        let relay = Relay::new(config.relay_settings(), storage::open_relay_queue(config, opened).await?);
+        } else {
+            storage::open_relay_queue(config, opened).await?
+        };
+        let relay = Relay::new(config.relay_settings(), queue);
         let (targets, rules) = (relay.targets().len(), relay.rule_count());
         tracing::info!("relay started: targets={targets} forward_rules={rules}");
         self.relay = Some(relay);
@@ -151,11 +159,8 @@ impl Extensions {
         if let Some(host) = &self.script {
             host.connect(mailroom);
         }
-        if let Some(webhooks) = self.webhooks.clone() {
-            webhooks.activate(mailroom).await;
-            let mailroom = mailroom.clone();
-            // In its own task, because it may take a while, during which messages arrive or the server is stopped.
-            tokio::spawn(async move { webhooks.catch_up(&mailroom).await });
+        if let Some(webhooks) = &self.webhooks {
+            webhooks.activate(mailroom).await?;
         }
         if let Some(relay) = &self.relay {
             relay.start(mailroom).await?;

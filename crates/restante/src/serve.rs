@@ -109,7 +109,7 @@ fn run_server(
         return Ok(());
     };
     storage::log_storage(&config.storage, runtime.block_on(opened.store.usage()));
-    extensions.add_webhooks(config)?;
+    runtime.block_on(extensions.add_webhooks(config, &opened))?;
     runtime.block_on(extensions.add_relay(config, &opened))?;
     extensions.add_search(config);
     let journal = storage::open_journal(config, &opened);

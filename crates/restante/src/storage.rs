@@ -7,12 +7,12 @@ use std::{fs, io};
 
 use restante_journal::memory::MemoryJournal;
 use restante_journal::{self as journal, DurableJournal, Journal};
-use restante_relay::queue::{DiskQueue, MemoryQueue, PostgresQueue, Queue};
+use restante_queue::{Limits as QueueLimits, PostgresQueue, Queue, QueueKind, SqliteQueue};
 use restante_settings::{Config, Storage};
 use restante_store::disk::{self, DiskStore, Durability};
 use restante_store::memory::MemoryStore;
 use restante_store::postgres::{self, Access, PostgresStore};
-use restante_store::{Limits, Result, Store, Usage};
+use restante_store::{Limits, Result, Store, StoreError, Usage};
 use tokio::time::{Instant, sleep};
 
 /// The maximum number of directory entries that are examined.
@@ -125,33 +125,66 @@ pub fn open_journal(config: &Config, opened: &OpenedStore) -> Option<Arc<dyn Jou
     }
 }
 
-/// Opens the queue of the relay next to the store. The error is a sentence for the operator.
-pub async fn open_relay_queue(config: &Config, opened: &OpenedStore) -> Result<Arc<dyn Queue>, String> {
-    let max_waiting = config.relay.queue;
+/// Opens a queue next to the store. The error is a sentence for the operator.
+pub async fn open_queue(
+    config: &Config,
+    opened: &OpenedStore,
+    kind: QueueKind,
+    limits: QueueLimits,
+) -> Result<Arc<dyn Queue>, String> {
     Ok(match (&opened.database, &config.storage.path) {
         (Some(database), _) => {
-            let queue = PostgresQueue::open(database, max_waiting).await;
-            Arc::new(queue.map_err(|error| format!("cannot open the relay queue: {error}"))?)
+            let queue = PostgresQueue::open(database, kind, limits).await;
+            Arc::new(queue.map_err(|error| format!("cannot open the {} queue: {error}", kind.name))?)
         }
-        (None, Some(dir)) => Arc::new(DiskQueue::open(dir, max_waiting)?),
-        (None, None) => Arc::new(MemoryQueue::new(max_waiting)),
+        (None, Some(dir)) => Arc::new(SqliteQueue::open(dir, kind, limits)?),
+        (None, None) => Arc::new(SqliteQueue::in_memory(kind, limits)?),
     })
 }
 
-/// Deletes the position of the forwarder of an earlier configuration. Otherwise the messages that arrive without a relay
-/// would be forwarded when it is configured again. The error is a sentence for the operator.
-pub async fn end_forwarding(config: &Config, opened: &OpenedStore) -> Result<(), String> {
+/// Opens the queue of the relay. The error is a sentence for the operator.
+pub async fn open_relay_queue(config: &Config, opened: &OpenedStore) -> Result<Arc<dyn Queue>, String> {
+    let limits = QueueLimits { max_waiting: config.relay.queue, max_finished: restante_relay::MAX_FINISHED };
+    open_queue(config, opened, restante_relay::QUEUE, limits).await
+}
+
+/// Opens the queue of the webhooks. Returns whether it survives the end of the process, too. The error is a sentence for
+/// the operator.
+pub async fn open_webhook_queue(config: &Config, opened: &OpenedStore) -> Result<(Arc<dyn Queue>, bool), String> {
+    let (kind, limits) = (restante_webhook::QUEUE, restante_webhook::QUEUE_LIMITS);
+    match open_queue(config, opened, kind, limits).await {
+        Ok(queue) => Ok((queue, opened.database.is_some() || config.storage.path.is_some())),
+        // Delivery of messages is more important.
+        Err(error) => {
+            tracing::error!("webhook events are kept in memory only: {error}");
+            Ok((Arc::new(SqliteQueue::in_memory(kind, limits)?), false))
+        }
+    }
+}
+
+/// Returns the queue of an earlier configuration with a relay if entries wait in it. Deletes the position of its
+/// forwarder. Otherwise the messages that arrive without a relay would be forwarded when it is configured again. The error
+/// is a sentence for the operator.
+pub async fn end_forwarding(config: &Config, opened: &OpenedStore) -> Result<Option<Arc<dyn Queue>>, String> {
     let has_queue = match (&opened.database, &config.storage.path) {
         (Some(_), _) => true,
-        (None, Some(dir)) => DiskQueue::exists(dir),
+        (None, Some(dir)) => SqliteQueue::exists(dir, restante_relay::QUEUE),
         (None, None) => false,
     };
     if !has_queue {
-        return Ok(());
+        return Ok(None);
     }
     let queue = open_relay_queue(config, opened).await?;
-    let ended = queue.delete_cursor().await.and(queue.leave().await);
-    ended.map_err(|error| format!("cannot access the relay queue: {error}"))
+    let ended = async {
+        queue.delete_cursor().await?;
+        let is_used = queue.counts().await?.iter().any(|count| !count.state.is_final());
+        if !is_used {
+            queue.leave().await?;
+        }
+        Ok(is_used)
+    };
+    let is_used = ended.await.map_err(|error: StoreError| format!("cannot access the relay queue: {error}"))?;
+    Ok(is_used.then_some(queue))
 }
 
 /// Returns where messages are stored, without credentials.

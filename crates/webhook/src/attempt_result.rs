@@ -10,8 +10,8 @@ use crate::backoff::parse_retry_after;
 /// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AttemptResult {
-    /// The target accepted the event.
-    Delivered,
+    /// The target accepted the event. Contains its response.
+    Delivered(String),
     /// Further attempts cannot succeed.
     PermanentFailure(String),
     /// The event must be sent again.
@@ -26,11 +26,10 @@ pub(crate) enum AttemptResult {
 }
 
 impl AttemptResult {
-    /// Returns the cause for the log. It contains no part of the target's URL except the host. Empty on success.
-    pub(crate) fn cause(&self) -> &str {
+    /// Returns the response, or why there is none. It contains no part of the target's URL except the host.
+    pub(crate) fn text(&self) -> &str {
         match self {
-            Self::Delivered => "",
-            Self::PermanentFailure(cause) | Self::Retry { cause, .. } => cause,
+            Self::Delivered(text) | Self::PermanentFailure(text) | Self::Retry { cause: text, .. } => text,
         }
     }
 }
@@ -65,14 +64,15 @@ pub(crate) fn classify(response: Result<Response, HttpError>, now: Timestamp) ->
 }
 
 fn classify_response(response: &Response, now: Timestamp) -> AttemptResult {
+    let text = format!("the target responded {}", response.status);
     let scope = match response.status {
-        200..=299 => return AttemptResult::Delivered,
+        200..=299 => return AttemptResult::Delivered(text),
         410 => return AttemptResult::PermanentFailure("the target responded 410 Gone".to_owned()),
         429 | 503 => FailureScope::Target,
         _ => FailureScope::Event,
     };
     let retry_after = parse_retry_after(&response.headers, now);
-    AttemptResult::Retry { scope, retry_after, cause: format!("the target responded {}", response.status) }
+    AttemptResult::Retry { scope, retry_after, cause: text }
 }
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ mod tests {
 
     fn short(result: &AttemptResult) -> String {
         match result {
-            AttemptResult::Delivered => "accepted".to_owned(),
+            AttemptResult::Delivered(_) => "accepted".to_owned(),
             AttemptResult::PermanentFailure(_) => "permanent".to_owned(),
             AttemptResult::Retry { scope, retry_after, .. } => {
                 let retry_after =

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use restante_worker::RetryDelay;
 
-/// Delays and timeouts of delivery.
+/// Delays of delivery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff {
     /// The delay after the first failure. It doubles with each further failure.
@@ -15,10 +15,9 @@ pub(crate) struct Backoff {
     pub(crate) max_delay: Duration,
     /// The maximum delay that a target can request with `Retry-After`.
     pub(crate) max_retry_after: Duration,
-    /// How long a thread without work stays alive.
-    pub(crate) idle_timeout: Duration,
-    /// The delay before a failed write to the outbox is retried.
-    pub(crate) outbox_retry_delay: Duration,
+    /// How often events expire, the events are counted and the position is recorded, and the delay after an error of the
+    /// queue.
+    pub(crate) maintenance_interval: Duration,
 }
 
 impl Backoff {
@@ -26,8 +25,7 @@ impl Backoff {
         first_delay: Duration::from_secs(1),
         max_delay: Duration::from_mins(10),
         max_retry_after: Duration::from_hours(1),
-        idle_timeout: Duration::from_secs(30),
-        outbox_retry_delay: Duration::from_secs(10),
+        maintenance_interval: Duration::from_secs(5),
     };
 
     /// Returns the delay after the given number of failures. `jitter` shortens it by up to a quarter, so that events

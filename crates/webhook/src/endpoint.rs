@@ -28,21 +28,21 @@ impl Endpoint {
         Ok(Self { label: url.origin().ascii_serialization(), url: url.into(), authorization })
     }
 
-    /// Returns a digest that identifies the target without revealing its URL.
-    pub(crate) fn digest(&self) -> Digest {
+    /// Returns a name that identifies the target without revealing its URL: 16 hexadecimal digits.
+    pub(crate) fn name(&self) -> String {
         let mut context = digest::Context::new(&digest::SHA256);
         context.update(self.url.as_bytes());
         // A separator: a URL contains no spaces.
         context.update(b" ");
         context.update(self.authorization.as_deref().unwrap_or_default().as_bytes());
-        let mut digest = Digest::default();
-        digest.copy_from_slice(context.finish().as_ref());
-        digest
+        short_hex(&context.finish())
     }
 }
 
-/// See [`Endpoint::digest`].
-pub(crate) type Digest = [u8; 32];
+/// Returns the first eight bytes of a digest as hexadecimal digits.
+pub(crate) fn short_hex(digest: &digest::Digest) -> String {
+    digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// Returns the value of a Basic Authorization field (RFC 7617). The percent encoding of the URL is decoded first.
 fn basic_authorization(name: &str, password: &str) -> String {

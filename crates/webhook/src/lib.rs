@@ -1,10 +1,14 @@
 //! Webhooks: sends HTTP requests to other programs when messages are stored or deleted. Never delays a delivery.
 //!
-//! An event passes through four components. [`Webhooks`] gets it from the mailroom, reserves a slot in the
-//! `target_queue` of each matching target, and puts it into the `inbox`. The `persist_worker` thread writes it to the
-//! `outbox` file, if there is a data directory, and passes it to the target queues. Each queue has its own threads and
-//! a `retry_schedule`, so that an unavailable target does not delay the others. All queues are bounded. After a crash,
-//! `missed_messages` finds stored messages for which no event was recorded.
+//! [`Webhooks`] gets an event from the mailroom and puts it into the `inbox`, which is in memory and bounded. The `writer`
+//! adds an entry for each matching target to the queue (`restante_queue`), and records the results of the senders. Each
+//! target has its own senders, so that an unavailable target does not delay the others. They use the `transport`.
+//!
+//! **No event of a stored message is lost.** The key of an entry is the id of its event, so an event is queued once. The
+//! writer records a position in the queue: all events of messages up to it were queued. If the process or the node dies,
+//! the next start or another node reads the messages above the position from the store and queues their events, unless
+//! they exist. Every node queues the events of its own changes, in their order. Deletions, and messages that were deleted
+//! meanwhile, cannot be found again.
 
 mod attempt_result;
 mod backoff;
@@ -13,19 +17,19 @@ mod endpoint;
 mod filter;
 mod inbox;
 mod key;
-mod missed_messages;
-mod outbox;
-mod outbox_file;
 mod payload;
-mod persist_worker;
-mod retry_schedule;
 mod settings;
-mod target_queue;
+mod target;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod webhooks;
+mod writer;
 
 pub use counts::Counts;
 pub use key::Key;
-pub use settings::{Event, Settings, Target};
+pub use payload::event_of;
+pub use restante_queue::{Entry, EntryFilter, EntryId, EntryState, Selection};
+pub use settings::{Event, QUEUE, QUEUE_LIMITS, Settings, Target};
+pub use target::TargetStatus;
 pub use webhooks::Webhooks;

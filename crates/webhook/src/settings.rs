@@ -1,12 +1,28 @@
 //! The settings of webhooks.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use restante_http_client::{has_private_host, parse_url};
+use restante_queue::{Limits, QueueKind};
 
 use crate::Key;
 use crate::endpoint::Endpoint;
+
+/// The queue of the webhooks.
+pub const QUEUE: QueueKind = QueueKind {
+    name: "webhook",
+    file_name: "webhooks.db",
+    application_id: 0x7268_6f6b, // "rhok"
+    // A target can ask for a delay of an hour.
+    max_delay: Duration::from_mins(90),
+    // After a power failure, events are found again from the position.
+    is_synced: false,
+    // The payload of a large event that was given up is not kept.
+    retried_payload: |payload, _| (!payload.is_empty()).then_some(payload),
+};
+
+/// The limits of the queue. [`Settings::max_queued`] limits the waiting events of each target.
+pub const QUEUE_LIMITS: Limits = Limits { max_waiting: usize::MAX, max_finished: 10_000 };
 
 /// The settings of webhooks.
 #[derive(Clone, Debug)]
@@ -23,8 +39,8 @@ pub struct Settings {
     pub give_up_after: Duration,
     /// The maximum number of events that wait for one target.
     pub max_queued: usize,
-    /// The data directory, if there is one. Queued events are written there and survive a restart.
-    pub directory: Option<PathBuf>,
+    /// Whether the queue survives the end of the process. Otherwise the shutdown sends what it can.
+    pub is_durable: bool,
 }
 
 /// A target. Entries with the same URL are one target, which gets the events that match any of them.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use restante_auth::{Grant, Scope};
-use restante_relay::queue::EntryFilter;
-use restante_relay::{EntryId, EntryState};
+use restante_relay::{EntryFilter, EntryId, EntryState};
 
 use crate::extractors::parameters::{
     number_parameter, parse_limit, path_values, query_pairs, request_grant, text_parameter,

@@ -1,8 +1,7 @@
 //! Entries of the relay queue that a grant allows: those of messages in its mailboxes.
 
 use restante_auth::Grant;
-use restante_relay::queue::EntryFilter;
-use restante_relay::{Entry, EntryId, Relay};
+use restante_relay::{Entry, EntryFilter, EntryId, Relay};
 
 use crate::response::problem::Problem;
 use crate::state::Server;
@@ -51,7 +50,7 @@ impl Server {
                     page.next = page.entries.last().map(|last| last.id);
                     return Ok(page);
                 }
-                recipients += entry.recipients.len();
+                recipients += entry.content.recipients.len();
                 page.entries.push(entry);
             }
             if is_last {

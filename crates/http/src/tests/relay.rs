@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use restante_auth::Scope;
 use restante_journal::{Side, TranscriptLine, TranscriptLines};
-use restante_relay::queue::{AttemptOutcome, AttemptRecord, MemoryQueue, NewEntry, Queue as _};
+use restante_queue::{AttemptOutcome, AttemptRecord, Limits as QueueLimits, NewEntry, Queue as _, SqliteQueue};
 use restante_relay::{
-    EntryState, Origin, RecipientPatterns, Relay, Settings as RelaySettings, Target, TargetTls, Verification,
+    Content, EntryRecipient, EntryState, MAX_FINISHED, Origin, QUEUE, RecipientPatterns, Relay,
+    Settings as RelaySettings, Target, TargetTls, Verification,
 };
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ const MAX_WAITING: usize = 10;
 /// `boss`, and `other` for all recipients.
 pub(super) struct RelayServer {
     accounts: Accounts,
-    queue: Arc<MemoryQueue>,
+    queue: Arc<SqliteQueue>,
     /// The header of a token with all scopes for all mailboxes.
     all: String,
 }
@@ -39,7 +40,8 @@ impl RelayServer {
     }
 
     async fn with(targets: Vec<Target>) -> Self {
-        let queue = Arc::new(MemoryQueue::new(MAX_WAITING));
+        let limits = QueueLimits { max_waiting: MAX_WAITING, max_finished: MAX_FINISHED };
+        let queue = Arc::new(SqliteQueue::in_memory(QUEUE, limits).unwrap());
         let settings = RelaySettings {
             targets,
             give_up_after: Duration::from_hours(24),
@@ -71,14 +73,14 @@ impl RelayServer {
     /// Adds an entry for a message in a mailbox to the queue, and returns its id.
     async fn add_entry(&self, mailbox: &str, target: &str, recipients: &[&str], origin: Origin) -> String {
         let created = Timestamp::now();
+        let recipients = recipients.iter().map(|address| EntryRecipient::new((*address).to_owned())).collect();
+        let content = Content { copy: 17, sender: "ann@x.org".to_owned(), recipients, origin };
         let entry = NewEntry {
             message: 17.into(),
             mailbox: mailbox.to_owned().into(),
-            copy: 17.into(),
             target: target.to_owned(),
-            sender: "ann@x.org".to_owned(),
-            recipients: recipients.iter().map(ToString::to_string).collect(),
-            origin,
+            key: None,
+            payload: content.encode(),
             created,
             expires: created + Duration::from_hours(24),
         };
@@ -299,9 +301,9 @@ async fn entry_has_the_transcript_of_its_last_attempt() {
         state: EntryState::Queued,
         next_attempt: Some(at + Duration::from_secs(10)),
         at,
-        recipients: claimed.recipients,
+        payload: claimed.payload,
         reply: "450 later".to_owned(),
-        transcript,
+        log: transcript.as_bytes().to_vec(),
     };
     server.queue.record(vec![AttemptRecord { id: claimed.id, claim: claimed.claim, outcome }]).await.unwrap();
     let mut entry = server.get(&server.all, &path).await.json();
@@ -441,9 +443,9 @@ async fn limited_token_does_not_see_other_recipients() {
             state: EntryState::Failed,
             next_attempt: None,
             at: Timestamp::now(),
-            recipients: claimed.recipients,
+            payload: claimed.payload,
             reply: "550 bob".to_owned(),
-            transcript,
+            log: transcript.as_bytes().to_vec(),
         };
         server.queue.record(vec![AttemptRecord { id: claimed.id, claim: claimed.claim, outcome }]).await.unwrap();
     }

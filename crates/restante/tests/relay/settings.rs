@@ -65,18 +65,22 @@ fn queued_recipients_are_compared_with_the_current_settings() {
 }
 
 #[test]
-fn entries_of_a_target_that_was_removed_are_reported() {
+fn entries_of_a_target_that_was_removed_are_reported_and_can_be_cancelled() {
     let (directory, mut recorder) = (TestDir::new(), Recorder::start());
     let target = recorder.target();
     recorder.stop();
-    let server = start(&directory, &["--relay-private", "--relay-targets", &target]);
-    let entry = Queue::of(&server).release_to(&server, "Hello", &["ann@x.org"]);
-    stop(server);
     let other = target.replacen("recorder", "other", 1);
-    let mut server = start(&directory, &["--relay-private", "--relay-targets", &other]);
-    let line = server.wait_for_log("messages wait for a relay target that is not configured");
-    assert!(line.contains("restante relay cancel --target recorder") && line.contains("entries=1"), "{line}");
-    let queue = Queue::of(&server);
-    assert_eq!(queue.cancel(&serde_json::json!({"target": "recorder"})), 1);
-    assert_eq!(queue.entry(&entry)["state"], "cancelled");
+    // Another target is configured, or none.
+    for arguments in [&["--relay-private", "--relay-targets", &other][..], &[]] {
+        let server = start(&directory, &["--relay-private", "--relay-targets", &target]);
+        let entry = Queue::of(&server).release_to(&server, "Hello", &["ann@x.org"]);
+        stop(server);
+        let mut server = start(&directory, arguments);
+        let line = server.wait_for_log("messages wait for a relay target that is not configured");
+        assert!(line.contains("restante relay cancel --target recorder") && line.contains("entries=1"), "{line}");
+        let queue = Queue::of(&server);
+        assert_eq!(queue.cancel(&serde_json::json!({"target": "recorder"})), 1);
+        assert_eq!(queue.entry(&entry)["state"], "cancelled");
+        stop(server);
+    }
 }

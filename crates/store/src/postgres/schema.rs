@@ -25,7 +25,7 @@ const VERSIONS: &[Version] = &[Version {
         include_str!("tables.sql"),
         include_str!("functions.sql"),
         include_str!("journal.sql"),
-        include_str!("relay.sql"),
+        include_str!("queue.sql"),
     )),
     min_compatible: 1,
 }];

@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 
 use restante_api_types::MessageRecord;
 use restante_http_client::HttpError;
-use restante_mail::message::{Headline, MessageId, Summary};
+use restante_mail::message::{Headline, Summary};
 use restante_mailroom::hooks::Observer as _;
 
-use super::support::{FAST, FakeTargets, counts, message, settings, start, target, wait_until};
-use crate::inbox::{DropReason, InboxEvent};
-use crate::{Counts, Event, Key, Settings, Target};
+use super::support::{FAST, FakeTargets, activate, counts, memory_queue, message, settings, start, target, wait_until};
+use crate::{Counts, Event, Key, Settings, Target, Webhooks};
 
 const HOOK: &str = "http://x.org/hook";
 
@@ -66,7 +65,7 @@ fn request_contains_event_credentials_and_signature() {
     let id = request.header("webhook-id").unwrap();
     assert!(id.starts_with(&format!("stored-{}-", summary.id)) && !id.contains('.'), "{id}");
     let timestamp = request.header("webhook-timestamp").unwrap().parse().unwrap();
-    assert_eq!(request.header("webhook-signature"), Some(key.sign(id, timestamp, &request.text).as_str()));
+    assert_eq!(request.header("webhook-signature"), Some(key.sign(id, timestamp, request.text.as_bytes()).as_str()));
     assert_eq!(counts(&webhooks), Counts { target: "https://x.org".to_owned(), delivered: 1, ..Counts::default() });
 }
 
@@ -222,16 +221,26 @@ fn drops_events_if_queue_is_full() {
 #[test]
 fn queue_holds_events_up_to_its_limit() {
     let targets = FakeTargets::new(|_, _| Ok(200));
-    let webhooks =
-        crate::Webhooks::start_with(Settings { max_queued: 10_000, ..settings(&[HOOK]) }, targets, FAST).unwrap();
-    // The worker processes nothing before the server is serving.
-    let summary = message("james");
-    for _ in 0..10_001 {
-        webhooks.message_deleted(&summary);
+    let settings = Settings { max_queued: 2000, ..settings(&[HOOK]) };
+    let webhooks = Webhooks::with_http(settings, memory_queue(), targets, FAST).unwrap();
+    // Nothing is processed before the server is serving.
+    for _ in 0..2001 {
+        webhooks.message_deleted(&message("james"));
     }
-    assert_eq!((counts(&webhooks).waiting, counts(&webhooks).dropped), (10_000, 1));
-    webhooks.activate_after(summary.id);
-    wait_until("all events are delivered", || counts(&webhooks).delivered == 10_000);
+    activate(&webhooks);
+    wait_until("all events are delivered", || counts(&webhooks).delivered == 2000);
+    assert_eq!((counts(&webhooks).waiting, counts(&webhooks).dropped), (0, 1));
+}
+
+#[test]
+fn size_of_queued_events_is_limited() {
+    let targets = FakeTargets::new(|_, _| Ok(503));
+    let webhooks = start(settings(&[HOOK]), &targets);
+    let headline = Headline::new("", [""; 0], &"x".repeat(1 << 20));
+    for _ in 0..64 {
+        webhooks.message_stored(&Summary { headline: headline.clone(), ..message("james") });
+    }
+    wait_until("the last event does not fit", || (counts(&webhooks).waiting, counts(&webhooks).dropped) == (63, 1));
 }
 
 #[test]
@@ -243,19 +252,6 @@ fn unmatched_events_take_no_slot() {
         webhooks.message_stored(&message(mailbox));
     }
     assert_eq!((counts(&webhooks).waiting, counts(&webhooks).dropped), (1, 0));
-}
-
-#[test]
-fn inbox_is_limited_in_bytes() {
-    let inbox = crate::inbox::EventInbox::default();
-    let summary = Summary { headline: Headline::new("", [""; 0], &"x".repeat(1 << 20)), ..message("james") };
-    let event = || InboxEvent { event: Event::Stored, summary: summary.clone(), targets: vec![0] };
-    let accepted = (0..100).filter(|_| inbox.push(event()).is_ok()).count();
-    assert_eq!(accepted, 63);
-    assert_eq!(inbox.push(event()), Err(DropReason::Full));
-    inbox.start(MessageId::ZERO);
-    assert_eq!(inbox.next_batch(None).events.len(), accepted);
-    assert_eq!(inbox.push(event()), Ok(()));
 }
 
 #[test]
@@ -302,20 +298,8 @@ fn shutdown_sends_events_in_memory() {
 }
 
 #[test]
-fn idle_threads_stop_and_are_started_again() {
-    let targets = FakeTargets::new(|_, _| Ok(200));
-    let webhooks = start(settings(&[HOOK]), &targets);
-    for round in 1..=2 {
-        webhooks.message_stored(&message("james"));
-        wait_until("the event is delivered", || counts(&webhooks).delivered == round);
-        // The remaining references are those of `webhooks` and of the persist worker.
-        wait_until("the threads stop", || Arc::strong_count(&webhooks.queues[0]) == 2);
-    }
-}
-
-#[test]
 fn invalid_url_fails_the_start() {
     let targets = FakeTargets::new(|_, _| Ok(200));
-    let started = crate::Webhooks::start_with(settings(&["x.org/hook"]), targets, FAST);
+    let started = Webhooks::with_http(settings(&["x.org/hook"]), memory_queue(), targets, FAST);
     assert!(started.is_err_and(|error| error.contains("https://")));
 }

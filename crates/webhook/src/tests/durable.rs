@@ -1,81 +1,99 @@
-//! The outbox: waiting events survive restarts and crashes, and delivery works without a usable file.
+//! Durable queues: waiting events survive restarts, crashes and the loss of a node, and no stored message is missed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer, Recipient};
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::{Extensions, Observer as _};
-use restante_mailroom::{DeliveryOutcome, Mailroom};
-use restante_store::Limits;
-use restante_store::memory::MemoryStore;
+use restante_mailroom::{DeliveryOutcome, Mailroom, StoreError};
+use restante_queue::{PostgresQueue, Queue, SqliteQueue};
+use restante_store::postgres::{PostgresStore, Settings as PostgresSettings};
 use restante_testdir::TestDir;
-use restante_teststore::SharedStore;
+use restante_testpg::Postgres;
 use rusqlite::Connection;
 
-use super::support::{FAST, FakeTargets, counts, message, settings, start, target, wait_until};
-use crate::inbox::{DropReason, EventInbox, InboxEvent};
-use crate::{Event, Settings, Target, Webhooks};
+use super::support::{
+    FAST, FakeTargets, counts, mailroom, main_runtime, memory_queue, message, settings, target, wait_until,
+};
+use crate::{EntryFilter, EntryState, Event, QUEUE, QUEUE_LIMITS, Selection, Settings, Target, Webhooks};
 
 const HOOK: &str = "http://x.org/hook";
 const LONG: Duration = Duration::from_mins(1);
 
-fn settings_in(dir: &TestDir, urls: &[&str]) -> Settings {
-    Settings { directory: Some(dir.path().to_owned()), ..settings(urls) }
+/// A server with a data directory.
+struct Server {
+    dir: TestDir,
+    mailroom: Arc<Mailroom>,
 }
 
-fn run_rejected_with(settings: Settings) -> Arc<Webhooks> {
-    start(settings, &FakeTargets::new(|_, _| Ok(503)))
-}
-
-/// Runs a server whose target rejects everything.
-fn run_rejected(dir: &TestDir, mailboxes: &[&str]) -> Arc<Webhooks> {
-    let webhooks = run_rejected_with(settings_in(dir, &[HOOK]));
-    for mailbox in mailboxes {
-        webhooks.message_stored(&message(mailbox));
+impl Server {
+    fn new() -> Self {
+        Self { dir: TestDir::new(), mailroom: mailroom() }
     }
-    let count = u64::try_from(mailboxes.len()).unwrap();
-    wait_until("the events wait", || counts(&webhooks).waiting == count);
+
+    fn file(&self) -> Connection {
+        let file = Connection::open(self.dir.path().join("webhooks.db")).unwrap();
+        file.busy_timeout(LONG).unwrap();
+        file
+    }
+
+    /// Starts webhooks.
+    async fn start(&self, settings: Settings, targets: &Arc<FakeTargets>) -> Arc<Webhooks> {
+        let queue = SqliteQueue::open(self.dir.path(), QUEUE, QUEUE_LIMITS).unwrap();
+        start_with(settings, Arc::new(queue), targets, &self.mailroom).await
+    }
+
+    /// Starts webhooks whose target rejects everything, and stores messages in these mailboxes.
+    async fn start_rejected(&self, mailboxes: &[&str]) -> Arc<Webhooks> {
+        let webhooks = self.start(settings(&[HOOK]), &FakeTargets::new(|_, _| Ok(503))).await;
+        for mailbox in mailboxes {
+            webhooks.message_stored(&self.deliver(mailbox).await);
+        }
+        let count = u64::try_from(mailboxes.len()).unwrap();
+        wait_until("the events wait", || counts(&webhooks).waiting == count);
+        webhooks
+    }
+
+    async fn deliver(&self, mailbox: &str) -> Summary {
+        deliver(&self.mailroom, mailbox).await
+    }
+
+    /// Runs webhooks whose targets accept everything, up to a clean shutdown. Returns the mailboxes of the received events.
+    async fn run(&self, urls: &[&str]) -> Vec<String> {
+        self.run_with(settings(urls)).await
+    }
+
+    async fn run_with(&self, settings: Settings) -> Vec<String> {
+        let targets = FakeTargets::new(|_, _| Ok(200));
+        let webhooks = self.start(settings, &targets).await;
+        wait_until_caught_up(&webhooks).await;
+        webhooks.message_stored(&message("end"));
+        wait_until("all events are delivered", || {
+            targets.mailboxes().iter().any(|mailbox| mailbox == "end")
+                && webhooks.counts().iter().all(|counts| counts.waiting == 0)
+        });
+        webhooks.shut_down(LONG, true);
+        targets.mailboxes().into_iter().filter(|mailbox| mailbox != "end").collect()
+    }
+}
+
+async fn start_with(
+    settings: Settings,
+    queue: Arc<dyn Queue>,
+    targets: &Arc<FakeTargets>,
+    mailroom: &Arc<Mailroom>,
+) -> Arc<Webhooks> {
+    let settings = Settings { is_durable: true, ..settings };
+    let webhooks = Webhooks::with_http(settings, queue, targets.clone(), FAST).unwrap();
+    webhooks.activate_after(mailroom.last_id().await, mailroom, main_runtime()).await.unwrap();
     webhooks
-}
-
-/// Starts a server that has not caught up yet.
-async fn serve(settings: Settings, targets: &Arc<FakeTargets>, mailroom: &Mailroom) -> Arc<Webhooks> {
-    let webhooks = Webhooks::start_with(settings, targets.clone(), FAST).unwrap();
-    webhooks.activate(mailroom).await;
-    webhooks
-}
-
-/// Reads the floor from the outbox file.
-fn read_floor(dir: &TestDir) -> u64 {
-    let file = Connection::open(dir.path().join("webhooks.db")).unwrap();
-    file.busy_timeout(LONG).unwrap();
-    file.query_row("SELECT floor FROM state", [], |row| row.get(0)).unwrap()
-}
-
-/// Runs a server whose target accepts everything, up to a clean shutdown. Returns the mailboxes of the received events.
-async fn run(settings: Settings, mailroom: &Mailroom) -> Vec<String> {
-    let targets = FakeTargets::new(|_, _| Ok(200));
-    let webhooks = serve(settings, &targets, mailroom).await;
-    webhooks.catch_up(mailroom).await;
-    webhooks.message_stored(&message("end"));
-    wait_until("all events are delivered", || {
-        targets.mailboxes().iter().any(|mailbox| mailbox == "end")
-            && webhooks.counts().iter().all(|counts| counts.waiting == 0)
-    });
-    webhooks.shut_down(LONG, true);
-    targets.mailboxes().into_iter().filter(|mailbox| mailbox != "end").collect()
-}
-
-fn mailroom() -> Mailroom {
-    let store = Arc::new(MemoryStore::new(Limits::default()));
-    Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default())
 }
 
 async fn deliver(mailroom: &Mailroom, mailbox: &str) -> Summary {
@@ -92,216 +110,203 @@ async fn deliver(mailroom: &Mailroom, mailbox: &str) -> Summary {
     }
 }
 
+/// Waits until the queue has targets, and all missed messages were found.
+async fn wait_until_caught_up(webhooks: &Webhooks) {
+    let queue = &webhooks.shared.queue;
+    while queue.targets().await.unwrap().is_empty() || queue.abandoned_position().await.unwrap().is_some() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
 #[tokio::test]
 async fn waiting_events_are_sent_after_a_restart() {
-    let dir = TestDir::new();
-    run_rejected(&dir, &["a", "b", "c"]).shut_down(LONG, true);
-    let mode = fs::metadata(dir.path().join("webhooks.db")).unwrap().permissions().mode();
+    let server = Server::new();
+    server.start_rejected(&["a", "b", "c"]).await.shut_down(LONG, true);
+    let mode = fs::metadata(server.dir.path().join("webhooks.db")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(run(settings_in(&dir, &[HOOK]), &mailroom()).await, ["a", "b", "c"]);
-    assert!(run(settings_in(&dir, &[HOOK]), &mailroom()).await.is_empty(), "delivered events are removed");
+    assert_eq!(server.run(&[HOOK]).await, ["a", "b", "c"]);
+    assert!(server.run(&[HOOK]).await.is_empty(), "delivered events are not sent again");
 }
 
 #[tokio::test]
 async fn waiting_events_are_sent_after_a_crash() {
-    let dir = TestDir::new();
-    drop(run_rejected(&dir, &["a", "b", "c"]));
-    assert_eq!(run(settings_in(&dir, &[HOOK]), &mailroom()).await, ["a", "b", "c"]);
+    let server = Server::new();
+    drop(server.start_rejected(&["a", "b", "c"]).await);
+    assert_eq!(server.run(&[HOOK]).await, ["a", "b", "c"]);
 }
 
 #[tokio::test]
 async fn events_keep_their_id_and_age_over_a_restart() {
-    let dir = TestDir::new();
-    run_rejected(&dir, &["a"]).shut_down(LONG, true);
-    let file = Connection::open(dir.path().join("webhooks.db")).unwrap();
-    let id: String = file.query_row("SELECT name FROM waiting", [], |row| row.get(0)).unwrap();
+    let server = Server::new();
+    server.start_rejected(&["a"]).await.shut_down(LONG, true);
+    let file = server.file();
+    let id: String = file.query_row("SELECT key FROM entries", [], |row| row.get(0)).unwrap();
     let targets = FakeTargets::new(|_, _| Ok(503));
-    let webhooks = start(settings_in(&dir, &[HOOK]), &targets);
+    let webhooks = server.start(settings(&[HOOK]), &targets).await;
     wait_until("the event is sent again", || !targets.requests().is_empty());
     assert_eq!(targets.requests()[0].header("webhook-id"), Some(id.as_str()));
     webhooks.shut_down(LONG, true);
     drop(webhooks);
 
-    file.execute("UPDATE waiting SET since = since - 86400000", []).unwrap();
+    let day = 86_400_000_000_000_i64;
+    file.execute("UPDATE entries SET created = created - ?1, expires = expires - ?1", [day]).unwrap();
     let before = targets.requests().len();
-    let webhooks = start(settings_in(&dir, &[HOOK]), &targets);
+    let webhooks = server.start(settings(&[HOOK]), &targets).await;
     wait_until("the event is given up", || counts(&webhooks).failed == 1);
     assert!(targets.requests().len() > before, "after another attempt: the clock may have been wrong");
-    webhooks.shut_down(LONG, true);
-    let remaining: i64 = file.query_row("SELECT count(*) FROM waiting", [], |row| row.get(0)).unwrap();
-    assert_eq!(remaining, 0);
+    assert_eq!(counts(&webhooks).waiting, 0);
 }
 
 #[tokio::test]
 async fn missed_messages_are_sent_after_a_crash() {
-    let (dir, mailroom) = (TestDir::new(), mailroom());
-    deliver(&mailroom, "before").await;
-    let webhooks = run_rejected(&dir, &[]);
-    webhooks.message_stored(&deliver(&mailroom, "waits").await);
-    wait_until("the event waits", || counts(&webhooks).waiting == 1);
-    drop(webhooks);
-    deliver(&mailroom, "missed").await;
-    assert_eq!(run(settings_in(&dir, &[HOOK]), &mailroom).await, ["missed", "waits"]);
-}
-
-/// Messages that arrived at another node are reported by that node.
-#[tokio::test]
-async fn shared_store_is_not_searched_after_a_crash() {
-    let (dir, store) = (TestDir::new(), SharedStore::new(Limits::default()).node().await);
-    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default());
-    let webhooks = run_rejected(&dir, &[]);
-    webhooks.message_stored(&deliver(&mailroom, "waits").await);
-    wait_until("the event waits", || counts(&webhooks).waiting == 1);
-    drop(webhooks);
-    let last = deliver(&mailroom, "other-node").await;
-    assert_eq!(run(settings_in(&dir, &[HOOK]), &mailroom).await, ["waits"]);
-    assert_eq!(read_floor(&dir), last.id.number(), "nothing is searched again");
+    let server = Server::new();
+    server.deliver("before").await;
+    drop(server.start_rejected(&["waits"]).await);
+    server.deliver("missed").await;
+    assert_eq!(server.run(&[HOOK]).await, ["missed", "waits"]);
 }
 
 #[tokio::test]
 async fn delivered_events_are_not_sent_again_after_a_crash() {
-    let (dir, mailroom) = (TestDir::new(), mailroom());
-    let targets = FakeTargets::new(|_, _| Ok(200));
-    let webhooks = start(settings_in(&dir, &[HOOK]), &targets);
-    webhooks.message_stored(&deliver(&mailroom, "accepted").await);
+    let server = Server::new();
+    let webhooks = server.start(settings(&[HOOK]), &FakeTargets::new(|_, _| Ok(200))).await;
+    webhooks.message_stored(&server.deliver("accepted").await);
     wait_until("the event is delivered", || counts(&webhooks).delivered == 1);
     drop(webhooks);
-    assert!(run(settings_in(&dir, &[HOOK]), &mailroom).await.is_empty());
+    assert!(server.run(&[HOOK]).await.is_empty());
 }
 
 #[tokio::test]
-async fn newest_of_too_many_missed_messages_are_sent() {
-    let (dir, mailroom) = (TestDir::new(), mailroom());
-    drop(run_rejected(&dir, &[]));
+async fn missed_messages_wait_for_room_in_the_queue() {
+    let server = Server::new();
+    drop(server.start_rejected(&[]).await);
     for number in 0..8 {
-        deliver(&mailroom, &format!("m{}", 9 - number)).await;
+        server.deliver(&format!("m{number}")).await;
     }
     let targets = FakeTargets::new(|_, _| Ok(200));
-    let webhooks = serve(Settings { max_queued: 5, ..settings_in(&dir, &[HOOK]) }, &targets, &mailroom).await;
-    webhooks.catch_up(&mailroom).await;
-    wait_until("the events are delivered", || counts(&webhooks).delivered == 5);
-    assert_eq!(targets.mailboxes(), ["m2", "m3", "m4", "m5", "m6"]);
-    assert_eq!(counts(&webhooks).dropped, 3);
+    let webhooks = server.start(Settings { max_queued: 3, ..settings(&[HOOK]) }, &targets).await;
+    wait_until("the events are delivered", || counts(&webhooks).delivered == 8);
+    assert_eq!(targets.mailboxes(), ["m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7"]);
+    assert_eq!(counts(&webhooks).dropped, 0);
 }
 
 #[tokio::test]
 async fn nothing_is_searched_at_first_start_or_after_clean_shutdown() {
-    let (dir, mailroom) = (TestDir::new(), mailroom());
-    deliver(&mailroom, "imported").await;
-    assert!(run(settings_in(&dir, &[HOOK]), &mailroom).await.is_empty());
-    deliver(&mailroom, "imported").await;
-    assert!(run(settings_in(&dir, &[HOOK]), &mailroom).await.is_empty());
-    drop(run_rejected(&dir, &[]));
-    assert!(run(settings_in(&dir, &[HOOK]), &mailroom).await.is_empty(), "nor after a later crash");
+    let server = Server::new();
+    for _ in 0..2 {
+        server.deliver("imported").await;
+        assert!(server.run(&[HOOK]).await.is_empty());
+    }
+    drop(server.start_rejected(&[]).await);
+    assert!(server.run(&[HOOK]).await.is_empty(), "nor after a later crash");
 }
 
 #[tokio::test]
-async fn gap_starts_at_the_last_id_of_the_store() {
-    let (dir, mailroom) = (TestDir::new(), mailroom());
-    let last = deliver(&mailroom, "before").await.id.number();
-    let targets = FakeTargets::new(|_, _| Ok(200));
-    drop(serve(settings_in(&dir, &[HOOK]), &targets, &mailroom).await);
-    wait_until("the floor is written", || read_floor(&dir) == last);
-
-    let later = deliver(&mailroom, "missed").await.id.number();
-    let webhooks = serve(settings_in(&dir, &[HOOK]), &targets, &mailroom).await;
-    assert_eq!(read_floor(&dir), last, "before the search");
-    webhooks.catch_up(&mailroom).await;
-    wait_until("the floor is written", || read_floor(&dir) == later);
-    wait_until("the event is delivered", || targets.mailboxes() == ["missed"]);
-}
-
-#[tokio::test]
-async fn gap_is_searched_once() {
-    let (dir, mailroom) = (TestDir::new(), mailroom());
-    let deleted = |url| Target { events: vec![Event::Deleted], ..target(url) };
-    let webhooks = run_rejected_with(Settings { targets: vec![deleted("http://a.org/")], ..settings_in(&dir, &[]) });
-    deliver(&mailroom, "before").await;
-    drop(webhooks);
-    let targets = FakeTargets::new(|_, _| Ok(200));
-    let webhooks = serve(settings_in(&dir, &[HOOK]), &targets, &mailroom).await;
-    webhooks.catch_up(&mailroom).await;
-    let last = mailroom.last_id().await.unwrap().number();
-    wait_until("the search is finished", || read_floor(&dir) == last);
-    drop(webhooks);
-    assert!(run(settings_in(&dir, &[HOOK]), &mailroom).await.is_empty(), "the target did not exist then");
-}
-
-#[tokio::test]
-async fn events_without_target_raise_the_floor() {
-    let dir = TestDir::new();
+async fn position_follows_the_store() {
+    let server = Server::new();
     let targets = FakeTargets::new(|_, _| Ok(200));
     let entry = Target { mailboxes: vec!["other".to_owned()], ..target(HOOK) };
-    let webhooks = start(Settings { targets: vec![entry], ..settings_in(&dir, &[]) }, &targets);
-    let mut summary = message("james");
-    summary.id = (summary.id.number() + 100_000_000).into();
-    webhooks.message_stored(&summary);
-    wait_until("the floor is raised", || read_floor(&dir) > summary.id.number() - 20_000_000);
+    let webhooks = server.start(Settings { targets: vec![entry], ..settings(&[]) }, &targets).await;
+    wait_until_caught_up(&webhooks).await;
+    let file = server.file();
+    let position = || {
+        let sql = "SELECT message FROM positions WHERE is_current = 1";
+        file.query_row(sql, [], |row| row.get::<_, u64>(0)).unwrap()
+    };
+    let first = position();
+    // No target gets this event.
+    webhooks.message_stored(&server.deliver("james").await);
+    let stored = server.mailroom.last_id().await.unwrap().number();
+    wait_until("the position is raised", || position() > first && position() >= stored - 10_000_000);
+    assert!(position() < stored, "a message with a lower id may still arrive");
 }
 
 #[tokio::test]
-async fn failed_start_does_not_change_the_file() {
-    let (dir, mailroom) = (TestDir::new(), mailroom());
+async fn target_that_is_new_after_a_crash_gets_no_earlier_events() {
+    let server = Server::new();
+    drop(server.start_rejected(&["waits"]).await);
+    server.deliver("missed").await;
+    let mailboxes = server.run(&["http://new.org/", HOOK]).await;
+    assert_eq!(mailboxes, ["missed", "waits"], "once each, so only the old target gets them");
+
+    let deleted = Target { events: vec![Event::Deleted], ..target("http://a.org/") };
+    let targets = FakeTargets::new(|_, _| Ok(200));
+    drop(server.start(Settings { targets: vec![deleted], ..settings(&[]) }, &targets).await);
+    server.deliver("before").await;
+    assert!(server.run(&[HOOK]).await.is_empty(), "the target did not exist then");
+    assert!(server.run(&[HOOK]).await.is_empty(), "nor is the message found later");
+}
+
+#[tokio::test]
+async fn webhooks_that_are_not_activated_change_nothing() {
+    let server = Server::new();
     let fail = || {
-        let targets = FakeTargets::new(|_, _| Ok(200));
-        drop(Webhooks::start_with(settings_in(&dir, &["http://other.org/"]), targets.clone(), FAST).unwrap());
+        let (targets, dir) = (FakeTargets::new(|_, _| Ok(200)), server.dir.path());
+        let queue = Arc::new(SqliteQueue::open(dir, QUEUE, QUEUE_LIMITS).unwrap());
+        drop(Webhooks::with_http(settings(&["http://other.org/"]), queue, targets.clone(), FAST).unwrap());
         assert!(targets.requests().is_empty());
     };
-    run_rejected(&dir, &["waits"]).shut_down(LONG, true);
+    server.start_rejected(&["waits"]).await.shut_down(LONG, true);
     fail();
-    deliver(&mailroom, "imported").await;
-    assert_eq!(run(settings_in(&dir, &[HOOK]), &mailroom).await, ["waits"]);
-    drop(run_rejected(&dir, &[]));
-    deliver(&mailroom, "missed").await;
+    server.deliver("imported").await;
+    assert_eq!(server.run(&[HOOK]).await, ["waits"]);
+    drop(server.start_rejected(&[]).await);
+    server.deliver("missed").await;
     fail();
-    assert_eq!(run(settings_in(&dir, &[HOOK]), &mailroom).await, ["missed"]);
+    assert_eq!(server.run(&[HOOK]).await, ["missed"]);
 }
 
 #[tokio::test]
-async fn messages_found_after_shutdown_are_left_to_the_next_start() {
-    let (dir, mailroom) = (TestDir::new(), mailroom());
-    drop(run_rejected(&dir, &[]));
-    deliver(&mailroom, "missed").await;
+async fn position_is_kept_if_the_store_does_not_answer_at_the_start() {
+    let server = Server::new();
+    drop(server.start_rejected(&[]).await);
+    server.deliver("missed").await;
     let targets = FakeTargets::new(|_, _| Ok(200));
-    let webhooks = serve(settings_in(&dir, &[HOOK]), &targets, &mailroom).await;
-    webhooks.shut_down(LONG, true);
-    webhooks.catch_up(&mailroom).await;
-    assert_eq!((targets.requests().len(), counts(&webhooks).waiting, counts(&webhooks).dropped), (0, 0, 0));
+    let queue = Arc::new(SqliteQueue::open(server.dir.path(), QUEUE, QUEUE_LIMITS).unwrap());
+    let settings = Settings { is_durable: true, ..settings(&[HOOK]) };
+    let webhooks = Webhooks::with_http(settings, queue, targets.clone(), FAST).unwrap();
+    let unavailable = StoreError::Unavailable("expected".to_owned());
+    webhooks.activate_after(Err(unavailable), &server.mailroom, main_runtime()).await.unwrap();
+    webhooks.message_stored(&server.deliver("later").await);
+    wait_until("all events are delivered", || counts(&webhooks).delivered == 2);
+    assert_eq!(targets.mailboxes(), ["later", "missed"]);
     drop(webhooks);
-    assert_eq!(run(settings_in(&dir, &[HOOK]), &mailroom).await, ["missed"]);
+    server.deliver("again").await;
+    assert_eq!(server.run(&[HOOK]).await, ["again"]);
+}
+
+#[tokio::test]
+async fn search_that_is_interrupted_is_repeated() {
+    let server = Server::new();
+    drop(server.start_rejected(&["waits"]).await);
+    server.deliver("missed").await;
+    // There is no room for the missed message.
+    let targets = FakeTargets::new(|_, _| Ok(503));
+    let webhooks = server.start(Settings { max_queued: 1, ..settings(&[HOOK]) }, &targets).await;
+    wait_until("the event is sent again", || !targets.requests().is_empty());
+    webhooks.shut_down(LONG, true);
+    drop(webhooks);
+    assert_eq!(server.run(&[HOOK]).await, ["missed", "waits"]);
 }
 
 #[tokio::test]
 async fn clean_shutdown_does_not_depend_on_the_timeout() {
     for timeout in [Duration::ZERO, LONG] {
         for (is_clean, expected) in [(true, &[][..]), (false, &["missed"])] {
-            let (dir, mailroom) = (TestDir::new(), mailroom());
-            run_rejected(&dir, &[]).shut_down(timeout, is_clean);
-            deliver(&mailroom, "missed").await;
-            assert_eq!(run(settings_in(&dir, &[HOOK]), &mailroom).await, expected, "{timeout:?} {is_clean}");
+            let server = Server::new();
+            let webhooks = server.start_rejected(&[]).await;
+            wait_until_caught_up(&webhooks).await;
+            webhooks.shut_down(timeout, is_clean);
+            drop(webhooks);
+            server.deliver("missed").await;
+            assert_eq!(server.run(&[HOOK]).await, expected, "{timeout:?} {is_clean}");
         }
-    }
-}
-
-#[test]
-fn shutdown_is_not_clean_if_an_event_came_late() {
-    for (is_late, expected) in [(false, true), (true, false)] {
-        let inbox = EventInbox::default();
-        inbox.start(MessageId::ZERO);
-        inbox.close(Instant::now());
-        if is_late {
-            let event = InboxEvent { event: Event::Stored, summary: message("james"), targets: vec![0] };
-            assert_eq!(inbox.push(event), Err(DropReason::Closed));
-        }
-        inbox.stop(true, Instant::now());
-        let batch = inbox.next_batch(None);
-        assert_eq!((batch.is_stopping, batch.is_clean), (true, expected));
     }
 }
 
 #[tokio::test]
 async fn shutdown_waits_for_responses() {
-    let dir = TestDir::new();
+    let server = Server::new();
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
     let targets = FakeTargets::new(move |_, _| {
@@ -309,7 +314,7 @@ async fn shutdown_waits_for_responses() {
         let _ = released.lock().unwrap().recv();
         Ok(200)
     });
-    let webhooks = start(settings_in(&dir, &[HOOK]), &targets);
+    let webhooks = server.start(settings(&[HOOK]), &targets).await;
     webhooks.message_stored(&message("james"));
     wait_until("the request runs", || targets.requests().len() == 1);
     let release_thread = thread::spawn(move || {
@@ -320,108 +325,110 @@ async fn shutdown_waits_for_responses() {
     release_thread.join().unwrap();
     assert_eq!(counts(&webhooks).delivered, 1);
     drop(webhooks);
-    assert!(run(settings_in(&dir, &[HOOK]), &mailroom()).await.is_empty());
+    assert!(server.run(&[HOOK]).await.is_empty());
 }
 
 #[tokio::test]
 async fn equivalent_urls_are_the_same_target() {
-    let dir = TestDir::new();
-    run_rejected(&dir, &["a"]).shut_down(LONG, true);
-    assert_eq!(run(settings_in(&dir, &["HTTP://X.ORG:80/a/../hook"]), &mailroom()).await, ["a"]);
-}
-
-#[tokio::test]
-async fn outbox_is_opened_later_if_it_fails_at_first() {
-    let dir = TestDir::new();
-    run_rejected(&dir, &["a", "b"]).shut_down(LONG, true);
-    let (file, moved) = (dir.path().join("webhooks.db"), dir.path().join("away"));
-    fs::rename(&file, &moved).unwrap();
-    fs::create_dir(&file).unwrap();
-    let webhooks = run_rejected(&dir, &["c", "d", "e"]);
-    fs::remove_dir(&file).unwrap();
-    fs::rename(&moved, &file).unwrap();
-    wait_until("all events wait", || counts(&webhooks).waiting == 5);
-    let read = || {
-        let file = Connection::open(&file).unwrap();
-        file.busy_timeout(LONG).unwrap();
-        let number = |sql| file.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-        (number("SELECT count(*) FROM waiting"), number("SELECT clean FROM state"))
-    };
-    wait_until("the events are written and the file is marked as in use", || read() == (5, 0));
-    webhooks.shut_down(LONG, true);
-    drop(webhooks);
-    assert_eq!(run(settings_in(&dir, &[HOOK]), &mailroom()).await, ["a", "b", "c", "d", "e"]);
-}
-
-#[tokio::test]
-async fn new_target_does_not_get_older_events() {
-    let (dir, mailroom) = (TestDir::new(), mailroom());
-    drop(run_rejected(&dir, &["waits"]));
-    deliver(&mailroom, "missed").await;
-    let mailboxes = run(settings_in(&dir, &["http://new.org/", HOOK]), &mailroom).await;
-    assert_eq!(mailboxes, ["missed", "waits"], "once each, so only the old target gets them");
+    let server = Server::new();
+    server.start_rejected(&["a"]).await.shut_down(LONG, true);
+    assert_eq!(server.run(&["HTTP://X.ORG:80/a/../hook"]).await, ["a"]);
 }
 
 #[tokio::test]
 async fn drops_events_of_removed_targets() {
-    let dir = TestDir::new();
-    run_rejected(&dir, &["a", "b"]).shut_down(LONG, true);
-    assert!(run(settings_in(&dir, &["http://other.org/"]), &mailroom()).await.is_empty());
-    assert!(run(settings_in(&dir, &[HOOK]), &mailroom()).await.is_empty(), "the events are gone");
+    let server = Server::new();
+    server.start_rejected(&["a", "b"]).await.shut_down(LONG, true);
+    assert!(server.run(&["http://other.org/"]).await.is_empty());
+    assert!(server.run(&[HOOK]).await.is_empty(), "the events are gone");
 }
 
 #[tokio::test]
-async fn renames_unusable_file() {
-    let foreign = |path: &std::path::Path| {
-        Connection::open(path).unwrap().execute_batch("PRAGMA application_id = 1; CREATE TABLE t (x)").unwrap();
-    };
-    let garbage = |path: &std::path::Path| fs::write(path, "not a database. ".repeat(1000)).unwrap();
-    let table: [&dyn Fn(&std::path::Path); 2] = [&foreign, &garbage];
-    for write_unusable in table {
-        let dir = TestDir::new();
-        write_unusable(&dir.path().join("webhooks.db"));
-        run_rejected(&dir, &["a"]).shut_down(LONG, true);
-        assert_eq!(run(settings_in(&dir, &[HOOK]), &mailroom()).await, ["a"], "the new file is used");
-        let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
-        assert_eq!(names.filter(|name| name.to_string_lossy().starts_with("webhooks.db.unusable-")).count(), 1);
-    }
-}
-
-#[tokio::test]
-async fn sends_events_from_memory_without_a_usable_file() {
-    let dir = TestDir::new();
-    fs::create_dir(dir.path().join("webhooks.db")).unwrap();
-    let targets = FakeTargets::new(|_, _| Ok(200));
-    let webhooks = start(settings_in(&dir, &[HOOK]), &targets);
-    webhooks.message_stored(&message("a"));
-    webhooks.shut_down(LONG, true);
-    assert_eq!(targets.mailboxes(), ["a"]);
-}
-
-#[tokio::test]
-async fn locked_file_delays_and_loses_nothing() {
-    let dir = TestDir::new();
+async fn locked_file_loses_nothing() {
+    let server = Server::new();
     let targets = FakeTargets::new(|request, _| Ok(if request.mailbox() == "accepted" { 200 } else { 500 }));
-    let webhooks = start(settings_in(&dir, &[HOOK]), &targets);
-    wait_until("the file exists", || dir.path().join("webhooks.db").exists());
-    let file = Connection::open(dir.path().join("webhooks.db")).unwrap();
-    file.busy_timeout(LONG).unwrap();
+    let webhooks = server.start(settings(&[HOOK]), &targets).await;
+    wait_until_caught_up(&webhooks).await;
+    let file = server.file();
     file.execute_batch("BEGIN IMMEDIATE").unwrap();
     webhooks.message_stored(&message("accepted"));
     webhooks.message_stored(&message("waits"));
-    wait_until("both events are sent", || counts(&webhooks).delivered == 1 && counts(&webhooks).retried > 0);
+    wait_until("both events wait", || counts(&webhooks).waiting == 2);
     file.execute_batch("ROLLBACK").unwrap();
-    let written = || file.query_row("SELECT count(*) FROM waiting", [], |row| row.get::<_, i64>(0)).unwrap();
-    wait_until("the waiting event is written", || written() == 1);
+    wait_until("both events are sent", || counts(&webhooks).delivered == 1 && counts(&webhooks).retried > 0);
     drop(webhooks);
-    assert_eq!(run(settings_in(&dir, &[HOOK]), &mailroom()).await, ["waits"]);
+    assert_eq!(server.run(&[HOOK]).await, ["waits"]);
 }
 
 #[tokio::test]
-async fn shutdown_before_catch_up_keeps_the_gap() {
-    let (dir, mailroom) = (TestDir::new(), mailroom());
-    drop(run_rejected(&dir, &[]));
-    deliver(&mailroom, "missed").await;
-    run_rejected(&dir, &[]).shut_down(LONG, true);
-    assert_eq!(run(settings_in(&dir, &[HOOK]), &mailroom).await, ["missed"]);
+async fn operators_see_and_change_entries() {
+    let (queue, targets) =
+        (memory_queue(), FakeTargets::new(|request, _| Ok(if request.mailbox() == "accepted" { 204 } else { 410 })));
+    let webhooks = start_with(settings(&[HOOK]), queue, &targets, &mailroom()).await;
+    let list = async |state| {
+        let filter = EntryFilter { state: Some(state), limit: 10, ..EntryFilter::default() };
+        webhooks.entries(filter).await.unwrap()
+    };
+    let status = webhooks.target_statuses().await.unwrap().remove(0);
+    assert_eq!((status.name.len(), &*status.label, status.is_paused), (16, "http://x.org", false));
+    assert!(!webhooks.set_paused("unknown", true).await.unwrap());
+    assert!(webhooks.set_paused(&status.name, true).await.unwrap());
+    for mailbox in ["accepted", "refused", "cancelled"] {
+        webhooks.message_deleted(&message(mailbox));
+    }
+    wait_until("the events wait", || counts(&webhooks).waiting == 3);
+    while list(EntryState::Queued).await.len() < 3 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert!(webhooks.target_statuses().await.unwrap()[0].is_paused);
+    let cancelled = list(EntryState::Queued).await.remove(0);
+    assert_eq!((cancelled.mailbox.as_str(), crate::event_of(&cancelled)), ("cancelled", Event::Deleted));
+    assert_eq!(webhooks.cancel(Selection::Ids(vec![cancelled.id])).await.unwrap(), 1);
+    assert!(targets.requests().is_empty(), "the target is paused");
+
+    assert!(webhooks.set_paused(&status.name, false).await.unwrap());
+    wait_until("the others are sent", || counts(&webhooks).failed == 1 && counts(&webhooks).delivered == 1);
+    assert_eq!(counts(&webhooks).waiting, 0);
+    let failed = list(EntryState::Failed).await.remove(0);
+    assert_eq!((&*failed.last_reply, failed.attempts), ("the target responded 410 Gone", 1));
+    let delivered = list(EntryState::Delivered).await.remove(0);
+    assert_eq!((&*delivered.last_reply, delivered.payload.len()), ("the target responded 204", 0));
+    assert_eq!(webhooks.retry(Selection::Target(Some(status.name))).await.unwrap(), 2, "all except the delivered one");
+    wait_until("they are sent again", || counts(&webhooks).failed == 3);
+    assert_eq!(webhooks.entry(failed.id).await.unwrap().unwrap().attempts, 2);
+}
+
+#[test]
+fn another_node_sends_the_events_of_a_lost_one() {
+    let Some(server) = Postgres::shared() else { return };
+    main_runtime().block_on(async {
+        let settings = PostgresSettings { schema: "webhooks".to_owned(), ..PostgresSettings::default() };
+        let store = Arc::new(PostgresStore::open(&server.url().parse().unwrap(), settings).await.unwrap());
+        let open = async || Arc::new(PostgresQueue::open(&store, QUEUE, QUEUE_LIMITS).await.unwrap());
+        let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
+        let mailroom = Arc::new(mailroom);
+        let settings = || super::support::settings(&[HOOK]);
+        let lost = start_with(settings(), open().await, &FakeTargets::new(|_, _| Ok(503)), &mailroom).await;
+        let accepting = FakeTargets::new(|_, _| Ok(200));
+        wait_until_caught_up(&lost).await;
+        // Each node queues its own events.
+        lost.message_stored(&deliver(&mailroom, "waits").await);
+        while lost.entries(EntryFilter { limit: 1, ..EntryFilter::default() }).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        tokio::task::spawn_blocking(move || drop(lost)).await.unwrap();
+        // The node has stored a message, and is lost before it can queue the event.
+        deliver(&mailroom, "missed").await;
+        let other = start_with(settings(), open().await, &accepting, &mailroom).await;
+        let start = std::time::Instant::now();
+        while accepting.mailboxes() != ["missed", "waits"] {
+            assert!(start.elapsed() < LONG, "{:?}", accepting.mailboxes());
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        wait_until_caught_up(&other).await;
+        tokio::task::spawn_blocking(move || other.shut_down(LONG, true)).await.unwrap();
+        assert_eq!(accepting.mailboxes(), ["missed", "waits"], "each event is sent once");
+        let queue = open().await;
+        assert_eq!(queue.abandoned_position().await.unwrap(), None, "nothing is searched again");
+    });
 }

@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use restante_mail::message::MessageId;
 use restante_mailroom::hooks::Observer as _;
 
-use super::support::{counts, message, settings, wait_until};
+use super::support::{activate, counts, memory_queue, message, settings, wait_until};
 use crate::{Key, Settings, Webhooks};
 
 /// A server that records requests and sends the same response to all of them. It runs until the process ends.
@@ -57,8 +56,8 @@ fn field<'a>(head: &'a str, name: &str) -> &'a str {
 }
 
 fn start_webhooks(settings: Settings) -> Arc<Webhooks> {
-    let webhooks = Webhooks::start(settings).unwrap();
-    webhooks.activate_after(MessageId::ZERO);
+    let webhooks = Webhooks::new(settings, memory_queue()).unwrap();
+    activate(&webhooks);
     webhooks
 }
 
@@ -80,7 +79,8 @@ fn event_is_sent_as_signed_post() {
     assert!(head.starts_with("post /hook?a=b http/1.1\r\n"), "{head}");
     assert_eq!(field(head, "content-type"), "application/json");
     assert!(field(head, "user-agent").starts_with("restante/"));
-    let signature = key.sign(field(head, "webhook-id"), field(head, "webhook-timestamp").parse().unwrap(), body);
+    let signature =
+        key.sign(field(head, "webhook-id"), field(head, "webhook-timestamp").parse().unwrap(), body.as_bytes());
     assert_eq!(field(head, "webhook-signature"), signature.to_lowercase());
     assert!(body.contains(&summary.id.to_string()), "{body}");
 }

@@ -1,7 +1,7 @@
 //! Test support: fake targets and messages.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,16 @@ use restante_mail::details::Details;
 use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::naming::Naming;
 use restante_mail::tags::Tags;
+use restante_mailroom::Mailroom;
+use restante_mailroom::hooks::Extensions;
+use restante_queue::SqliteQueue;
+use restante_store::Limits;
+use restante_store::memory::MemoryStore;
 use serde_json::Value;
+use tokio::runtime::{Handle, Runtime};
 
 use crate::backoff::Backoff;
-use crate::{Counts, Settings, Target, Webhooks};
+use crate::{Counts, QUEUE, QUEUE_LIMITS, Settings, Target, Webhooks};
 
 /// The maximum time to wait for a condition.
 const TIMEOUT: Duration = Duration::from_mins(1);
@@ -24,8 +30,7 @@ pub(crate) const FAST: Backoff = Backoff {
     first_delay: Duration::from_millis(1),
     max_delay: Duration::from_millis(600),
     max_retry_after: Duration::from_secs(4),
-    idle_timeout: Duration::from_millis(30),
-    outbox_retry_delay: Duration::from_millis(10),
+    maintenance_interval: Duration::from_millis(10),
 };
 
 type Responder = dyn Fn(&ReceivedRequest, usize) -> Result<u16, HttpError> + Send + Sync;
@@ -106,7 +111,7 @@ pub(crate) fn settings(urls: &[&str]) -> Settings {
         timeout: Duration::from_secs(5),
         give_up_after: Duration::from_hours(24),
         max_queued: 100,
-        directory: None,
+        is_durable: false,
     }
 }
 
@@ -114,11 +119,32 @@ pub(crate) fn target(url: &str) -> Target {
     Target { url: url.to_owned(), events: Vec::new(), mailboxes: Vec::new() }
 }
 
-/// Starts a server that is serving and has nothing to catch up with.
+/// Returns the runtime to which shared stores belong, and on which the tasks of tests do not run.
+pub(crate) fn main_runtime() -> Handle {
+    static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+    RUNTIME.handle().clone()
+}
+
+pub(crate) fn memory_queue() -> Arc<SqliteQueue> {
+    Arc::new(SqliteQueue::in_memory(QUEUE, QUEUE_LIMITS).unwrap())
+}
+
+pub(crate) fn mailroom() -> Arc<Mailroom> {
+    let store = Arc::new(MemoryStore::new(Limits::default()));
+    Arc::new(Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default()))
+}
+
+/// Starts webhooks with a queue in memory.
 pub(crate) fn start(settings: Settings, targets: &Arc<FakeTargets>) -> Arc<Webhooks> {
-    let webhooks = Webhooks::start_with(settings, targets.clone(), FAST).unwrap();
-    webhooks.activate_after(MessageId::next_after(MessageId::ZERO, Timestamp::now()));
+    let webhooks = Webhooks::with_http(settings, memory_queue(), targets.clone(), FAST).unwrap();
+    activate(&webhooks);
     webhooks
+}
+
+/// Activates webhooks of a server with an empty store.
+pub(crate) fn activate(webhooks: &Webhooks) {
+    let last = MessageId::next_after(MessageId::ZERO, Timestamp::now());
+    main_runtime().block_on(webhooks.activate_after(Ok(last), &mailroom(), main_runtime())).unwrap();
 }
 
 /// Returns a message that was stored just now.

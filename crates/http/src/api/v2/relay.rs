@@ -13,10 +13,9 @@ use restante_api_types::{
 };
 use restante_auth::{Grant, Scope};
 use restante_journal::TranscriptLines;
-use restante_relay::queue::Selection;
 use restante_relay::{
-    Entry, EntryId, EntryRecipient, EntryState, Origin, RecipientState, ReleaseError, ReleaseRequest, Target,
-    TargetStatus,
+    Entry, EntryId, EntryRecipient, EntryState, Origin, RecipientState, ReleaseError, ReleaseRequest, Selection,
+    Target, TargetStatus,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -276,20 +275,20 @@ fn target_json(status: &TargetStatus, sees_everything: bool) -> RelayTarget<'_> 
 /// recipients in other mailboxes, which were recipients of the message, unless it has released the message itself.
 /// Replies may contain addresses, so they are left out, too.
 fn entry_json<'a>(entry: &'a Entry, visibility: &Visibility) -> (RelayEntry<'a>, bool) {
-    let (origin, by) = match &entry.origin {
+    let (origin, by) = match &entry.content.origin {
         Origin::Release { by } => (RelayOrigin::Release, by.as_deref()),
         Origin::Forward => (RelayOrigin::Forward, None),
     };
     let is_own = by.is_some() && by == visibility.grant.name();
     let visible: Vec<&EntryRecipient> =
-        entry.recipients.iter().filter(|to| is_own || visibility.shows_address(&to.address)).collect();
-    let is_complete = visible.len() == entry.recipients.len();
+        entry.content.recipients.iter().filter(|to| is_own || visibility.shows_address(&to.address)).collect();
+    let is_complete = visible.len() == entry.content.recipients.len();
     let json = RelayEntry {
         id: entry.id.to_string().into(),
         message: entry.message.to_string().into(),
         mailbox: entry.mailbox.as_str().into(),
         target: entry.target.as_str().into(),
-        sender: entry.sender.as_str().into(),
+        sender: entry.content.sender.as_str().into(),
         recipients: visible.into_iter().map(recipient_json).collect(),
         origin,
         by: by.map(Into::into),
@@ -325,7 +324,10 @@ fn recipient_json(recipient: &EntryRecipient) -> RelayRecipient<'_> {
 /// Returns the approximate size of an entry.
 fn estimated_size(entry: &Entry) -> usize {
     let texts = |recipient: &EntryRecipient| RECIPIENT_BYTES + recipient.address.len() + recipient.reply.len();
-    ENTRY_BYTES + entry.sender.len() + entry.last_reply.len() + entry.recipients.iter().map(texts).sum::<usize>()
+    ENTRY_BYTES
+        + entry.content.sender.len()
+        + entry.last_reply.len()
+        + entry.content.recipients.iter().map(texts).sum::<usize>()
 }
 
 #[cfg(test)]

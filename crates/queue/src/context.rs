@@ -1,0 +1,102 @@
+//! What the tasks that use a queue share: access to it, and the shutdown.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use restante_mailroom::Mailroom;
+use restante_mailroom::store_error_log::StoreErrorLog;
+use restante_store::{Result, StoreError};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::queue::Queue;
+
+/// Whether the tasks continue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stage {
+    /// They continue.
+    #[default]
+    Running,
+    /// Senders end when nothing can be sent.
+    Draining,
+    /// They end as soon as possible.
+    Stopping,
+}
+
+/// What the tasks that use a queue share.
+#[derive(Clone)]
+pub struct Context {
+    /// The queue.
+    pub queue: Arc<dyn Queue>,
+    /// The messages.
+    pub mailroom: Arc<Mailroom>,
+    main: Handle,
+    stage: watch::Receiver<Stage>,
+    errors: Arc<StoreErrorLog>,
+    error_text: &'static str,
+}
+
+impl Context {
+    /// Creates the context. `main` is the runtime of the store, and `error_text` is logged with errors of the store and
+    /// the queue. If the sender of `stage` is dropped, the tasks end.
+    pub fn new(
+        queue: Arc<dyn Queue>,
+        mailroom: Arc<Mailroom>,
+        main: Handle,
+        stage: watch::Receiver<Stage>,
+        error_text: &'static str,
+    ) -> Self {
+        Self { queue, mailroom, main, stage, errors: Arc::default(), error_text }
+    }
+
+    /// Runs an access to the store or the queue. A shared store has connections, which belong to the main runtime.
+    /// Everything else runs on threads of this runtime, whose priority may be low.
+    pub async fn access<T: Send + 'static>(
+        &self,
+        access: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        if !self.mailroom.is_shared() {
+            return access.await;
+        }
+        let stopped = |_| StoreError::Unavailable("the server is shutting down".to_owned());
+        self.main.spawn(access).await.map_err(stopped)?
+    }
+
+    /// Returns whether the tasks have to end.
+    pub fn is_stopping(&self) -> bool {
+        *self.stage.borrow() == Stage::Stopping || self.stage.has_changed().is_err()
+    }
+
+    /// Returns whether senders have to end when nothing can be sent.
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.stage.borrow() == Stage::Draining
+    }
+
+    /// Returns when the tasks have to end.
+    pub async fn stopped(&self) {
+        let mut stage = self.stage.clone();
+        // An error means that the sender was dropped.
+        let _ = stage.wait_for(|stage| *stage == Stage::Stopping).await;
+    }
+
+    /// Returns when the stage is not [`Stage::Running`].
+    pub(crate) async fn stage_changed(&self) {
+        let mut stage = self.stage.clone();
+        let _ = stage.wait_for(|stage| *stage != Stage::Running).await;
+    }
+
+    /// Waits, but not longer than until the tasks have to end.
+    pub async fn pause(&self, duration: Duration) {
+        tokio::select! {
+            () = sleep(duration) => {},
+            () = self.stopped() => {},
+        }
+    }
+
+    /// Logs an error of the store or the queue, at most once in a while.
+    pub fn log_error(&self, error: &StoreError) {
+        self.errors.log(self.error_text, None, error);
+    }
+}

@@ -1,0 +1,214 @@
+//! Entries: something about one message that is sent to one target.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use restante_mail::message::MessageId;
+use restante_mail::naming::MailboxName;
+use restante_store::{Result, StoreError};
+
+/// The reply of an entry that expired before its first attempt.
+pub(crate) const EXPIRED_REPLY: &str = "expired before the first attempt";
+
+/// The id of an entry. Ids ascend in the order in which entries are added, and are never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId(pub u64);
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for EntryId {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_canonical = !text.starts_with(['0', '+']) && text.len() <= 19;
+        text.parse().ok().filter(|_| is_canonical).map(Self).ok_or("a number")
+    }
+}
+
+/// An entry to be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewEntry {
+    /// The message.
+    pub message: MessageId,
+    /// The mailbox of the copy that it is about.
+    pub mailbox: MailboxName,
+    /// The name of the target.
+    pub target: String,
+    /// Identifies the entry among those of its target. An entry with the key of another one is not added.
+    pub key: Option<String>,
+    /// What is sent, as the user of the queue encodes it.
+    pub payload: Vec<u8>,
+    /// When it was added.
+    pub created: Timestamp,
+    /// When it fails if it could not be sent before.
+    pub expires: Timestamp,
+}
+
+/// An entry of the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The id.
+    pub id: EntryId,
+    /// The message.
+    pub message: MessageId,
+    /// The mailbox of the copy that it is about.
+    pub mailbox: MailboxName,
+    /// The name of the target.
+    pub target: String,
+    /// Identifies the entry among those of its target.
+    pub key: Option<String>,
+    /// What is sent, as the user of the queue encodes it.
+    pub payload: Vec<u8>,
+    /// When it was added.
+    pub created: Timestamp,
+    /// When it fails if it could not be sent before.
+    pub expires: Timestamp,
+    /// The state.
+    pub state: EntryState,
+    /// The number of attempts so far.
+    pub attempts: u32,
+    /// When it is attempted next. `None` unless it is queued.
+    pub next_attempt: Option<Timestamp>,
+    /// When it was last attempted.
+    pub last_attempt: Option<Timestamp>,
+    /// The last reply of the target, or the error that prevented it. Empty before the first attempt.
+    pub last_reply: String,
+    /// The number of the claim whose result is expected, or 0.
+    pub claim: u64,
+}
+
+/// The state of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EntryState {
+    /// It waits for its next attempt.
+    Queued,
+    /// It is being sent.
+    Sending,
+    /// The target accepted it.
+    Delivered,
+    /// The target refused it permanently, or did not accept it in time.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl EntryState {
+    /// All states.
+    pub const ALL: [Self; 5] = [Self::Queued, Self::Sending, Self::Delivered, Self::Failed, Self::Cancelled];
+
+    /// Returns the name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Sending => "sending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Returns whether an entry in this state is never sent again, unless it is retried by hand.
+    pub const fn is_final(self) -> bool {
+        !matches!(self, Self::Queued | Self::Sending)
+    }
+
+    /// Returns the state of an entry after an attempt with this result. It is queued unless the attempt was the last one.
+    pub(crate) const fn after_attempt(self) -> Self {
+        if self.is_final() { self } else { Self::Queued }
+    }
+
+    /// Returns the number of the state in a database. The SQL statements contain these numbers: those from 2 on are final.
+    pub(crate) const fn number(self) -> i16 {
+        self as i16
+    }
+
+    /// Returns the state with a number.
+    pub(crate) fn from_number(number: i16) -> Result<Self> {
+        let state = Self::ALL.into_iter().find(|state| state.number() == number);
+        state.ok_or_else(|| StoreError::Broken(format!("an entry of a queue has the unknown state {number}")))
+    }
+}
+
+impl FromStr for EntryState {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let state = Self::ALL.into_iter().find(|state| state.name() == text);
+        state.ok_or("queued, sending, delivered, failed or cancelled")
+    }
+}
+
+/// The result of an attempt to send an entry.
+#[derive(Clone, Debug)]
+pub struct AttemptRecord {
+    /// The entry.
+    pub id: EntryId,
+    /// The claim to which the result belongs: [`Entry::claim`] of the claimed entry.
+    pub claim: u64,
+    /// What happened.
+    pub outcome: AttemptOutcome,
+}
+
+/// What happened to a claimed entry.
+#[derive(Clone, Debug)]
+pub enum AttemptOutcome {
+    /// It was not attempted. It is queued again as it was.
+    Released,
+    /// It was attempted.
+    Attempted {
+        /// The new state: queued, delivered or failed.
+        state: EntryState,
+        /// When it is attempted next, if it is queued.
+        next_attempt: Option<Timestamp>,
+        /// When it was attempted.
+        at: Timestamp,
+        /// The new payload.
+        payload: Vec<u8>,
+        /// The last reply of the target, or the error that prevented it.
+        reply: String,
+        /// What is kept of the attempt, as the user of the queue encodes it.
+        log: Vec<u8>,
+    },
+}
+
+/// Selects entries for a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntryFilter {
+    /// Only entries of this message.
+    pub message: Option<MessageId>,
+    /// Only entries of this target.
+    pub target: Option<String>,
+    /// Only entries in this state.
+    pub state: Option<EntryState>,
+    /// Only entries with ids below this one.
+    pub before: Option<EntryId>,
+    /// The maximum number of entries.
+    pub limit: usize,
+}
+
+/// Selects entries for a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// These entries.
+    Ids(Vec<EntryId>),
+    /// All entries of a target, or of all targets.
+    Target(Option<String>),
+}
+
+/// A number of entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateCount {
+    /// The name of the target.
+    pub target: String,
+    /// The state.
+    pub state: EntryState,
+    /// The number of entries.
+    pub count: u64,
+    /// The size of their payloads.
+    pub bytes: u64,
+}

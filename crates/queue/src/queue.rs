@@ -1,0 +1,181 @@
+//! The [`Queue`] contract. Every backend passes the suite in `tests/conformance`.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use restante_mail::message::MessageId;
+use restante_store::{Result, StoreError};
+
+use crate::entry::{AttemptRecord, Entry, EntryFilter, EntryId, EntryState, NewEntry, Selection, StateCount};
+
+/// What is queued. Each kind has its own entries, targets and limits.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueKind {
+    /// The name, for log lines and for the rows in a database.
+    pub name: &'static str,
+    /// The name of the file in a data directory.
+    pub file_name: &'static str,
+    /// Identifies the file.
+    pub application_id: i64,
+    /// No entry is queued for a later time than this. The delay between attempts is shorter, so an entry that is due later
+    /// was queued before the clock was set back. It is claimed at once.
+    pub max_delay: Duration,
+    /// Whether entries are on disk when [`Queue::add`] returns. Otherwise a power failure can undo their addition.
+    pub is_synced: bool,
+    /// Returns the payload of an entry in this state that is retried by hand. `None` if it cannot be sent again.
+    pub retried_payload: fn(payload: Vec<u8>, state: EntryState) -> Option<Vec<u8>>,
+}
+
+impl QueueKind {
+    /// Returns the time above which an entry is due at once.
+    pub(crate) fn latest_due(&self, now: Timestamp) -> Timestamp {
+        now.checked_add(self.max_delay).unwrap_or(Timestamp::MAX)
+    }
+}
+
+/// The maximum numbers of entries.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Entries that are queued or being sent.
+    pub max_waiting: usize,
+    /// Entries in a final state. Above it, those with the lowest ids are deleted.
+    pub max_finished: usize,
+}
+
+/// The entries of all targets of one kind.
+///
+/// All methods may be called at the same time from any number of tasks. When a method returns `Ok`, its change survives
+/// the end of the process, except in memory. If several nodes share a queue, an entry is claimed by one of them at a
+/// time.
+///
+/// There are two ways to add an entry for every stored message, also if the process ends at any time. One node at a time
+/// can read all messages in the order of their ids: the *cursor* moves together with the entries that are added. Or every
+/// node adds entries for the messages that it stores, and records a *position*: if the node dies, another one looks for
+/// messages above it that have no entry.
+#[async_trait]
+pub trait Queue: Send + Sync + 'static {
+    /// Returns the id of the queue: 32 hexadecimal digits, which are random and created once with the queue. All nodes
+    /// that share it get the same.
+    async fn identity(&self) -> Result<String>;
+
+    /// Adds entries, all or none, except those whose keys exist. Their first attempt is due at once. If no entry is
+    /// waiting, any number of entries is added, here and in [`Queue::forward`], so that a message with very many entries
+    /// does not wait forever. Returns the ids of the added entries.
+    async fn add(&self, entries: Vec<NewEntry>) -> Result<Vec<EntryId>, AddError>;
+
+    /// Adds entries, and moves the cursor from `from` to `to`, in one change. Changes nothing unless the result is
+    /// [`ForwardOutcome::Added`].
+    async fn forward(&self, entries: Vec<NewEntry>, from: MessageId, to: MessageId) -> Result<ForwardOutcome>;
+
+    /// Returns the cursor if this node forwards: no entries were added for messages above it. If there is no
+    /// cursor, it is set to `start`. Returns `None` if another node forwards. A node has to call this every few seconds
+    /// to remain the one.
+    async fn acquire_cursor(&self, start: MessageId) -> Result<Option<MessageId>>;
+
+    /// Deletes the cursor. Does nothing if another node forwards.
+    async fn delete_cursor(&self) -> Result<()>;
+
+    /// Sets the position of this node: it has added entries for all messages up to this one that it has stored. `None` if
+    /// that is true for all messages.
+    async fn set_position(&self, position: Option<MessageId>) -> Result<()>;
+
+    /// Returns the lowest position of nodes that have died, which includes earlier processes.
+    async fn abandoned_position(&self) -> Result<Option<MessageId>>;
+
+    /// Deletes the positions of dead nodes from this one on, because entries were added for all messages above it.
+    async fn delete_abandoned(&self, position: MessageId) -> Result<()>;
+
+    /// Sets the targets. New ones get `since` as [`TargetRecord::since`]. The entries of targets that existed and are not
+    /// among these are cancelled. Returns the number of cancelled entries.
+    async fn set_targets(&self, names: Vec<String>, since: MessageId) -> Result<u64>;
+
+    /// Returns the targets that were set or paused.
+    async fn targets(&self) -> Result<Vec<TargetRecord>>;
+
+    /// Pauses a target, or ends its pause. The entries of a paused target are not claimed by any node.
+    async fn set_paused(&self, target: &str, is_paused: bool) -> Result<()>;
+
+    /// Claims at most `limit` entries of a target that are due, in the order of their next attempt and then of their
+    /// ids. An entry that is due later than [`QueueKind::max_delay`] is claimed after those, because the clock was set back. They are
+    /// [`EntryState::Sending`] until their results are recorded. Entries that a dead node has claimed are
+    /// due, too. Expired entries are not claimed.
+    async fn claim(&self, target: &str, now: Timestamp, limit: usize) -> Result<Vec<Entry>>;
+
+    /// Records the results of claimed entries. The result of a claim that has ended is ignored, so it does no harm to
+    /// record results again after an error. An entry that was cancelled after it was claimed stays cancelled, but everything else is recorded.
+    async fn record(&self, results: Vec<AttemptRecord>) -> Result<()>;
+
+    /// Returns when the next entry of a target is due. `None` if none is queued or the target is paused. Expired entries
+    /// count until [`Queue::expire`] has failed them, so the time can be in the past although nothing can be claimed.
+    async fn next_due(&self, target: &str) -> Result<Option<Timestamp>>;
+
+    /// Fails queued entries that have expired. Returns the target of each.
+    async fn expire(&self, now: Timestamp) -> Result<Vec<String>>;
+
+    /// Lets no queued entry expire before `time`.
+    async fn postpone_expiry(&self, time: Timestamp) -> Result<()>;
+
+    /// Returns entries, highest id first.
+    async fn list(&self, filter: EntryFilter) -> Result<Vec<Entry>>;
+
+    /// Returns an entry.
+    async fn find(&self, id: EntryId) -> Result<Option<Entry>>;
+
+    /// Returns what is kept of the last attempt of an entry. `None` if there is no such entry or no attempt.
+    async fn attempt_log(&self, id: EntryId) -> Result<Option<Vec<u8>>>;
+
+    /// Cancels queued and claimed entries. What is being sent may still be accepted. Returns the number of
+    /// cancelled entries.
+    async fn cancel(&self, selection: Selection) -> Result<u64>;
+
+    /// Makes entries due at once that are queued, failed or cancelled, with the payload of [`QueueKind::retried_payload`].
+    /// They expire at `expires`. Entries without such a payload are left out, and so are entries above the limit of the
+    /// queue. Returns the number of entries.
+    async fn retry(&self, selection: Selection, now: Timestamp, expires: Timestamp) -> Result<u64>;
+
+    /// Returns the number of entries by target and state. Cheap enough to be called every few seconds.
+    async fn counts(&self) -> Result<Vec<StateCount>>;
+
+    /// Tells the other nodes that this node is alive, and returns entries to the queue that were claimed although
+    /// [`Queue::claim`] returned an error. Has to be called every few seconds.
+    async fn heartbeat(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns all claimed entries of this node to the queue, and ends its part in forwarding. Called at shutdown.
+    async fn leave(&self) -> Result<()>;
+}
+
+/// Why entries were not added.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum AddError {
+    /// The queue would exceed its limit.
+    #[error("the queue is full")]
+    Full,
+    /// The storage failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The result of [`Queue::forward`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForwardOutcome {
+    /// The entries were added, and the cursor was moved.
+    Added,
+    /// The queue would exceed its limit.
+    Full,
+    /// The cursor is not where it was expected: another node has moved it.
+    CursorMoved,
+}
+
+/// A target, as the queue knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetRecord {
+    /// The name.
+    pub name: String,
+    /// Whether it is paused by hand.
+    pub is_paused: bool,
+    /// The last message before the target was set.
+    pub since: MessageId,
+}

@@ -1,0 +1,265 @@
+//! Changes of the database.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use restante_mail::message::MessageId;
+use restante_store::sql_values::{id_to_i64, time_to_nanos, to_i64};
+use restante_store::{Result, StoreError};
+use rusqlite::params;
+
+use super::file::Transaction;
+use super::queries::{columns, read_entry, to_entry_id};
+use crate::entry::{AttemptOutcome, AttemptRecord, EXPIRED_REPLY, Entry, EntryId, EntryState, NewEntry, Selection};
+use crate::queue::ForwardOutcome;
+
+/// The number of entries that [`Transaction::retry`] reads at a time.
+const RETRY_PAGE: usize = 500;
+
+impl Transaction<'_> {
+    /// Adds entries. Returns `None` if they exceed the limit.
+    pub(super) fn add(&self, entries: &[NewEntry]) -> Result<Option<Vec<EntryId>>> {
+        if !self.has_room(entries.len())? {
+            return Ok(None);
+        }
+        self.insert(entries).map(Some)
+    }
+
+    pub(super) fn forward(&self, entries: &[NewEntry], from: MessageId, to: MessageId) -> Result<ForwardOutcome> {
+        if self.cursor()? != Some(from) {
+            return Ok(ForwardOutcome::CursorMoved);
+        }
+        if !self.has_room(entries.len())? {
+            return Ok(ForwardOutcome::Full);
+        }
+        self.insert(entries)?;
+        self.execute("UPDATE cursor SET message = ?1", params![id_to_i64(to)])?;
+        Ok(ForwardOutcome::Added)
+    }
+
+    pub(super) fn acquire_cursor(&self, start: MessageId) -> Result<MessageId> {
+        if let Some(cursor) = self.cursor()? {
+            return Ok(cursor);
+        }
+        self.execute("INSERT INTO cursor VALUES (1, ?1)", params![id_to_i64(start)])?;
+        Ok(start)
+    }
+
+    pub(super) fn delete_cursor(&self) -> Result<()> {
+        self.execute("DELETE FROM cursor", []).map(drop)
+    }
+
+    pub(super) fn set_position(&self, position: Option<MessageId>) -> Result<()> {
+        match position {
+            Some(position) => self.execute("REPLACE INTO positions VALUES (1, ?1)", [id_to_i64(position)]),
+            None => self.execute("DELETE FROM positions WHERE is_current = 1", []),
+        }
+        .map(drop)
+    }
+
+    pub(super) fn delete_abandoned(&self, position: MessageId) -> Result<()> {
+        let sql = "DELETE FROM positions WHERE is_current = 0 AND message >= ?1";
+        self.execute(sql, [id_to_i64(position)]).map(drop)
+    }
+
+    pub(super) fn set_targets(&self, names: &[String], since: MessageId) -> Result<u64> {
+        let mut cancelled = 0;
+        for target in self.targets()?.into_iter().filter(|target| !names.contains(&target.name)) {
+            self.execute("DELETE FROM targets WHERE name = ?1", [&target.name])?;
+            cancelled += self.cancel(&Selection::Target(Some(target.name)))?;
+        }
+        for name in names {
+            let sql = "INSERT INTO targets VALUES (?1, false, ?2) ON CONFLICT DO NOTHING";
+            self.execute(sql, params![name, id_to_i64(since)])?;
+        }
+        Ok(cancelled)
+    }
+
+    pub(super) fn set_paused(&self, target: &str, is_paused: bool) -> Result<()> {
+        let sql = "INSERT INTO targets VALUES (?1, ?2, 0) ON CONFLICT DO UPDATE SET is_paused = excluded.is_paused";
+        self.execute(sql, params![target, is_paused]).map(drop)
+    }
+
+    pub(super) fn claim(&self, target: &str, now: Timestamp, limit: usize) -> Result<Vec<Entry>> {
+        let sql = concat!(
+            "UPDATE entries SET state = 1, claim = ?5 WHERE id IN (
+                SELECT id FROM (
+                    SELECT id FROM entries WHERE state = 0 AND target = ?1 AND due <= ?2 AND expires > ?2
+                    ORDER BY due, id LIMIT ?3
+                )
+                UNION ALL SELECT id FROM (
+                    SELECT id FROM entries WHERE state = 0 AND target = ?1 AND due > ?4 AND expires > ?2
+                    ORDER BY due, id LIMIT ?3
+                )
+                LIMIT ?3
+             ) AND NOT EXISTS (SELECT 1 FROM targets WHERE name = ?1 AND is_paused)
+             RETURNING ",
+            columns!()
+        );
+        let claim = self.last_claim.get() + 1;
+        self.last_claim.set(claim);
+        let latest = time_to_nanos(self.kind.latest_due(now));
+        let parameters = params![target, time_to_nanos(now), to_i64(limit), latest, claim];
+        let mut claimed = self.query(sql, parameters, |row| Ok((row.get::<_, i64>("due")?, read_entry(row))))?;
+        claimed.sort_unstable_by_key(|(due, entry)| (*due, entry.as_ref().map_or(EntryId(0), |entry| entry.id)));
+        claimed.into_iter().map(|(_, entry)| entry).collect()
+    }
+
+    pub(super) fn record(&self, results: &[AttemptRecord]) -> Result<()> {
+        for AttemptRecord { id, claim, outcome } in results {
+            let (id, claim) = (to_i64(id.0), to_i64(*claim));
+            match outcome {
+                AttemptOutcome::Released => {
+                    let sql = "UPDATE entries SET state = iif(state = 1, 0, state), claim = 0
+                               WHERE id = ?1 AND claim = ?2 AND claim <> 0";
+                    self.execute(sql, [id, claim])?;
+                }
+                AttemptOutcome::Attempted { state, next_attempt, at, payload, reply, log } => {
+                    let sql = "UPDATE entries SET state = iif(state = 1, ?3, state), claim = 0, due = ?4,
+                                   attempts = attempts + 1, last_attempt = ?5, payload = ?6, size = length(?6), last_reply = ?7
+                               WHERE id = ?1 AND claim = ?2 AND claim <> 0";
+                    let (due, at) = (time_to_nanos(next_attempt.unwrap_or(*at)), time_to_nanos(*at));
+                    let parameters = params![id, claim, state.after_attempt().number(), due, at, payload, reply];
+                    if self.execute(sql, parameters)? > 0 {
+                        self.execute("REPLACE INTO attempt_logs VALUES (?1, ?2)", params![id, log])?;
+                    }
+                }
+            }
+        }
+        self.prune()
+    }
+
+    pub(super) fn expire(&self, now: Timestamp) -> Result<Vec<String>> {
+        let sql = "UPDATE entries INDEXED BY entries_expiring SET state = 3, last_reply = iif(last_reply = '', ?2, last_reply)
+                   WHERE state = 0 AND expires <= ?1 RETURNING target";
+        let expired = self.query(sql, params![time_to_nanos(now), EXPIRED_REPLY], |row| row.get(0))?;
+        self.prune()?;
+        Ok(expired)
+    }
+
+    pub(super) fn postpone_expiry(&self, time: Timestamp) -> Result<()> {
+        self.execute("UPDATE entries SET expires = ?1 WHERE state = 0 AND expires < ?1", [time_to_nanos(time)])
+            .map(drop)
+    }
+
+    pub(super) fn cancel(&self, selection: &Selection) -> Result<u64> {
+        let cancelled = match selection {
+            Selection::Ids(ids) => {
+                let sql = "UPDATE entries SET state = 4 WHERE id = ?1 AND state IN (0, 1)";
+                let cancel = |id: &EntryId| self.execute(sql, [to_i64(id.0)]);
+                ids.iter().map(cancel).sum::<Result<usize>>()?
+            }
+            Selection::Target(target) => {
+                let sql = "UPDATE entries SET state = 4 WHERE state IN (0, 1) AND (?1 IS NULL OR target = ?1)";
+                self.execute(sql, [target])?
+            }
+        };
+        self.prune()?;
+        Ok(cancelled as u64)
+    }
+
+    pub(super) fn retry(&self, selection: &Selection, now: Timestamp, expires: Timestamp) -> Result<u64> {
+        let mut free = self.limits.max_waiting.saturating_sub(self.count_waiting()?);
+        let mut retried = 0;
+        let mut retry = |(id, state, payload): Retryable| -> Result<()> {
+            let state = EntryState::from_number(state)?;
+            let is_finished = state.is_final();
+            let Some(payload) = (self.kind.retried_payload)(payload, state).filter(|_| !is_finished || free > 0) else {
+                return Ok(());
+            };
+            let sql = "UPDATE entries SET state = 0, claim = 0, due = ?2, expires = ?3, payload = ?4, size = length(?4)
+                       WHERE id = ?1";
+            self.execute(sql, params![id, time_to_nanos(now), time_to_nanos(expires), payload])?;
+            free -= usize::from(is_finished);
+            self.waiting.borrow_mut().raise(usize::from(is_finished));
+            retried += 1;
+            Ok(())
+        };
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        match selection {
+            Selection::Ids(ids) => {
+                let mut ids: Vec<i64> = ids.iter().map(|id| to_i64(id.0)).collect();
+                ids.sort_unstable();
+                ids.dedup();
+                let sql = "SELECT id, state, payload FROM entries WHERE id = ?1 AND state IN (0, 3, 4)";
+                for id in ids {
+                    self.query(sql, [id], read)?.into_iter().try_for_each(&mut retry)?;
+                }
+            }
+            Selection::Target(target) => {
+                // In the order of the table, because a page is a small part of the entries in any state.
+                let sql = "SELECT id, state, payload FROM entries NOT INDEXED
+                           WHERE id > ?1 AND state IN (0, 3, 4) AND (?2 IS NULL OR target = ?2) ORDER BY id LIMIT ?3";
+                let mut last = 0;
+                loop {
+                    let page: Vec<Retryable> = self.query(sql, params![last, target, to_i64(RETRY_PAGE)], read)?;
+                    let Some((id, ..)) = page.last() else { break };
+                    last = *id;
+                    page.into_iter().try_for_each(&mut retry)?;
+                }
+            }
+        }
+        Ok(retried)
+    }
+
+    pub(super) fn release_claims(&self) -> Result<()> {
+        let sql = "UPDATE entries SET state = iif(state = 1, 0, state), claim = 0 WHERE claim <> 0";
+        self.execute(sql, []).map(drop)
+    }
+
+    fn insert(&self, entries: &[NewEntry]) -> Result<Vec<EntryId>> {
+        if !entries.is_empty() && !(self.has_space)() {
+            return Err(StoreError::NoSpace("the rest of the disk is reserved for messages".to_owned()));
+        }
+        let sql = "INSERT INTO entries (message, mailbox, target, key, payload, size, created, expires, state, claim, attempts,
+                       due, last_reply)
+                   VALUES (?1, ?2, ?3, ?4, ?5, length(?5), ?6, ?7, 0, 0, 0, ?6, '')
+                   ON CONFLICT DO NOTHING RETURNING id";
+        let mut ids = Vec::with_capacity(entries.len());
+        for NewEntry { message, mailbox, target, key, payload, created, expires } in entries {
+            let (created, expires) = (time_to_nanos(*created), time_to_nanos(*expires));
+            let parameters = params![id_to_i64(*message), mailbox.as_str(), target, key, payload, created, expires];
+            ids.extend(self.query_value(sql, parameters)?.map(to_entry_id));
+        }
+        Ok(ids)
+    }
+
+    /// Returns whether entries can be added, and raises the bound if so.
+    fn has_room(&self, added: usize) -> Result<bool> {
+        // Nothing else adds entries, so the bound is always valid.
+        let is_known = self.waiting.borrow().has_room(added, self.limits.max_waiting, Duration::MAX);
+        let has_room = is_known || added == 0 || {
+            let waiting = self.count_waiting()?;
+            waiting == 0 || waiting.saturating_add(added) <= self.limits.max_waiting
+        };
+        if has_room {
+            self.waiting.borrow_mut().raise(added);
+        }
+        Ok(has_room)
+    }
+
+    fn count_waiting(&self) -> Result<usize> {
+        let waiting = self.query_value("SELECT count(*) FROM entries WHERE state IN (0, 1)", [])?.unwrap_or(0);
+        self.waiting.borrow_mut().set(waiting);
+        Ok(waiting)
+    }
+
+    /// Deletes finished entries above the limit.
+    fn prune(&self) -> Result<()> {
+        let finished: usize = self.query_value("SELECT count(*) FROM entries WHERE state >= 2", [])?.unwrap_or(0);
+        let excess = finished.saturating_sub(self.limits.max_finished);
+        if excess == 0 {
+            return Ok(());
+        }
+        for sql in [
+            "DELETE FROM attempt_logs WHERE entry IN (SELECT id FROM entries WHERE state >= 2 ORDER BY id LIMIT ?1)",
+            "DELETE FROM entries WHERE id IN (SELECT id FROM entries WHERE state >= 2 ORDER BY id LIMIT ?1)",
+        ] {
+            self.execute(sql, [to_i64(excess)])?;
+        }
+        Ok(())
+    }
+}
+
+/// The id, the state and the payload of an entry that can be retried by hand.
+type Retryable = (i64, i16, Vec<u8>);

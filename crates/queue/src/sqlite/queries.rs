@@ -1,0 +1,121 @@
+//! Queries of the database. They change nothing.
+
+use jiff::Timestamp;
+use restante_mail::message::MessageId;
+use restante_store::sql_values::{id_to_i64, nanos_to_time, to_i64};
+use restante_store::{Result, StoreError};
+use rusqlite::{Row, params};
+
+use super::file::Transaction;
+use crate::entry::{Entry, EntryFilter, EntryId, EntryState, StateCount};
+use crate::queue::TargetRecord;
+
+/// The columns of an entry.
+macro_rules! columns {
+    () => {
+        "id, message, mailbox, target, key, payload, created, expires, state, attempts, due, last_attempt, last_reply, claim"
+    };
+}
+pub(super) use columns;
+
+impl Transaction<'_> {
+    pub(super) fn identity(&self) -> Result<String> {
+        let identity = self.query_value("SELECT value FROM identity", [])?;
+        identity.ok_or_else(|| StoreError::Broken("the queue has no id".to_owned()))
+    }
+
+    pub(super) fn cursor(&self) -> Result<Option<MessageId>> {
+        Ok(self.query_value("SELECT message FROM cursor", [])?.map(to_message_id))
+    }
+
+    pub(super) fn abandoned_position(&self) -> Result<Option<MessageId>> {
+        Ok(self.query_value("SELECT message FROM positions WHERE is_current = 0", [])?.map(to_message_id))
+    }
+
+    pub(super) fn targets(&self) -> Result<Vec<TargetRecord>> {
+        self.query("SELECT name, is_paused, since FROM targets ORDER BY name", [], |row| {
+            Ok(TargetRecord { name: row.get(0)?, is_paused: row.get(1)?, since: to_message_id(row.get(2)?) })
+        })
+    }
+
+    pub(super) fn next_due(&self, target: &str) -> Result<Option<Timestamp>> {
+        let sql = "SELECT min(due) FROM entries WHERE state = 0 AND target = ?1
+                   AND NOT EXISTS (SELECT 1 FROM targets WHERE name = ?1 AND is_paused)";
+        Ok(self.query_value::<Option<i64>>(sql, [target])?.flatten().map(nanos_to_time))
+    }
+
+    pub(super) fn list(&self, filter: &EntryFilter) -> Result<Vec<Entry>> {
+        // Each selects an index.
+        let which = match (filter.message, filter.state) {
+            (Some(_), _) => "message = ?5",
+            (None, Some(state)) if state.is_final() => "?5 IS NULL AND state >= 2",
+            (None, _) => "?5 IS NULL",
+        };
+        let sql = format!(
+            "SELECT {} FROM entries
+             WHERE {which} AND id < ?1 AND (?2 IS NULL OR target = ?2) AND (?3 IS NULL OR state = ?3)
+             ORDER BY id DESC LIMIT ?4",
+            columns!()
+        );
+        let before = filter.before.map_or(i64::MAX, |before| to_i64(before.0));
+        let (state, message) = (filter.state.map(EntryState::number), filter.message.map(id_to_i64));
+        self.entries(&sql, params![before, filter.target, state, to_i64(filter.limit), message])
+    }
+
+    pub(super) fn find(&self, id: EntryId) -> Result<Option<Entry>> {
+        let sql = concat!("SELECT ", columns!(), " FROM entries WHERE id = ?1");
+        Ok(self.entries(sql, [to_i64(id.0)])?.pop())
+    }
+
+    pub(super) fn attempt_log(&self, id: EntryId) -> Result<Option<Vec<u8>>> {
+        self.query_value("SELECT log FROM attempt_logs WHERE entry = ?1", [to_i64(id.0)])
+    }
+
+    pub(super) fn counts(&self) -> Result<Vec<StateCount>> {
+        let sql = "SELECT state, target, count(*), sum(size) FROM entries GROUP BY state, target";
+        let rows = self.query(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+        let count = |(state, target, count, bytes)| {
+            Ok(StateCount { state: EntryState::from_number(state)?, target, count, bytes })
+        };
+        rows.into_iter().map(count).collect()
+    }
+
+    /// Runs a statement that returns the columns of entries.
+    pub(super) fn entries(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<Vec<Entry>> {
+        self.query(sql, parameters, |row| Ok(read_entry(row)))?.into_iter().collect()
+    }
+}
+
+pub(super) fn read_entry(row: &Row<'_>) -> Result<Entry> {
+    let (state, due) = (EntryState::from_number(get(row, 8)?)?, nanos_to_time(get(row, 10)?));
+    Ok(Entry {
+        id: to_entry_id(get(row, 0)?),
+        message: to_message_id(get(row, 1)?),
+        mailbox: get::<String>(row, 2)?.into(),
+        target: get(row, 3)?,
+        key: get(row, 4)?,
+        payload: get(row, 5)?,
+        created: nanos_to_time(get(row, 6)?),
+        expires: nanos_to_time(get(row, 7)?),
+        state,
+        attempts: get(row, 9)?,
+        next_attempt: (state == EntryState::Queued).then_some(due),
+        last_attempt: get::<Option<i64>>(row, 11)?.map(nanos_to_time),
+        last_reply: get(row, 12)?,
+        claim: get(row, 13)?,
+    })
+}
+
+fn get<T: rusqlite::types::FromSql>(row: &Row<'_>, column: usize) -> Result<T> {
+    row.get(column).map_err(super::file::sqlite_error)
+}
+
+/// Converts the id of an entry. Ids are positive.
+pub(super) fn to_entry_id(id: i64) -> EntryId {
+    EntryId(id.unsigned_abs())
+}
+
+/// Converts the id of a message. Ids are not negative.
+fn to_message_id(id: i64) -> MessageId {
+    id.unsigned_abs().into()
+}

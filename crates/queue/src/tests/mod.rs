@@ -1,0 +1,3 @@
+//! The rules that every backend has to follow.
+
+pub(crate) mod conformance;

@@ -1,0 +1,116 @@
+//! How an event is sent to a target: one HTTP request.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use restante_http_client::{HttpError, HttpService};
+use restante_queue::{Attempt, AttemptOutcome, Contact, Entry, EntryState, Transport};
+use restante_store::Result;
+use restante_worker::random_jitter;
+use tokio::task::spawn_blocking;
+
+use crate::Key;
+use crate::attempt_result::{AttemptResult, FailureScope, classify};
+use crate::backoff::Backoff;
+use crate::payload;
+use crate::target::ConfiguredTarget;
+
+/// How long after its deadline an event expires, so that its last attempt can be made first.
+pub(crate) const EXPIRY_GRACE: Duration = Duration::from_secs(1);
+/// The payload of an event that was given up is kept up to this size, so that it can be retried by hand.
+const MAX_KEPT_BYTES: usize = 16 << 10;
+
+/// See the module documentation.
+pub(crate) struct HttpTransport {
+    pub(crate) target: Arc<ConfiguredTarget>,
+    pub(crate) http: Arc<dyn HttpService>,
+    pub(crate) key: Option<Key>,
+    pub(crate) timeout: Duration,
+    pub(crate) backoff: Backoff,
+}
+
+#[async_trait]
+impl Transport for HttpTransport {
+    async fn send(&mut self, entry: &Entry) -> Result<Attempt> {
+        let request =
+            payload::to_request(entry, &self.target.endpoint, self.key.as_ref(), Timestamp::now(), self.timeout);
+        let http = self.http.clone();
+        // The response is untrusted input. If the HTTP client panics over it, the attempt has failed.
+        let response = spawn_blocking(move || http.send(&request))
+            .await
+            .unwrap_or_else(|_| Err(HttpError::Network("the HTTP client panicked".to_owned())));
+        let now = Timestamp::now();
+        let result = classify(response, now);
+        let (outcome, contact) = (self.outcome(entry, &result, now), contact(&result));
+        self.log_retry(&outcome, &result);
+        Ok(Attempt { outcome, contact })
+    }
+
+    fn pause_delay(&self, failures: u32, retry_after: Option<Duration>) -> Duration {
+        self.backoff.delay(failures, random_jitter(), retry_after)
+    }
+
+    fn log_pause(&self, cause: &str, _: Duration) {
+        let throttles = &self.target.log_throttles;
+        if throttles.paused.record(Instant::now()).is_some() {
+            throttles.is_pause_logged.store(true, Relaxed);
+            let webhook = &self.target.endpoint.label;
+            tracing::warn!(webhook, cause, "webhook target is unavailable; its events wait");
+        }
+    }
+
+    fn log_resumption(&self) {
+        if self.target.log_throttles.is_pause_logged.swap(false, Relaxed) {
+            tracing::info!(webhook = self.target.endpoint.label, "webhook target is available again");
+        }
+    }
+}
+
+impl HttpTransport {
+    /// Returns the outcome of an attempt. An attempt at or after the deadline of the event is its last. It is not delayed
+    /// beyond the deadline, even if the target asks for it.
+    fn outcome(&self, entry: &Entry, result: &AttemptResult, now: Timestamp) -> AttemptOutcome {
+        let deadline = entry.expires.checked_sub(EXPIRY_GRACE).unwrap_or(entry.expires);
+        let (state, next_attempt) = match result {
+            AttemptResult::Delivered(_) => (EntryState::Delivered, None),
+            AttemptResult::PermanentFailure(_) => (EntryState::Failed, None),
+            AttemptResult::Retry { .. } if now >= deadline => (EntryState::Failed, None),
+            AttemptResult::Retry { retry_after, .. } => {
+                let delay = self.backoff.delay(entry.attempts.saturating_add(1), random_jitter(), *retry_after);
+                (EntryState::Queued, Some(now.checked_add(delay).map_or(deadline, |next| next.min(deadline))))
+            }
+        };
+        let is_kept = match state {
+            EntryState::Delivered => false,
+            EntryState::Failed => entry.payload.len() <= MAX_KEPT_BYTES,
+            _ => true,
+        };
+        let payload = if is_kept { entry.payload.clone() } else { Vec::new() };
+        let reply = result.text().to_owned();
+        AttemptOutcome::Attempted { state, next_attempt, at: now, payload, reply, log: Vec::new() }
+    }
+
+    /// Logs an attempt after which the event is retried.
+    fn log_retry(&self, outcome: &AttemptOutcome, result: &AttemptResult) {
+        let AttemptOutcome::Attempted { state: EntryState::Queued, .. } = outcome else { return };
+        let (webhook, cause) = (&self.target.endpoint.label, result.text());
+        tracing::debug!(webhook, cause, "webhook request failed; the event is retried");
+        if let AttemptResult::Retry { scope: FailureScope::Event, .. } = result
+            && let Some(count) = self.target.log_throttles.rejected.record(Instant::now())
+        {
+            tracing::warn!(webhook, count, cause, "webhook target rejects events; they are retried");
+        }
+    }
+}
+
+fn contact(result: &AttemptResult) -> Contact {
+    match result {
+        AttemptResult::Retry { scope: FailureScope::Target, retry_after, cause } => {
+            Contact::Failed { error: cause.clone(), retry_after: *retry_after }
+        }
+        _ => Contact::Reached,
+    }
+}

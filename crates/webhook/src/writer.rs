@@ -1,0 +1,495 @@
+//! The thread of the webhooks: a runtime on which the senders and the writer run. The writer adds events to the queue,
+//! records results, and maintains the queue. It is the only task that does, so the counters are exact, unless other nodes
+//! share the queue.
+
+use std::mem::take;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use jiff::Timestamp;
+use restante_http_client::HttpService;
+use restante_mail::message::{Message, MessageId, Summary};
+use restante_mailroom::Page;
+use restante_queue::{
+    AddError, AttemptOutcome, AttemptRecord, Context, Entry, EntryState, NewEntry, Queue, Sender, StateCount,
+};
+use restante_store::Result;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use crate::backoff::Backoff;
+use crate::inbox::{DropReason, Inbox, InboxEvent};
+use crate::payload::Payload;
+use crate::target::ConfiguredTarget;
+use crate::transport::{EXPIRY_GRACE, HttpTransport};
+use crate::{Event, Settings};
+
+/// The maximum number of concurrent requests to one target.
+const MAX_REQUESTS: usize = 4;
+/// The maximum size of the events that wait for one target. A summary is usually small, but a sender can make it a
+/// megabyte.
+const MAX_QUEUED_BYTES: u64 = 64 << 20;
+/// The maximum number of results that wait to be written. Senders wait if there are more.
+const MAX_RESULTS: usize = 1000;
+/// The maximum number of missed messages that are read at once.
+const PAGE_SIZE: usize = 100;
+/// Message ids are times in microseconds, and events arrive roughly in the order of their ids. An arriving id
+/// is at most this far below the highest id so far.
+const MAX_ID_DISORDER_MICROS: u64 = 10_000_000;
+
+/// What the writer and [`crate::Webhooks`] share.
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) targets: Vec<Arc<ConfiguredTarget>>,
+    pub(crate) queue: Arc<dyn Queue>,
+    http: Arc<dyn HttpService>,
+    backoff: Backoff,
+    pub(crate) inbox: Inbox,
+    /// Whether all events of a closed inbox are in the queue.
+    pub(crate) is_flushed: AtomicBool,
+    /// Whether the entries of the queue have to be counted.
+    needs_count: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        settings: Settings,
+        targets: Vec<Arc<ConfiguredTarget>>,
+        queue: Arc<dyn Queue>,
+        http: Arc<dyn HttpService>,
+        backoff: Backoff,
+    ) -> Self {
+        let (inbox, is_flushed, needs_count) = (Inbox::default(), AtomicBool::new(false), AtomicBool::new(true));
+        Self { settings, targets, queue, http, backoff, inbox, is_flushed, needs_count }
+    }
+
+    /// Returns the indexes of the targets that match.
+    pub(crate) fn matching_targets(&self, event: Event, mailbox: &str) -> impl Iterator<Item = usize> {
+        let matches = move |(_, target): &(usize, &Arc<ConfiguredTarget>)| target.matches(event, mailbox);
+        self.targets.iter().enumerate().filter(matches).map(|(index, _)| index)
+    }
+
+    /// Returns when an event of this time expires.
+    pub(crate) fn expiry(&self, time: Timestamp) -> Timestamp {
+        time.checked_add(self.settings.give_up_after + EXPIRY_GRACE).unwrap_or(Timestamp::MAX)
+    }
+
+    /// Makes the writer count the entries, because an operator has changed some.
+    pub(crate) fn request_count(&self) {
+        self.needs_count.store(true, Relaxed);
+        self.inbox.changed.notify_one();
+    }
+}
+
+/// Runs until the shutdown.
+pub(crate) fn run(mut writer: Writer) {
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "cannot start the webhooks; nothing is sent until the server is restarted");
+            return;
+        }
+    };
+    runtime.block_on(async {
+        while !writer.start().await {
+            if writer.context.is_stopping() {
+                return;
+            }
+            writer.context.pause(writer.shared.backoff.maintenance_interval).await;
+        }
+        let (sender, results) = mpsc::channel(MAX_RESULTS);
+        writer.start_senders(&sender);
+        drop(sender);
+        writer.run(results).await;
+    });
+    // A request that is not answered must not delay the end.
+    runtime.shutdown_background();
+}
+
+/// The entries of a target that wait, and the size of their payloads.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    entries: u64,
+    bytes: u64,
+}
+
+/// A search for messages whose events were not queued.
+struct CatchUp {
+    /// The position from which the search started.
+    from: MessageId,
+    /// Messages up to this one were read.
+    cursor: MessageId,
+    /// The last message. Events of later ones are queued by the nodes that store them.
+    end: MessageId,
+}
+
+/// See the module documentation.
+pub(crate) struct Writer {
+    context: Context,
+    shared: Arc<Shared>,
+    /// The last message before the start, if it is known.
+    last: Option<MessageId>,
+    is_started: bool,
+    /// By target.
+    usage: Vec<Usage>,
+    /// Events that are not in the queue yet.
+    events: Vec<InboxEvent>,
+    /// Results that are not recorded yet.
+    records: Vec<(Entry, AttemptOutcome)>,
+    /// The position of this node in the queue.
+    position: MessageId,
+    /// The last message before each target existed. It gets no events of earlier ones.
+    since: Vec<MessageId>,
+    catch_up: Option<CatchUp>,
+    next_maintenance: Instant,
+}
+
+impl Writer {
+    pub(crate) fn new(context: Context, shared: Arc<Shared>, last: Option<MessageId>) -> Self {
+        Self {
+            context,
+            last,
+            is_started: false,
+            usage: vec![Usage::default(); shared.targets.len()],
+            events: Vec::new(),
+            records: Vec::new(),
+            position: MessageId::ZERO,
+            since: Vec::new(),
+            catch_up: None,
+            next_maintenance: Instant::now(),
+            shared,
+        }
+    }
+
+    /// Prepares the queue, unless that was done before. Returns false after an error, which is logged.
+    pub(crate) async fn start(&mut self) -> bool {
+        if !self.is_started {
+            let started = self.try_start().await;
+            self.is_started = started.inspect_err(|error| self.context.log_error(error)).is_ok();
+        }
+        self.is_started
+    }
+
+    async fn try_start(&mut self) -> Result<()> {
+        let mailroom = self.context.mailroom.clone();
+        let start = match self.last {
+            Some(last) => last,
+            None => self.context.access(async move { mailroom.last_id().await }).await?,
+        };
+        self.last = Some(start);
+        let names: Vec<String> = self.shared.targets.iter().map(|target| target.state.name.clone()).collect();
+        let (queue, targets) = (self.context.queue.clone(), names.clone());
+        let min_expiry = Timestamp::now().checked_add(self.shared.backoff.max_delay).unwrap_or(Timestamp::MAX);
+        let prepare = async move {
+            queue.set_position(Some(start)).await?;
+            let dropped = queue.set_targets(targets, start).await?;
+            // If the clock was wrong, events of an earlier process are tried nevertheless.
+            queue.postpone_expiry(min_expiry).await?;
+            Ok((dropped, queue.targets().await?, queue.counts().await?))
+        };
+        let (dropped, records, counts) = self.context.access(prepare).await?;
+        if dropped > 0 {
+            tracing::warn!(events = dropped, "dropped events for webhooks that are no longer configured");
+        }
+        let since = |name: &String| records.iter().find(|record| record.name == *name).map(|record| record.since);
+        self.since = names.iter().map(|name| since(name).unwrap_or(start)).collect();
+        self.position = start;
+        self.set_usage(&counts);
+        for (target, usage) in self.shared.targets.iter().zip(&self.usage).filter(|(_, usage)| usage.entries > 0) {
+            let (webhook, events) = (&target.endpoint.label, usage.entries);
+            tracing::info!(webhook, events, "events from the last run wait for a webhook target");
+        }
+        Ok(())
+    }
+
+    fn start_senders(&self, results: &mpsc::Sender<(Entry, AttemptOutcome)>) {
+        for target in &self.shared.targets {
+            for _ in 0..MAX_REQUESTS {
+                let transport = HttpTransport {
+                    target: target.clone(),
+                    http: self.shared.http.clone(),
+                    key: self.shared.settings.secret.clone(),
+                    timeout: self.shared.settings.timeout,
+                    backoff: self.shared.backoff,
+                };
+                // One at a time, so that a slow response delays no other event.
+                let sender = Sender::new(self.context.clone(), target.state.clone(), transport, 1, results.clone());
+                tokio::spawn(sender.run());
+            }
+        }
+    }
+
+    /// Runs until all senders have ended and their results are recorded.
+    async fn run(mut self, mut results: mpsc::Receiver<(Entry, AttemptOutcome)>) {
+        let mut has_senders = true;
+        while has_senders {
+            let can_collect = self.events.is_empty() && !self.shared.is_flushed.load(Relaxed);
+            tokio::select! {
+                result = results.recv() => match result {
+                    Some(result) => self.records.push(result),
+                    None => has_senders = false,
+                },
+                () = self.shared.inbox.changed.notified(), if can_collect => {},
+                () = sleep_until(self.next_maintenance) => {},
+            }
+            while let Ok(result) = results.try_recv() {
+                self.records.push(result);
+            }
+            if let Err(error) = self.step().await {
+                self.context.log_error(&error);
+                self.next_maintenance = Instant::now() + self.shared.backoff.maintenance_interval;
+            }
+        }
+        self.leave().await;
+    }
+
+    async fn step(&mut self) -> Result<()> {
+        self.record().await?;
+        if self.events.is_empty() {
+            self.events = self.shared.inbox.take();
+        }
+        self.add_events().await?;
+        if self.next_maintenance <= Instant::now() {
+            self.maintain().await?;
+            self.next_maintenance = Instant::now() + self.shared.backoff.maintenance_interval;
+        }
+        self.catch_up().await?;
+        if self.shared.needs_count.swap(false, Relaxed) {
+            self.count().await?;
+        }
+        self.flush().await
+    }
+
+    /// Ends the writing of events when the inbox is closed and empty.
+    async fn flush(&mut self) -> Result<()> {
+        if self.shared.inbox.is_finished() && !self.shared.is_flushed.load(Relaxed) {
+            self.set_clean().await?;
+            self.shared.is_flushed.store(true, Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Deletes the position if nothing can be missed any more.
+    async fn set_clean(&self) -> Result<()> {
+        let is_clean = self.shared.inbox.is_clean() && self.catch_up.is_none();
+        let (queue, position) = (self.context.queue.clone(), self.position);
+        self.context.access(async move { queue.set_position((!is_clean).then_some(position)).await }).await
+    }
+
+    async fn leave(&self) {
+        let queue = self.context.queue.clone();
+        let left = async {
+            if self.shared.is_flushed.load(Relaxed) {
+                // An event may have come late.
+                self.set_clean().await?;
+            }
+            self.context.access(async move { queue.leave().await }).await
+        };
+        if let Err(error) = left.await {
+            tracing::debug!(%error, "the webhook queue was not left; other nodes take over when the heartbeat ends");
+        }
+    }
+
+    /// Records the results of attempts.
+    async fn record(&mut self) -> Result<()> {
+        if self.records.is_empty() {
+            return Ok(());
+        }
+        let record = |(entry, outcome): &(Entry, AttemptOutcome)| AttemptRecord {
+            id: entry.id,
+            claim: entry.claim,
+            outcome: outcome.clone(),
+        };
+        let (queue, records) = (self.context.queue.clone(), self.records.iter().map(record).collect());
+        self.context.access(async move { queue.record(records).await }).await?;
+        for (entry, outcome) in take(&mut self.records) {
+            self.count_result(&entry, &outcome);
+        }
+        Ok(())
+    }
+
+    fn count_result(&mut self, entry: &Entry, outcome: &AttemptOutcome) {
+        let index = self.shared.targets.iter().position(|target| target.state.name == entry.target);
+        let (Some(index), AttemptOutcome::Attempted { state, reply, .. }) = (index, outcome) else { return };
+        let target = &self.shared.targets[index];
+        if state.is_final() {
+            let usage = &mut self.usage[index];
+            usage.entries = usage.entries.saturating_sub(1);
+            usage.bytes = usage.bytes.saturating_sub(entry.payload.len() as u64);
+            target.in_queue.store(usage.entries, Relaxed);
+        }
+        match state {
+            EntryState::Failed => target.count_given_up(entry.key.as_deref().unwrap_or_default(), reply),
+            EntryState::Delivered => _ = target.state.delivered.fetch_add(1, Relaxed),
+            _ => _ = target.state.deferred.fetch_add(1, Relaxed),
+        }
+    }
+
+    /// Adds the events of the inbox to the queue. Drops those for which a target has no room.
+    async fn add_events(&mut self) -> Result<()> {
+        if self.events.is_empty() {
+            return Ok(());
+        }
+        let (mut entries, mut usage, mut dropped) = (Vec::new(), self.usage.clone(), Vec::new());
+        for InboxEvent { event, summary, targets } in &self.events {
+            let payload = Payload::new(*event, summary);
+            for index in targets {
+                let target = &mut usage[*index];
+                let bytes = target.bytes.saturating_add(payload.body.len() as u64);
+                if target.entries >= self.max_queued() || bytes > MAX_QUEUED_BYTES {
+                    dropped.push(*index);
+                    continue;
+                }
+                *target = Usage { entries: target.entries + 1, bytes };
+                entries.push(self.new_entry(*index, summary, &payload));
+            }
+        }
+        self.add(entries).await?;
+        self.usage = usage;
+        self.publish_usage();
+        for index in take(&mut self.events).iter().flat_map(|event| &event.targets) {
+            self.shared.targets[*index].in_inbox.fetch_sub(1, Relaxed);
+        }
+        for index in dropped {
+            self.shared.targets[index].count_dropped(DropReason::Full);
+        }
+        Ok(())
+    }
+
+    fn new_entry(&self, target: usize, summary: &Summary, payload: &Payload) -> NewEntry {
+        let now = Timestamp::now();
+        NewEntry {
+            message: summary.message,
+            mailbox: summary.mailbox.clone(),
+            target: self.shared.targets[target].state.name.clone(),
+            key: Some(payload.webhook_id.clone()),
+            payload: payload.body.clone(),
+            created: now,
+            expires: self.shared.expiry(now),
+        }
+    }
+
+    /// Adds entries and wakes the senders.
+    async fn add(&self, entries: Vec<NewEntry>) -> Result<()> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let (queue, count) = (self.context.queue.clone(), entries.len());
+        let add = async move {
+            match queue.add(entries).await {
+                Ok(added) => Ok(added.len()),
+                Err(AddError::Store(error)) => Err(error),
+                // The limit is that of each target.
+                Err(AddError::Full) => Ok(0),
+            }
+        };
+        if self.context.access(add).await? < count {
+            // Some exist.
+            self.shared.needs_count.store(true, Relaxed);
+        }
+        for target in &self.shared.targets {
+            target.state.wake.notify_one();
+        }
+        Ok(())
+    }
+
+    fn max_queued(&self) -> u64 {
+        self.shared.settings.max_queued as u64
+    }
+
+    async fn maintain(&mut self) -> Result<()> {
+        let (queue, mailroom) = (self.context.queue.clone(), self.context.mailroom.clone());
+        let maintenance = async move {
+            queue.heartbeat().await?;
+            let expired = queue.expire(Timestamp::now()).await?;
+            Ok((expired, mailroom.last_id().await?, queue.abandoned_position().await?))
+        };
+        let (expired, last, abandoned) = self.context.access(maintenance).await?;
+        for target in self.shared.targets.iter().filter(|target| expired.contains(&target.state.name)) {
+            for _ in expired.iter().filter(|name| **name == target.state.name) {
+                target.count_given_up("", "it was not delivered before its deadline");
+            }
+        }
+        if let Some(from) = abandoned
+            && self.catch_up.is_none()
+        {
+            self.catch_up = Some(CatchUp { from, cursor: from, end: last });
+        }
+        self.shared.needs_count.store(true, Relaxed);
+        self.move_position(last).await
+    }
+
+    /// Moves the position if all events so far are in the queue. All messages up to `last` were stored before.
+    async fn move_position(&mut self, last: MessageId) -> Result<()> {
+        let position = MessageId::from(last.number().saturating_sub(MAX_ID_DISORDER_MICROS));
+        if position <= self.position || !self.shared.inbox.is_empty() || self.shared.is_flushed.load(Relaxed) {
+            return Ok(());
+        }
+        let queue = self.context.queue.clone();
+        self.context.access(async move { queue.set_position(Some(position)).await }).await?;
+        self.position = position;
+        Ok(())
+    }
+
+    /// Counts the entries of the queue.
+    async fn count(&mut self) -> Result<()> {
+        let queue = self.context.queue.clone();
+        let counts = self.context.access(async move { queue.counts().await }).await?;
+        self.set_usage(&counts);
+        Ok(())
+    }
+
+    fn set_usage(&mut self, counts: &[StateCount]) {
+        for (target, usage) in self.shared.targets.iter().zip(&mut self.usage) {
+            let waiting = counts.iter().filter(|count| count.target == target.state.name && !count.state.is_final());
+            *usage = waiting.fold(Usage::default(), |usage, count| Usage {
+                entries: usage.entries + count.count,
+                bytes: usage.bytes + count.bytes,
+            });
+        }
+        self.publish_usage();
+    }
+
+    fn publish_usage(&self) {
+        for (target, usage) in self.shared.targets.iter().zip(&self.usage) {
+            target.in_queue.store(usage.entries, Relaxed);
+        }
+    }
+
+    /// Adds the events of some missed messages, as far as all targets have room.
+    async fn catch_up(&mut self) -> Result<()> {
+        let Some(CatchUp { from, cursor, end }) = self.catch_up else { return Ok(()) };
+        let room = self.usage.iter().map(|usage| self.max_queued().saturating_sub(usage.entries)).min().unwrap_or(0);
+        let limit = usize::try_from(room).unwrap_or(usize::MAX).min(PAGE_SIZE);
+        if limit == 0 || self.shared.is_flushed.load(Relaxed) {
+            return Ok(());
+        }
+        let mailroom = self.context.mailroom.clone();
+        let page = Page { limit: Some(limit), before: None, after: Some(cursor) };
+        let mut messages = self.context.access(async move { mailroom.messages(page).await }).await?.messages;
+        messages.retain(|message| message.id() <= end);
+        if let Some(last) = messages.last().map(Message::id) {
+            self.add(self.missed_events(&messages)).await?;
+            self.catch_up = Some(CatchUp { from, cursor: last, end });
+        } else {
+            let queue = self.context.queue.clone();
+            self.context.access(async move { queue.delete_abandoned(from).await }).await?;
+            self.catch_up = None;
+        }
+        // There may be more.
+        self.shared.request_count();
+        Ok(())
+    }
+
+    fn missed_events(&self, messages: &[Message]) -> Vec<NewEntry> {
+        let mut entries = Vec::new();
+        for copy in messages.iter().flat_map(Message::copies) {
+            let payload = Payload::new(Event::Stored, copy);
+            let targets = self.shared.matching_targets(Event::Stored, copy.mailbox.as_str());
+            let existed = targets.filter(|index| copy.id > self.since[*index]);
+            entries.extend(existed.map(|index| self.new_entry(index, copy, &payload)));
+        }
+        entries
+    }
+}
