@@ -36,4 +36,4 @@ pub use response::problem::refuse_connection;
 pub use restante_http_connection::context::{ConnectionGuard, Peer};
 pub use restante_http_connection::http1::{ALPN_PROTOCOLS, Version, refuse_plaintext, serve_connection};
 pub use router::{ServerInfo, router};
-pub use state::{Extensions, Settings};
+pub use state::{Services, Settings};

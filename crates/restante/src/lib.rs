@@ -4,13 +4,13 @@
 pub mod command_line;
 pub mod completions;
 pub mod exit;
-pub mod extensions;
 pub mod health;
 pub mod mailpit;
 pub mod process;
 pub mod script;
 mod script_relay;
 pub mod serve;
+pub mod services;
 pub mod storage;
 pub mod token;
 pub mod transfer;

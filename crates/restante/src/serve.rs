@@ -29,9 +29,9 @@ use restante_settings::{Config, Loaded};
 use restante_store::Store;
 use tokio::runtime::Runtime;
 
-use crate::extensions::Extensions;
 use crate::mailpit;
 use crate::process::{self, PidFile, SLOW_SHUTDOWN_INTERVAL, Signals};
+use crate::services::ManagedServices;
 use crate::storage;
 use crate::storage::{OpenError, OpenedStore};
 use bound_listener::{BoundListener, Endpoint};
@@ -98,8 +98,8 @@ fn run_server(
         signals.stop_with_stdin()?;
     }
     // An invalid script is treated like an invalid setting: nothing has been changed yet.
-    let mut extensions = Extensions::with_script(config);
-    if !runtime.block_on(load_script(&extensions, &mut signals))? {
+    let mut services = ManagedServices::with_script(config);
+    if !runtime.block_on(load_script(&services, &mut signals))? {
         // A thread that is still loading the script holds no resources.
         runtime.shutdown_background();
         return Ok(());
@@ -109,13 +109,13 @@ fn run_server(
         return Ok(());
     };
     storage::log_storage(&config.storage, runtime.block_on(opened.store.usage()));
-    runtime.block_on(extensions.add_webhooks(config, &opened))?;
-    runtime.block_on(extensions.add_relay(config, &opened))?;
-    extensions.add_search(config);
+    runtime.block_on(services.add_webhooks(config, &opened))?;
+    runtime.block_on(services.add_relay(config, &opened))?;
+    services.add_search(config);
     let journal = storage::open_journal(config, &opened);
-    let extensions = Arc::new(extensions);
-    let mailroom = build_mailroom(config, opened.store.clone(), journal.clone(), &extensions);
-    let result = runtime.block_on(serve(config, options, Arc::new(mailroom), extensions, signals, log));
+    let services = Arc::new(services);
+    let mailroom = build_mailroom(config, opened.store.clone(), journal.clone(), &services);
+    let result = runtime.block_on(serve(config, options, Arc::new(mailroom), services, signals, log));
     // The runtime drops all other references to store and journal, so that this thread closes them.
     runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
     drop((opened, journal));
@@ -151,7 +151,7 @@ struct Components<'a> {
     config: &'a Config,
     emulated: Option<EmulatedProgram>,
     mailroom: Arc<Mailroom>,
-    extensions: Arc<Extensions>,
+    services: Arc<ManagedServices>,
     metrics: Arc<Metrics>,
     registry: Arc<Registry>,
     readiness: Arc<Readiness>,
@@ -206,12 +206,12 @@ impl Components<'_> {
 }
 
 /// Loads the script, which may take a while. Returns false if a shutdown was requested in the meantime.
-async fn load_script(extensions: &Extensions, signals: &mut Signals) -> Result<bool, ScriptError> {
+async fn load_script(services: &ManagedServices, signals: &mut Signals) -> Result<bool, ScriptError> {
     tokio::select! {
-        loaded = extensions.load_script() => loaded.map(|()| true),
+        loaded = services.load_script() => loaded.map(|()| true),
         () = signals.wait_for_shutdown() => {
             tracing::info!("shutting down");
-            extensions.abort_script();
+            services.abort_script();
             Ok(false)
         },
     }
@@ -232,7 +232,7 @@ async fn serve(
     config: &Config,
     options: ServeOptions,
     mailroom: Arc<Mailroom>,
-    extensions: Arc<Extensions>,
+    services: Arc<ManagedServices>,
     mut signals: Signals,
     log: &restante_logging::Handle,
 ) -> Result<(), String> {
@@ -241,11 +241,11 @@ async fn serve(
     let web_tls = load_certificate(&config.web.tls, config.web.hosts.names(), &restante_http::ALPN_PROTOCOLS)?;
     let mut registry = Registry::default();
     let metrics = Arc::new(Metrics::new(config.storage.retention_period, &mut registry));
-    metrics::register(extensions.for_http(), &metrics, &mut registry);
+    metrics::register(services.services().clone(), &metrics, &mut registry);
     let auth = AuthService::open(config.auth.settings())?;
     let emulated = options.emulated;
     let (registry, readiness) = (Arc::new(registry), Arc::default());
-    let components = Components { config, emulated, mailroom, extensions, metrics, registry, readiness, auth };
+    let components = Components { config, emulated, mailroom, services, metrics, registry, readiness, auth };
 
     // All listeners are bound before any is served, so that the server never starts partially.
     let mut problems = Vec::new();
@@ -258,8 +258,8 @@ async fn serve(
     let page = web::page_url(&components, &web);
     let _pidfile = config.pidfile.clone().map(PidFile::write).transpose()?;
 
-    let Components { mailroom, extensions, metrics, readiness, auth, .. } = components;
-    extensions.connect(&mailroom).await?;
+    let Components { mailroom, services, metrics, readiness, auth, .. } = components;
+    services.connect(&mailroom).await?;
     mailroom.read_feed_backlog().await;
     let feed_task = {
         let mailroom = mailroom.clone();
@@ -288,7 +288,7 @@ async fn serve(
         let metrics = metrics.clone();
         tokio::spawn(async move { metrics.run_history(&mailroom).await });
     }
-    tokio::spawn(extensions.clone().reload_on_request());
+    tokio::spawn(services.clone().reload_on_request());
     {
         let auth = auth.clone();
         tokio::spawn(async move { auth.log_suppressed_periodically().await });
@@ -296,7 +296,7 @@ async fn serve(
 
     while signals.next().await == SignalRequest::Reload {
         reload(log, [&smtp_tls, &pop3_tls, &web_tls].into_iter().flatten());
-        extensions.request_reload();
+        services.request_reload();
         auth.authenticator.reload().await;
     }
     readiness.start_shutdown();
@@ -316,17 +316,17 @@ async fn serve(
         never = log_open_connections(&metrics, started) => match never {},
     };
     auth.log_suppressed();
-    // The last changes of sessions and retention still cause events, so the extensions are shut down after them.
+    // The last changes of sessions and retention still cause events, so the services are shut down after them.
     for task in retention.into_iter().chain(message_limit).chain([feed_task]) {
         task.abort();
         // The task was aborted, so there is no result.
         let _ = task.await;
     }
     tokio::select! {
-        () = extensions.shut_down(time_left, is_clean) => {},
+        () = services.shut_down(time_left, is_clean) => {},
         () = signals.wait_for_shutdown() => {
             tracing::warn!("another signal received: aborting script and webhooks");
-            extensions.abort_script();
+            services.abort_script();
         },
     }
     Ok(())
@@ -402,7 +402,7 @@ fn build_mailroom(
     config: &Config,
     store: Arc<dyn Store>,
     journal: Option<Arc<dyn Journal>>,
-    extensions: &Extensions,
+    services: &ManagedServices,
 ) -> Mailroom {
     let settings = Settings {
         domain: config.smtp.domain.clone(),
@@ -411,7 +411,7 @@ fn build_mailroom(
         tagging: config.tagging.clone(),
         history: config.web.monitor_history,
     };
-    let mut mailroom = Mailroom::new(settings, store, extensions.for_mailroom());
+    let mut mailroom = Mailroom::new(settings, store, services.for_mailroom());
     if let Some(journal) = journal {
         mailroom = mailroom.with_journal(journal);
     }

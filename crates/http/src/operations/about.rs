@@ -127,11 +127,11 @@ pub(crate) async fn about(
     Extension(about): Extension<Arc<About>>,
     Extension(grant): Extension<Grant>,
 ) -> Result<Response, Problem> {
-    let Settings { extensions, auth, .. } = &server.settings;
+    let Settings { services, auth, .. } = &server.settings;
     let (script, webhooks) =
-        (extensions.script_name(), extensions.webhooks.as_ref().map_or(0, |webhooks| webhooks.target_count()));
+        (services.script_name(), services.webhooks.as_ref().map_or(0, |webhooks| webhooks.target_count()));
     let can_release = grant.allows_somewhere(Scope::Relay) && grant.allows_somewhere(Scope::Read);
-    let relay = extensions.relay.iter().filter(|_| can_release).flat_map(|relay| relay.targets());
+    let relay = services.relay.iter().filter(|_| can_release).flat_map(|relay| relay.targets());
     success::no_store_json(&AboutResponse {
         about: &about,
         script,

@@ -105,15 +105,15 @@ pub struct Settings {
     pub metrics: Arc<Metrics>,
     /// The registered metrics.
     pub registry: Arc<Registry>,
-    /// The optional parts of the server.
-    pub extensions: Extensions,
+    /// The optional services.
+    pub services: Services,
     /// Checks credentials. Without it, anonymous requests may do everything.
     pub auth: Option<Arc<AuthService>>,
 }
 
-/// The optional parts of the server. By default there are none.
+/// The optional services of a server. By default there are none.
 #[derive(Clone, Default)]
-pub struct Extensions {
+pub struct Services {
     /// The script.
     pub script: Option<Arc<Host>>,
     /// The webhooks.
@@ -124,7 +124,7 @@ pub struct Extensions {
     pub relay: Option<Arc<Relay>>,
 }
 
-impl Extensions {
+impl Services {
     /// Returns the name of the script's file, if a script is loaded.
     pub(crate) fn script_name(&self) -> Option<String> {
         let path = self.script.as_ref()?.loaded()?.path;
@@ -132,9 +132,9 @@ impl Extensions {
     }
 }
 
-impl fmt::Debug for Extensions {
+impl fmt::Debug for Services {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Extensions").field("script", &self.script_name()).finish_non_exhaustive()
+        f.debug_struct("Services").field("script", &self.script_name()).finish_non_exhaustive()
     }
 }
 

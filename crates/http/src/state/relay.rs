@@ -26,7 +26,7 @@ pub(crate) struct RelayPage {
 impl Server {
     /// Returns the relay, if it is configured.
     pub(crate) fn relay(&self) -> Option<&Relay> {
-        self.settings.extensions.relay.as_deref()
+        self.settings.services.relay.as_deref()
     }
 
     /// Returns a page of the entries that match the filter and that the grant allows. It can have fewer entries than

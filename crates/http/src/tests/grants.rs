@@ -33,16 +33,16 @@ pub(super) struct Accounts {
 
 impl Accounts {
     pub(super) fn new(session_time: Duration) -> Self {
-        Self::build(session_time, crate::Extensions::default())
+        Self::build(session_time, crate::Services::default())
     }
 
     /// Creates a server with a search.
     pub(super) fn with_search() -> Self {
         let search = Some(Arc::new(Search::new(None)));
-        Self::build(Duration::from_hours(1), crate::Extensions { search, ..crate::Extensions::default() })
+        Self::build(Duration::from_hours(1), crate::Services { search, ..crate::Services::default() })
     }
 
-    pub(super) fn build(session_time: Duration, optional_parts: crate::Extensions) -> Self {
+    pub(super) fn build(session_time: Duration, services: crate::Services) -> Self {
         let dir = TestDir::new();
         let (users, tokens) = (dir.path().join("users"), dir.path().join("tokens.toml"));
         users::add(&users, "ann", "secret").unwrap();
@@ -57,7 +57,7 @@ impl Accounts {
         let journal = Arc::new(MemoryJournal::new(1 << 20));
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let mailroom_settings = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
-        let search = optional_parts.search.clone();
+        let search = services.search.clone();
         let store_observers = search.iter().map(|search| search.clone() as Arc<dyn Observer>).collect();
         let extensions = Extensions { store_observers, ..Extensions::default() };
         let mailroom = Mailroom::new(mailroom_settings, store.clone(), extensions);
@@ -65,12 +65,7 @@ impl Accounts {
         if let Some(search) = &search {
             search.start(&mailroom);
         }
-        let settings = Settings {
-            auth: Some(auth.clone()),
-            max_message_bytes: 1000,
-            extensions: optional_parts,
-            ..Settings::default()
-        };
+        let settings = Settings { auth: Some(auth.clone()), max_message_bytes: 1000, services, ..Settings::default() };
         let state = Arc::new(Server::new(mailroom, settings));
         let server = TestServer { store, router: build_router(state.clone()) };
         Self { server, state, journal, dir, auth }

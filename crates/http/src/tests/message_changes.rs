@@ -335,8 +335,8 @@ async fn changes_by_id_do_not_start_with_a_revoked_token() {
 #[tokio::test(start_paused = true)]
 async fn incomplete_index_marks_nothing() {
     // The index is not started, so it stays incomplete.
-    let extensions = crate::Extensions { search: Some(Arc::new(Search::new(None))), ..crate::Extensions::default() };
-    let server = TestServer::with(Settings { extensions, ..Settings::default() });
+    let services = crate::Services { search: Some(Arc::new(Search::new(None))), ..crate::Services::default() };
+    let server = TestServer::with(Settings { services, ..Settings::default() });
     add_messages(&server).await;
     for query in ["q=number", "mailbox=bob&q=number"] {
         send(&server, &format!("PATCH {LIST}?{query}"), "{\"seen\":true}").await.problem(503);

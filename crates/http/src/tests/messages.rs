@@ -104,8 +104,8 @@ pub(super) fn search_server() -> TestServer {
     let extensions = Extensions { store_observers: vec![search.clone()], ..Extensions::default() };
     let mailroom = Arc::new(Mailroom::new(restante_mailroom::Settings::default(), store.clone(), extensions));
     search.start(&mailroom);
-    let extensions = crate::Extensions { search: Some(search), ..crate::Extensions::default() };
-    TestServer { store, router: router(mailroom, Settings { extensions, ..Settings::default() }) }
+    let services = crate::Services { search: Some(search), ..crate::Services::default() };
+    TestServer { store, router: router(mailroom, Settings { services, ..Settings::default() }) }
 }
 
 /// Waits until all messages are in the index.
@@ -701,8 +701,8 @@ async fn unavailable_index_deletes_nothing() {
         assert_eq!(response.problem(404), "The search is disabled by the setting search.enabled.");
     }
     // The index is not started, so it stays incomplete.
-    let extensions = crate::Extensions { search: Some(Arc::new(Search::new(None))), ..crate::Extensions::default() };
-    let server = TestServer::with(Settings { extensions, ..Settings::default() });
+    let services = crate::Services { search: Some(Arc::new(Search::new(None))), ..crate::Services::default() };
+    let server = TestServer::with(Settings { services, ..Settings::default() });
     add_copies(&server, 0, &["ann"], &[]).await;
     server.request(&format!("DELETE {LIST}?q=number")).await.problem(503);
     for server in [disabled, server] {

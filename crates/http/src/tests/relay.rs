@@ -49,15 +49,15 @@ impl RelayServer {
             ..RelaySettings::default()
         };
         let relay = Some(Relay::new(settings, queue.clone()));
-        let extensions = crate::Extensions { relay, ..crate::Extensions::default() };
-        let accounts = Accounts::build(Duration::from_hours(1), extensions);
+        let services = crate::Services { relay, ..crate::Services::default() };
+        let accounts = Accounts::build(Duration::from_hours(1), services);
         let all = accounts.token(&[]).await;
         Self { accounts, queue, all }
     }
 
     /// Starts the relay. Messages can be released then.
     async fn start(&self) {
-        let relay = self.accounts.state.settings.extensions.relay.as_ref().unwrap();
+        let relay = self.accounts.state.settings.services.relay.as_ref().unwrap();
         relay.start(&self.accounts.state.mailroom).await.unwrap();
     }
 

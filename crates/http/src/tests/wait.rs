@@ -310,8 +310,8 @@ async fn number_of_waiting_requests_is_limited() {
 /// A client that closes its side has disconnected. The connection ends and releases everything that it holds.
 #[tokio::test(start_paused = true)]
 async fn disconnect_cancels_wait_and_search() {
-    let extensions = crate::Extensions { search: Some(Arc::new(Search::new(None))), ..crate::Extensions::default() };
-    let server = TestServer::with(Settings { extensions, ..Settings::default() });
+    let services = crate::Services { search: Some(Arc::new(Search::new(None))), ..crate::Services::default() };
+    let server = TestServer::with(Settings { services, ..Settings::default() });
     // A search without a started index waits two seconds for it.
     for path in ["/api/v2/mailbox/test/wait?timeout=10m", "/api/v2/search?q=code"] {
         let (mut client, stream) = duplex(1 << 16);

@@ -1,4 +1,4 @@
-//! The metrics of the extensions, which have their own counters. Their names are also in `docs/operations.md`; a test compares
+//! The metrics of the services, which have their own counters. Their names are also in `docs/operations.md`; a test compares
 //! both.
 
 use std::fmt::Result;
@@ -7,9 +7,9 @@ use restante_metrics::{ExpositionWriter, Metrics, Registry, register_writer};
 use restante_relay::{EntryState, TargetCounts};
 use restante_script::{Event, Outcome};
 
-/// Registers the metrics of the extensions.
-pub(super) fn register(extensions: restante_http::Extensions, metrics: &Metrics, registry: &mut Registry) {
-    let restante_http::Extensions { script, webhooks, search, relay } = extensions;
+/// Registers the metrics of the services.
+pub(super) fn register(services: restante_http::Services, metrics: &Metrics, registry: &mut Registry) {
+    let restante_http::Services { script, webhooks, search, relay } = services;
     register_writer(registry, move |writer| {
         write_script(writer, &script.as_ref().map(|script| script.counts()).unwrap_or_default())
     });

@@ -39,7 +39,7 @@ impl Server {
         query: &Query,
         range: MessageRange,
     ) -> Result<FoundMessages, Problem> {
-        let search = self.settings.extensions.search.as_ref().ok_or(Problem::SearchDisabled)?;
+        let search = self.settings.services.search.as_ref().ok_or(Problem::SearchDisabled)?;
         let (mut found, mut is_complete, mut cursor) = (Vec::new(), true, range.before);
         let mut copies_left = MAX_PAGE_COPIES;
         for _ in 0..MAX_SEARCHES {

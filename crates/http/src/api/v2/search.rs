@@ -28,7 +28,7 @@ pub(crate) async fn search(
     SearchParameters { text, mailbox, before, limit }: SearchParameters,
     cancellation: Cancellation,
 ) -> Result<Response, Problem> {
-    let search = server.settings.extensions.search.as_ref().ok_or(Problem::SearchDisabled)?;
+    let search = server.settings.services.search.as_ref().ok_or(Problem::SearchDisabled)?;
     let query = Query::parse(&text, Timestamp::now()).map_err(Problem::InvalidQuery)?;
     let is_permitted = Box::new(move |mailbox: &_| grant.covers(mailbox));
     let start = Instant::now();

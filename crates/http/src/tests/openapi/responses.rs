@@ -340,7 +340,7 @@ pub(super) async fn server(config: &Config) -> TestServer {
     search.start(&mailroom);
     let settings = Settings {
         max_message_bytes: 1 << 16,
-        extensions: crate::Extensions { search: Some(search), ..crate::Extensions::default() },
+        services: crate::Services { search: Some(search), ..crate::Services::default() },
         ..Settings::default()
     };
     let server = TestServer { store, router: crate::router(mailroom, settings, info(config)) };

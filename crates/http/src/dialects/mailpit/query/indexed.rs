@@ -63,7 +63,7 @@ impl<'s> IndexedMatches<'s> {
     /// Requests further matches. Returns whether there may be some.
     async fn request(&mut self) -> Result<bool, Problem> {
         let (Some(search), Some(query), Some(before)) =
-            (&self.server.settings.extensions.search, &self.query, self.before)
+            (&self.server.settings.services.search, &self.query, self.before)
         else {
             return Ok(false);
         };

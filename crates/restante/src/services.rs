@@ -1,5 +1,5 @@
-//! The extensions of the mailroom: the script, the webhooks, the relay and the search. They are started, connected to the
-//! mailroom, reloaded and shut down here.
+//! The optional services: the script, the webhooks, the relay and the search. They are started, connected to the mailroom,
+//! reloaded and shut down here.
 
 use std::panic::resume_unwind;
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use restante_http::Services;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::{self, Hooks, Observer};
 use restante_relay::Relay;
@@ -31,33 +32,31 @@ const RESERVED_FOR_WEBHOOKS: Duration = Duration::from_secs(1);
 const RELAY_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum time for the shutdown of the search. The next start adds what the index lacks then.
 const SEARCH_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
-/// How much longer than its time limit an extension is waited for.
+/// How much longer than its time limit a service is waited for.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
-/// The extensions of a server; none by default.
+/// The optional services of a server, and what is needed to start and stop them.
 #[derive(Default)]
-pub struct Extensions {
-    script: Option<Arc<Host>>,
+pub struct ManagedServices {
+    services: Services,
     /// The paths where the script may be.
     script_paths: Vec<PathBuf>,
-    webhooks: Option<Arc<Webhooks>>,
-    relay: Option<Arc<Relay>>,
-    search: Option<Arc<Search>>,
     /// Stores one request to reload, however many there are.
     reload_requested: Notify,
 }
 
-impl Extensions {
-    /// Creates the extensions with a script that is not loaded yet.
+impl ManagedServices {
+    /// Creates the services with a script that is not loaded yet.
     pub fn with_script(config: &Config) -> Self {
         let (host, script_paths) = (Host::new(script::settings(config)), config.scripting.paths.clone());
-        Self { script: Some(host), script_paths, ..Self::default() }
+        let services = Services { script: Some(host), ..Services::default() };
+        Self { services, script_paths, ..Self::default() }
     }
 
     /// Loads the script, if there is one, and logs it. This may take as long as one call of the script. If the future
     /// is dropped, the loading continues on its thread.
     pub async fn load_script(&self) -> Result<(), ScriptError> {
-        let Some(host) = self.script.clone() else { return Ok(()) };
+        let Some(host) = self.services.script.clone() else { return Ok(()) };
         // The task is not cancelled, so an error is a panic, which is propagated.
         let result =
             spawn_blocking(move || host.load()).await.unwrap_or_else(|error| resume_unwind(error.into_panic()));
@@ -100,7 +99,7 @@ impl Extensions {
         };
         let webhooks = Webhooks::new(settings, queue)?;
         tracing::info!("webhooks started: {}", webhooks.target_count());
-        self.webhooks = Some(webhooks);
+        self.services.webhooks = Some(webhooks);
         Ok(())
     }
 
@@ -125,7 +124,7 @@ impl Extensions {
         let relay = Relay::new(config.relay_settings(), queue);
         let (targets, rules) = (relay.targets().len(), relay.rule_count());
         tracing::info!("relay started: targets={targets} forward_rules={rules}");
-        self.relay = Some(relay);
+        self.services.relay = Some(relay);
         Ok(())
     }
 
@@ -134,19 +133,19 @@ impl Extensions {
     pub fn add_search(&mut self, config: &Config) {
         let directory = config.storage.path.clone();
         if config.search.enabled {
-            self.search = Some(Arc::new(Search::new(directory)));
+            self.services.search = Some(Arc::new(Search::new(directory)));
         } else if let Some(directory) = directory {
             Search::delete_index(&directory);
         }
     }
 
-    /// Returns the extensions in the form that the mailroom needs.
+    /// Returns the hooks and observers of the mailroom.
     pub fn for_mailroom(&self) -> hooks::Extensions {
-        let hooks = self.script.clone().map(|host| host as Arc<dyn Hooks>);
-        let script = self.script.clone().map(|host| host as Arc<dyn Observer>);
-        let webhooks = self.webhooks.clone().map(|webhooks| webhooks as Arc<dyn Observer>);
-        let search = self.search.clone().map(|search| search as Arc<dyn Observer>);
-        let relay = self.relay.clone().map(|relay| relay as Arc<dyn Observer>);
+        let hooks = self.services.script.clone().map(|host| host as Arc<dyn Hooks>);
+        let script = self.services.script.clone().map(|host| host as Arc<dyn Observer>);
+        let webhooks = self.services.webhooks.clone().map(|webhooks| webhooks as Arc<dyn Observer>);
+        let search = self.services.search.clone().map(|search| search as Arc<dyn Observer>);
+        let relay = self.services.relay.clone().map(|relay| relay as Arc<dyn Observer>);
         hooks::Extensions {
             hooks,
             node_observers: script.into_iter().chain(webhooks).collect(),
@@ -154,21 +153,21 @@ impl Extensions {
         }
     }
 
-    /// Connects the extensions to the mailroom. Call it before messages arrive. The error is a sentence for the operator.
+    /// Connects the services to the mailroom. Call it before messages arrive. The error is a sentence for the operator.
     pub async fn connect(&self, mailroom: &Arc<Mailroom>) -> Result<(), String> {
-        if let Some(host) = &self.script {
+        if let Some(host) = &self.services.script {
             host.connect(mailroom);
         }
-        if let Some(webhooks) = &self.webhooks {
+        if let Some(webhooks) = &self.services.webhooks {
             webhooks.activate(mailroom).await?;
         }
-        if let Some(relay) = &self.relay {
+        if let Some(relay) = &self.services.relay {
             relay.start(mailroom).await?;
-            if let Some(host) = &self.script {
+            if let Some(host) = &self.services.script {
                 host.connect_relay(Arc::new(ScriptRelay(relay.clone())));
             }
         }
-        if let Some(search) = &self.search {
+        if let Some(search) = &self.services.search {
             search.start(mailroom);
         }
         Ok(())
@@ -182,7 +181,7 @@ impl Extensions {
     /// Reloads the script at every request and logs the result. Runs until the server stops, in its own task, because
     /// loading may take a while.
     pub async fn reload_on_request(self: Arc<Self>) {
-        let Some(host) = &self.script else { return };
+        let Some(host) = &self.services.script else { return };
         loop {
             self.reload_requested.notified().await;
             let host = host.clone();
@@ -199,25 +198,25 @@ impl Extensions {
         }
     }
 
-    /// Shuts down the extensions one after another, within the time limit: webhooks still receive the events of the
+    /// Shuts down the services one after another, within the time limit: webhooks still receive the events of the
     /// script. `is_clean` is false if messages may still be on their way.
     pub async fn shut_down(&self, time_limit: Duration, is_clean: bool) {
         let started = Instant::now();
-        if let Some(host) = self.script.clone() {
+        if let Some(host) = self.services.script.clone() {
             let time_limit = time_limit.saturating_sub(RESERVED_FOR_WEBHOOKS).min(SCRIPT_SHUTDOWN_TIMEOUT);
             wait_for_shutdown("script", time_limit, spawn_blocking(move || host.shut_down(time_limit))).await;
         }
-        if let Some(relay) = self.relay.clone() {
+        if let Some(relay) = self.services.relay.clone() {
             let time_left = time_limit.saturating_sub(started.elapsed() + RESERVED_FOR_WEBHOOKS);
             let time_limit = time_left.min(RELAY_SHUTDOWN_TIMEOUT);
             wait_for_shutdown("relay", time_limit, spawn_blocking(move || relay.shut_down(time_limit))).await;
         }
-        if let Some(webhooks) = self.webhooks.clone() {
+        if let Some(webhooks) = self.services.webhooks.clone() {
             let time_limit = time_limit.saturating_sub(started.elapsed());
             wait_for_shutdown("webhooks", time_limit, spawn_blocking(move || webhooks.shut_down(time_limit, is_clean)))
                 .await;
         }
-        if let Some(search) = self.search.clone() {
+        if let Some(search) = self.services.search.clone() {
             let time_limit = time_limit.saturating_sub(started.elapsed()).min(SEARCH_SHUTDOWN_TIMEOUT);
             wait_for_shutdown("search", time_limit, spawn_blocking(move || search.shut_down(time_limit, is_clean)))
                 .await;
@@ -227,13 +226,13 @@ impl Extensions {
     /// Aborts the script: it receives no more events, running calls cannot access messages any more, and its commands
     /// are terminated.
     pub fn abort_script(&self) {
-        if let Some(host) = &self.script {
+        if let Some(host) = &self.services.script {
             host.shut_down(Duration::ZERO);
         }
     }
 
     fn has_script(&self) -> bool {
-        self.script.as_ref().is_some_and(|host| host.loaded().is_some())
+        self.services.script.as_ref().is_some_and(|host| host.loaded().is_some())
     }
 
     /// Of the default files only one should exist. A configured list defines the order.
@@ -247,14 +246,9 @@ impl Extensions {
         }
     }
 
-    /// Returns the extensions in the form that the HTTP server needs.
-    pub fn for_http(&self) -> restante_http::Extensions {
-        restante_http::Extensions {
-            script: self.script.clone(),
-            webhooks: self.webhooks.clone(),
-            search: self.search.clone(),
-            relay: self.relay.clone(),
-        }
+    /// Returns the services, for the HTTP server.
+    pub fn services(&self) -> &Services {
+        &self.services
     }
 }
 
