@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, Subcommand, value_parser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Command, CommandFactory as _, FromArgMatches, Parser, Subcommand, value_parser,
+};
 use restante_cli::ClientCommand;
 use restante_settings::{Flags, Origin, Preset, SETTINGS, Setting, Status, Value};
 use restante_transfer::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
@@ -135,9 +137,9 @@ pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedAr
             }
             Task::Import(request)
         }
-        ("script", _) => Task::Script(parse_group(matches)),
-        ("token", _) => Task::Token(parse_group(matches)),
-        ("user", _) => Task::User(parse_group(matches)),
+        ("script", _) => Task::Script(parse_arguments(matches)),
+        ("token", _) => Task::Token(parse_arguments(matches)),
+        ("user", _) => Task::User(parse_arguments(matches)),
         (_, Some(("check", _))) => Task::ConfigCheck,
         (_, Some(("example", _))) => return Ok(ParsedArguments::ConfigExample(flags)),
         _ => return Ok(ParsedArguments::ConfigDocs),
@@ -158,28 +160,14 @@ fn add_flags(flags: &mut Flags, matches: &ArgMatches) {
 }
 
 fn parse_export(matches: &ArgMatches) -> ExportRequest {
-    ExportRequest {
-        format: matches.get_one::<ExportFormat>("format").copied(),
-        mailboxes: matches.get_many::<String>("mailbox").into_iter().flatten().cloned().collect(),
-        out: matches.get_one::<PathBuf>("out").cloned().unwrap_or_default(),
-    }
+    let ExportArguments { format, mailboxes, out } = parse_arguments(matches);
+    ExportRequest { format, mailboxes, out }
 }
 
 fn parse_import(matches: &ArgMatches) -> ImportRequest {
-    let paths = |name: &str| matches.get_many::<PathBuf>(name).into_iter().flatten().cloned().collect::<Vec<_>>();
-    let databases = paths("from");
-    let (format, paths) = if databases.is_empty() {
-        (matches.get_one::<ImportFormat>("format").copied().unwrap_or(ImportFormat::Auto), paths("paths"))
-    } else {
-        (ImportFormat::Mailpit, databases)
-    };
-    ImportRequest {
-        format,
-        mailbox: matches.get_one::<String>("mailbox").cloned(),
-        tenant: matches.get_one::<String>("tenant").cloned(),
-        received_now: matches.get_flag("received-now"),
-        paths,
-    }
+    let ImportArguments { format, mailbox, received_now, from: databases, tenant, paths } = parse_arguments(matches);
+    let (format, paths) = if databases.is_empty() { (format, paths) } else { (ImportFormat::Mailpit, databases) };
+    ImportRequest { format, mailbox, tenant, received_now, paths }
 }
 
 /// Returns the limits of an import from Mailpit, which has no maximum age and no cap per mailbox: with the defaults of the
@@ -191,8 +179,8 @@ fn mailpit_import_presets() -> Vec<Preset> {
     SETTINGS.iter().filter(unlimited).map(preset).collect()
 }
 
-/// Returns the task of a command with subcommands. They were checked when the command line was parsed.
-fn parse_group<T: FromArgMatches>(matches: &ArgMatches) -> T {
+/// Returns the arguments of a command. They were checked when the command line was parsed.
+fn parse_arguments<T: FromArgMatches>(matches: &ArgMatches) -> T {
     T::from_arg_matches(matches).unwrap_or_else(|error| error.exit())
 }
 
@@ -235,8 +223,8 @@ pub(crate) fn command() -> Command {
         .arg(as_flag())
         .args(flags())
         .subcommand(health)
-        .subcommand(export_command())
-        .subcommand(import_command())
+        .subcommand(with_settings(ExportArguments::command(), EXPORT_SETTINGS))
+        .subcommand(with_settings(ImportArguments::command(), IMPORT_SETTINGS))
         .subcommand(group::<ScriptTask>(
             "script",
             "Checks or tests a Lua script without starting the server",
@@ -249,96 +237,52 @@ pub(crate) fn command() -> Command {
         .subcommands(completions::commands())
 }
 
-fn export_command() -> Command {
-    Command::new("export")
-        .about("Exports the messages of a data directory or a database to Maildirs, .eml files or mbox files")
-        .long_about(
-            "Exports the messages of a data directory or a database to Maildirs, .eml files or mbox files. The server \
-             may be running. Existing files are not overwritten.",
-        )
-        .args_override_self(true)
-        .arg(
-            Arg::new("format")
-                .long("format")
-                .value_name("FORMAT")
-                .value_parser(parser_for_names(EXPORT_FORMATS))
-                .help("The output format [default: mbox if OUT ends in .mbox or is -, otherwise maildir]"),
-        )
-        .arg(
-            Arg::new("mailbox")
-                .long("mailbox")
-                .value_name("NAME")
-                .action(ArgAction::Append)
-                .help("Only this mailbox, as a name or an address; may be repeated"),
-        )
-        .arg(
-            Arg::new("out")
-                .value_name("OUT")
-                .required(true)
-                .value_parser(value_parser!(PathBuf))
-                .help("The directory or .mbox file to create, or - for standard output"),
-        )
-        .args(selected_flags(EXPORT_SETTINGS))
-        .after_help(SETTINGS_NOTE)
+/// Exports the messages of a data directory or a database to Maildirs, .eml files or mbox files.
+#[derive(Parser)]
+#[command(
+    name = "export",
+    long_about = "Exports the messages of a data directory or a database to Maildirs, .eml files or mbox files. The server may \
+        be running. Existing files are not overwritten."
+)]
+struct ExportArguments {
+    /// The output format [default: mbox if OUT ends in .mbox or is -, otherwise maildir]
+    #[arg(long, value_parser = parser_for_names(EXPORT_FORMATS))]
+    format: Option<ExportFormat>,
+    /// Only this mailbox, as a name or an address; may be repeated
+    #[arg(id = "mailbox", long, value_name = "NAME")]
+    mailboxes: Vec<String>,
+    /// The directory or .mbox file to create, or - for standard output
+    out: PathBuf,
 }
 
-fn import_command() -> Command {
-    Command::new("import")
-        .about(
-            "Imports messages from Maildirs, .eml and mbox files, an Inbucket store or a Mailpit database into a data \
-             directory or a database",
-        )
-        .long_about(
-            "Imports messages from Maildirs, .eml and mbox files, an Inbucket file store or a Mailpit database into a data \
-             directory or a database. The directory is created if it does not exist. No server may be running on the directory.",
-        )
-        .args_override_self(true)
-        .arg(
-            Arg::new("format")
-                .long("format")
-                .value_name("FORMAT")
-                .value_parser(parser_for_names(IMPORT_FORMATS))
-                .default_value("auto")
-                .help("The input format"),
-        )
-        .arg(Arg::new("mailbox").long("mailbox").value_name("NAME").help(
-            "The mailbox for all messages, as a name or an address; by default it is derived from file names \
-                 and contents",
-        ))
-        .arg(
-            Arg::new("received-now")
-                .long("received-now")
-                .action(ArgAction::SetTrue)
-                .help("Treats all messages as received now, so that their retention starts again"),
-        )
-        .arg(
-            Arg::new("from")
-                .long("from")
-                .value_name("DATABASE")
-                .action(ArgAction::Append)
-                .value_parser(value_parser!(PathBuf))
-                .conflicts_with_all(["paths", "format"])
-                .help("The database of a Mailpit server, such as mailpit.db"),
-        )
-        .arg(
-            Arg::new("tenant")
-                .long("tenant")
-                .value_name("NAME")
-                .requires("from")
-                // An argument is not required if it conflicts with another one.
-                .conflicts_with("paths")
-                .help("Imports only this tenant of the Mailpit database (MP_TENANT_ID); '' is the one without a name"),
-        )
-        .arg(
-            Arg::new("paths")
-                .value_name("PATH")
-                .required_unless_present("from")
-                .num_args(1..)
-                .value_parser(value_parser!(PathBuf))
-                .help("A directory or a file with messages, or - for standard input"),
-        )
-        .args(selected_flags(IMPORT_SETTINGS))
-        .after_help(SETTINGS_NOTE)
+/// Imports messages from Maildirs, .eml and mbox files, an Inbucket store or a Mailpit database into a data directory or a
+/// database.
+#[derive(Parser)]
+#[command(
+    name = "import",
+    long_about = "Imports messages from Maildirs, .eml and mbox files, an Inbucket file store or a Mailpit database into a data \
+        directory or a database. The directory is created if it does not exist. No server may be running on the directory."
+)]
+struct ImportArguments {
+    /// The input format
+    #[arg(long, value_parser = parser_for_names(IMPORT_FORMATS), default_value = "auto")]
+    format: ImportFormat,
+    /// The mailbox for all messages, as a name or an address; by default it is derived from file names and contents
+    #[arg(long, value_name = "NAME")]
+    mailbox: Option<String>,
+    /// Treats all messages as received now, so that their retention starts again
+    #[arg(long)]
+    received_now: bool,
+    /// The database of a Mailpit server, such as mailpit.db
+    #[arg(long, value_name = "DATABASE", conflicts_with_all = ["paths", "format"])]
+    from: Vec<PathBuf>,
+    /// Imports only this tenant of the Mailpit database (MP_TENANT_ID); '' is the one without a name
+    // An argument is not required if it conflicts with another one.
+    #[arg(long, value_name = "NAME", requires = "from", conflicts_with = "paths")]
+    tenant: Option<String>,
+    /// A directory or a file with messages, or - for standard input
+    #[arg(value_name = "PATH", required_unless_present = "from")]
+    paths: Vec<PathBuf>,
 }
 
 /// Returns a command whose subcommands are derived from a type, and have flags for some settings.
@@ -347,9 +291,12 @@ fn group<T: Subcommand>(name: &'static str, about: &'static str, settings: &'sta
         .about(about)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .mut_subcommands(|command| {
-            command.args_override_self(true).args(selected_flags(settings)).after_help(SETTINGS_NOTE)
-        })
+        .mut_subcommands(|command| with_settings(command, settings))
+}
+
+/// Adds the flags for some settings to a command.
+fn with_settings(command: Command, settings: &'static [&str]) -> Command {
+    command.args_override_self(true).args(selected_flags(settings)).after_help(SETTINGS_NOTE)
 }
 
 /// Returns a parser that accepts the names in a table.
