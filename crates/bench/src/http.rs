@@ -3,17 +3,13 @@
 
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 
 use crate::error::Error;
-use crate::smtp::resolve;
+use crate::smtp::{connect, resolve, with_timeout};
 
-/// The timeout of an exchange.
-const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_LINE_BYTES: usize = 16 * 1024;
 const MAX_HEADERS: usize = 200;
 const MAX_BODY_BYTES: usize = 1 << 30;
@@ -105,13 +101,13 @@ impl Client {
         // continued.
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
-            None => connect(&self.addresses).await?,
+            None => with_timeout(connect(&self.addresses)).await?,
         };
         let exchange = async {
             stream.write_all(request).await.map_err(|error| Error::io("sending", error))?;
             self.read_response(&mut stream).await
         };
-        let (head, body) = timeout(EXCHANGE_TIMEOUT, exchange).await.unwrap_or(Err(Error::Timeout))?;
+        let (head, body) = with_timeout(exchange).await?;
         if !head.close {
             self.stream = Some(stream);
         }
@@ -278,13 +274,6 @@ impl Head {
 enum Body {
     InBuffer(Range<usize>),
     Dechunked,
-}
-
-async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
-    let connected = timeout(EXCHANGE_TIMEOUT, TcpStream::connect(addresses)).await.map_err(|_| Error::Timeout)?;
-    let stream = connected.map_err(|error| Error::io("connecting", error))?;
-    stream.set_nodelay(true).map_err(|error| Error::io("connecting", error))?;
-    Ok(stream)
 }
 
 fn split_url(url: &str) -> Option<(&str, &str)> {

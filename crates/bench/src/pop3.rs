@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::error::Error;
-use crate::smtp::with_timeout;
+use crate::smtp::{connect, with_timeout};
 
 /// The maximum length of a status line.
 const MAX_LINE_BYTES: usize = 4 * 1024;
@@ -38,8 +38,7 @@ impl Client {
     /// Connects and reads the greeting.
     pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<Self, Error> {
         with_timeout(async {
-            let stream = TcpStream::connect(addresses).await.map_err(|error| Error::io("connecting", error))?;
-            stream.set_nodelay(true).map_err(|error| Error::io("connecting", error))?;
+            let stream = connect(addresses).await?;
             let mut client = Self { stream, buffer: Vec::with_capacity(READ_BYTES), consumed: 0 };
             client.read_status().await?;
             Ok(client)

@@ -43,9 +43,7 @@ impl Client {
     /// Connects, reads the greeting and sends EHLO.
     pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<Self, Error> {
         with_timeout(async {
-            let stream = TcpStream::connect(addresses).await.map_err(|error| Error::io("connecting", error))?;
-            stream.set_nodelay(true).map_err(|error| Error::io("connecting", error))?;
-            let mut client = Self { stream, buffer: Vec::with_capacity(1024), consumed: 0 };
+            let mut client = Self { stream: connect(addresses).await?, buffer: Vec::with_capacity(1024), consumed: 0 };
             client.read_reply().await?.expect(2)?;
             client.command(b"EHLO bench.example\r\n", 2).await?;
             Ok(client)
@@ -173,6 +171,13 @@ fn parse_reply(bytes: &[u8]) -> Result<Option<(u16, usize)>, Error> {
         }
     }
     Ok(None)
+}
+
+/// Connects to the first address that accepts it.
+pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
+    let stream = TcpStream::connect(addresses).await.map_err(|error| Error::io("connecting", error))?;
+    stream.set_nodelay(true).map_err(|error| Error::io("connecting", error))?;
+    Ok(stream)
 }
 
 /// Runs `work` with a timeout.

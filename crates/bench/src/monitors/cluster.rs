@@ -10,7 +10,7 @@ use clap::Args;
 use tokio::time::sleep;
 
 use super::Topic;
-use super::delivery::{Delivery, DeliveryResult, Numbers};
+use super::delivery::{Delivery, DeliveryOptions, DeliveryResult, Numbers};
 use super::monitor::Protocol;
 use super::monitor_group::{GroupOutcome, GroupSettings, MonitorGroup};
 use super::tables::{Pass, check_outcome};
@@ -57,24 +57,11 @@ pub(crate) struct Options {
     /// Concurrent connections that send.
     #[arg(long, default_value_t = 50, value_parser = parse_positive)]
     connections: usize,
-    /// Messages to send in each round.
-    #[arg(long, default_value_t = 20_000, value_parser = parse_positive)]
-    messages: usize,
     /// Mailboxes that receive in turn.
     #[arg(long, default_value_t = 1000, value_parser = parse_positive)]
     mailboxes: usize,
-    /// Size of each message in bytes with its header.
-    #[arg(long, default_value_t = 1024)]
-    size: usize,
-    /// Messages per second; without it, as fast as the node accepts them.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    rate: Option<u32>,
-    /// Number of rounds.
-    #[arg(long, default_value_t = 3, value_parser = parse_positive)]
-    rounds: usize,
-    /// Messages to send before measuring.
-    #[arg(long, default_value_t = 1000)]
-    warmup: usize,
+    #[command(flatten)]
+    delivery: DeliveryOptions,
 }
 
 /// Runs the `cluster` command.
@@ -82,18 +69,19 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
     let delivery = Arc::new(Delivery {
         addresses: resolve(&options.smtp).await?,
         connections: options.connections,
-        rate: options.rate,
+        rate: options.delivery.rate,
         envelopes: build_envelopes(PREFIX, options.mailboxes, 1),
-        size: options.size,
+        size: options.delivery.size,
     });
     let nodes = Nodes::new(options).await?;
     let mut numbers = Numbers::new();
-    delivery.run(numbers.take(options.warmup)).await;
+    delivery.run(numbers.take(options.delivery.warmup)).await;
     let mut report = Report::new(json);
     let mut verdict = Verdict::Clean;
     let mut rows = Vec::new();
-    for round in 1..=options.rounds {
-        let (delivery_result, outcomes) = nodes.deliver_and_receive(&delivery, numbers.take(options.messages)).await?;
+    for round in 1..=options.delivery.rounds {
+        let (delivery_result, outcomes) =
+            nodes.deliver_and_receive(&delivery, numbers.take(options.delivery.messages)).await?;
         verdict = verdict.and(delivery_result.results.verdict());
         report.row(&Pass { delivery: delivery_result, samples: None }.row(round, nodes.monitors()).0);
         for (url, outcome) in outcomes {

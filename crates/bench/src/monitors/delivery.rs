@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use clap::Args;
 use memchr::memmem;
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
 use crate::error::Error;
-use crate::load::recover_session;
+use crate::load::{parse_positive, recover_session};
 use crate::measure::{Results, to_f64};
 use crate::message::{self, END_OF_DATA, Envelope, MessageKind};
 use crate::smtp::{Client, CommandMode};
@@ -39,6 +40,26 @@ impl Numbers {
         self.0 += count as u64;
         first..self.0
     }
+}
+
+/// The options of the messages that are sent.
+#[derive(Args)]
+pub(super) struct DeliveryOptions {
+    /// Messages to send in each pass or round.
+    #[arg(long, default_value_t = 20_000, value_parser = parse_positive)]
+    pub(super) messages: usize,
+    /// Size of each message in bytes with its header.
+    #[arg(long, default_value_t = 1024)]
+    pub(super) size: usize,
+    /// Messages per second; without it, as fast as the server accepts them, which monitors of all mailboxes cannot follow.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) rate: Option<u32>,
+    /// Number of rounds.
+    #[arg(long, default_value_t = 3, value_parser = parse_positive)]
+    pub(super) rounds: usize,
+    /// Messages to send before measuring.
+    #[arg(long, default_value_t = 1000)]
+    pub(super) warmup: usize,
 }
 
 /// The settings of a delivery.

@@ -18,7 +18,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use tokio::time::{sleep, timeout};
 
-use self::delivery::{Delivery, Numbers};
+use self::delivery::{Delivery, DeliveryOptions, Numbers};
 use self::monitor::Protocol;
 pub(crate) use self::monitor_group::allow_open_files;
 use self::monitor_group::{GroupOutcome, GroupSettings, MonitorGroup};
@@ -72,22 +72,8 @@ pub(crate) struct Options {
     /// Concurrent connections that send.
     #[arg(long, default_value_t = 10, value_parser = parse_positive)]
     connections: usize,
-    /// Messages to send in each pass, to as many mailboxes as there are reading monitors.
-    #[arg(long, default_value_t = 20_000, value_parser = parse_positive)]
-    messages: usize,
-    /// Size of each message in bytes with its header.
-    #[arg(long, default_value_t = 1024)]
-    size: usize,
-    /// Messages per second; without it, as fast as the server accepts them, which monitors of all mailboxes cannot
-    /// follow.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    rate: Option<u32>,
-    /// Number of rounds, each with one pass without and one with monitors.
-    #[arg(long, default_value_t = 3, value_parser = parse_positive)]
-    rounds: usize,
-    /// Messages to send before measuring.
-    #[arg(long, default_value_t = 1000)]
-    warmup: usize,
+    #[command(flatten)]
+    delivery: DeliveryOptions,
     /// The server's process, to measure its CPU time and memory.
     #[arg(long)]
     pid: Option<u32>,
@@ -112,13 +98,13 @@ impl Topic {
 /// Runs the `monitors` command.
 pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let mut bench = MonitorBench::prepare(options).await?;
-    let warmup = bench.numbers.take(options.warmup);
+    let warmup = bench.numbers.take(options.delivery.warmup);
     bench.delivery.run(warmup).await;
     let mut report = Report::new(json);
     let mut verdict = Verdict::Clean;
     let mut figures_by_kind = [Vec::new(), Vec::new()];
     let mut outcomes = Vec::new();
-    for round in 1..=options.rounds {
+    for round in 1..=options.delivery.rounds {
         // Every other round starts with monitors, so that gradual changes affect both alike.
         for with_monitors in [round.is_multiple_of(2), !round.is_multiple_of(2)] {
             let (pass, outcome) = bench.run_pass(with_monitors).await?;
@@ -153,9 +139,9 @@ impl MonitorBench {
         let delivery = Arc::new(Delivery {
             addresses: options.servers.smtp_addresses().await?,
             connections: options.connections,
-            rate: options.rate,
+            rate: options.delivery.rate,
             envelopes: build_envelopes(PREFIX, options.monitors, 1),
-            size: options.size,
+            size: options.delivery.size,
         });
         let settings = GroupSettings {
             base: options.servers.base_url().await?,
@@ -167,7 +153,7 @@ impl MonitorBench {
             is_low_priority: true,
             numbers: 0..0,
         };
-        Ok(Self { delivery, settings, messages: options.messages, pid: options.pid, numbers: Numbers::new() })
+        Ok(Self { delivery, settings, messages: options.delivery.messages, pid: options.pid, numbers: Numbers::new() })
     }
 
     /// Sends all messages once.
