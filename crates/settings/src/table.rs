@@ -44,6 +44,12 @@ const NETWORKS: Value = Value::List("NETWORK");
 pub(super) const CREDENTIALS: Value = Value::List("USER:PASSWORD");
 const FILE: Value = Value::Text("FILE");
 
+/// The help texts of settings that several protocols have.
+const CERTIFICATE_HELP: &str = "The PEM file with the certificate chain, or the word self-signed. With self-signed, a \
+    certificate for development is created at each start. The file is read again on SIGHUP.";
+const PRIVATE_KEY_HELP: &str = "The PEM file with the private key of the certificate. It is not used with a self-signed \
+    certificate. The file is read again on SIGHUP.";
+
 /// All settings.
 #[rustfmt::skip] // A row starts with key, default and kind on one line, so that the table is easy to scan.
 pub const SETTINGS: &[Setting] = &[
@@ -174,14 +180,12 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "smtp.tlscert", "cert.crt", FILE,
-        "The PEM file with the certificate chain, or the word self-signed. With self-signed, a certificate for development is \
-         created at each start. The file is read again on SIGHUP.",
+        CERTIFICATE_HELP,
         |c, v| certificate(&mut c.smtp.tls, v),
     ),
     Setting::new(
         "smtp.tlsprivkey", "cert.key", FILE,
-        "The PEM file with the private key of the certificate. It is not used with a self-signed certificate. The file is \
-         read again on SIGHUP.",
+        PRIVATE_KEY_HELP,
         |c, v| set(&mut c.smtp.tls.key, private_key_file(v)),
     ),
     Setting::new(
@@ -294,14 +298,12 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "pop3.tlscert", "cert.crt", FILE,
-        "The PEM file with the certificate chain, or the word self-signed. With self-signed, a certificate for development is \
-         created at each start. The file is read again on SIGHUP.",
+        CERTIFICATE_HELP,
         |c, v| certificate(&mut c.pop3.tls, v),
     ),
     Setting::new(
         "pop3.tlsprivkey", "cert.key", FILE,
-        "The PEM file with the private key of the certificate. It is not used with a self-signed certificate. The file is \
-         read again on SIGHUP.",
+        PRIVATE_KEY_HELP,
         |c, v| set(&mut c.pop3.tls.key, private_key_file(v)),
     ),
     Setting::new(
@@ -357,14 +359,12 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "web.tlscert", "cert.crt", FILE,
-        "The PEM file with the certificate chain, or the word self-signed. With self-signed, a certificate for development is \
-         created at each start. The file is read again on SIGHUP.",
+        CERTIFICATE_HELP,
         |c, v| certificate(&mut c.web.tls, v),
     ),
     Setting::new(
         "web.tlsprivkey", "cert.key", FILE,
-        "The PEM file with the private key of the certificate. It is not used with a self-signed certificate. The file is \
-         read again on SIGHUP.",
+        PRIVATE_KEY_HELP,
         |c, v| set(&mut c.web.tls.key, private_key_file(v)),
     ),
     Setting::new(
