@@ -157,45 +157,52 @@ enum OutputFormat {
 
 impl Task for Match {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let listed = message::list(&context.server, &self.mailbox, None)?;
-        let mut found = Vec::new();
-        for record in listed {
-            let message: Message = decode(&record)?;
-            if self.matches(&message, context.now) {
-                found.push((record, message));
-            }
-        }
+        let found = find_messages(context, &self.mailbox, |message| self.matches(message, context.now))?;
         print_found(context, &self.mailbox, &found, self.output, self.delete)
     }
 }
 
 impl Task for Mbox {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let listed = message::list(&context.server, &self.mailbox, None)?;
-        if listed.is_empty() && self.allows_empty {
+        let found = find_messages(context, &self.mailbox, |_| true)?;
+        if found.is_empty() && self.allows_empty {
             return Ok(());
         }
-        let found = listed.into_iter().map(|record| Ok((decode(&record)?, record)));
-        let found = found.map(|pair: Result<_, CommandError>| pair.map(|(message, record)| (record, message)));
-        let found: Vec<(Value, Message)> = found.collect::<Result<_, CommandError>>()?;
         print_found(context, &self.mailbox, &found, OutputFormat::Mbox, self.delete)
     }
 }
 
 impl Match {
     fn matches(&self, message: &Message, now: Timestamp) -> bool {
-        // An empty expression matches everything, as in Inbucket's client.
-        let given = |expression: &Option<Regex>| expression.clone().filter(|regex| !regex.as_str().is_empty());
         let is_match =
-            |expression: &Option<Regex>, text: &str| given(expression).is_none_or(|regex| regex.is_match(text));
+            |expression: &Option<Regex>, text: &str| expression.as_ref().is_none_or(|regex| regex.is_match(text));
         let address = |text: &str| NamedAddress::from_display(text).address;
         let age = now.duration_since(message::received_at(message));
         let max_age = self.maxage.unwrap_or_default();
         (max_age.is_zero() || Duration::try_from(age).unwrap_or_default() <= max_age)
             && is_match(&self.subject, &message.subject)
             && is_match(&self.from, &address(&message.from))
-            && (given(&self.to).is_none() || message.to.iter().any(|to| is_match(&self.to, &address(to))))
+            && self.to.as_ref().is_none_or(|regex| {
+                // An empty expression matches everything, as in Inbucket's client.
+                regex.as_str().is_empty() || message.to.iter().any(|to| regex.is_match(&address(to)))
+            })
     }
+}
+
+/// Returns the messages of a mailbox that match, with their records.
+fn find_messages(
+    context: &CommandContext<'_>,
+    mailbox: &str,
+    matches: impl Fn(&Message) -> bool,
+) -> Result<Vec<(Value, Message)>, CommandError> {
+    let mut found = Vec::new();
+    for record in message::list(&context.server, mailbox, None)? {
+        let message: Message = decode(&record)?;
+        if matches(&message) {
+            found.push((record, message));
+        }
+    }
+    Ok(found)
 }
 
 /// Prints messages of a mailbox, and deletes them if that was requested.
