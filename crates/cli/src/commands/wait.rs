@@ -30,8 +30,8 @@ pub(super) struct Wait {
     #[arg(value_parser = parse_segment)]
     mailbox: Option<String>,
     /// How long to wait, at most 10m [default: 30s]
-    #[arg(long = "timeout", value_name = "TIME", value_parser = parse_duration)]
-    wait_timeout: Option<Duration>,
+    #[arg(id = "wait-timeout", long = "timeout", value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
     /// Only messages after the one with this id
     #[arg(long, value_name = "ID")]
     after: Option<u64>,
@@ -54,7 +54,7 @@ pub(super) struct Wait {
 
 impl Task for Wait {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let wait = self.wait_timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let wait = self.timeout.unwrap_or(DEFAULT_TIMEOUT);
         let timeout = milliseconds(wait);
         let mut parameters = vec![("timeout", timeout.as_str())];
         let (after, count) = (self.after.map(|id| id.to_string()), self.count.map(|count| count.to_string()));

@@ -42,13 +42,13 @@ pub(super) struct Watch {
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Ends after this time [default: unlimited]
-    #[arg(long = "timeout", value_name = "TIME", value_parser = parse_duration)]
-    watch_timeout: Option<Duration>,
+    #[arg(id = "watch-timeout", long = "timeout", value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
 }
 
 impl Task for Watch {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let deadline = self.watch_timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         // A new subscriber also gets recent messages. Those that exist now are skipped.
         let mut skipped_up_to = newest_id(context)?;
         if self.filter.query.is_some() {
