@@ -325,7 +325,7 @@ fn flags_with_help(is_shown: fn(&str) -> bool) -> impl Iterator<Item = Arg> {
 
 /// Returns true if a setting determines where the server is reached.
 fn is_address(key: &str) -> bool {
-    key.ends_with(".addr") || key.ends_with(".tlsaddr") || key == "web.basepath"
+    matches!(key.split_once('.'), Some((_, "addr" | "tlsaddr") | ("web", "basepath")))
 }
 
 /// Returns the flags for some of the settings. The data directory has its short name here.
