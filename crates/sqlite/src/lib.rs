@@ -86,7 +86,7 @@ pub struct Replaced {
 impl Schema {
     /// Returns the current version.
     pub fn version(&self) -> i64 {
-        self.migrations.len() as i64
+        i64::try_from(self.migrations.len()).unwrap_or(i64::MAX)
     }
 
     /// Opens a file for writing. Creates the file if it does not exist, and the tables if it is empty. Runs the

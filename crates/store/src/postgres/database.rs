@@ -98,14 +98,13 @@ impl Database {
             let statement = client.prepare_cached(sql).await?;
             client.query(&statement, parameters).await
         };
-        let result = match timeout(QUERY_TIMEOUT, result).await {
-            Ok(result) => result.map_err(DatabaseError::from),
-            Err(_) => {
-                // The caller gets an error, so the statement should not take effect any more.
-                let (cancel_token, tls) = (client.cancel_token(), self.tls.clone());
-                tokio::spawn(timeout(CONNECT_TIMEOUT, async move { cancel_token.cancel_query(tls).await }));
-                Err(DatabaseError::timed_out("a statement"))
-            }
+        let result = if let Ok(result) = timeout(QUERY_TIMEOUT, result).await {
+            result.map_err(DatabaseError::from)
+        } else {
+            // The caller gets an error, so the statement should not take effect any more.
+            let (cancel_token, tls) = (client.cancel_token(), self.tls.clone());
+            tokio::spawn(timeout(CONNECT_TIMEOUT, async move { cancel_token.cancel_query(tls).await }));
+            Err(DatabaseError::timed_out("a statement"))
         };
         match &result {
             Err(DatabaseError { is_disconnected: true, .. }) => client.discard(),
