@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::vocabulary::{LANGUAGES, Sense};
+use super::vocabulary::{self, Sense};
 
 /// From this character on, scripts write words without spaces, or with attached prefixes.
 const FIRST_UNSPACED_CHAR: char = '\u{590}';
@@ -88,11 +88,8 @@ struct TrieEntry {
 impl Trie {
     fn build(is_wanted: impl Fn(Sense) -> bool) -> Self {
         let mut trie = Self { nodes: vec![Node::default()] };
-        let groups = LANGUAGES.iter().flat_map(|language| language.words);
-        for (sense, words) in groups.filter(|(sense, _)| is_wanted(*sense)) {
-            for pattern in *words {
-                trie.add(pattern, *sense);
-            }
+        for (sense, pattern) in vocabulary::words().filter(|(sense, _)| is_wanted(*sense)) {
+            trie.add(&pattern, sense);
         }
         trie
     }
@@ -200,13 +197,16 @@ mod tests {
 
     #[test]
     fn every_language_has_words_of_every_sense() {
-        let tags: HashSet<_> = LANGUAGES.iter().map(|language| language.tag).collect();
-        assert_eq!(tags.len(), LANGUAGES.len(), "each language once");
-        for language in LANGUAGES {
-            let senses: HashSet<_> = language.words.iter().map(|(sense, _)| format!("{sense:?}")).collect();
-            assert_eq!((senses.len(), language.words.len()), (11, 11), "{}", language.tag);
-            let words = language.words.iter().flat_map(|(_, words)| *words);
-            assert!(words.clone().all(|word| !word.trim_matches(['*', '.', ' ']).is_empty()), "{}", language.tag);
+        let mut tags = HashSet::new();
+        for language in vocabulary::TABLE.split("\n[").skip(1) {
+            let (tag, lines) = language.split_once("]\n").unwrap();
+            assert!(tags.insert(tag), "{tag} is listed once");
+            let lines: Vec<_> = lines.lines().filter(|line| !line.is_empty()).collect();
+            let senses: HashSet<_> =
+                lines.iter().filter_map(|line| vocabulary::parse_line(line)).map(|(sense, _)| sense).collect();
+            assert_eq!((senses.len(), lines.len()), (11, 11), "{tag}");
         }
+        assert_eq!(tags.len(), 28);
+        assert!(vocabulary::words().all(|(_, word)| !word.trim_matches(['*', '.', ' ']).is_empty()));
     }
 }
