@@ -10,8 +10,6 @@ mod commands;
 mod counts;
 mod engine;
 mod event;
-#[cfg(test)]
-mod fake_mail;
 mod host;
 mod limits;
 mod loaded;
@@ -23,6 +21,8 @@ mod scripts;
 mod services;
 mod stored_mail;
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use counts::{Counts, Outcome};
 pub use event::Event;

@@ -84,8 +84,8 @@ mod tests {
 
     use super::*;
     use crate::event::{CallContext, Event};
-    use crate::fake_mail::FakeMail;
     use crate::modules::store::tests::summary;
+    use crate::tests::fake_mail::FakeMail;
 
     fn state(event: Option<Event>) -> Lua {
         let lua = Lua::new();

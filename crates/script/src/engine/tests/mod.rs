@@ -19,9 +19,9 @@ use restante_testdir::TestDir;
 
 use super::{Engine, Program};
 use crate::Settings;
-use crate::fake_mail::FakeMail;
 use crate::modules::SharedDict;
 use crate::services::{Level, Log, LogField, Services, SystemClock};
+use crate::tests::fake_mail::FakeMail;
 
 /// A folder with a script and the files next to it, and the settings for it.
 struct Fixture {

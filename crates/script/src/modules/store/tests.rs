@@ -8,7 +8,7 @@ use restante_mail::message::Headline;
 use restante_mail::tags::Tags;
 
 use super::*;
-use crate::fake_mail::FakeMail;
+use crate::tests::fake_mail::FakeMail;
 
 /// Returns a message of mailbox `anna`.
 pub(in crate::modules) fn summary(id: u64) -> Summary {

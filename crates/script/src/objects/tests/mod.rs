@@ -21,8 +21,8 @@ use restante_mailroom::hooks::IncomingMessage;
 
 use super::{inbound, install};
 use crate::event::CallContext;
-use crate::fake_mail::FakeMail;
 use crate::services::{Level, Log, LogField, Services, SystemClock};
+use crate::tests::fake_mail::FakeMail;
 
 /// A message with header fields, texts and an attachment.
 const MAIL: &str = "From: Jane <jane@x.org>\r\n\
