@@ -403,8 +403,7 @@ impl Mailroom {
 
     /// Subscribes to the events of one mailbox, or of all if `topic` is `None`. A subscriber first gets the last stored
     /// messages that still exist, oldest first, and then every event from now on. With `resume` it gets the events
-    /// after that position instead, if they are still known. Must be called within a runtime, because a background task
-    /// sends the events.
+    /// after that position instead, if they are still known.
     pub fn subscribe(&self, topic: Option<MailboxName>, resume: Option<Position>) -> Subscription {
         self.inner.hub.subscribe(topic, resume)
     }
@@ -477,19 +476,11 @@ impl Inner {
 
     /// Deletes the messages of these mailboxes up to and including the id `last`, in all mailboxes concurrently.
     async fn purge_each(self: &Arc<Self>, mailboxes: Vec<MailboxName>, last: MessageId) -> Result<usize> {
-        let mut purges = JoinSet::new();
-        for mailbox in mailboxes {
+        let purge = |_, mailbox: MailboxName| {
             let inner = self.clone();
-            purges.spawn(async move { inner.purge(&mailbox, last).await });
-        }
-        let (mut count, mut last_error) = (0, None);
-        while let Some(ended) = purges.join_next().await {
-            match ended {
-                Ok(Ok(deleted)) => count += deleted,
-                Ok(Err(error)) => last_error = Some(error),
-                Err(panic) => last_error = Some(incomplete_error(&panic)),
-            }
-        }
-        last_error.map_or(Ok(count), Err)
+            async move { inner.purge(&mailbox, last).await }
+        };
+        let (counts, last_error) = self.change_each(mailboxes, purge).await;
+        last_error.map_or(Ok(counts.into_iter().sum()), Err)
     }
 }

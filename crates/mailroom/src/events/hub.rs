@@ -19,7 +19,7 @@ use super::{Event, Lagged, MessageCopies, Position, PublishedEvent};
 /// Under load some delivery is always in progress, so this limit is usually reached.
 const MAX_EARLY_DELETIONS: usize = 1024;
 /// The number of events that a subscriber reads at once. Deliveries wait meanwhile.
-const READ_BATCH_SIZE: usize = 256;
+const READ_BATCH_SIZE: usize = 1024;
 /// The number of unread events above which bulk operations wait for subscribers. It is smaller than the capacity of the
 /// ring.
 const MAX_BACKLOG: usize = 4096;
@@ -74,6 +74,8 @@ pub(super) struct ReadBatch {
     pub(super) events: VecDeque<Weak<PublishedEvent>>,
     /// The sequence number to continue at.
     pub(super) cursor: u64,
+    /// The sequence number of the next event of any topic.
+    pub(super) published: u64,
     /// The number of listeners to the same topic.
     pub(super) listeners: usize,
 }
@@ -216,7 +218,7 @@ impl Hub {
         let last = events.back().filter(|_| events.len() == READ_BATCH_SIZE).and_then(Weak::upgrade);
         let cursor = last.map_or(ring.next_seq(), |last| last.seq + 1);
         topic.set_cursor(listener.number, cursor);
-        Ok(ReadBatch { events, cursor, listeners: topic.listener_count() })
+        Ok(ReadBatch { events, cursor, published: ring.next_seq(), listeners: topic.listener_count() })
     }
 
     /// Appends an event and notifies the subscribers. Without a number it gets its sequence number.

@@ -11,10 +11,16 @@ use super::hub::{Hub, ReadBatch, StartPoint};
 use super::topic::TopicReceiver;
 use super::{Lagged, Position, PublishedEvent};
 
-/// The time that it takes to wake a subscriber and to write to it, measured on a common machine.
+/// The time that it takes to wake a subscriber and to write to it, and the time for each event, on a common machine. The time
+/// between two reads is at least what the same work takes for all subscribers of the topic.
 const WAKE_COST: Duration = Duration::from_micros(80);
-/// The time between two reads, for each subscriber of the topic. All of them together use at most a fifth of one processor.
-const REST_PER_SUBSCRIBER: Duration = WAKE_COST.saturating_mul(5);
+const SEND_COST: Duration = Duration::from_micros(1);
+/// The number of events per second above which subscribers rest longer, in proportion to it, and the largest factor. If
+/// messages arrive very fast, all subscribers together use about a tenth of one processor, and may lag.
+const BASE_EVENT_RATE: f64 = 5000.0;
+const MAX_REST_FACTOR: f64 = 9.0;
+/// The shortest time in which this rate is measured.
+const MIN_RATE_PERIOD: Duration = Duration::from_millis(100);
 /// The number of subscribers that read an event at the same time. If there are more, each of them waits for its turn:
 /// waking a thousand tasks at once would occupy the processors for too long.
 const MAX_CONCURRENT_READS: usize = 64;
@@ -33,6 +39,8 @@ pub struct Subscription {
     /// arrive here.
     resumed_from: Option<Position>,
     has_gap: bool,
+    /// The time of the last read, and the number of events that were published until then.
+    last_read: (Instant, u64),
     /// The earliest time of the next read.
     next_read: Instant,
     /// The time between an event and the read, if there are many subscribers.
@@ -55,6 +63,7 @@ impl Hub {
             cursor,
             resumed_from: resume.filter(|_| is_resumed),
             has_gap: resume.is_some() && !is_resumed,
+            last_read: (Instant::now(), cursor),
             next_read: Instant::now(),
             read_delay: Duration::ZERO,
             receiver,
@@ -115,10 +124,17 @@ impl Subscription {
 
     /// Reads the next events. Returns false if there are none.
     fn read(&mut self) -> Result<bool, Lagged> {
-        let ReadBatch { events, cursor, listeners } = self.receiver.hub.read(&self.receiver, self.cursor)?;
+        let ReadBatch { events, cursor, published, listeners } = self.receiver.hub.read(&self.receiver, self.cursor)?;
         let count = u32::try_from(listeners).unwrap_or(u32::MAX);
+        let now = Instant::now();
+        let (last_time, last_published) = std::mem::replace(&mut self.last_read, (now, published));
         if !events.is_empty() {
-            self.next_read = Instant::now() + (REST_PER_SUBSCRIBER * count).max(MIN_REST);
+            let new_events = u32::try_from(published - last_published).unwrap_or(u32::MAX);
+            let period = now.duration_since(last_time).max(MIN_RATE_PERIOD);
+            let rate = f64::from(new_events) / period.as_secs_f64();
+            let factor = (rate / BASE_EVENT_RATE).clamp(1.0, MAX_REST_FACTOR);
+            let cost = WAKE_COST + SEND_COST * u32::try_from(events.len()).unwrap_or(u32::MAX);
+            self.next_read = now + (cost * count).mul_f64(factor).max(MIN_REST);
         }
         if listeners > MAX_CONCURRENT_READS {
             self.read_delay = WAKE_COST * u32::try_from(self.receiver.number % u64::from(count)).unwrap_or(0);
