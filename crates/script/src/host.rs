@@ -114,12 +114,7 @@ impl Host {
     async fn call_before_hook(&self, event: Event, call: Call) -> Option<Reply> {
         let (sender, receiver) = oneshot::channel();
         let (job, waiter) = calls::new_job(event, call, Some(sender));
-        if self.before_pool.submit(job, waiter) {
-            // Let other sessions that are ready submit their calls first, so that one wake-up of a thread serves all of
-            // them. With many sessions this halves the overhead of a call.
-            tokio::task::yield_now().await;
-            self.before_pool.wake_worker();
-        }
+        self.before_pool.submit(job, waiter);
         receiver.await.ok()
     }
 
@@ -127,9 +122,7 @@ impl Host {
     fn queue_after_hook(&self, event: Event, call: fn(Summary) -> Call, summary: &Summary) {
         if self.scripts.handles(event) {
             let (job, waiter) = calls::new_job(event, call(summary.clone()), None);
-            if self.after_pool.submit(job, waiter) {
-                self.after_pool.wake_worker();
-            }
+            self.after_pool.submit(job, waiter);
         }
     }
 }
