@@ -46,8 +46,9 @@ struct State {
     ring: Ring,
     /// What subscribers and waiting requests listen to: single mailboxes, or all if the key is `None`.
     topics: HashMap<Option<MailboxName>, Topic>,
-    /// The number of listeners since the start.
-    listener_count: u64,
+    /// The number of listeners now, and the number of the last one.
+    listener_count: usize,
+    last_listener: u64,
     /// The last stored messages that still exist.
     history: BTreeMap<MessageKey, Arc<PublishedEvent>>,
     deliveries_in_progress: usize,
@@ -76,7 +77,7 @@ pub(super) struct ReadBatch {
     pub(super) cursor: u64,
     /// The sequence number of the next event of any topic.
     pub(super) published: u64,
-    /// The number of listeners to the same topic.
+    /// The number of listeners to all topics.
     pub(super) listeners: usize,
 }
 
@@ -196,15 +197,17 @@ impl Hub {
 
     /// Starts to listen to a mailbox, or to all.
     pub(crate) fn listen(self: &Arc<Self>, topic: Option<MailboxName>) -> TopicReceiver {
-        let State { ring, topics, listener_count, .. } = &mut *self.state.lock();
+        let State { ring, topics, listener_count, last_listener, .. } = &mut *self.state.lock();
         *listener_count += 1;
+        *last_listener += 1;
         let found = topics.entry(topic.clone()).or_insert_with(|| Topic::new(topic.as_ref(), ring));
-        TopicReceiver::new(self.clone(), topic, *listener_count, found.listen(*listener_count))
+        TopicReceiver::new(self.clone(), topic, *last_listener, found.listen(*last_listener))
     }
 
     /// Ends what [`Hub::listen`] started.
     pub(super) fn stop_listening(&self, listener: &TopicReceiver) {
-        let topics = &mut self.state.lock().topics;
+        let State { topics, listener_count, .. } = &mut *self.state.lock();
+        *listener_count -= 1;
         if topics.get_mut(&listener.topic).is_some_and(|topic| topic.stop_listening(listener.number)) {
             topics.remove(&listener.topic);
         }
@@ -212,13 +215,13 @@ impl Hub {
 
     /// Reads the events of a subscriber from the sequence number `from` on. Fails if some of them were dropped.
     pub(super) fn read(&self, listener: &TopicReceiver, from: u64) -> Result<ReadBatch, Lagged> {
-        let State { ring, topics, .. } = &mut *self.state.lock();
+        let State { ring, topics, listener_count, .. } = &mut *self.state.lock();
         let topic = topics.get_mut(&listener.topic).ok_or(Lagged)?;
         let events = topic.read(ring, from, READ_BATCH_SIZE)?;
         let last = events.back().filter(|_| events.len() == READ_BATCH_SIZE).and_then(Weak::upgrade);
         let cursor = last.map_or(ring.next_seq(), |last| last.seq + 1);
         topic.set_cursor(listener.number, cursor);
-        Ok(ReadBatch { events, cursor, published: ring.next_seq(), listeners: topic.listener_count() })
+        Ok(ReadBatch { events, cursor, published: ring.next_seq(), listeners: *listener_count })
     }
 
     /// Appends an event and notifies the subscribers. Without a number it gets its sequence number.

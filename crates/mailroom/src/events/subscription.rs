@@ -12,7 +12,7 @@ use super::topic::TopicReceiver;
 use super::{Lagged, Position, PublishedEvent};
 
 /// The time that it takes to wake a subscriber and to write to it, and the time for each event, on a common machine. The time
-/// between two reads is at least what the same work takes for all subscribers of the topic.
+/// between two reads is at least what the same work takes for all subscribers.
 const WAKE_COST: Duration = Duration::from_micros(80);
 const SEND_COST: Duration = Duration::from_micros(1);
 /// The number of events per second above which subscribers rest longer, in proportion to it, and the largest factor. If

@@ -54,11 +54,6 @@ impl Topic {
         self.listeners.insert(subscriber, Some(cursor));
     }
 
-    /// Returns the number of listeners.
-    pub(super) fn listener_count(&self) -> usize {
-        self.listeners.len()
-    }
-
     /// Notifies the listeners of an event that was added to the ring.
     pub(super) fn publish(&mut self, ring: &Ring, published: &PublishedEvent) {
         if let Some(seqs) = &mut self.seqs {

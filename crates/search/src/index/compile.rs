@@ -15,15 +15,59 @@ use super::tokens::{self, TokenPattern};
 use crate::document::Column;
 use crate::query::{Phrase, Query, Term};
 
+/// The maximum depth of parentheses in an expression of the full-text table, whose parser has a small stack. A query that
+/// is nested more deeply becomes a condition on the table of documents.
+const MAX_EXPRESSION_DEPTH: usize = 8;
+
 /// A part of a query: the documents that match both `words` and `condition`, as far as they are set.
 #[derive(Default)]
 pub(super) struct Filter {
-    /// An expression of the full-text table.
-    pub(super) words: Option<String>,
+    pub(super) words: Option<Words>,
     /// A condition on the table of documents.
     pub(super) condition: Option<Condition>,
     /// Every matching document has a token of each of these lists.
     pub(super) required: Vec<Vec<TokenPattern>>,
+}
+
+/// An expression of the full-text table.
+#[derive(Clone)]
+pub(super) struct Words {
+    pub(super) text: String,
+    binding: Binding,
+}
+
+/// How tightly the outermost operator of an expression binds.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Binding {
+    Or,
+    And,
+    Not,
+    Token,
+}
+
+impl Words {
+    fn join(self, binding: Binding, operator: &str, right: Self) -> Self {
+        Self { text: format!("{} {operator} {}", self.within(binding), right.within(binding)), binding }
+    }
+
+    /// Returns the expression as an operand of an operator that binds like this.
+    fn within(self, binding: Binding) -> String {
+        if self.binding < binding { format!("({})", self.text) } else { self.text }
+    }
+
+    /// Returns how deeply parentheses are nested. Tokens contain none.
+    fn depth(text: &str) -> usize {
+        let (mut depth, mut max) = (0_usize, 0);
+        for c in text.chars() {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            max = max.max(depth);
+        }
+        max
+    }
 }
 
 /// An SQL condition with the values of its placeholders.
@@ -37,7 +81,14 @@ impl Filter {
     pub(super) fn new(query: &Query, mailbox: Option<&str>, partition: &Partition) -> Self {
         let from_term = |term: &Term| Self::from_term(term, partition);
         let not = |filter: Self| filter.not(partition);
-        let filter = query.evaluate(from_term, not, Self::and, Self::or).unwrap_or_default();
+        let mut filter = query.evaluate(from_term, not, Self::and, Self::or).unwrap_or_default();
+        if filter.depth() > MAX_EXPRESSION_DEPTH {
+            let as_condition = |term: &Term| {
+                let condition = Some(Self::from_term(term, partition).into_condition());
+                Self { condition, ..Self::default() }
+            };
+            filter = query.evaluate(as_condition, not, Self::and, Self::or).unwrap_or_default();
+        }
         match mailbox {
             Some(name) => filter.and(Self::from_token(partition.pattern(&tokens::mailbox(name), false))),
             None => filter,
@@ -89,12 +140,14 @@ impl Filter {
             }
             required.push(patterns);
         }
-        let filter = Self { words: Some(format!("({})", in_columns.join(" OR "))), condition: None, required };
+        let words = Words { text: in_columns.join(" OR "), binding: Binding::Or };
+        let filter = Self { words: Some(words), condition: None, required };
         if phrase.words.len() == 1 { filter } else { filter.and(Self::from_condition("NULL".to_owned())) }
     }
 
     fn from_token(pattern: TokenPattern) -> Self {
-        Self { words: Some(pattern.to_string()), condition: None, required: vec![vec![pattern]] }
+        let words = Words { text: pattern.to_string(), binding: Binding::Token };
+        Self { words: Some(words), condition: None, required: vec![vec![pattern]] }
     }
 
     fn from_condition(sql: String) -> Self {
@@ -104,8 +157,8 @@ impl Filter {
     fn not(self, partition: &Partition) -> Self {
         match self {
             Self { words: Some(words), condition: None, .. } => {
-                let expression = format!("({} NOT {words})", partition.pattern(tokens::ANY, false));
-                Self { words: Some(expression), ..Self::default() }
+                let text = format!("{} NOT {}", partition.pattern(tokens::ANY, false), words.within(Binding::Token));
+                Self { words: Some(Words { text, binding: Binding::Not }), ..Self::default() }
             }
             filter => {
                 let Condition { sql, values } = filter.into_condition();
@@ -115,24 +168,41 @@ impl Filter {
     }
 
     fn and(mut self, right: Self) -> Self {
-        let words = combine(self.words, right.words, |left, right| format!("({left} AND {right})"));
+        let words = combine(self.words, right.words, |left, right| left.join(Binding::And, "AND", right));
         let condition = combine(self.condition, right.condition, |left, right| left.join("AND", right));
         self.required.extend(right.required);
         Self { words, condition, required: self.required }
     }
 
     fn or(self, right: Self) -> Self {
-        let words = self.words.as_ref().zip(right.words.as_ref()).map(|(left, right)| format!("({left} OR {right})"));
-        let is_exact = words.is_some() && self.condition.is_none() && right.condition.is_none();
-        let condition = (!is_exact).then(|| self.into_condition().join("OR", right.into_condition()));
-        Self { words, condition, required: Vec::new() }
+        match (self, right) {
+            (Self { words: Some(left), condition: None, .. }, Self { words: Some(right), condition: None, .. }) => {
+                Self { words: Some(left.join(Binding::Or, "OR", right)), ..Self::default() }
+            }
+            (left, right) => {
+                let words = left.words.clone().zip(right.words.clone());
+                let words = words.map(|(left, right)| left.join(Binding::Or, "OR", right));
+                let condition = Some(left.into_condition().join("OR", right.into_condition()));
+                Self { words, condition, required: Vec::new() }
+            }
+        }
+    }
+
+    /// Returns how deeply parentheses are nested in the expressions of the full-text table.
+    fn depth(&self) -> usize {
+        let in_condition =
+            self.condition.iter().flat_map(|condition| &condition.values).filter_map(|value| match value {
+                Value::Text(text) => Some(text),
+                _ => None,
+            });
+        self.words.iter().map(|words| &words.text).chain(in_condition).map(|text| Words::depth(text)).max().unwrap_or(0)
     }
 
     /// Converts the filter to a condition on the table of documents alone.
     fn into_condition(self) -> Condition {
         let words = self.words.map(|words| Condition {
             sql: "documents.id IN (SELECT rowid FROM words WHERE words MATCH ?)".to_owned(),
-            values: vec![words.into()],
+            values: vec![words.text.into()],
         });
         combine(words, self.condition, |left, right| left.join("AND", right)).unwrap_or_default()
     }

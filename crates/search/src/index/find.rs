@@ -62,7 +62,7 @@ fn find_in_partition(
         format!("SELECT {id}, {condition}, mailbox, seen, tags FROM {table} WHERE {id} >= {start} AND {id} < {end}");
     if let Some(words) = words {
         sql.push_str(" AND words MATCH ?");
-        values.push(words.into());
+        values.push(words.text.into());
     }
     let mut select = connection.prepare(&format!("{sql} ORDER BY {id} DESC"))?;
     let mut rows = select.query(params_from_iter(values))?;

@@ -347,6 +347,38 @@ fn deleted_documents_are_not_found() {
     assert_eq!((index.count(), partition_count(&index)), (0, 0));
 }
 
+/// The parser of the full-text table has a small stack.
+#[test]
+fn deeply_nested_queries_are_evaluated() {
+    let mut index = Index::open(None).unwrap().0;
+    index.write(Changes { added: entries(0..=100), ..Changes::default() }).unwrap();
+    let nest = |levels: usize, template: &str| {
+        (0..levels).fold("word3".to_owned(), |inner, level| {
+            template.replace("{inner}", &inner).replace("{level}", &level.to_string())
+        })
+    };
+    let flat = |separator: &str| (0..60).map(|number| format!("word{number}")).collect::<Vec<_>>().join(separator);
+    let texts = [
+        nest(15, "(word{level} or -{inner})"),
+        nest(15, "(common -{inner})"),
+        nest(7, "(word{level} or (common1 -{inner}))"),
+        flat(" or "),
+        flat(" "),
+        flat(" or -"),
+        format!("-({})", flat(" -")),
+        format!("{} or is:seen", nest(12, "(word{level} or -{inner} is:unseen)")),
+    ];
+    for text in texts {
+        let query = Query::parse(&text, now()).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let is_match = |number: &u64| {
+            let (summary, mime) = numbered_message(*number);
+            query.matches(&summary, Some(&mime))
+        };
+        let expected: Vec<_> = (0..=100).rev().filter(is_match).collect();
+        assert_eq!(find_numbers(&mut index, &text, 1000), expected, "{text}");
+    }
+}
+
 #[test]
 fn damage_is_reported() {
     for change in [
