@@ -35,36 +35,27 @@ pub enum Alphabet {
 }
 
 /// The reason why a text is not a valid address. `Display` writes a clause that can be sent to a peer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// The text is empty, or nothing follows the source route.
+    #[error("the address is empty")]
     Empty,
     /// The text has more than [`MAX_ADDRESS_CHARS`] characters.
+    #[error("the address has more than {max} characters", max = MAX_ADDRESS_CHARS)]
     TooLong,
     /// A source route that does not end in `:`.
+    #[error("the source route does not end in ':'")]
     Route,
     /// The text contains characters outside of ASCII, and only ASCII is allowed.
+    #[error("the address is not ASCII")]
     NonAscii,
     /// The local part is invalid; the text says why.
+    #[error("the local part {0}")]
     Local(&'static str),
     /// The domain is invalid; the text says why.
+    #[error("the domain {0}")]
     Domain(&'static str),
 }
-
-impl fmt::Display for AddressError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("the address is empty"),
-            Self::TooLong => write!(f, "the address has more than {MAX_ADDRESS_CHARS} characters"),
-            Self::Route => f.write_str("the source route does not end in ':'"),
-            Self::NonAscii => f.write_str("the address is not ASCII"),
-            Self::Local(rule) => write!(f, "the local part {rule}"),
-            Self::Domain(rule) => write!(f, "the domain {rule}"),
-        }
-    }
-}
-
-impl std::error::Error for AddressError {}
 
 impl Address {
     /// Parses `local@domain`, without angle brackets. Drops a leading source route (RFC 5321 appendix C) and a final

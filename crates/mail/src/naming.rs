@@ -26,13 +26,16 @@ pub enum Naming {
 }
 
 /// The reason why an address or a text cannot be mapped to a mailbox name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// The text is not a valid address.
-    Address(AddressError),
+    #[error(transparent)]
+    Address(#[from] AddressError),
     /// The local part contains characters that need quotes. Such a name could not be used in a query.
+    #[error("the mailbox name has a character that needs quotes")]
     NeedsQuotes,
     /// The name is too long after conversion to lower case.
+    #[error("the mailbox name is too long")]
     TooLong,
 }
 
@@ -52,24 +55,6 @@ impl fmt::Display for MailboxName {
 impl std::borrow::Borrow<str> for MailboxName {
     fn borrow(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address(error) => error.fmt(f),
-            Self::NeedsQuotes => f.write_str("the mailbox name has a character that needs quotes"),
-            Self::TooLong => f.write_str("the mailbox name is too long"),
-        }
-    }
-}
-
-impl std::error::Error for NameError {}
-
-impl From<AddressError> for NameError {
-    fn from(error: AddressError) -> Self {
-        Self::Address(error)
     }
 }
 

@@ -18,35 +18,21 @@ pub struct Tags {
 }
 
 /// The reason why a text is not a tag, or why there are too many.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TagError {
     /// The tag is empty or blank.
+    #[error("a tag must not be empty")]
     Empty,
     /// The tag is longer than [`MAX_TAG_CHARS`].
+    #[error("a tag has at most {max} characters", max = MAX_TAG_CHARS)]
     TooLong,
     /// The tag contains this character.
+    #[error("a tag must not contain {0:?}; letters, digits, spaces and the characters - _ . @ are allowed")]
     Character(char),
     /// There are more than [`MAX_TAGS`] tags.
+    #[error("a message has at most {max} tags", max = MAX_TAGS)]
     TooMany,
 }
-
-impl fmt::Display for TagError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("a tag must not be empty"),
-            Self::TooLong => write!(f, "a tag has at most {MAX_TAG_CHARS} characters"),
-            Self::Character(c) => {
-                write!(
-                    f,
-                    "a tag must not contain {c:?}; letters, digits, spaces and the characters - _ . @ are allowed"
-                )
-            }
-            Self::TooMany => write!(f, "a message has at most {MAX_TAGS} tags"),
-        }
-    }
-}
-
-impl std::error::Error for TagError {}
 
 impl Tags {
     /// Creates a set of tags. Fails if one of them is invalid.

@@ -10,8 +10,6 @@ mod content;
 mod draft_address;
 mod field;
 
-use std::fmt;
-
 use bytes::Bytes;
 use jiff::Timestamp;
 
@@ -95,7 +93,8 @@ pub struct ComposeContext {
 }
 
 /// An invalid value of a draft: the field, and a clause that describes the problem. `Display` writes both.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {problem}")]
 pub struct DraftError {
     /// The field: `subject`, `to[0]`, `headers.X-Foo`, `attachments[1].filename`.
     pub field: String,
@@ -229,14 +228,6 @@ impl DraftError {
         Self { field: field.into(), problem: problem.into() }
     }
 }
-
-impl fmt::Display for DraftError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.field, self.problem)
-    }
-}
-
-impl std::error::Error for DraftError {}
 
 /// Validates a header field. A name is printable ASCII without a colon (RFC 5322 section 3.6.8). Fields that are
 /// generated from other values are rejected.

@@ -145,7 +145,7 @@ fn is_horizontal_rule(line: &[u8]) -> bool {
 /// 8-bit byte, or the start of a line that mail servers treat specially (`=46rom`, `=2E`).
 fn has_evident_escape(line: &[u8]) -> bool {
     memchr::memchr_iter(b'=', line).any(|at| {
-        let byte = line.get(at + 1..at + 3).and_then(|pair| Some(hex_digit(pair[0])? << 4 | hex_digit(pair[1])?));
+        let byte = escaped_byte(&line[at + 1..]);
         byte.is_some_and(|byte| !byte.is_ascii_graphic() || byte == b'=' || at == 0)
     })
 }
@@ -157,7 +157,7 @@ pub(super) fn unescape(text: &[u8], escape: u8, decoded: &mut Vec<u8>) -> usize 
     while let Some(at) = memchr::memchr(escape, rest) {
         decoded.extend_from_slice(&rest[..at]);
         rest = &rest[at..];
-        let byte = rest.get(1..3).and_then(|pair| Some(hex_digit(pair[0])? << 4 | hex_digit(pair[1])?));
+        let byte = escaped_byte(&rest[1..]);
         let used = if let Some(byte) = byte {
             decoded.push(byte);
             3
@@ -172,13 +172,11 @@ pub(super) fn unescape(text: &[u8], escape: u8, decoded: &mut Vec<u8>) -> usize 
     broken
 }
 
-fn hex_digit(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    }
+/// Returns the byte of the two hexadecimal digits at the start of the text.
+fn escaped_byte(text: &[u8]) -> Option<u8> {
+    let [high, low, ..] = *text else { return None };
+    let digit = |byte| char::from(byte).to_digit(16);
+    u8::try_from(digit(high)? << 4 | digit(low)?).ok()
 }
 
 #[cfg(test)]
