@@ -56,7 +56,7 @@ pub(super) async fn document(
     Extension(description): Extension<Arc<ApiDescription>>,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    let tag = server.etags.description();
+    let tag = server.etags.of(&"document");
     if if_none_match.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
     }
@@ -70,7 +70,7 @@ pub(super) async fn docs(
     BaseUrl(base): BaseUrl,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    let tag = server.etags.docs();
+    let tag = server.etags.of(&"page");
     let mut response = Response::new(Body::new(NoBody));
     if if_none_match.matches(&tag) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;

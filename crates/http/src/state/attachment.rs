@@ -41,7 +41,7 @@ const PDF_START: &[u8] = b"%PDF-";
 
 /// Selects an attachment by its index in the list of attachments or in that of Inbucket, or a part by its index in the tree of
 /// parts.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Hash)]
 pub(crate) enum PartSelector {
     Attachment(usize),
     InbucketAttachment(usize),
@@ -90,12 +90,7 @@ impl Server {
         if_none_match: &IfNoneMatch,
         (purpose, viewer): (Purpose, Viewer),
     ) -> Result<Response, Problem> {
-        let tag = match selector {
-            PartSelector::Attachment(index) | PartSelector::InbucketAttachment(index) => {
-                self.etags.attachment(summary.id, index)
-            }
-            PartSelector::Part(index) => self.etags.part(summary.id, index),
-        };
+        let tag = self.etags.of(&(selector, summary.id));
         self.selected_file_response(summary, tag, if_none_match, (purpose, viewer), move |mime| {
             find_part(mime, selector)
         })

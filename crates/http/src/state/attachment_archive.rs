@@ -33,7 +33,7 @@ impl Server {
             content_type: ZIP,
             disposition: Some(disposition(Purpose::Download, &filename)),
             policy: SANDBOX_POLICY,
-            tag: self.etags.archive(summary.id),
+            tag: self.etags.of(&("archive", summary.id)),
         };
         if if_none_match.matches(&headers.tag) {
             return Ok(isolated_response(None, headers));

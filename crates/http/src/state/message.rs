@@ -15,7 +15,7 @@ use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 use tokio::sync::Semaphore;
 
-use crate::response::etag::{BodyFormat, EntityTags, Extract, IfNoneMatch};
+use crate::response::etag::{EntityTags, IfNoneMatch};
 use crate::response::problem::Problem;
 use crate::response::success;
 use crate::state::Server;
@@ -114,6 +114,32 @@ pub(crate) enum Representation {
     Body(BodyFormat),
 }
 
+/// The kinds of extracts of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Extract {
+    /// Its links.
+    Links,
+    /// Its one-time codes.
+    Codes,
+    /// Its unsubscribe links.
+    Unsubscribe,
+    /// The tree of its parts.
+    Parts,
+    /// The check of its HTML.
+    HtmlCheck,
+    /// The check of its HTML, in the format of Mailpit.
+    MailpitHtmlCheck,
+}
+
+/// The forms of the body of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum BodyFormat {
+    /// Its HTML, as it was sent.
+    Html,
+    /// Its text, made from the HTML if there is no other.
+    Text,
+}
+
 impl Representation {
     /// Returns the message size up to which this is rendered on the network thread.
     fn max_inline_bytes(&self) -> usize {
@@ -129,14 +155,7 @@ impl Representation {
 
     /// Returns the entity tag.
     pub(crate) fn etag(&self, etags: &EntityTags, summary: &Summary) -> HeaderValue {
-        match self {
-            Self::Rest(_) => etags.message(summary.id, summary.seen),
-            Self::Compat => etags.compat(summary.id, summary.seen),
-            Self::Details => etags.details(summary.id, summary.seen),
-            Self::Preview(options) => etags.preview(summary.id, *options),
-            Self::Extract(extract) => etags.extract(summary.id, *extract),
-            Self::Body(format) => etags.decoded_body(summary.id, *format),
-        }
+        etags.of(&(self, summary.id, self.cache_version(summary)))
     }
 
     /// Returns the part of the message state that this depends on.
@@ -173,7 +192,7 @@ impl Server {
         summary: &Summary,
         if_none_match: &IfNoneMatch,
     ) -> Result<Response, Problem> {
-        let tag = self.etags.source(summary.id);
+        let tag = self.etags.of(&("source", summary.id));
         if if_none_match.matches(&tag) {
             return Ok(success::not_modified(success::PLAIN, tag));
         }

@@ -31,7 +31,7 @@ pub(crate) async fn list(
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let version = server.mailroom.version(&mailbox).await?;
-    let tag = server.etags.listing(version);
+    let tag = server.etags.of(&("listing", version));
     if if_none_match.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
     }
@@ -57,7 +57,7 @@ pub(crate) async fn list(
     if is_cacheable {
         server.response_cache.insert(key, version.0, body.clone());
     }
-    Ok(success::json(body, server.etags.listing(version)))
+    Ok(success::json(body, server.etags.of(&("listing", version))))
 }
 
 /// Returns a message.

@@ -48,7 +48,7 @@ pub(crate) async fn counts(
     Ids(ids): Ids,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    let tag = server.etags.counts(server.mailroom.version(&mailbox).await?);
+    let tag = server.etags.of(&("attachment counts", server.mailroom.version(&mailbox).await?));
     if if_none_match.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
     }

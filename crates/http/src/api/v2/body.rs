@@ -14,13 +14,13 @@ use restante_mail::mime::{Mime, message_filename};
 use crate::extractors::download::DownloadParameter;
 use crate::extractors::messages::PathCopy;
 use crate::extractors::parameters::{query_pairs, text_parameter};
-use crate::response::etag::{BodyFormat, IfNoneMatch};
+use crate::response::etag::IfNoneMatch;
 use crate::response::links::Purpose;
 use crate::response::problem::Problem;
 use crate::response::success::{HTML, TwoPartBody};
 use crate::state::Server;
 use crate::state::attachment::{FileHeaders, SANDBOX_POLICY, disposition, isolated_response};
-use crate::state::message::Representation;
+use crate::state::message::{BodyFormat, Representation};
 
 const UTF8_TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// In a file, this mark takes precedence over a charset that the HTML declares (HTML Standard, section 13.2.3.1).

@@ -12,14 +12,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::extractors::messages::{PathCopy, PathPart};
-use crate::response::etag::{Extract, IfNoneMatch};
+use crate::response::etag::IfNoneMatch;
 use crate::response::json;
 use crate::response::links::Purpose;
 use crate::response::problem::Problem;
 use crate::response::viewer::Viewer;
 use crate::state::Server;
 use crate::state::attachment::{PartSelector, content};
-use crate::state::message::Representation;
+use crate::state::message::{Extract, Representation};
 
 type HandlerResult = Result<Response, Problem>;
 

@@ -14,11 +14,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::extractors::messages::PathCopy;
-use crate::response::etag::{Extract, IfNoneMatch};
+use crate::response::etag::IfNoneMatch;
 use crate::response::json;
 use crate::response::problem::Problem;
 use crate::state::Server;
-use crate::state::message::Representation;
+use crate::state::message::{Extract, Representation};
 
 /// Returns the check of the HTML of a message.
 pub(crate) async fn html_check(

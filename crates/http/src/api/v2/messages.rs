@@ -83,7 +83,7 @@ pub(crate) async fn message(
 ) -> HandlerResult {
     let message = server.find_whole_message(&target).await?;
     let body = json::body_with_capacity(&WholeMessage::from(&message), whole_message_size(&message))?;
-    let tag = server.etags.body(&body);
+    let tag = server.etags.of(&body);
     if if_none_match.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
     }
@@ -219,7 +219,7 @@ impl Server {
         if_none_match: &IfNoneMatch,
     ) -> HandlerResult {
         let mailbox = mailbox.as_ref();
-        let tag = |version| if mailbox.is_some() { self.etags.copies(version) } else { self.etags.messages(version) };
+        let tag = |version| self.etags.of(&("messages", mailbox.is_some(), version));
         let version = match mailbox {
             Some(mailbox) => self.mailroom.version(mailbox).await?,
             None => self.mailroom.store_version().await?,
@@ -287,7 +287,7 @@ impl Server {
             entries.body()
         };
         let body = self.render_value((page, mailbox, search), size, work, write).await?;
-        let tag = self.etags.body(&body);
+        let tag = self.etags.of(&body);
         if if_none_match.matches(&tag) {
             return Ok(success::not_modified(success::JSON, tag));
         }

@@ -17,11 +17,10 @@ use crate::dialects::mailpit::error::Error;
 use crate::dialects::mailpit::success;
 use crate::dialects::mailpit::success::HandlerResult;
 use crate::dialects::mailpit::target::TargetMessage;
-use crate::response::etag::Extract;
 use crate::response::json;
 use crate::response::problem::Problem;
 use crate::state::Server;
-use crate::state::message::Representation;
+use crate::state::message::{Extract, Representation};
 
 /// The number of tests that Mailpit runs for every message.
 const TESTS: usize = 186;

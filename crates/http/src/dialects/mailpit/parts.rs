@@ -46,7 +46,7 @@ pub(crate) async fn part(
     viewer: Viewer,
 ) -> HandlerResult {
     let copy = target.message.first();
-    let tag = server.etags.mailpit_part(copy.id, &id);
+    let tag = server.etags.of(&("mailpit part", copy.id, &id));
     let response = server.selected_file_response(copy, tag, &if_none_match, (Purpose::View, viewer), move |mime| {
         let part = &mime.parts()[Files::find(mime, &id).ok_or(Problem::NoSuchPart)?];
         let filename = listed_name(part).unwrap_or(DEFAULT_FILENAME).to_owned();

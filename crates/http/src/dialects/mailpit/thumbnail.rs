@@ -49,7 +49,7 @@ pub(crate) async fn thumbnail(
     PartId(id): PartId,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
-    let tag = server.etags.mailpit_view(target.message.first().id, &format!("p{id}"));
+    let tag = server.etags.of(&("mailpit thumbnail", target.message.first().id, &id));
     let headers = FileHeaders { content_type: JPEG, disposition: None, policy: SANDBOX_POLICY, tag };
     if if_none_match.matches(&headers.tag) {
         return Ok(isolated_response(None, headers));

@@ -70,12 +70,11 @@ async fn html(server: &Server, target: &TargetMessage, if_none_match: &IfNoneMat
     let embeds_images = Viewer::of(&parts.headers) == Viewer::Browser;
     let opens_windows = lenient_query_pairs(parts)?.iter().any(|(name, value)| name == "embed" && value == "1");
     let form = MailpitForm::Html { embeds_images, opens_windows };
-    let tag = format!("h{}{}", u8::from(embeds_images), u8::from(opens_windows));
     let headers = FileHeaders {
         content_type: success::HTML,
         disposition: None,
         policy: preview_policy::POLICY,
-        tag: server.etags.mailpit_view(target.message.first().id, &tag),
+        tag: server.etags.of(&(&form, target.message.first().id)),
     };
     let base = format!("{}/api/v1/message/{}/part/", server.settings.public_path(), target.message.id());
     let write = move |_: &Summary, mime: &Mime| document(mime, embeds_images, opens_windows, &base);
@@ -89,7 +88,7 @@ async fn text(server: &Server, target: &TargetMessage, if_none_match: &IfNoneMat
         content_type: TEXT,
         disposition: None,
         policy: SANDBOX_POLICY,
-        tag: server.etags.mailpit_view(target.message.first().id, "t"),
+        tag: server.etags.of(&(MailpitForm::Text, target.message.first().id)),
     };
     let write = |_: &Summary, mime: &Mime| Ok(content::text(mime, &content::html(mime)).into());
     body_response(server, target, if_none_match, MailpitForm::Text, headers, write).await
