@@ -32,25 +32,17 @@ pub struct Context {
     pub queue: Arc<dyn Queue>,
     /// The messages.
     pub mailroom: Arc<Mailroom>,
-    main: Handle,
-    stage: watch::Receiver<Stage>,
-    errors: Arc<StoreErrorLog>,
-    error_text: &'static str,
+    /// The runtime of the store.
+    pub main: Handle,
+    /// Whether the tasks continue. If the sender is dropped, they end.
+    pub stage: watch::Receiver<Stage>,
+    /// Limits the log lines about errors.
+    pub errors: Arc<StoreErrorLog>,
+    /// What is logged with errors of the store and the queue.
+    pub error_text: &'static str,
 }
 
 impl Context {
-    /// Creates the context. `main` is the runtime of the store, and `error_text` is logged with errors of the store and
-    /// the queue. If the sender of `stage` is dropped, the tasks end.
-    pub fn new(
-        queue: Arc<dyn Queue>,
-        mailroom: Arc<Mailroom>,
-        main: Handle,
-        stage: watch::Receiver<Stage>,
-        error_text: &'static str,
-    ) -> Self {
-        Self { queue, mailroom, main, stage, errors: Arc::default(), error_text }
-    }
-
     /// Runs an access to the store or the queue. A shared store has connections, which belong to the main runtime.
     /// Everything else runs on threads of this runtime, whose priority may be low.
     pub async fn access<T: Send + 'static>(

@@ -1,5 +1,6 @@
 //! The [`Queue`] contract. Every backend passes the suite in `tests/conformance`.
 
+use std::mem::take;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,6 +9,9 @@ use restante_mail::message::MessageId;
 use restante_store::{Result, StoreError};
 
 use crate::entry::{AttemptRecord, Entry, EntryFilter, EntryId, EntryState, NewEntry, Selection, StateCount};
+
+/// The number of entries that a retry by hand reads at a time.
+const RETRY_PAGE: usize = 500;
 
 /// What is queued. Each kind has its own entries, targets and limits.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +59,12 @@ pub struct Limits {
 /// messages above it that have no entry.
 #[async_trait]
 pub trait Queue: Send + Sync + 'static {
+    /// Returns the kind.
+    fn kind(&self) -> QueueKind;
+
+    /// Returns the limits.
+    fn limits(&self) -> Limits;
+
     /// Returns the id of the queue: 32 hexadecimal digits, which are random and created once with the queue. All nodes
     /// that share it get the same.
     async fn identity(&self) -> Result<String>;
@@ -132,7 +142,33 @@ pub trait Queue: Send + Sync + 'static {
     /// Makes entries due at once that are queued, failed or cancelled, with the payload of [`QueueKind::retried_payload`].
     /// They expire at `expires`. Entries without such a payload are left out, and so are entries above the limit of the
     /// queue. Returns the number of entries.
-    async fn retry(&self, selection: Selection, now: Timestamp, expires: Timestamp) -> Result<u64>;
+    async fn retry(&self, selection: Selection, now: Timestamp, expires: Timestamp) -> Result<u64> {
+        let counts = self.counts().await?;
+        let waiting = counts.iter().filter(|count| !count.state.is_final()).map(|count| count.count).sum();
+        let mut free = (self.limits().max_waiting as u64).saturating_sub(waiting);
+        let (mut after, mut retried) = (EntryId(0), 0);
+        loop {
+            let page = self.retryable(&selection, after, RETRY_PAGE).await?;
+            let Some(last) = page.last() else { return Ok(retried) };
+            after = last.id;
+            let mut entries = Vec::with_capacity(page.len());
+            for mut entry in page {
+                let is_finished = entry.state.is_final();
+                let payload = (self.kind().retried_payload)(take(&mut entry.payload), entry.state);
+                if let Some(payload) = payload.filter(|_| !is_finished || free > 0) {
+                    free -= u64::from(is_finished);
+                    entries.push(Entry { payload, ..entry });
+                }
+            }
+            retried += self.requeue(entries, now, expires).await?;
+        }
+    }
+
+    /// Returns selected entries with ids above `after` that are queued, failed or cancelled, lowest id first.
+    async fn retryable(&self, selection: &Selection, after: EntryId, limit: usize) -> Result<Vec<Entry>>;
+
+    /// Makes entries due at once with these payloads, unless they were attempted meanwhile. Returns their number.
+    async fn requeue(&self, entries: Vec<Entry>, now: Timestamp, expires: Timestamp) -> Result<u64>;
 
     /// Returns the number of entries by target and state. Cheap enough to be called every few seconds.
     async fn counts(&self) -> Result<Vec<StateCount>>;

@@ -73,27 +73,20 @@ pub enum Contact {
 
 /// See the module documentation.
 pub struct Sender<T> {
-    context: Context,
-    state: Arc<TargetState>,
-    transport: T,
+    /// The context.
+    pub context: Context,
+    /// The target.
+    pub state: Arc<TargetState>,
+    /// How entries are sent.
+    pub transport: T,
     /// The maximum number of entries that are claimed at once. A larger number makes the queue faster, and leaves less to
     /// the other senders.
-    max_claim: usize,
-    results: mpsc::Sender<(Entry, AttemptOutcome)>,
+    pub max_claim: usize,
+    /// Gets the results, which have to be recorded in the queue.
+    pub results: mpsc::Sender<(Entry, AttemptOutcome)>,
 }
 
 impl<T: Transport> Sender<T> {
-    /// Creates a sender that claims at most `max_claim` entries at once. The results have to be recorded in the queue.
-    pub fn new(
-        context: Context,
-        state: Arc<TargetState>,
-        transport: T,
-        max_claim: usize,
-        results: mpsc::Sender<(Entry, AttemptOutcome)>,
-    ) -> Self {
-        Self { context, state, transport, max_claim, results }
-    }
-
     /// Runs until the shutdown.
     pub async fn run(mut self) {
         while !self.context.is_stopping() {

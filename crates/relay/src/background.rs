@@ -56,7 +56,8 @@ async fn run_tasks(context: &Context, relay: &RelayContext) {
     for (target, state) in relay.shared.settings.targets.iter().zip(&relay.shared.states) {
         for _ in 0..target.connections {
             let transport = SmtpTransport::new(context.clone(), relay.clone(), target.clone(), state.clone());
-            tasks.spawn(Sender::new(context.clone(), state.clone(), transport, MAX_CLAIM, results.clone()).run());
+            let (context, state, results) = (context.clone(), state.clone(), results.clone());
+            tasks.spawn(Sender { context, state, transport, max_claim: MAX_CLAIM, results }.run());
         }
     }
     // The recorder ends after the last sender.

@@ -74,9 +74,14 @@ impl Relay {
             // Messages that are stored from now on are forwarded, if this is the first start with rules.
             self.shared.acquire_cursor(mailroom).await.map_err(cannot_open)?;
         }
-        let error_text = "the relay cannot access the store or its queue, retrying";
-        let (queue, stage) = (self.shared.queue.clone(), self.stage.subscribe());
-        let context = Context::new(queue, mailroom.clone(), Handle::current(), stage, error_text);
+        let context = Context {
+            queue: self.shared.queue.clone(),
+            mailroom: mailroom.clone(),
+            main: Handle::current(),
+            stage: self.stage.subscribe(),
+            errors: Arc::default(),
+            error_text: "the relay cannot access the store or its queue, retrying",
+        };
         let (shared, background_identity) = (self.shared.clone(), identity.clone());
         let worker = Worker::spawn("relay", move || background::run(&context, shared, background_identity));
         let worker = worker.map_err(|error| format!("cannot start the relay thread: {error}"))?;

@@ -1,7 +1,5 @@
 //! Release: a client requests that a stored message is sent to some recipients.
 
-use std::fmt;
-
 use restante_mail::address::{Address, Alphabet, is_valid_domain};
 use restante_mail::message::Message;
 use restante_store::StoreError;
@@ -26,65 +24,48 @@ pub struct ReleaseRequest {
 }
 
 /// Why a message is not released. It displays as a sentence for the client.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum ReleaseError {
     /// No target is configured.
+    #[error("no relay target is configured: set relay.targets")]
     NoTarget,
     /// No target has this name.
+    #[error("there is no relay target {0:?}")]
     UnknownTarget(String),
     /// There are several targets, so the request has to name one of these.
+    #[error("name one of the relay targets: {}", .0.join(", "))]
     AmbiguousTarget(Vec<String>),
     /// There is no recipient.
+    #[error("there is no recipient")]
     NoRecipients,
     /// There are more than [`MAX_RECIPIENTS`].
+    #[error("there are more than {MAX_RECIPIENTS} recipients")]
     TooManyRecipients,
     /// A recipient is not a valid address.
+    #[error("{0:?} is not a valid mail address")]
     InvalidRecipient(String),
     /// The local part of a recipient contains a route to another domain.
+    #[error("{0:?} contains a route to another domain, which the relay does not permit")]
     Route(String),
     /// The target does not allow these recipients.
+    #[error("the relay target does not allow these recipients: {}", .0.join(", "))]
     NotAllowed(Vec<String>),
     /// The target blocks these recipients.
+    #[error("the relay target blocks these recipients: {}", .0.join(", "))]
     Blocked(Vec<String>),
     /// The message was sent in a loop.
+    #[error("the message is in a loop: {0}")]
     Loop(&'static str),
     /// The message was deleted.
+    #[error("the message was deleted")]
     Deleted,
     /// The queue has reached its limit.
+    #[error("the relay queue is full; retry later")]
     QueueFull,
     /// The storage failed.
+    #[error("the relay queue is not available; retry later")]
     Store(StoreError),
 }
-
-impl fmt::Display for ReleaseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoTarget => f.write_str("no relay target is configured: set relay.targets"),
-            Self::UnknownTarget(name) => write!(f, "there is no relay target {name:?}"),
-            Self::AmbiguousTarget(names) => write!(f, "name one of the relay targets: {}", names.join(", ")),
-            Self::NoRecipients => f.write_str("there is no recipient"),
-            Self::TooManyRecipients => write!(f, "there are more than {MAX_RECIPIENTS} recipients"),
-            Self::InvalidRecipient(address) => {
-                write!(f, "{address:?} is not a valid mail address")
-            }
-            Self::Route(address) => {
-                write!(f, "{address:?} contains a route to another domain, which the relay does not permit")
-            }
-            Self::NotAllowed(addresses) => {
-                write!(f, "the relay target does not allow these recipients: {}", addresses.join(", "))
-            }
-            Self::Blocked(addresses) => {
-                write!(f, "the relay target blocks these recipients: {}", addresses.join(", "))
-            }
-            Self::Loop(reason) => write!(f, "the message is in a loop: {reason}"),
-            Self::Deleted => f.write_str("the message was deleted"),
-            Self::QueueFull => f.write_str("the relay queue is full; retry later"),
-            Self::Store(_) => f.write_str("the relay queue is not available; retry later"),
-        }
-    }
-}
-
-impl std::error::Error for ReleaseError {}
 
 /// Returns the target with this name, or the only one.
 pub(crate) fn select_target<'a>(targets: &'a [Target], name: Option<&str>) -> Result<&'a Target, ReleaseError> {

@@ -3,6 +3,7 @@
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
 use restante_http_client::parse_url;
 
 /// A parsed target URL.
@@ -46,27 +47,8 @@ pub(crate) fn short_hex(digest: &digest::Digest) -> String {
 
 /// Returns the value of a Basic Authorization field (RFC 7617). The percent encoding of the URL is decoded first.
 fn basic_authorization(name: &str, password: &str) -> String {
-    let credentials = [&percent_decode(name)[..], b":", &percent_decode(password)].concat();
+    let credentials: Vec<u8> = percent_decode_str(name).chain(*b":").chain(percent_decode_str(password)).collect();
     format!("Basic {}", STANDARD.encode(credentials))
-}
-
-/// Decodes percent encoding. A `%` that is not followed by two hexadecimal digits is kept.
-fn percent_decode(text: &str) -> Vec<u8> {
-    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut position = 0;
-    while let Some(&byte) = bytes.get(position) {
-        let digits = digit(bytes.get(position + 1)).zip(digit(bytes.get(position + 2)));
-        if let Some((high, low)) = digits.filter(|_| byte == b'%') {
-            decoded.extend(u8::try_from(high * 16 + low));
-            position += 3;
-        } else {
-            decoded.push(byte);
-            position += 1;
-        }
-    }
-    decoded
 }
 
 #[cfg(test)]

@@ -70,27 +70,30 @@ impl Webhooks {
     }
 
     /// Starts processing events. Must be called once, within a runtime, when the mailroom exists, before messages arrive.
-    /// The error is a sentence for the operator.
+    /// The error is a sentence for the operator. After an error nothing has changed.
     pub async fn activate(&self, mailroom: &Arc<Mailroom>) -> Result<(), String> {
-        let last = mailroom.last_id().await;
-        self.activate_after(last, mailroom, Handle::current()).await
+        self.activate_after(mailroom.last_id().await, mailroom, Handle::current()).await
     }
 
-    /// Starts processing. All messages that are stored from now on have an id above `last`. If that is not known, the
-    /// writer asks the store until it answers.
+    /// Starts processing. All messages that are stored from now on have an id above `last`.
     pub(crate) async fn activate_after(
         &self,
         last: Result<MessageId, StoreError>,
         mailroom: &Arc<Mailroom>,
         main: Handle,
     ) -> Result<(), String> {
-        let error_text = "webhooks cannot access the store or their queue, retrying";
-        let (queue, stage) = (self.shared.queue.clone(), self.stage.subscribe());
-        let context = Context::new(queue, mailroom.clone(), main, stage, error_text);
-        let last = last.inspect_err(|error| context.log_error(error)).ok();
-        let mut writer = Writer::new(context, self.shared.clone(), last);
-        // The queue knows the position of this node before messages arrive. After an error, the thread tries it again.
-        writer.start().await;
+        let cannot_start = |error| format!("cannot start the webhooks: {error}");
+        let context = Context {
+            queue: self.shared.queue.clone(),
+            mailroom: mailroom.clone(),
+            main,
+            stage: self.stage.subscribe(),
+            errors: Arc::default(),
+            error_text: "webhooks cannot access the store or their queue, retrying",
+        };
+        let last = last.map_err(cannot_start)?;
+        // The queue knows the position of this node before messages arrive.
+        let writer = Writer::start(context, self.shared.clone(), last).await.map_err(cannot_start)?;
         let worker = Worker::spawn("webhooks", move || writer::run(writer));
         *self.worker.lock() = Some(worker.map_err(|error| format!("cannot start the webhook thread: {error}"))?);
         Ok(())

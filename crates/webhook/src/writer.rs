@@ -83,7 +83,7 @@ impl Shared {
 }
 
 /// Runs until the shutdown.
-pub(crate) fn run(mut writer: Writer) {
+pub(crate) fn run(writer: Writer) {
     let runtime = match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -92,12 +92,6 @@ pub(crate) fn run(mut writer: Writer) {
         }
     };
     runtime.block_on(async {
-        while !writer.start().await {
-            if writer.context.is_stopping() {
-                return;
-            }
-            writer.context.pause(writer.shared.backoff.maintenance_interval).await;
-        }
         let (sender, results) = mpsc::channel(MAX_RESULTS);
         writer.start_senders(&sender);
         drop(sender);
@@ -128,9 +122,6 @@ struct CatchUp {
 pub(crate) struct Writer {
     context: Context,
     shared: Arc<Shared>,
-    /// The last message before the start, if it is known.
-    last: Option<MessageId>,
-    is_started: bool,
     /// By target.
     usage: Vec<Usage>,
     /// Events that are not in the queue yet.
@@ -146,41 +137,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(context: Context, shared: Arc<Shared>, last: Option<MessageId>) -> Self {
-        Self {
-            context,
-            last,
-            is_started: false,
-            usage: vec![Usage::default(); shared.targets.len()],
-            events: Vec::new(),
-            records: Vec::new(),
-            position: MessageId::ZERO,
-            since: Vec::new(),
-            catch_up: None,
-            next_maintenance: Instant::now(),
-            shared,
-        }
-    }
-
-    /// Prepares the queue, unless that was done before. Returns false after an error, which is logged.
-    pub(crate) async fn start(&mut self) -> bool {
-        if !self.is_started {
-            let started = self.try_start().await;
-            self.is_started = started.inspect_err(|error| self.context.log_error(error)).is_ok();
-        }
-        self.is_started
-    }
-
-    async fn try_start(&mut self) -> Result<()> {
-        let mailroom = self.context.mailroom.clone();
-        let start = match self.last {
-            Some(last) => last,
-            None => self.context.access(async move { mailroom.last_id().await }).await?,
-        };
-        self.last = Some(start);
-        let names: Vec<String> = self.shared.targets.iter().map(|target| target.state.name.clone()).collect();
-        let (queue, targets) = (self.context.queue.clone(), names.clone());
-        let min_expiry = Timestamp::now().checked_add(self.shared.backoff.max_delay).unwrap_or(Timestamp::MAX);
+    /// Prepares the queue. All messages that are stored from now on have an id above `start`.
+    pub(crate) async fn start(context: Context, shared: Arc<Shared>, start: MessageId) -> Result<Self> {
+        let names: Vec<String> = shared.targets.iter().map(|target| target.state.name.clone()).collect();
+        let (queue, targets) = (context.queue.clone(), names.clone());
+        let min_expiry = Timestamp::now().checked_add(shared.backoff.max_delay).unwrap_or(Timestamp::MAX);
         let prepare = async move {
             queue.set_position(Some(start)).await?;
             let dropped = queue.set_targets(targets, start).await?;
@@ -188,19 +149,28 @@ impl Writer {
             queue.postpone_expiry(min_expiry).await?;
             Ok((dropped, queue.targets().await?, queue.counts().await?))
         };
-        let (dropped, records, counts) = self.context.access(prepare).await?;
+        let (dropped, records, counts) = context.access(prepare).await?;
         if dropped > 0 {
             tracing::warn!(events = dropped, "dropped events for webhooks that are no longer configured");
         }
         let since = |name: &String| records.iter().find(|record| record.name == *name).map(|record| record.since);
-        self.since = names.iter().map(|name| since(name).unwrap_or(start)).collect();
-        self.position = start;
-        self.set_usage(&counts);
-        for (target, usage) in self.shared.targets.iter().zip(&self.usage).filter(|(_, usage)| usage.entries > 0) {
+        let mut writer = Self {
+            since: names.iter().map(|name| since(name).unwrap_or(start)).collect(),
+            usage: vec![Usage::default(); shared.targets.len()],
+            events: Vec::new(),
+            records: Vec::new(),
+            position: start,
+            catch_up: None,
+            next_maintenance: Instant::now(),
+            context,
+            shared,
+        };
+        writer.set_usage(&counts);
+        for (target, usage) in writer.shared.targets.iter().zip(&writer.usage).filter(|(_, usage)| usage.entries > 0) {
             let (webhook, events) = (&target.endpoint.label, usage.entries);
             tracing::info!(webhook, events, "events from the last run wait for a webhook target");
         }
-        Ok(())
+        Ok(writer)
     }
 
     fn start_senders(&self, results: &mpsc::Sender<(Entry, AttemptOutcome)>) {
@@ -213,9 +183,9 @@ impl Writer {
                     timeout: self.shared.settings.timeout,
                     backoff: self.shared.backoff,
                 };
+                let (context, state, results) = (self.context.clone(), target.state.clone(), results.clone());
                 // One at a time, so that a slow response delays no other event.
-                let sender = Sender::new(self.context.clone(), target.state.clone(), transport, 1, results.clone());
-                tokio::spawn(sender.run());
+                tokio::spawn(Sender { context, state, transport, max_claim: 1, results }.run());
             }
         }
     }

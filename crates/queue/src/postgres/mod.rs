@@ -36,11 +36,10 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use self::claims::Claims;
-use self::rows::{
-    EntryColumns, ResultColumns, RetryColumns, get_text, parse_count, parse_entry, parse_target, to_nanos, to_time,
-};
+use self::rows::{column, get_text, parse_count, parse_entry, parse_target, to_nanos, to_time};
 use crate::entry::{
-    AttemptRecord, EXPIRED_REPLY, Entry, EntryFilter, EntryId, EntryState, NewEntry, Selection, StateCount,
+    AttemptOutcome, AttemptRecord, EXPIRED_REPLY, Entry, EntryFilter, EntryId, EntryState, NewEntry, Selection,
+    StateCount,
 };
 use crate::queue::{AddError, ForwardOutcome, Limits, Queue, QueueKind, TargetRecord};
 use crate::waiting::WaitingBound;
@@ -49,8 +48,6 @@ use crate::waiting::WaitingBound;
 const NODE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time after which another node may forward.
 const LEASE: Duration = Duration::from_secs(15);
-/// The number of entries that a retry by hand reads at a time.
-const RETRY_PAGE: usize = 500;
 /// How long the number of waiting entries that other nodes have added is not counted.
 const MAX_COUNT_AGE: Duration = Duration::from_secs(1);
 /// Finished entries are counted and pruned after this share of their limit has been added.
@@ -136,15 +133,20 @@ impl PostgresQueue {
 
     /// Runs a statement that adds entries. Returns its row.
     async fn insert(&self, sql: &str, entries: &[NewEntry], other: &[&(dyn ToSql + Sync)]) -> Result<Row> {
-        let columns = EntryColumns::new(entries, &self.clock);
+        let messages = column(entries, |entry| id_to_i64(entry.message));
+        let mailboxes = column(entries, |entry| entry.mailbox.as_str().as_bytes());
+        let targets = column(entries, |entry| entry.target.as_bytes());
+        let keys = column(entries, |entry| entry.key.as_ref().map(String::as_bytes));
+        let payloads = column(entries, |entry| &entry.payload[..]);
+        let created = column(entries, |entry| to_nanos(&self.clock, entry.created));
+        let expires = column(entries, |entry| to_nanos(&self.clock, entry.expires));
         // There is only one connection, so this lock delays nothing.
         let mut bound = self.waiting.lock().await;
         let is_known = bound.has_room(entries.len(), self.limits.max_waiting, MAX_COUNT_AGE);
         let (count, limit) = (to_i64(entries.len()), (!is_known).then(|| to_i64(self.limits.max_waiting)));
-        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.kind.name];
-        parameters.extend(columns.parameters());
-        parameters.extend([&count as &(dyn ToSql + Sync), &limit]);
-        parameters.extend(other);
+        let own: Parameters<'_> =
+            &[&self.kind.name, &messages, &mailboxes, &targets, &keys, &payloads, &created, &expires, &count, &limit];
+        let parameters = [own, other].concat();
         // If it fails or is cancelled, the entries may be added nevertheless.
         bound.raise(entries.len());
         let row = self.database.execute(sql, &parameters).await?.pop();
@@ -155,28 +157,18 @@ impl PostgresQueue {
         }
         Ok(row)
     }
-
-    /// Returns how many entries can be added.
-    async fn free(&self) -> Result<usize> {
-        let rows = self.database.query(statements::COUNT_WAITING, &[&self.kind.name]).await?;
-        let waiting = rows.first().map_or(Ok(0), |row| get_u64(row, "waiting"))?;
-        Ok(self.limits.max_waiting.saturating_sub(usize::try_from(waiting).unwrap_or(usize::MAX)))
-    }
-
-    /// Retries entries. Returns the number of those that have not changed meanwhile.
-    async fn retry_page(&self, page: &RetryColumns, now: Timestamp, expires: Timestamp) -> Result<u64> {
-        if page.ids.is_empty() {
-            return Ok(0);
-        }
-        let (now, expires) = (to_nanos(&self.clock, now), to_nanos(&self.clock, expires));
-        let parameters: Parameters<'_> = &[&self.kind.name, &page.ids, &page.attempts, &page.payloads, &now, &expires];
-        self.waiting.lock().await.raise(page.ids.len());
-        self.change(statements::RETRY, parameters).await
-    }
 }
 
 #[async_trait]
 impl Queue for PostgresQueue {
+    fn kind(&self) -> QueueKind {
+        self.kind
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
     async fn identity(&self) -> Result<String> {
         let rows = self.readers.query(statements::IDENTITY, &[]).await?;
         let row = rows.first().ok_or_else(|| StoreError::Broken("the queue has no id".to_owned()))?;
@@ -272,10 +264,25 @@ impl Queue for PostgresQueue {
         if results.is_empty() {
             return Ok(());
         }
-        let columns = ResultColumns::new(&results, &self.clock);
-        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.kind.name, &self.node];
-        parameters.extend(columns.parameters());
-        let finished = self.change(statements::RECORD, &parameters).await?;
+        // What a released entry keeps is `None`.
+        let attempts = column(&results, |result| match &result.outcome {
+            AttemptOutcome::Released => None,
+            AttemptOutcome::Attempted { state, next_attempt, at, payload, reply, log } => {
+                let (due, at) = (to_nanos(&self.clock, next_attempt.unwrap_or(*at)), to_nanos(&self.clock, *at));
+                Some((state.after_attempt().number(), due, at, &payload[..], reply.as_bytes(), &log[..]))
+            }
+        });
+        let ids = column(&results, |result| to_i64(result.id.0));
+        let claims = column(&results, |result| to_i64(result.claim));
+        let states = column(&attempts, |attempt| attempt.map(|attempt| attempt.0));
+        let due = column(&attempts, |attempt| attempt.map(|attempt| attempt.1));
+        let times = column(&attempts, |attempt| attempt.map(|attempt| attempt.2));
+        let payloads = column(&attempts, |attempt| attempt.map(|attempt| attempt.3));
+        let replies = column(&attempts, |attempt| attempt.map(|attempt| attempt.4));
+        let logs = column(&attempts, |attempt| attempt.map(|attempt| attempt.5));
+        let parameters: Parameters<'_> =
+            &[&self.kind.name, &self.node, &ids, &claims, &states, &due, &times, &payloads, &replies, &logs];
+        let finished = self.change(statements::RECORD, parameters).await?;
         self.prune(finished).await;
         Ok(())
     }
@@ -335,30 +342,29 @@ impl Queue for PostgresQueue {
         Ok(cancelled)
     }
 
-    async fn retry(&self, selection: Selection, now: Timestamp, expires: Timestamp) -> Result<u64> {
-        let (mut free, mut retried) = (self.free().await?, 0);
-        match selection {
+    async fn retryable(&self, selection: &Selection, after: EntryId, limit: usize) -> Result<Vec<Entry>> {
+        let (after, limit) = (to_i64(after.0), to_i64(limit));
+        let rows = match selection {
             Selection::Ids(ids) => {
-                for ids in to_numbers(&ids).chunks(RETRY_PAGE) {
-                    let rows = self.database.query(statements::RETRYABLE_IDS, &[&self.kind.name, &ids]).await?;
-                    let page = RetryColumns::new(&rows, &mut free, self.kind)?;
-                    retried += self.retry_page(&page, now, expires).await?;
-                }
+                let parameters: Parameters<'_> = &[&self.kind.name, &after, &to_numbers(ids), &limit];
+                self.database.query(statements::RETRYABLE_IDS, parameters).await?
             }
             Selection::Target(target) => {
                 let target = target.as_ref().map(String::as_bytes);
-                let mut last: i64 = 0;
-                loop {
-                    let parameters: Parameters<'_> = &[&self.kind.name, &last, &target, &to_i64(RETRY_PAGE)];
-                    let rows = self.database.query(statements::RETRYABLE, parameters).await?;
-                    let Some(row) = rows.last() else { break };
-                    last = get_column(row, "id")?;
-                    let page = RetryColumns::new(&rows, &mut free, self.kind)?;
-                    retried += self.retry_page(&page, now, expires).await?;
-                }
+                self.database.query(statements::RETRYABLE, &[&self.kind.name, &after, &target, &limit]).await?
             }
-        }
-        Ok(retried)
+        };
+        rows.iter().map(|row| parse_entry(row, &self.clock)).collect()
+    }
+
+    async fn requeue(&self, entries: Vec<Entry>, now: Timestamp, expires: Timestamp) -> Result<u64> {
+        let ids = column(&entries, |entry| to_i64(entry.id.0));
+        let attempts = column(&entries, |entry| entry.attempts.cast_signed());
+        let payloads = column(&entries, |entry| &entry.payload[..]);
+        let (now, expires) = (to_nanos(&self.clock, now), to_nanos(&self.clock, expires));
+        self.waiting.lock().await.raise(ids.len());
+        let parameters: Parameters<'_> = &[&self.kind.name, &ids, &attempts, &payloads, &now, &expires];
+        self.change(statements::REQUEUE, parameters).await
     }
 
     async fn counts(&self) -> Result<Vec<StateCount>> {

@@ -1,130 +1,18 @@
-//! Conversion of entries and results to the parameters of statements, and of rows to entries.
+//! Conversion of values to the parameters of statements, and of rows to values.
 
 use jiff::Timestamp;
 use restante_store::postgres::DatabaseClock;
 use restante_store::postgres::rows::{get_column, get_u64};
-use restante_store::sql_values::{id_to_i64, nanos_to_time, time_to_nanos, to_i64};
+use restante_store::sql_values::{nanos_to_time, time_to_nanos};
 use restante_store::{Result, StoreError};
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 
-use crate::entry::{AttemptOutcome, AttemptRecord, Entry, EntryId, EntryState, NewEntry, StateCount};
-use crate::queue::{QueueKind, TargetRecord};
+use crate::entry::{Entry, EntryId, EntryState, StateCount};
+use crate::queue::TargetRecord;
 
-/// New entries, by column.
-#[derive(Default)]
-pub(super) struct EntryColumns<'a> {
-    messages: Vec<i64>,
-    mailboxes: Vec<&'a [u8]>,
-    targets: Vec<&'a [u8]>,
-    keys: Vec<Option<&'a [u8]>>,
-    payloads: Vec<&'a [u8]>,
-    created: Vec<i64>,
-    expires: Vec<i64>,
-}
-
-impl<'a> EntryColumns<'a> {
-    pub(super) fn new(entries: &'a [NewEntry], clock: &DatabaseClock) -> Self {
-        let mut columns = Self::default();
-        for entry in entries {
-            columns.messages.push(id_to_i64(entry.message));
-            columns.mailboxes.push(entry.mailbox.as_str().as_bytes());
-            columns.targets.push(entry.target.as_bytes());
-            columns.keys.push(entry.key.as_ref().map(String::as_bytes));
-            columns.payloads.push(&entry.payload);
-            columns.created.push(to_nanos(clock, entry.created));
-            columns.expires.push(to_nanos(clock, entry.expires));
-        }
-        columns
-    }
-
-    pub(super) fn parameters(&self) -> [&(dyn ToSql + Sync); 7] {
-        [&self.messages, &self.mailboxes, &self.targets, &self.keys, &self.payloads, &self.created, &self.expires]
-    }
-}
-
-/// Results, by column. What a released entry keeps is `None`.
-#[derive(Default)]
-pub(super) struct ResultColumns<'a> {
-    ids: Vec<i64>,
-    claims: Vec<i64>,
-    are_released: Vec<bool>,
-    states: Vec<i16>,
-    due: Vec<Option<i64>>,
-    times: Vec<Option<i64>>,
-    payloads: Vec<Option<&'a [u8]>>,
-    replies: Vec<Option<&'a [u8]>>,
-    logs: Vec<Option<&'a [u8]>>,
-}
-
-impl<'a> ResultColumns<'a> {
-    pub(super) fn new(results: &'a [AttemptRecord], clock: &DatabaseClock) -> Self {
-        let mut columns = Self::default();
-        for AttemptRecord { id, claim, outcome } in results {
-            columns.ids.push(to_i64(id.0));
-            columns.claims.push(to_i64(*claim));
-            columns.are_released.push(matches!(outcome, AttemptOutcome::Released));
-            match outcome {
-                AttemptOutcome::Released => {
-                    columns.states.push(EntryState::Queued.number());
-                    columns.due.push(None);
-                    columns.times.push(None);
-                    columns.payloads.push(None);
-                    columns.replies.push(None);
-                    columns.logs.push(None);
-                }
-                AttemptOutcome::Attempted { state, next_attempt, at, payload, reply, log } => {
-                    columns.states.push(state.after_attempt().number());
-                    columns.due.push(Some(to_nanos(clock, next_attempt.unwrap_or(*at))));
-                    columns.times.push(Some(to_nanos(clock, *at)));
-                    columns.payloads.push(Some(payload));
-                    columns.replies.push(Some(reply.as_bytes()));
-                    columns.logs.push(Some(log));
-                }
-            }
-        }
-        columns
-    }
-
-    pub(super) fn parameters(&self) -> [&(dyn ToSql + Sync); 9] {
-        [
-            &self.ids,
-            &self.claims,
-            &self.are_released,
-            &self.states,
-            &self.due,
-            &self.times,
-            &self.payloads,
-            &self.replies,
-            &self.logs,
-        ]
-    }
-}
-
-/// Entries that are retried by hand, by column, with the payloads that they get.
-#[derive(Default)]
-pub(super) struct RetryColumns {
-    pub(super) ids: Vec<i64>,
-    pub(super) attempts: Vec<i32>,
-    pub(super) payloads: Vec<Vec<u8>>,
-}
-
-impl RetryColumns {
-    /// Leaves out entries that cannot be sent again. At most `free` entries are finished ones; it is reduced by their
-    /// number.
-    pub(super) fn new(rows: &[Row], free: &mut usize, kind: QueueKind) -> Result<Self> {
-        let mut columns = Self::default();
-        for row in rows {
-            let state = get_state(row)?;
-            let payload = (kind.retried_payload)(get_column(row, "payload")?, state);
-            let Some(payload) = payload.filter(|_| !state.is_final() || *free > 0) else { continue };
-            *free -= usize::from(state.is_final());
-            columns.ids.push(get_column(row, "id")?);
-            columns.attempts.push(get_column(row, "attempts")?);
-            columns.payloads.push(payload);
-        }
-        Ok(columns)
-    }
+/// Returns one value of each item, as the parameter of a statement.
+pub(super) fn column<'a, T, U>(items: &'a [T], read: impl Fn(&'a T) -> U) -> Vec<U> {
+    items.iter().map(read).collect()
 }
 
 /// Returns the entry of a row.

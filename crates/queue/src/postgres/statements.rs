@@ -172,21 +172,21 @@ pub(super) const RETURN_CLAIMS: &str =
 /// Records results. An entry that was cancelled stays cancelled. `changed` is the number of entries that are finished.
 pub(super) const RECORD: &str = "
     WITH locked AS MATERIALIZED (
-        SELECT entry.id, entry.state, given.released, given.state AS new_state, given.due, given.at, given.payload,
+        SELECT entry.id, entry.state, given.state AS new_state, given.due, given.at, given.payload,
             given.reply, given.log
         FROM queue_entries AS entry
-        JOIN unnest($3::bigint[], $4::bigint[], $5::boolean[], $6::smallint[], $7::bigint[], $8::bigint[], $9::bytea[],
-            $10::bytea[], $11::bytea[])
-            AS given (id, claim, released, state, due, at, payload, reply, log) ON entry.id = given.id
+        JOIN unnest($3::bigint[], $4::bigint[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bytea[], $9::bytea[],
+            $10::bytea[])
+            AS given (id, claim, state, due, at, payload, reply, log) ON entry.id = given.id
         WHERE entry.queue = $1 AND entry.node = $2 AND entry.claim = given.claim AND entry.state IN (1, 4)
         ORDER BY entry.id FOR UPDATE OF entry
     ), changed AS (
         UPDATE queue_entries AS entry SET
-            state = CASE WHEN entry.state = 1 THEN locked.new_state ELSE entry.state END,
+            state = CASE WHEN entry.state = 1 THEN coalesce(locked.new_state, 0) ELSE entry.state END,
             node = NULL,
             claim = 0,
             due = coalesce(locked.due, entry.due),
-            attempts = CASE WHEN locked.released THEN entry.attempts ELSE entry.attempts + 1 END,
+            attempts = entry.attempts + (locked.new_state IS NOT NULL)::int,
             last_attempt = coalesce(locked.at, entry.last_attempt),
             payload = coalesce(locked.payload, entry.payload),
             last_reply = coalesce(locked.reply, entry.last_reply),
@@ -230,21 +230,25 @@ pub(super) const ATTEMPT_LOG: &str = "SELECT attempt_log FROM queue_entries WHER
 pub(super) const COUNTS: &str = "
     SELECT state, target, count(*) AS count, sum(length(payload))::bigint AS bytes FROM queue_entries WHERE queue = $1
     GROUP BY state, target ORDER BY state, target";
-pub(super) const COUNT_WAITING: &str = "SELECT count(*) AS waiting FROM queue_entries WHERE queue = $1 AND state < 2";
-
 pub(super) const CANCEL_IDS: &str = change!("id = ANY ($2::bigint[]) AND state < 2", "state = 4");
 pub(super) const CANCEL_TARGET: &str = change!("state < 2 AND ($2::bytea IS NULL OR target = $2)", "state = 4");
 
-pub(super) const RETRYABLE: &str = "
-    SELECT id, state, attempts, payload FROM queue_entries
-    WHERE queue = $1 AND id > $2 AND state IN (0, 3, 4) AND ($3::bytea IS NULL OR target = $3) ORDER BY id LIMIT $4";
-pub(super) const RETRYABLE_IDS: &str = "
-    SELECT id, state, attempts, payload FROM queue_entries
-    WHERE queue = $1 AND id = ANY ($2::bigint[]) AND state IN (0, 3, 4) ORDER BY id";
+pub(super) const RETRYABLE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM queue_entries AS entry
+    WHERE queue = $1 AND id > $2 AND state IN (0, 3, 4) AND ($3::bytea IS NULL OR target = $3) ORDER BY id LIMIT $4"
+);
+pub(super) const RETRYABLE_IDS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM queue_entries AS entry
+    WHERE queue = $1 AND id > $2 AND state IN (0, 3, 4) AND id = ANY ($3::bigint[]) ORDER BY id LIMIT $4"
+);
 
 /// Queues entries with new payloads. The payloads were computed from those that the entries had; they have not changed
 /// if the number of attempts has not.
-pub(super) const RETRY: &str = "
+pub(super) const REQUEUE: &str = "
     WITH locked AS MATERIALIZED (
         SELECT entry.id, given.payload FROM queue_entries AS entry
         JOIN unnest($2::bigint[], $3::int[], $4::bytea[]) AS given (id, attempts, payload) ON entry.id = given.id

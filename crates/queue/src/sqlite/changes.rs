@@ -10,11 +10,8 @@ use rusqlite::params;
 
 use super::file::Transaction;
 use super::queries::{columns, read_entry, to_entry_id};
-use crate::entry::{AttemptOutcome, AttemptRecord, EXPIRED_REPLY, Entry, EntryId, EntryState, NewEntry, Selection};
+use crate::entry::{AttemptOutcome, AttemptRecord, EXPIRED_REPLY, Entry, EntryId, NewEntry, Selection};
 use crate::queue::ForwardOutcome;
-
-/// The number of entries that [`Transaction::retry`] reads at a time.
-const RETRY_PAGE: usize = 500;
 
 impl Transaction<'_> {
     /// Adds entries. Returns `None` if they exceed the limit.
@@ -45,21 +42,12 @@ impl Transaction<'_> {
         Ok(start)
     }
 
-    pub(super) fn delete_cursor(&self) -> Result<()> {
-        self.execute("DELETE FROM cursor", []).map(drop)
-    }
-
     pub(super) fn set_position(&self, position: Option<MessageId>) -> Result<()> {
         match position {
             Some(position) => self.execute("REPLACE INTO positions VALUES (1, ?1)", [id_to_i64(position)]),
             None => self.execute("DELETE FROM positions WHERE is_current = 1", []),
         }
         .map(drop)
-    }
-
-    pub(super) fn delete_abandoned(&self, position: MessageId) -> Result<()> {
-        let sql = "DELETE FROM positions WHERE is_current = 0 AND message >= ?1";
-        self.execute(sql, [id_to_i64(position)]).map(drop)
     }
 
     pub(super) fn set_targets(&self, names: &[String], since: MessageId) -> Result<u64> {
@@ -73,11 +61,6 @@ impl Transaction<'_> {
             self.execute(sql, params![name, id_to_i64(since)])?;
         }
         Ok(cancelled)
-    }
-
-    pub(super) fn set_paused(&self, target: &str, is_paused: bool) -> Result<()> {
-        let sql = "INSERT INTO targets VALUES (?1, ?2, 0) ON CONFLICT DO UPDATE SET is_paused = excluded.is_paused";
-        self.execute(sql, params![target, is_paused]).map(drop)
     }
 
     pub(super) fn claim(&self, target: &str, now: Timestamp, limit: usize) -> Result<Vec<Entry>> {
@@ -96,9 +79,9 @@ impl Transaction<'_> {
              RETURNING ",
             columns!()
         );
-        let claim = self.last_claim.get() + 1;
-        self.last_claim.set(claim);
-        let latest = time_to_nanos(self.kind.latest_due(now));
+        let claim = self.file.last_claim.get() + 1;
+        self.file.last_claim.set(claim);
+        let latest = time_to_nanos(self.file.kind.latest_due(now));
         let parameters = params![target, time_to_nanos(now), to_i64(limit), latest, claim];
         let mut claimed = self.query(sql, parameters, |row| Ok((row.get::<_, i64>("due")?, read_entry(row))))?;
         claimed.sort_unstable_by_key(|(due, entry)| (*due, entry.as_ref().map_or(EntryId(0), |entry| entry.id)));
@@ -137,11 +120,6 @@ impl Transaction<'_> {
         Ok(expired)
     }
 
-    pub(super) fn postpone_expiry(&self, time: Timestamp) -> Result<()> {
-        self.execute("UPDATE entries SET expires = ?1 WHERE state = 0 AND expires < ?1", [time_to_nanos(time)])
-            .map(drop)
-    }
-
     pub(super) fn cancel(&self, selection: &Selection) -> Result<u64> {
         let cancelled = match selection {
             Selection::Ids(ids) => {
@@ -158,57 +136,19 @@ impl Transaction<'_> {
         Ok(cancelled as u64)
     }
 
-    pub(super) fn retry(&self, selection: &Selection, now: Timestamp, expires: Timestamp) -> Result<u64> {
-        let mut free = self.limits.max_waiting.saturating_sub(self.count_waiting()?);
-        let mut retried = 0;
-        let mut retry = |(id, state, payload): Retryable| -> Result<()> {
-            let state = EntryState::from_number(state)?;
-            let is_finished = state.is_final();
-            let Some(payload) = (self.kind.retried_payload)(payload, state).filter(|_| !is_finished || free > 0) else {
-                return Ok(());
-            };
-            let sql = "UPDATE entries SET state = 0, claim = 0, due = ?2, expires = ?3, payload = ?4, size = length(?4)
-                       WHERE id = ?1";
-            self.execute(sql, params![id, time_to_nanos(now), time_to_nanos(expires), payload])?;
-            free -= usize::from(is_finished);
-            self.waiting.borrow_mut().raise(usize::from(is_finished));
-            retried += 1;
-            Ok(())
+    pub(super) fn requeue(&self, entries: &[Entry], now: Timestamp, expires: Timestamp) -> Result<u64> {
+        let sql = "UPDATE entries SET state = 0, claim = 0, due = ?3, expires = ?4, payload = ?5, size = length(?5)
+                   WHERE id = ?1 AND attempts = ?2 AND state IN (0, 3, 4)";
+        self.file.waiting.borrow_mut().raise(entries.len());
+        let (now, expires) = (time_to_nanos(now), time_to_nanos(expires));
+        let requeue = |Entry { id, attempts, payload, .. }: &Entry| {
+            self.execute(sql, params![to_i64(id.0), attempts, now, expires, payload])
         };
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-        match selection {
-            Selection::Ids(ids) => {
-                let mut ids: Vec<i64> = ids.iter().map(|id| to_i64(id.0)).collect();
-                ids.sort_unstable();
-                ids.dedup();
-                let sql = "SELECT id, state, payload FROM entries WHERE id = ?1 AND state IN (0, 3, 4)";
-                for id in ids {
-                    self.query(sql, [id], read)?.into_iter().try_for_each(&mut retry)?;
-                }
-            }
-            Selection::Target(target) => {
-                // In the order of the table, because a page is a small part of the entries in any state.
-                let sql = "SELECT id, state, payload FROM entries NOT INDEXED
-                           WHERE id > ?1 AND state IN (0, 3, 4) AND (?2 IS NULL OR target = ?2) ORDER BY id LIMIT ?3";
-                let mut last = 0;
-                loop {
-                    let page: Vec<Retryable> = self.query(sql, params![last, target, to_i64(RETRY_PAGE)], read)?;
-                    let Some((id, ..)) = page.last() else { break };
-                    last = *id;
-                    page.into_iter().try_for_each(&mut retry)?;
-                }
-            }
-        }
-        Ok(retried)
-    }
-
-    pub(super) fn release_claims(&self) -> Result<()> {
-        let sql = "UPDATE entries SET state = iif(state = 1, 0, state), claim = 0 WHERE claim <> 0";
-        self.execute(sql, []).map(drop)
+        Ok(entries.iter().map(requeue).sum::<Result<usize>>()? as u64)
     }
 
     fn insert(&self, entries: &[NewEntry]) -> Result<Vec<EntryId>> {
-        if !entries.is_empty() && !(self.has_space)() {
+        if !entries.is_empty() && !self.file.has_space() {
             return Err(StoreError::NoSpace("the rest of the disk is reserved for messages".to_owned()));
         }
         let sql = "INSERT INTO entries (message, mailbox, target, key, payload, size, created, expires, state, claim, attempts,
@@ -227,27 +167,23 @@ impl Transaction<'_> {
     /// Returns whether entries can be added, and raises the bound if so.
     fn has_room(&self, added: usize) -> Result<bool> {
         // Nothing else adds entries, so the bound is always valid.
-        let is_known = self.waiting.borrow().has_room(added, self.limits.max_waiting, Duration::MAX);
+        let is_known = self.file.waiting.borrow().has_room(added, self.file.limits.max_waiting, Duration::MAX);
         let has_room = is_known || added == 0 || {
-            let waiting = self.count_waiting()?;
-            waiting == 0 || waiting.saturating_add(added) <= self.limits.max_waiting
+            let waiting: usize =
+                self.query_value("SELECT count(*) FROM entries WHERE state IN (0, 1)", [])?.unwrap_or(0);
+            self.file.waiting.borrow_mut().set(waiting);
+            waiting == 0 || waiting.saturating_add(added) <= self.file.limits.max_waiting
         };
         if has_room {
-            self.waiting.borrow_mut().raise(added);
+            self.file.waiting.borrow_mut().raise(added);
         }
         Ok(has_room)
-    }
-
-    fn count_waiting(&self) -> Result<usize> {
-        let waiting = self.query_value("SELECT count(*) FROM entries WHERE state IN (0, 1)", [])?.unwrap_or(0);
-        self.waiting.borrow_mut().set(waiting);
-        Ok(waiting)
     }
 
     /// Deletes finished entries above the limit.
     fn prune(&self) -> Result<()> {
         let finished: usize = self.query_value("SELECT count(*) FROM entries WHERE state >= 2", [])?.unwrap_or(0);
-        let excess = finished.saturating_sub(self.limits.max_finished);
+        let excess = finished.saturating_sub(self.file.limits.max_finished);
         if excess == 0 {
             return Ok(());
         }
@@ -260,6 +196,3 @@ impl Transaction<'_> {
         Ok(())
     }
 }
-
-/// The id, the state and the payload of an entry that can be retried by hand.
-type Retryable = (i64, i16, Vec<u8>);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use restante_sqlite::{ErrorKind, Migration, OpenError, Schema, Synchronous, Unusable, has_space_beside_messages};
 use restante_store::{Result, StoreError};
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 
 use crate::queue::{Limits, QueueKind};
 use crate::waiting::WaitingBound;
@@ -34,11 +34,12 @@ pub(super) struct QueueFile {
     pub(super) connection: Connection,
     /// `None` if it is in memory.
     directory: Option<PathBuf>,
-    kind: QueueKind,
-    limits: Limits,
-    waiting: RefCell<WaitingBound>,
-    last_claim: Cell<i64>,
-    /// Returns whether entries may be added. Tests replace it.
+    pub(super) kind: QueueKind,
+    pub(super) limits: Limits,
+    pub(super) waiting: RefCell<WaitingBound>,
+    /// The number of the last claim. No claim of an earlier process is expected.
+    pub(super) last_claim: Cell<i64>,
+    /// Returns whether a directory has space. Tests replace it.
     pub(super) has_space: fn(&Path) -> bool,
 }
 
@@ -82,11 +83,7 @@ impl QueueFile {
     }
 
     /// Runs a transaction. It is rolled back if it fails.
-    pub(super) fn run<T>(
-        &mut self,
-        durability: Durability,
-        run: impl FnOnce(&Transaction<'_>) -> Result<T>,
-    ) -> Result<T> {
+    pub(super) fn run<T>(&self, durability: Durability, run: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         if durability == Durability::Later {
             return self.commit(run);
         }
@@ -99,20 +96,17 @@ impl QueueFile {
         result
     }
 
-    fn commit<T>(&mut self, run: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Deferred);
-        let has_space = || self.directory.as_deref().is_none_or(self.has_space);
-        let transaction = Transaction {
-            connection: transaction.map_err(sqlite_error)?,
-            kind: self.kind,
-            limits: self.limits,
-            waiting: &self.waiting,
-            last_claim: &self.last_claim,
-            has_space: &has_space,
-        };
+    fn commit<T>(&self, run: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
+        let connection = self.connection.unchecked_transaction().map_err(sqlite_error)?;
+        let transaction = Transaction { connection, file: self };
         let result = run(&transaction)?;
         transaction.connection.commit().map_err(sqlite_error)?;
         Ok(result)
+    }
+
+    /// Returns whether entries may be added.
+    pub(super) fn has_space(&self) -> bool {
+        self.directory.as_deref().is_none_or(self.has_space)
     }
 
     fn set_synchronous(&self, value: &str) -> Result<()> {
@@ -138,12 +132,7 @@ fn schema(kind: QueueKind) -> Schema {
 /// A transaction on the database.
 pub(super) struct Transaction<'a> {
     pub(super) connection: rusqlite::Transaction<'a>,
-    pub(super) kind: QueueKind,
-    pub(super) limits: Limits,
-    pub(super) waiting: &'a RefCell<WaitingBound>,
-    /// The number of the last claim. No claim of an earlier process is expected.
-    pub(super) last_claim: &'a Cell<i64>,
-    pub(super) has_space: &'a dyn Fn() -> bool,
+    pub(super) file: &'a QueueFile,
 }
 
 impl Transaction<'_> {

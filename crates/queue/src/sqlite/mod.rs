@@ -20,10 +20,13 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use restante_mail::message::MessageId;
+use restante_store::sql_values::{id_to_i64, nanos_to_time, time_to_nanos, to_i64};
 use restante_store::{Result, StoreError};
+use rusqlite::params;
 use tokio::task::spawn_blocking;
 
 use self::file::{Durability, QueueFile, Transaction};
+use self::queries::to_message_id;
 use crate::entry::{AttemptRecord, Entry, EntryFilter, EntryId, NewEntry, Selection, StateCount};
 use crate::queue::{AddError, ForwardOutcome, Limits, Queue, QueueKind, TargetRecord};
 
@@ -31,18 +34,19 @@ use crate::queue::{AddError, ForwardOutcome, Limits, Queue, QueueKind, TargetRec
 pub struct SqliteQueue {
     file: Arc<Mutex<QueueFile>>,
     kind: QueueKind,
+    limits: Limits,
 }
 
 impl SqliteQueue {
     /// Opens the queue in a data directory. Entries that were being sent when the process ended are queued again. An
     /// unusable file is renamed, and a new one is created.
     pub fn open(directory: &Path, kind: QueueKind, limits: Limits) -> Result<Self, String> {
-        QueueFile::open(directory, kind, limits).map(|file| Self::new(file, kind))
+        QueueFile::open(directory, kind, limits).map(|file| Self::new(file, kind, limits))
     }
 
     /// Creates an empty queue in memory. It is lost when the process ends, like the messages of the memory store.
     pub fn in_memory(kind: QueueKind, limits: Limits) -> Result<Self, String> {
-        QueueFile::in_memory(kind, limits).map(|file| Self::new(file, kind))
+        QueueFile::in_memory(kind, limits).map(|file| Self::new(file, kind, limits))
     }
 
     /// Returns whether a data directory contains a queue.
@@ -50,8 +54,8 @@ impl SqliteQueue {
         directory.join(kind.file_name).is_file()
     }
 
-    fn new(file: QueueFile, kind: QueueKind) -> Self {
-        Self { file: Arc::new(Mutex::new(file)), kind }
+    fn new(file: QueueFile, kind: QueueKind, limits: Limits) -> Self {
+        Self { file: Arc::new(Mutex::new(file)), kind, limits }
     }
 
     /// Runs a transaction on a thread that may block.
@@ -70,8 +74,17 @@ impl SqliteQueue {
 #[async_trait]
 #[expect(clippy::redundant_closure_for_method_calls, reason = "a method has a fixed lifetime of the transaction")]
 impl Queue for SqliteQueue {
+    fn kind(&self) -> QueueKind {
+        self.kind
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
     async fn identity(&self) -> Result<String> {
-        self.run(Durability::Later, |file| file.identity()).await
+        let identity = self.run(Durability::Later, |file| file.query_value("SELECT value FROM identity", [])).await?;
+        identity.ok_or_else(|| StoreError::Broken("the queue has no id".to_owned()))
     }
 
     async fn add(&self, entries: Vec<NewEntry>) -> Result<Vec<EntryId>, AddError> {
@@ -85,14 +98,11 @@ impl Queue for SqliteQueue {
     }
 
     async fn acquire_cursor(&self, start: MessageId) -> Result<Option<MessageId>> {
-        if let Some(cursor) = self.run(Durability::Later, |file| file.cursor()).await? {
-            return Ok(Some(cursor));
-        }
         self.run(Durability::OnCommit, move |file| file.acquire_cursor(start)).await.map(Some)
     }
 
     async fn delete_cursor(&self) -> Result<()> {
-        self.run(Durability::OnCommit, |file| file.delete_cursor()).await
+        self.run(Durability::OnCommit, |file| file.execute("DELETE FROM cursor", [])).await.map(drop)
     }
 
     async fn set_position(&self, position: Option<MessageId>) -> Result<()> {
@@ -100,11 +110,13 @@ impl Queue for SqliteQueue {
     }
 
     async fn abandoned_position(&self) -> Result<Option<MessageId>> {
-        self.run(Durability::Later, |file| file.abandoned_position()).await
+        let sql = "SELECT message FROM positions WHERE is_current = 0";
+        Ok(self.run(Durability::Later, |file| file.query_value(sql, [])).await?.map(to_message_id))
     }
 
     async fn delete_abandoned(&self, position: MessageId) -> Result<()> {
-        self.run(Durability::Later, move |file| file.delete_abandoned(position)).await
+        let sql = "DELETE FROM positions WHERE is_current = 0 AND message >= ?1";
+        self.run(Durability::Later, move |file| file.execute(sql, [id_to_i64(position)])).await.map(drop)
     }
 
     async fn set_targets(&self, names: Vec<String>, since: MessageId) -> Result<u64> {
@@ -116,8 +128,9 @@ impl Queue for SqliteQueue {
     }
 
     async fn set_paused(&self, target: &str, is_paused: bool) -> Result<()> {
+        let sql = "INSERT INTO targets VALUES (?1, ?2, 0) ON CONFLICT DO UPDATE SET is_paused = excluded.is_paused";
         let target = target.to_owned();
-        self.run(Durability::OnCommit, move |file| file.set_paused(&target, is_paused)).await
+        self.run(Durability::OnCommit, move |file| file.execute(sql, params![target, is_paused])).await.map(drop)
     }
 
     async fn claim(&self, target: &str, now: Timestamp, limit: usize) -> Result<Vec<Entry>> {
@@ -130,8 +143,11 @@ impl Queue for SqliteQueue {
     }
 
     async fn next_due(&self, target: &str) -> Result<Option<Timestamp>> {
+        let sql = "SELECT min(due) FROM entries WHERE state = 0 AND target = ?1
+                   AND NOT EXISTS (SELECT 1 FROM targets WHERE name = ?1 AND is_paused)";
         let target = target.to_owned();
-        self.run(Durability::Later, move |file| file.next_due(&target)).await
+        let due = self.run(Durability::Later, move |file| file.query_value::<Option<i64>>(sql, [target])).await?;
+        Ok(due.flatten().map(nanos_to_time))
     }
 
     async fn expire(&self, now: Timestamp) -> Result<Vec<String>> {
@@ -139,7 +155,8 @@ impl Queue for SqliteQueue {
     }
 
     async fn postpone_expiry(&self, time: Timestamp) -> Result<()> {
-        self.run(Durability::Later, move |file| file.postpone_expiry(time)).await
+        let sql = "UPDATE entries SET expires = ?1 WHERE state = 0 AND expires < ?1";
+        self.run(Durability::Later, move |file| file.execute(sql, [time_to_nanos(time)])).await.map(drop)
     }
 
     async fn list(&self, filter: EntryFilter) -> Result<Vec<Entry>> {
@@ -151,15 +168,21 @@ impl Queue for SqliteQueue {
     }
 
     async fn attempt_log(&self, id: EntryId) -> Result<Option<Vec<u8>>> {
-        self.run(Durability::Later, move |file| file.attempt_log(id)).await
+        let sql = "SELECT log FROM attempt_logs WHERE entry = ?1";
+        self.run(Durability::Later, move |file| file.query_value(sql, [to_i64(id.0)])).await
     }
 
     async fn cancel(&self, selection: Selection) -> Result<u64> {
         self.run(Durability::OnCommit, move |file| file.cancel(&selection)).await
     }
 
-    async fn retry(&self, selection: Selection, now: Timestamp, expires: Timestamp) -> Result<u64> {
-        self.run(Durability::OnCommit, move |file| file.retry(&selection, now, expires)).await
+    async fn retryable(&self, selection: &Selection, after: EntryId, limit: usize) -> Result<Vec<Entry>> {
+        let selection = selection.clone();
+        self.run(Durability::Later, move |file| file.retryable(&selection, after, limit)).await
+    }
+
+    async fn requeue(&self, entries: Vec<Entry>, now: Timestamp, expires: Timestamp) -> Result<u64> {
+        self.run(Durability::OnCommit, move |file| file.requeue(&entries, now, expires)).await
     }
 
     async fn counts(&self) -> Result<Vec<StateCount>> {
@@ -167,6 +190,7 @@ impl Queue for SqliteQueue {
     }
 
     async fn leave(&self) -> Result<()> {
-        self.run(Durability::Later, |file| file.release_claims()).await
+        let sql = "UPDATE entries SET state = iif(state = 1, 0, state), claim = 0 WHERE claim <> 0";
+        self.run(Durability::Later, |file| file.execute(sql, [])).await.map(drop)
     }
 }

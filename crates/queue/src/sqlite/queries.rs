@@ -1,13 +1,14 @@
 //! Queries of the database. They change nothing.
 
-use jiff::Timestamp;
+use std::collections::BTreeSet;
+
 use restante_mail::message::MessageId;
+use restante_store::Result;
 use restante_store::sql_values::{id_to_i64, nanos_to_time, to_i64};
-use restante_store::{Result, StoreError};
 use rusqlite::{Row, params};
 
 use super::file::Transaction;
-use crate::entry::{Entry, EntryFilter, EntryId, EntryState, StateCount};
+use crate::entry::{Entry, EntryFilter, EntryId, EntryState, Selection, StateCount};
 use crate::queue::TargetRecord;
 
 /// The columns of an entry.
@@ -19,29 +20,14 @@ macro_rules! columns {
 pub(super) use columns;
 
 impl Transaction<'_> {
-    pub(super) fn identity(&self) -> Result<String> {
-        let identity = self.query_value("SELECT value FROM identity", [])?;
-        identity.ok_or_else(|| StoreError::Broken("the queue has no id".to_owned()))
-    }
-
     pub(super) fn cursor(&self) -> Result<Option<MessageId>> {
         Ok(self.query_value("SELECT message FROM cursor", [])?.map(to_message_id))
-    }
-
-    pub(super) fn abandoned_position(&self) -> Result<Option<MessageId>> {
-        Ok(self.query_value("SELECT message FROM positions WHERE is_current = 0", [])?.map(to_message_id))
     }
 
     pub(super) fn targets(&self) -> Result<Vec<TargetRecord>> {
         self.query("SELECT name, is_paused, since FROM targets ORDER BY name", [], |row| {
             Ok(TargetRecord { name: row.get(0)?, is_paused: row.get(1)?, since: to_message_id(row.get(2)?) })
         })
-    }
-
-    pub(super) fn next_due(&self, target: &str) -> Result<Option<Timestamp>> {
-        let sql = "SELECT min(due) FROM entries WHERE state = 0 AND target = ?1
-                   AND NOT EXISTS (SELECT 1 FROM targets WHERE name = ?1 AND is_paused)";
-        Ok(self.query_value::<Option<i64>>(sql, [target])?.flatten().map(nanos_to_time))
     }
 
     pub(super) fn list(&self, filter: &EntryFilter) -> Result<Vec<Entry>> {
@@ -62,13 +48,30 @@ impl Transaction<'_> {
         self.entries(&sql, params![before, filter.target, state, to_i64(filter.limit), message])
     }
 
+    pub(super) fn retryable(&self, selection: &Selection, after: EntryId, limit: usize) -> Result<Vec<Entry>> {
+        match selection {
+            Selection::Ids(ids) => {
+                let is_retryable = |entry: &Entry| !matches!(entry.state, EntryState::Sending | EntryState::Delivered);
+                let later: BTreeSet<EntryId> = ids.iter().copied().filter(|id| *id > after).collect();
+                let found = later.into_iter().filter_map(|id| self.find(id).transpose());
+                found.filter(|entry| entry.as_ref().map_or(true, is_retryable)).take(limit).collect()
+            }
+            Selection::Target(target) => {
+                // In the order of the table, because a page is a small part of the entries in any state.
+                let sql = concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM entries NOT INDEXED
+                    WHERE id > ?1 AND state IN (0, 3, 4) AND (?2 IS NULL OR target = ?2) ORDER BY id LIMIT ?3"
+                );
+                self.entries(sql, params![to_i64(after.0), target, to_i64(limit)])
+            }
+        }
+    }
+
     pub(super) fn find(&self, id: EntryId) -> Result<Option<Entry>> {
         let sql = concat!("SELECT ", columns!(), " FROM entries WHERE id = ?1");
         Ok(self.entries(sql, [to_i64(id.0)])?.pop())
-    }
-
-    pub(super) fn attempt_log(&self, id: EntryId) -> Result<Option<Vec<u8>>> {
-        self.query_value("SELECT log FROM attempt_logs WHERE entry = ?1", [to_i64(id.0)])
     }
 
     pub(super) fn counts(&self) -> Result<Vec<StateCount>> {
@@ -116,6 +119,6 @@ pub(super) fn to_entry_id(id: i64) -> EntryId {
 }
 
 /// Converts the id of a message. Ids are not negative.
-fn to_message_id(id: i64) -> MessageId {
+pub(super) fn to_message_id(id: i64) -> MessageId {
     id.unsigned_abs().into()
 }

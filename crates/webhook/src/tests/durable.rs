@@ -259,20 +259,16 @@ async fn webhooks_that_are_not_activated_change_nothing() {
 #[tokio::test]
 async fn position_is_kept_if_the_store_does_not_answer_at_the_start() {
     let server = Server::new();
-    drop(server.start_rejected(&[]).await);
+    drop(server.start_rejected(&["waits"]).await);
     server.deliver("missed").await;
-    let targets = FakeTargets::new(|_, _| Ok(200));
     let queue = Arc::new(SqliteQueue::open(server.dir.path(), QUEUE, QUEUE_LIMITS).unwrap());
-    let settings = Settings { is_durable: true, ..settings(&[HOOK]) };
-    let webhooks = Webhooks::with_http(settings, queue, targets.clone(), FAST).unwrap();
-    let unavailable = StoreError::Unavailable("expected".to_owned());
-    webhooks.activate_after(Err(unavailable), &server.mailroom, main_runtime()).await.unwrap();
-    webhooks.message_stored(&server.deliver("later").await);
-    wait_until("all events are delivered", || counts(&webhooks).delivered == 2);
-    assert_eq!(targets.mailboxes(), ["later", "missed"]);
+    let targets = FakeTargets::new(|_, _| Ok(200));
+    let webhooks = Webhooks::with_http(settings(&["http://other.org/"]), queue, targets, FAST).unwrap();
+    let unavailable = StoreError::Unavailable("no answer".to_owned());
+    let error = webhooks.activate_after(Err(unavailable), &server.mailroom, main_runtime()).await.unwrap_err();
+    assert!(error.starts_with("cannot start the webhooks: ") && error.contains("no answer"), "{error}");
     drop(webhooks);
-    server.deliver("again").await;
-    assert_eq!(server.run(&[HOOK]).await, ["again"]);
+    assert_eq!(server.run(&[HOOK]).await, ["missed", "waits"]);
 }
 
 #[tokio::test]
