@@ -6,6 +6,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
+use restante_store::sql_values::to_i64;
 use restante_store::{Result, StoreError};
 
 /// The reply of an entry that expired before its first attempt.
@@ -117,11 +118,6 @@ impl EntryState {
         !matches!(self, Self::Queued | Self::Sending)
     }
 
-    /// Returns the state of an entry after an attempt with this result. It is queued unless the attempt was the last one.
-    pub(crate) const fn after_attempt(self) -> Self {
-        if self.is_final() { self } else { Self::Queued }
-    }
-
     /// Returns the number of the state in a database. The SQL statements contain these numbers: those from 2 on are final.
     pub(crate) const fn number(self) -> i16 {
         self as i16
@@ -198,6 +194,16 @@ pub enum Selection {
     Ids(Vec<EntryId>),
     /// All entries of a target, or of all targets.
     Target(Option<String>),
+}
+
+impl Selection {
+    /// Returns the target and the ids, for a statement in which a value that is null selects everything.
+    pub(crate) fn parts(&self) -> (Option<&str>, Option<Vec<i64>>) {
+        match self {
+            Self::Ids(ids) => (None, Some(ids.iter().map(|id| to_i64(id.0)).collect())),
+            Self::Target(target) => (target.as_deref(), None),
+        }
+    }
 }
 
 /// A number of entries.

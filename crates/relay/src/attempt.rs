@@ -71,14 +71,8 @@ pub(crate) fn failed(entry: &Entry, reason: &str, now: Timestamp) -> Attempt {
 
 /// Returns the result of an entry whose payload cannot be read.
 pub(crate) fn unreadable(queued: &restante_queue::Entry, error: &StoreError, now: Timestamp) -> Attempt {
-    let outcome = AttemptOutcome::Attempted {
-        state: EntryState::Failed,
-        next_attempt: None,
-        at: now,
-        payload: queued.payload.clone(),
-        reply: error.to_string(),
-        log: Vec::new(),
-    };
+    let (payload, reply, log, at) = (queued.payload.clone(), error.to_string(), Vec::new(), now);
+    let outcome = AttemptOutcome::Attempted { state: EntryState::Failed, next_attempt: None, at, payload, reply, log };
     Attempt { outcome, contact: Contact::None }
 }
 

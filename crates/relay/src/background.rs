@@ -52,11 +52,13 @@ pub(crate) fn run(context: &Context, shared: Arc<Shared>, identity: Arc<str>) {
 async fn run_tasks(context: &Context, relay: &RelayContext) {
     let mut tasks = JoinSet::new();
     let (results, recorded) = mpsc::channel(MAX_WAITING);
-    tasks.spawn(Recorder::new(context.clone(), recorded).run());
+    tasks.spawn(Recorder { context: context.clone(), results: recorded }.run());
     for (target, state) in relay.shared.settings.targets.iter().zip(&relay.shared.states) {
         for _ in 0..target.connections {
-            let transport = SmtpTransport::new(context.clone(), relay.clone(), target.clone(), state.clone());
             let (context, state, results) = (context.clone(), state.clone(), results.clone());
+            let (relay, target) = (relay.clone(), target.clone());
+            let transport =
+                SmtpTransport { context: context.clone(), relay, target, state: state.clone(), session: None };
             tasks.spawn(Sender { context, state, transport, max_claim: MAX_CLAIM, results }.run());
         }
     }

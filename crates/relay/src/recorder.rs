@@ -18,15 +18,11 @@ const ERROR_DELAY: Duration = Duration::from_secs(2);
 
 /// See the module documentation.
 pub(crate) struct Recorder {
-    context: Context,
-    results: mpsc::Receiver<(Entry, AttemptOutcome)>,
+    pub(crate) context: Context,
+    pub(crate) results: mpsc::Receiver<(Entry, AttemptOutcome)>,
 }
 
 impl Recorder {
-    pub(crate) fn new(context: Context, results: mpsc::Receiver<(Entry, AttemptOutcome)>) -> Self {
-        Self { context, results }
-    }
-
     /// Runs until all senders have ended and their results are written.
     pub(crate) async fn run(mut self) {
         while let Some(first) = self.results.recv().await {

@@ -26,18 +26,14 @@ const BUSY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// See the module documentation.
 pub(crate) struct SmtpTransport {
-    context: Context,
-    relay: RelayContext,
-    target: Target,
-    state: Arc<TargetState>,
-    session: Option<Session>,
+    pub(crate) context: Context,
+    pub(crate) relay: RelayContext,
+    pub(crate) target: Target,
+    pub(crate) state: Arc<TargetState>,
+    pub(crate) session: Option<Session>,
 }
 
 impl SmtpTransport {
-    pub(crate) fn new(context: Context, relay: RelayContext, target: Target, state: Arc<TargetState>) -> Self {
-        Self { context, relay, target, state, session: None }
-    }
-
     /// Sends an entry. An error means that the store is not available.
     async fn send_entry(&mut self, entry: &Entry) -> Result<Attempt> {
         let source = match self.read_source(entry).await {

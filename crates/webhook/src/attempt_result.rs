@@ -4,75 +4,62 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use restante_http_client::{HttpError, Response};
+use restante_queue::EntryState;
 
 use crate::backoff::parse_retry_after;
 
 /// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AttemptResult {
-    /// The target accepted the event. Contains its response.
-    Delivered(String),
-    /// Further attempts cannot succeed.
-    PermanentFailure(String),
-    /// The event must be sent again.
-    Retry {
-        /// What the failure applies to.
-        scope: FailureScope,
-        /// The delay that the target requested.
-        retry_after: Option<Duration>,
-        /// The cause for the log.
-        cause: String,
-    },
+pub(crate) struct AttemptResult {
+    /// Delivered, or failed if further attempts cannot succeed. Otherwise the event must be sent again.
+    pub(crate) state: EntryState,
+    /// Whether other events would fail now, too. Otherwise the failure applies to this event only.
+    pub(crate) is_target_failure: bool,
+    /// The delay that the target requested.
+    pub(crate) retry_after: Option<Duration>,
+    /// The response, or why there is none. It contains no part of the target's URL except the host.
+    pub(crate) text: String,
 }
 
 impl AttemptResult {
-    /// Returns the response, or why there is none. It contains no part of the target's URL except the host.
-    pub(crate) fn text(&self) -> &str {
-        match self {
-            Self::Delivered(text) | Self::PermanentFailure(text) | Self::Retry { cause: text, .. } => text,
-        }
+    fn new(state: EntryState, text: impl Into<String>) -> Self {
+        Self { state, is_target_failure: false, retry_after: None, text: text.into() }
     }
-}
-
-/// What a failure applies to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FailureScope {
-    /// The target: other events would fail now, too.
-    Target,
-    /// The event: others may be accepted.
-    Event,
 }
 
 /// Classifies the result of a request.
 pub(crate) fn classify(response: Result<Response, HttpError>, now: Timestamp) -> AttemptResult {
     match response {
         Ok(response) => classify_response(&response, now),
-        Err(HttpError::ForbiddenAddress(cause)) => AttemptResult::PermanentFailure(format!(
-            "{cause} (webhook.private=true allows targets that are not public)"
-        )),
+        Err(HttpError::ForbiddenAddress(cause)) => {
+            let text = format!("{cause} (webhook.private=true allows targets that are not public)");
+            AttemptResult::new(EntryState::Failed, text)
+        }
         // The error may repeat the URL, which may be a secret.
         Err(HttpError::InvalidRequest(_)) => {
-            AttemptResult::PermanentFailure("the request to the target is invalid".to_owned())
+            AttemptResult::new(EntryState::Failed, "the request to the target is invalid")
         }
         Err(
             error @ (HttpError::Timeout
             | HttpError::ResponseTooLarge
             | HttpError::ConnectionRefused
             | HttpError::Network(_)),
-        ) => AttemptResult::Retry { scope: FailureScope::Target, retry_after: None, cause: error.to_string() },
+        ) => AttemptResult { is_target_failure: true, ..AttemptResult::new(EntryState::Queued, error.to_string()) },
     }
 }
 
 fn classify_response(response: &Response, now: Timestamp) -> AttemptResult {
     let text = format!("the target responded {}", response.status);
-    let scope = match response.status {
-        200..=299 => return AttemptResult::Delivered(text),
-        410 => return AttemptResult::PermanentFailure("the target responded 410 Gone".to_owned()),
-        429 | 503 => FailureScope::Target,
-        _ => FailureScope::Event,
-    };
-    let retry_after = parse_retry_after(&response.headers, now);
-    AttemptResult::Retry { scope, retry_after, cause: text }
+    match response.status {
+        200..=299 => AttemptResult::new(EntryState::Delivered, text),
+        410 => AttemptResult::new(EntryState::Failed, format!("{text} Gone")),
+        status => AttemptResult {
+            state: EntryState::Queued,
+            is_target_failure: matches!(status, 429 | 503),
+            retry_after: parse_retry_after(&response.headers, now),
+            text,
+        },
+    }
 }
 
 #[cfg(test)]
@@ -118,18 +105,16 @@ mod tests {
     fn cause_does_not_contain_the_url() {
         let error = HttpError::InvalidRequest("http://x.org/?secret is no URL".to_owned());
         let result = classify(Err(error), Timestamp::UNIX_EPOCH);
-        assert!(matches!(&result, AttemptResult::PermanentFailure(cause) if !cause.contains("secret")), "{result:?}");
+        assert!(!result.text.contains("secret"), "{result:?}");
     }
 
     fn short(result: &AttemptResult) -> String {
-        match result {
-            AttemptResult::Delivered(_) => "accepted".to_owned(),
-            AttemptResult::PermanentFailure(_) => "permanent".to_owned(),
-            AttemptResult::Retry { scope, retry_after, .. } => {
-                let retry_after =
-                    retry_after.map(|retry_after| format!(" {}", retry_after.as_secs())).unwrap_or_default();
-                format!("{scope:?}{retry_after}").to_lowercase()
-            }
+        let retry_after = result.retry_after.map(|delay| format!(" {}", delay.as_secs())).unwrap_or_default();
+        match result.state {
+            EntryState::Delivered => "accepted".to_owned(),
+            EntryState::Failed => "permanent".to_owned(),
+            _ if result.is_target_failure => format!("target{retry_after}"),
+            _ => format!("event{retry_after}"),
         }
     }
 }

@@ -92,14 +92,11 @@ impl ConfiguredTarget {
         self.dropped.fetch_add(1, Relaxed);
         let webhook = &self.endpoint.label;
         let Some(count) = self.log_throttles.dropped.record(Instant::now()) else { return };
-        match reason {
-            DropReason::Full => {
-                tracing::warn!(webhook, count, "webhook queue is full (webhook.queue); new events are dropped");
-            }
-            DropReason::Closed => {
-                tracing::warn!(webhook, count, "webhook events are dropped: the server is shutting down");
-            }
-        }
+        let text = match reason {
+            DropReason::Full => "webhook queue is full (webhook.queue); new events are dropped",
+            DropReason::Closed => "webhook events are dropped: the server is shutting down",
+        };
+        tracing::warn!(webhook, count, "{text}");
     }
 
     /// Counts and logs an event that is given up.

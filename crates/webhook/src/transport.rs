@@ -13,7 +13,7 @@ use restante_worker::random_jitter;
 use tokio::task::spawn_blocking;
 
 use crate::Key;
-use crate::attempt_result::{AttemptResult, FailureScope, classify};
+use crate::attempt_result::{AttemptResult, classify};
 use crate::backoff::Backoff;
 use crate::payload;
 use crate::target::ConfiguredTarget;
@@ -44,8 +44,13 @@ impl Transport for HttpTransport {
             .unwrap_or_else(|_| Err(HttpError::Network("the HTTP client panicked".to_owned())));
         let now = Timestamp::now();
         let result = classify(response, now);
-        let (outcome, contact) = (self.outcome(entry, &result, now), contact(&result));
+        let outcome = self.outcome(entry, &result, now);
         self.log_retry(&outcome, &result);
+        let contact = if result.is_target_failure {
+            Contact::Failed { error: result.text, retry_after: result.retry_after }
+        } else {
+            Contact::Reached
+        };
         Ok(Attempt { outcome, contact })
     }
 
@@ -74,14 +79,13 @@ impl HttpTransport {
     /// beyond the deadline, even if the target asks for it.
     fn outcome(&self, entry: &Entry, result: &AttemptResult, now: Timestamp) -> AttemptOutcome {
         let deadline = entry.expires.checked_sub(EXPIRY_GRACE).unwrap_or(entry.expires);
-        let (state, next_attempt) = match result {
-            AttemptResult::Delivered(_) => (EntryState::Delivered, None),
-            AttemptResult::PermanentFailure(_) => (EntryState::Failed, None),
-            AttemptResult::Retry { .. } if now >= deadline => (EntryState::Failed, None),
-            AttemptResult::Retry { retry_after, .. } => {
-                let delay = self.backoff.delay(entry.attempts.saturating_add(1), random_jitter(), *retry_after);
+        let (state, next_attempt) = match result.state {
+            EntryState::Queued if now >= deadline => (EntryState::Failed, None),
+            EntryState::Queued => {
+                let delay = self.backoff.delay(entry.attempts.saturating_add(1), random_jitter(), result.retry_after);
                 (EntryState::Queued, Some(now.checked_add(delay).map_or(deadline, |next| next.min(deadline))))
             }
+            state => (state, None),
         };
         let is_kept = match state {
             EntryState::Delivered => false,
@@ -89,28 +93,19 @@ impl HttpTransport {
             _ => true,
         };
         let payload = if is_kept { entry.payload.clone() } else { Vec::new() };
-        let reply = result.text().to_owned();
+        let reply = result.text.clone();
         AttemptOutcome::Attempted { state, next_attempt, at: now, payload, reply, log: Vec::new() }
     }
 
     /// Logs an attempt after which the event is retried.
     fn log_retry(&self, outcome: &AttemptOutcome, result: &AttemptResult) {
         let AttemptOutcome::Attempted { state: EntryState::Queued, .. } = outcome else { return };
-        let (webhook, cause) = (&self.target.endpoint.label, result.text());
+        let (webhook, cause) = (&self.target.endpoint.label, &result.text);
         tracing::debug!(webhook, cause, "webhook request failed; the event is retried");
-        if let AttemptResult::Retry { scope: FailureScope::Event, .. } = result
+        if !result.is_target_failure
             && let Some(count) = self.target.log_throttles.rejected.record(Instant::now())
         {
             tracing::warn!(webhook, count, cause, "webhook target rejects events; they are retried");
         }
-    }
-}
-
-fn contact(result: &AttemptResult) -> Contact {
-    match result {
-        AttemptResult::Retry { scope: FailureScope::Target, retry_after, cause } => {
-            Contact::Failed { error: cause.clone(), retry_after: *retry_after }
-        }
-        _ => Contact::Reached,
     }
 }

@@ -1,7 +1,7 @@
 //! The public interface of webhooks: start, events of the mailroom, what operators see and change, and shutdown.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::backoff::Backoff;
 use crate::counts::Counts;
-use crate::inbox::InboxEvent;
+use crate::inbox::{Inbox, InboxEvent};
 use crate::target::{ConfiguredTarget, TargetStatus};
 use crate::writer::{self, Shared, Writer};
 use crate::{Event, Settings};
@@ -65,8 +65,9 @@ impl Webhooks {
     ) -> Result<Arc<Self>, String> {
         settings.give_up_after = settings.give_up_after.clamp(MIN_RETRY_TIME, MAX_RETRY_TIME);
         let targets = ConfiguredTarget::merge(&settings.targets)?.into_iter().map(Arc::new).collect();
-        let shared = Arc::new(Shared::new(settings, targets, queue, http, backoff));
-        Ok(Arc::new(Self { shared, stage: watch::Sender::default(), worker: Mutex::default() }))
+        let (inbox, is_flushed, needs_count) = (Inbox::default(), AtomicBool::default(), AtomicBool::default());
+        let shared = Shared { settings, targets, queue, http, backoff, inbox, is_flushed, needs_count };
+        Ok(Arc::new(Self { shared: Arc::new(shared), stage: watch::Sender::default(), worker: Mutex::default() }))
     }
 
     /// Starts processing events. Must be called once, within a runtime, when the mailroom exists, before messages arrive.
@@ -168,11 +169,9 @@ impl Webhooks {
     /// Pauses a target on all nodes, or ends its pause, also after a restart. Requests in progress continue. Returns
     /// false if there is no target with this name.
     pub async fn set_paused(&self, name: &str, is_paused: bool) -> Result<bool, StoreError> {
-        let Some(target) = self.shared.targets.iter().find(|target| target.state.name == name) else {
-            return Ok(false);
-        };
+        let Some(target) = self.shared.find_target(name) else { return Ok(false) };
         self.shared.queue.set_paused(name, is_paused).await?;
-        target.state.end_pause();
+        self.shared.targets[target].state.end_pause();
         Ok(true)
     }
 

@@ -43,31 +43,25 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) targets: Vec<Arc<ConfiguredTarget>>,
     pub(crate) queue: Arc<dyn Queue>,
-    http: Arc<dyn HttpService>,
-    backoff: Backoff,
+    pub(crate) http: Arc<dyn HttpService>,
+    pub(crate) backoff: Backoff,
     pub(crate) inbox: Inbox,
     /// Whether all events of a closed inbox are in the queue.
     pub(crate) is_flushed: AtomicBool,
     /// Whether the entries of the queue have to be counted.
-    needs_count: AtomicBool,
+    pub(crate) needs_count: AtomicBool,
 }
 
 impl Shared {
-    pub(crate) fn new(
-        settings: Settings,
-        targets: Vec<Arc<ConfiguredTarget>>,
-        queue: Arc<dyn Queue>,
-        http: Arc<dyn HttpService>,
-        backoff: Backoff,
-    ) -> Self {
-        let (inbox, is_flushed, needs_count) = (Inbox::default(), AtomicBool::new(false), AtomicBool::new(true));
-        Self { settings, targets, queue, http, backoff, inbox, is_flushed, needs_count }
-    }
-
     /// Returns the indexes of the targets that match.
     pub(crate) fn matching_targets(&self, event: Event, mailbox: &str) -> impl Iterator<Item = usize> {
         let matches = move |(_, target): &(usize, &Arc<ConfiguredTarget>)| target.matches(event, mailbox);
         self.targets.iter().enumerate().filter(matches).map(|(index, _)| index)
+    }
+
+    /// Returns the index of the target with this name.
+    pub(crate) fn find_target(&self, name: &str) -> Option<usize> {
+        self.targets.iter().position(|target| target.state.name == name)
     }
 
     /// Returns when an event of this time expires.
@@ -104,7 +98,7 @@ pub(crate) fn run(writer: Writer) {
 /// The entries of a target that wait, and the size of their payloads.
 #[derive(Clone, Copy, Debug, Default)]
 struct Usage {
-    entries: u64,
+    entries: usize,
     bytes: u64,
 }
 
@@ -280,14 +274,14 @@ impl Writer {
     }
 
     fn count_result(&mut self, entry: &Entry, outcome: &AttemptOutcome) {
-        let index = self.shared.targets.iter().position(|target| target.state.name == entry.target);
-        let (Some(index), AttemptOutcome::Attempted { state, reply, .. }) = (index, outcome) else { return };
+        let Some(index) = self.shared.find_target(&entry.target) else { return };
+        let AttemptOutcome::Attempted { state, reply, .. } = outcome else { return };
         let target = &self.shared.targets[index];
         if state.is_final() {
             let usage = &mut self.usage[index];
             usage.entries = usage.entries.saturating_sub(1);
             usage.bytes = usage.bytes.saturating_sub(entry.payload.len() as u64);
-            target.in_queue.store(usage.entries, Relaxed);
+            target.in_queue.store(usage.entries as u64, Relaxed);
         }
         match state {
             EntryState::Failed => target.count_given_up(entry.key.as_deref().unwrap_or_default(), reply),
@@ -307,7 +301,7 @@ impl Writer {
             for index in targets {
                 let target = &mut usage[*index];
                 let bytes = target.bytes.saturating_add(payload.body.len() as u64);
-                if target.entries >= self.max_queued() || bytes > MAX_QUEUED_BYTES {
+                if target.entries >= self.shared.settings.max_queued || bytes > MAX_QUEUED_BYTES {
                     dropped.push(*index);
                     continue;
                 }
@@ -364,10 +358,6 @@ impl Writer {
         Ok(())
     }
 
-    fn max_queued(&self) -> u64 {
-        self.shared.settings.max_queued as u64
-    }
-
     async fn maintain(&mut self) -> Result<()> {
         let (queue, mailroom) = (self.context.queue.clone(), self.context.mailroom.clone());
         let maintenance = async move {
@@ -376,10 +366,8 @@ impl Writer {
             Ok((expired, mailroom.last_id().await?, queue.abandoned_position().await?))
         };
         let (expired, last, abandoned) = self.context.access(maintenance).await?;
-        for target in self.shared.targets.iter().filter(|target| expired.contains(&target.state.name)) {
-            for _ in expired.iter().filter(|name| **name == target.state.name) {
-                target.count_given_up("", "it was not delivered before its deadline");
-            }
+        for target in expired.iter().filter_map(|name| self.shared.find_target(name)) {
+            self.shared.targets[target].count_given_up("", "it was not delivered before its deadline");
         }
         if let Some(from) = abandoned
             && self.catch_up.is_none()
@@ -414,7 +402,7 @@ impl Writer {
         for (target, usage) in self.shared.targets.iter().zip(&mut self.usage) {
             let waiting = counts.iter().filter(|count| count.target == target.state.name && !count.state.is_final());
             *usage = waiting.fold(Usage::default(), |usage, count| Usage {
-                entries: usage.entries + count.count,
+                entries: usage.entries.saturating_add(usize::try_from(count.count).unwrap_or(usize::MAX)),
                 bytes: usage.bytes + count.bytes,
             });
         }
@@ -423,15 +411,20 @@ impl Writer {
 
     fn publish_usage(&self) {
         for (target, usage) in self.shared.targets.iter().zip(&self.usage) {
-            target.in_queue.store(usage.entries, Relaxed);
+            target.in_queue.store(usage.entries as u64, Relaxed);
         }
     }
 
     /// Adds the events of some missed messages, as far as all targets have room.
     async fn catch_up(&mut self) -> Result<()> {
         let Some(CatchUp { from, cursor, end }) = self.catch_up else { return Ok(()) };
-        let room = self.usage.iter().map(|usage| self.max_queued().saturating_sub(usage.entries)).min().unwrap_or(0);
-        let limit = usize::try_from(room).unwrap_or(usize::MAX).min(PAGE_SIZE);
+        let room = self
+            .usage
+            .iter()
+            .map(|usage| self.shared.settings.max_queued.saturating_sub(usage.entries))
+            .min()
+            .unwrap_or(0);
+        let limit = room.min(PAGE_SIZE);
         if limit == 0 || self.shared.is_flushed.load(Relaxed) {
             return Ok(());
         }

@@ -230,12 +230,10 @@ impl Queue for PostgresQueue {
         let names: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
         let mut cancelled = 0;
         for row in self.database.execute(statements::REMOVE_TARGETS, &[&self.kind.name, &names]).await? {
-            let target: Vec<u8> = get_column(&row, "name")?;
-            cancelled += self.change(statements::CANCEL_TARGET, &[&self.kind.name, &target]).await?;
+            cancelled += self.cancel(Selection::Target(Some(get_text(&row, "name")?))).await?;
         }
         let parameters: Parameters<'_> = &[&self.kind.name, &names, &id_to_i64(since)];
         self.database.execute(statements::ADD_TARGETS, parameters).await?;
-        self.prune(cancelled).await;
         Ok(cancelled)
     }
 
@@ -269,7 +267,7 @@ impl Queue for PostgresQueue {
             AttemptOutcome::Released => None,
             AttemptOutcome::Attempted { state, next_attempt, at, payload, reply, log } => {
                 let (due, at) = (to_nanos(&self.clock, next_attempt.unwrap_or(*at)), to_nanos(&self.clock, *at));
-                Some((state.after_attempt().number(), due, at, &payload[..], reply.as_bytes(), &log[..]))
+                Some((state.number(), due, at, &payload[..], reply.as_bytes(), &log[..]))
             }
         });
         let ids = column(&results, |result| to_i64(result.id.0));
@@ -331,29 +329,17 @@ impl Queue for PostgresQueue {
     }
 
     async fn cancel(&self, selection: Selection) -> Result<u64> {
-        let cancelled = match selection {
-            Selection::Ids(ids) => self.change(statements::CANCEL_IDS, &[&self.kind.name, &to_numbers(&ids)]).await?,
-            Selection::Target(target) => {
-                let target = target.as_ref().map(String::as_bytes);
-                self.change(statements::CANCEL_TARGET, &[&self.kind.name, &target]).await?
-            }
-        };
+        let (target, ids) = selection.parts();
+        let parameters: Parameters<'_> = &[&self.kind.name, &target.map(str::as_bytes), &ids];
+        let cancelled = self.change(statements::CANCEL, parameters).await?;
         self.prune(cancelled).await;
         Ok(cancelled)
     }
 
     async fn retryable(&self, selection: &Selection, after: EntryId, limit: usize) -> Result<Vec<Entry>> {
-        let (after, limit) = (to_i64(after.0), to_i64(limit));
-        let rows = match selection {
-            Selection::Ids(ids) => {
-                let parameters: Parameters<'_> = &[&self.kind.name, &after, &to_numbers(ids), &limit];
-                self.database.query(statements::RETRYABLE_IDS, parameters).await?
-            }
-            Selection::Target(target) => {
-                let target = target.as_ref().map(String::as_bytes);
-                self.database.query(statements::RETRYABLE, &[&self.kind.name, &after, &target, &limit]).await?
-            }
-        };
+        let ((target, ids), after, limit) = (selection.parts(), to_i64(after.0), to_i64(limit));
+        let parameters: Parameters<'_> = &[&self.kind.name, &target.map(str::as_bytes), &ids, &after, &limit];
+        let rows = self.database.query(statements::RETRYABLE, parameters).await?;
         rows.iter().map(|row| parse_entry(row, &self.clock)).collect()
     }
 
@@ -387,12 +373,4 @@ impl Queue for PostgresQueue {
         self.claims.forget(&failed);
         Ok(())
     }
-}
-
-/// Returns ids in ascending order, each once.
-fn to_numbers(ids: &[EntryId]) -> Vec<i64> {
-    let mut numbers: Vec<i64> = ids.iter().map(|id| to_i64(id.0)).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    numbers
 }

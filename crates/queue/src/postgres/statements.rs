@@ -230,20 +230,17 @@ pub(super) const ATTEMPT_LOG: &str = "SELECT attempt_log FROM queue_entries WHER
 pub(super) const COUNTS: &str = "
     SELECT state, target, count(*) AS count, sum(length(payload))::bigint AS bytes FROM queue_entries WHERE queue = $1
     GROUP BY state, target ORDER BY state, target";
-pub(super) const CANCEL_IDS: &str = change!("id = ANY ($2::bigint[]) AND state < 2", "state = 4");
-pub(super) const CANCEL_TARGET: &str = change!("state < 2 AND ($2::bytea IS NULL OR target = $2)", "state = 4");
+pub(super) const CANCEL: &str = change!(
+    "state < 2 AND ($2::bytea IS NULL OR target = $2) AND ($3::bigint[] IS NULL OR id = ANY ($3::bigint[]))",
+    "state = 4"
+);
 
 pub(super) const RETRYABLE: &str = concat!(
     "SELECT ",
     columns!(),
     " FROM queue_entries AS entry
-    WHERE queue = $1 AND id > $2 AND state IN (0, 3, 4) AND ($3::bytea IS NULL OR target = $3) ORDER BY id LIMIT $4"
-);
-pub(super) const RETRYABLE_IDS: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM queue_entries AS entry
-    WHERE queue = $1 AND id > $2 AND state IN (0, 3, 4) AND id = ANY ($3::bigint[]) ORDER BY id LIMIT $4"
+    WHERE queue = $1 AND ($2::bytea IS NULL OR target = $2) AND ($3::bigint[] IS NULL OR id = ANY ($3::bigint[]))
+        AND id > $4 AND state IN (0, 3, 4) ORDER BY id LIMIT $5"
 );
 
 /// Queues entries with new payloads. The payloads were computed from those that the entries had; they have not changed

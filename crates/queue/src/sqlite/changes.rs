@@ -9,7 +9,7 @@ use restante_store::{Result, StoreError};
 use rusqlite::params;
 
 use super::file::Transaction;
-use super::queries::{columns, read_entry, to_entry_id};
+use super::queries::{columns, read_entry, selected};
 use crate::entry::{AttemptOutcome, AttemptRecord, EXPIRED_REPLY, Entry, EntryId, NewEntry, Selection};
 use crate::queue::ForwardOutcome;
 
@@ -102,7 +102,7 @@ impl Transaction<'_> {
                                    attempts = attempts + 1, last_attempt = ?5, payload = ?6, size = length(?6), last_reply = ?7
                                WHERE id = ?1 AND claim = ?2 AND claim <> 0";
                     let (due, at) = (time_to_nanos(next_attempt.unwrap_or(*at)), time_to_nanos(*at));
-                    let parameters = params![id, claim, state.after_attempt().number(), due, at, payload, reply];
+                    let parameters = params![id, claim, state.number(), due, at, payload, reply];
                     if self.execute(sql, parameters)? > 0 {
                         self.execute("REPLACE INTO attempt_logs VALUES (?1, ?2)", params![id, log])?;
                     }
@@ -121,17 +121,9 @@ impl Transaction<'_> {
     }
 
     pub(super) fn cancel(&self, selection: &Selection) -> Result<u64> {
-        let cancelled = match selection {
-            Selection::Ids(ids) => {
-                let sql = "UPDATE entries SET state = 4 WHERE id = ?1 AND state IN (0, 1)";
-                let cancel = |id: &EntryId| self.execute(sql, [to_i64(id.0)]);
-                ids.iter().map(cancel).sum::<Result<usize>>()?
-            }
-            Selection::Target(target) => {
-                let sql = "UPDATE entries SET state = 4 WHERE state IN (0, 1) AND (?1 IS NULL OR target = ?1)";
-                self.execute(sql, [target])?
-            }
-        };
+        let sql = concat!("UPDATE entries SET state = 4 WHERE state IN (0, 1) AND ", selected!());
+        let (target, ids) = selection.parts();
+        let cancelled = self.execute(sql, params![target, ids.map(|ids| format!("{ids:?}"))])?;
         self.prune()?;
         Ok(cancelled as u64)
     }
@@ -159,7 +151,7 @@ impl Transaction<'_> {
         for NewEntry { message, mailbox, target, key, payload, created, expires } in entries {
             let (created, expires) = (time_to_nanos(*created), time_to_nanos(*expires));
             let parameters = params![id_to_i64(*message), mailbox.as_str(), target, key, payload, created, expires];
-            ids.extend(self.query_value(sql, parameters)?.map(to_entry_id));
+            ids.extend(self.query_value(sql, parameters)?.map(EntryId));
         }
         Ok(ids)
     }

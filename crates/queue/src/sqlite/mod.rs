@@ -26,7 +26,6 @@ use rusqlite::params;
 use tokio::task::spawn_blocking;
 
 use self::file::{Durability, QueueFile, Transaction};
-use self::queries::to_message_id;
 use crate::entry::{AttemptRecord, Entry, EntryFilter, EntryId, NewEntry, Selection, StateCount};
 use crate::queue::{AddError, ForwardOutcome, Limits, Queue, QueueKind, TargetRecord};
 
@@ -111,7 +110,7 @@ impl Queue for SqliteQueue {
 
     async fn abandoned_position(&self) -> Result<Option<MessageId>> {
         let sql = "SELECT message FROM positions WHERE is_current = 0";
-        Ok(self.run(Durability::Later, |file| file.query_value(sql, [])).await?.map(to_message_id))
+        Ok(self.run(Durability::Later, |file| file.query_value::<u64>(sql, [])).await?.map(MessageId::from))
     }
 
     async fn delete_abandoned(&self, position: MessageId) -> Result<()> {

@@ -1,7 +1,5 @@
 //! Queries of the database. They change nothing.
 
-use std::collections::BTreeSet;
-
 use restante_mail::message::MessageId;
 use restante_store::Result;
 use restante_store::sql_values::{id_to_i64, nanos_to_time, to_i64};
@@ -19,14 +17,22 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
+/// Whether an entry is selected by a target and by ids as JSON.
+macro_rules! selected {
+    () => {
+        "(?1 IS NULL OR target = ?1) AND (?2 IS NULL OR id IN (SELECT value FROM json_each(?2)))"
+    };
+}
+pub(super) use selected;
+
 impl Transaction<'_> {
     pub(super) fn cursor(&self) -> Result<Option<MessageId>> {
-        Ok(self.query_value("SELECT message FROM cursor", [])?.map(to_message_id))
+        Ok(self.query_value::<u64>("SELECT message FROM cursor", [])?.map(MessageId::from))
     }
 
     pub(super) fn targets(&self) -> Result<Vec<TargetRecord>> {
         self.query("SELECT name, is_paused, since FROM targets ORDER BY name", [], |row| {
-            Ok(TargetRecord { name: row.get(0)?, is_paused: row.get(1)?, since: to_message_id(row.get(2)?) })
+            Ok(TargetRecord { name: row.get(0)?, is_paused: row.get(1)?, since: row.get::<_, u64>(2)?.into() })
         })
     }
 
@@ -49,24 +55,16 @@ impl Transaction<'_> {
     }
 
     pub(super) fn retryable(&self, selection: &Selection, after: EntryId, limit: usize) -> Result<Vec<Entry>> {
-        match selection {
-            Selection::Ids(ids) => {
-                let is_retryable = |entry: &Entry| !matches!(entry.state, EntryState::Sending | EntryState::Delivered);
-                let later: BTreeSet<EntryId> = ids.iter().copied().filter(|id| *id > after).collect();
-                let found = later.into_iter().filter_map(|id| self.find(id).transpose());
-                found.filter(|entry| entry.as_ref().map_or(true, is_retryable)).take(limit).collect()
-            }
-            Selection::Target(target) => {
-                // In the order of the table, because a page is a small part of the entries in any state.
-                let sql = concat!(
-                    "SELECT ",
-                    columns!(),
-                    " FROM entries NOT INDEXED
-                    WHERE id > ?1 AND state IN (0, 3, 4) AND (?2 IS NULL OR target = ?2) ORDER BY id LIMIT ?3"
-                );
-                self.entries(sql, params![to_i64(after.0), target, to_i64(limit)])
-            }
-        }
+        // In the order of the table, because a page is a small part of the entries in any state.
+        let sql = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM entries NOT INDEXED WHERE ",
+            selected!(),
+            " AND id > ?3 AND state IN (0, 3, 4) ORDER BY id LIMIT ?4"
+        );
+        let (target, ids) = selection.parts();
+        self.entries(sql, params![target, ids.map(|ids| format!("{ids:?}")), to_i64(after.0), to_i64(limit)])
     }
 
     pub(super) fn find(&self, id: EntryId) -> Result<Option<Entry>> {
@@ -92,8 +90,8 @@ impl Transaction<'_> {
 pub(super) fn read_entry(row: &Row<'_>) -> Result<Entry> {
     let (state, due) = (EntryState::from_number(get(row, 8)?)?, nanos_to_time(get(row, 10)?));
     Ok(Entry {
-        id: to_entry_id(get(row, 0)?),
-        message: to_message_id(get(row, 1)?),
+        id: EntryId(get(row, 0)?),
+        message: get::<u64>(row, 1)?.into(),
         mailbox: get::<String>(row, 2)?.into(),
         target: get(row, 3)?,
         key: get(row, 4)?,
@@ -111,14 +109,4 @@ pub(super) fn read_entry(row: &Row<'_>) -> Result<Entry> {
 
 fn get<T: rusqlite::types::FromSql>(row: &Row<'_>, column: usize) -> Result<T> {
     row.get(column).map_err(super::file::sqlite_error)
-}
-
-/// Converts the id of an entry. Ids are positive.
-pub(super) fn to_entry_id(id: i64) -> EntryId {
-    EntryId(id.unsigned_abs())
-}
-
-/// Converts the id of a message. Ids are not negative.
-pub(super) fn to_message_id(id: i64) -> MessageId {
-    id.unsigned_abs().into()
 }
