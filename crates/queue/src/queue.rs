@@ -55,7 +55,7 @@ pub struct Limits {
 ///
 /// There are two ways to add an entry for every stored message, also if the process ends at any time. One node at a time
 /// can read all messages in the order of their ids: the *cursor* moves together with the entries that are added. Or every
-/// node adds entries for the messages that it stores, and records a *position*: if the node dies, another one looks for
+/// node adds entries for the messages that it stores, and records a *checkpoint*: if the node dies, another one looks for
 /// messages above it that have no entry.
 #[async_trait]
 pub trait Queue: Send + Sync + 'static {
@@ -86,15 +86,15 @@ pub trait Queue: Send + Sync + 'static {
     /// Deletes the cursor. Does nothing if another node forwards.
     async fn delete_cursor(&self) -> Result<()>;
 
-    /// Sets the position of this node: it has added entries for all messages up to this one that it has stored. `None` if
+    /// Sets the checkpoint of this node: it has added entries for all messages up to this one that it has stored. `None` if
     /// that is true for all messages.
-    async fn set_position(&self, position: Option<MessageId>) -> Result<()>;
+    async fn set_checkpoint(&self, checkpoint: Option<MessageId>) -> Result<()>;
 
-    /// Returns the lowest position of nodes that have died, which includes earlier processes.
-    async fn abandoned_position(&self) -> Result<Option<MessageId>>;
+    /// Returns the lowest checkpoint of nodes that have died, which includes earlier processes.
+    async fn abandoned_checkpoint(&self) -> Result<Option<MessageId>>;
 
-    /// Deletes the positions of dead nodes from this one on, because entries were added for all messages above it.
-    async fn delete_abandoned(&self, position: MessageId) -> Result<()>;
+    /// Deletes the checkpoints of dead nodes from this one on, because entries were added for all messages above it.
+    async fn delete_abandoned(&self, checkpoint: MessageId) -> Result<()>;
 
     /// Sets the targets. New ones get `since` as [`TargetRecord::since`]. The entries of targets that existed and are not
     /// among these are cancelled. Returns the number of cancelled entries.

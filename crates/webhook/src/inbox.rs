@@ -74,10 +74,6 @@ impl Inbox {
         self.contents.lock().events.take(usize::MAX, usize::MAX).0
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.contents.lock().events.is_empty()
-    }
-
     /// Rejects further events.
     pub(crate) fn close(&self, is_clean: bool) {
         let mut contents = self.contents.lock();

@@ -5,8 +5,8 @@
 //! target has its own senders, so that an unavailable target does not delay the others. They use the `transport`.
 //!
 //! **No event of a stored message is lost.** The key of an entry is the id of its event, so an event is queued once. The
-//! writer records a position in the queue: all events of messages up to it were queued. If the process or the node dies,
-//! the next start or another node reads the messages above the position from the store and queues their events, unless
+//! writer records a checkpoint in the queue: all events of messages up to it were queued. If the process or the node dies,
+//! the next start or another node reads the messages above the checkpoint from the store and queues their events, unless
 //! they exist. Every node queues the events of its own changes, in their order. Deletions, and messages that were deleted
 //! meanwhile, cannot be found again.
 

@@ -15,7 +15,7 @@ pub const QUEUE: QueueKind = QueueKind {
     application_id: 0x7268_6f6b, // "rhok"
     // A target can ask for a delay of an hour.
     max_delay: Duration::from_mins(90),
-    // After a power failure, events are found again from the position.
+    // After a power failure, events are found again from the checkpoint.
     is_synced: false,
     // The payload of a large event that was given up is not kept.
     retried_payload: |payload, _| (!payload.is_empty()).then_some(payload),

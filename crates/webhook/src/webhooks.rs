@@ -93,7 +93,7 @@ impl Webhooks {
             error_text: "webhooks cannot access the store or their queue, retrying",
         };
         let last = last.map_err(cannot_start)?;
-        // The queue knows the position of this node before messages arrive.
+        // The queue knows the checkpoint of this node before messages arrive.
         let writer = Writer::start(context, self.shared.clone(), last).await.map_err(cannot_start)?;
         let worker = Worker::spawn("webhooks", move || writer::run(writer));
         *self.worker.lock() = Some(worker.map_err(|error| format!("cannot start the webhook thread: {error}"))?);

@@ -104,7 +104,7 @@ struct Usage {
 
 /// A search for messages whose events were not queued.
 struct CatchUp {
-    /// The position from which the search started.
+    /// The checkpoint from which the search started.
     from: MessageId,
     /// Messages up to this one were read.
     cursor: MessageId,
@@ -122,8 +122,8 @@ pub(crate) struct Writer {
     events: Vec<InboxEvent>,
     /// Results that are not recorded yet.
     records: Vec<(Entry, AttemptOutcome)>,
-    /// The position of this node in the queue.
-    position: MessageId,
+    /// The checkpoint of this node in the queue.
+    checkpoint: MessageId,
     /// The last message before each target existed. It gets no events of earlier ones.
     since: Vec<MessageId>,
     catch_up: Option<CatchUp>,
@@ -137,7 +137,7 @@ impl Writer {
         let (queue, targets) = (context.queue.clone(), names.clone());
         let min_expiry = Timestamp::now().checked_add(shared.backoff.max_delay).unwrap_or(Timestamp::MAX);
         let prepare = async move {
-            queue.set_position(Some(start)).await?;
+            queue.set_checkpoint(Some(start)).await?;
             let dropped = queue.set_targets(targets, start).await?;
             // If the clock was wrong, events of an earlier process are tried nevertheless.
             queue.postpone_expiry(min_expiry).await?;
@@ -153,7 +153,7 @@ impl Writer {
             usage: vec![Usage::default(); shared.targets.len()],
             events: Vec::new(),
             records: Vec::new(),
-            position: start,
+            checkpoint: start,
             catch_up: None,
             next_maintenance: Instant::now(),
             context,
@@ -210,13 +210,19 @@ impl Writer {
 
     async fn step(&mut self) -> Result<()> {
         self.record().await?;
+        let mut last = None;
+        if self.next_maintenance <= Instant::now() {
+            last = Some(self.maintain().await?);
+            self.next_maintenance = Instant::now() + self.shared.backoff.maintenance_interval;
+        }
         if self.events.is_empty() {
             self.events = self.shared.inbox.take();
+        } else {
+            last = None;
         }
         self.add_events().await?;
-        if self.next_maintenance <= Instant::now() {
-            self.maintain().await?;
-            self.next_maintenance = Instant::now() + self.shared.backoff.maintenance_interval;
+        if let Some(last) = last {
+            self.move_checkpoint(last).await?;
         }
         self.catch_up().await?;
         if self.shared.needs_count.swap(false, Relaxed) {
@@ -234,11 +240,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes the position if nothing can be missed any more.
+    /// Deletes the checkpoint if nothing can be missed any more.
     async fn set_clean(&self) -> Result<()> {
         let is_clean = self.shared.inbox.is_clean() && self.catch_up.is_none();
-        let (queue, position) = (self.context.queue.clone(), self.position);
-        self.context.access(async move { queue.set_position((!is_clean).then_some(position)).await }).await
+        let (queue, checkpoint) = (self.context.queue.clone(), self.checkpoint);
+        self.context.access(async move { queue.set_checkpoint((!is_clean).then_some(checkpoint)).await }).await
     }
 
     async fn leave(&self) {
@@ -358,12 +364,13 @@ impl Writer {
         Ok(())
     }
 
-    async fn maintain(&mut self) -> Result<()> {
+    /// Maintains the queue. Returns the last message.
+    async fn maintain(&mut self) -> Result<MessageId> {
         let (queue, mailroom) = (self.context.queue.clone(), self.context.mailroom.clone());
         let maintenance = async move {
             queue.heartbeat().await?;
             let expired = queue.expire(Timestamp::now()).await?;
-            Ok((expired, mailroom.last_id().await?, queue.abandoned_position().await?))
+            Ok((expired, mailroom.last_id().await?, queue.abandoned_checkpoint().await?))
         };
         let (expired, last, abandoned) = self.context.access(maintenance).await?;
         for target in expired.iter().filter_map(|name| self.shared.find_target(name)) {
@@ -375,18 +382,18 @@ impl Writer {
             self.catch_up = Some(CatchUp { from, cursor: from, end: last });
         }
         self.shared.needs_count.store(true, Relaxed);
-        self.move_position(last).await
+        Ok(last)
     }
 
-    /// Moves the position if all events so far are in the queue. All messages up to `last` were stored before.
-    async fn move_position(&mut self, last: MessageId) -> Result<()> {
-        let position = MessageId::from(last.number().saturating_sub(MAX_ID_DISORDER_MICROS));
-        if position <= self.position || !self.shared.inbox.is_empty() || self.shared.is_flushed.load(Relaxed) {
+    /// Moves the checkpoint. All events that were in the inbox after `last` was stored are in the queue.
+    async fn move_checkpoint(&mut self, last: MessageId) -> Result<()> {
+        let checkpoint = MessageId::from(last.number().saturating_sub(MAX_ID_DISORDER_MICROS));
+        if checkpoint <= self.checkpoint || self.shared.is_flushed.load(Relaxed) {
             return Ok(());
         }
         let queue = self.context.queue.clone();
-        self.context.access(async move { queue.set_position(Some(position)).await }).await?;
-        self.position = position;
+        self.context.access(async move { queue.set_checkpoint(Some(checkpoint)).await }).await?;
+        self.checkpoint = checkpoint;
         Ok(())
     }
 

@@ -209,20 +209,20 @@ impl Queue for PostgresQueue {
         self.database.execute(statements::DELETE_CURSOR, &[&self.kind.name, &self.node]).await.map(drop)
     }
 
-    async fn set_position(&self, position: Option<MessageId>) -> Result<()> {
-        let parameters: Parameters<'_> = &[&self.kind.name, &self.node, &position.map(id_to_i64)];
-        self.database.execute(statements::SET_POSITION, parameters).await.map(drop)
+    async fn set_checkpoint(&self, checkpoint: Option<MessageId>) -> Result<()> {
+        let parameters: Parameters<'_> = &[&self.kind.name, &self.node, &checkpoint.map(id_to_i64)];
+        self.database.execute(statements::SET_CHECKPOINT, parameters).await.map(drop)
     }
 
-    async fn abandoned_position(&self) -> Result<Option<MessageId>> {
+    async fn abandoned_checkpoint(&self) -> Result<Option<MessageId>> {
         let parameters: Parameters<'_> = &[&self.kind.name, &NODE_TIMEOUT.as_secs_f64()];
-        let rows = self.database.query(statements::ABANDONED_POSITION, parameters).await?;
-        let position: Option<i64> = rows.first().map_or(Ok(None), |row| get_column(row, "position"))?;
-        Ok(position.map(|position| position.unsigned_abs().into()))
+        let rows = self.database.query(statements::ABANDONED_CHECKPOINT, parameters).await?;
+        let checkpoint: Option<i64> = rows.first().map_or(Ok(None), |row| get_column(row, "checkpoint"))?;
+        Ok(checkpoint.map(|checkpoint| checkpoint.unsigned_abs().into()))
     }
 
-    async fn delete_abandoned(&self, position: MessageId) -> Result<()> {
-        let parameters: Parameters<'_> = &[&self.kind.name, &NODE_TIMEOUT.as_secs_f64(), &id_to_i64(position)];
+    async fn delete_abandoned(&self, checkpoint: MessageId) -> Result<()> {
+        let parameters: Parameters<'_> = &[&self.kind.name, &NODE_TIMEOUT.as_secs_f64(), &id_to_i64(checkpoint)];
         self.database.execute(statements::DELETE_ABANDONED, parameters).await.map(drop)
     }
 

@@ -102,12 +102,12 @@ pub(super) const ACQUIRE_CURSOR: &str = "
 pub(super) const DELETE_CURSOR: &str =
     "DELETE FROM queue_cursors WHERE queue = $1 AND (node = $2 OR leased_until < now())";
 
-pub(super) const SET_POSITION: &str = "UPDATE queue_nodes SET position = $3 WHERE queue = $1 AND id = $2";
-pub(super) const ABANDONED_POSITION: &str = "
-    SELECT min(position) AS position FROM queue_nodes WHERE queue = $1 AND seen <= now() - make_interval(secs => $2)";
+pub(super) const SET_CHECKPOINT: &str = "UPDATE queue_nodes SET checkpoint = $3 WHERE queue = $1 AND id = $2";
+pub(super) const ABANDONED_CHECKPOINT: &str = "
+    SELECT min(checkpoint) AS checkpoint FROM queue_nodes WHERE queue = $1 AND seen <= now() - make_interval(secs => $2)";
 pub(super) const DELETE_ABANDONED: &str = "
-    UPDATE queue_nodes SET position = NULL
-    WHERE queue = $1 AND seen <= now() - make_interval(secs => $2) AND position >= $3";
+    UPDATE queue_nodes SET checkpoint = NULL
+    WHERE queue = $1 AND seen <= now() - make_interval(secs => $2) AND checkpoint >= $3";
 
 pub(super) const REMOVE_TARGETS: &str =
     "DELETE FROM queue_targets WHERE queue = $1 AND name <> ALL ($2::bytea[]) RETURNING name";
@@ -264,15 +264,15 @@ pub(super) const REGISTER: &str =
     "INSERT INTO queue_nodes (id, queue, seen) VALUES (nextval('queue_node_ids'), $1, now()) RETURNING id";
 pub(super) const HEARTBEAT: &str = "
     INSERT INTO queue_nodes (queue, id, seen) VALUES ($1, $2, now()) ON CONFLICT (id) DO UPDATE SET seen = excluded.seen";
-/// Deletes the rows of nodes that are dead for long and have no claims and no position.
+/// Deletes the rows of nodes that are dead for long and have no claims and no checkpoint.
 pub(super) const FORGET_NODES: &str = "
-    DELETE FROM queue_nodes WHERE seen < now() - interval '1 hour' AND position IS NULL
+    DELETE FROM queue_nodes WHERE seen < now() - interval '1 hour' AND checkpoint IS NULL
         AND NOT EXISTS (SELECT FROM queue_entries WHERE queue_entries.node = queue_nodes.id AND queue_entries.state = 1)";
 
 /// Marks the node as dead.
 pub(super) const RETIRE: &str = "UPDATE queue_nodes SET seen = '-infinity' WHERE queue = $1 AND id = $2";
 pub(super) const RELEASE_CLAIMS: &str = change!("node = $2 AND state = 1", "state = 0, node = NULL, claim = 0");
-/// Deletes the row of the node unless it has a position, and ends its lease.
+/// Deletes the row of the node unless it has a checkpoint, and ends its lease.
 pub(super) const LEAVE: &str = "
     WITH ended AS (UPDATE queue_cursors SET leased_until = '-infinity' WHERE queue = $1 AND node = $2)
-    DELETE FROM queue_nodes WHERE queue = $1 AND id = $2 AND position IS NULL";
+    DELETE FROM queue_nodes WHERE queue = $1 AND id = $2 AND checkpoint IS NULL";

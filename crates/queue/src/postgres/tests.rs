@@ -292,23 +292,23 @@ async fn repeated_result_does_not_change_a_later_claim() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn position_of_a_dead_node_is_abandoned() {
+async fn checkpoint_of_a_dead_node_is_abandoned() {
     let Some((dead, alive)) = open_two().await else { return };
-    dead.set_position(Some(7.into())).await.unwrap();
-    alive.set_position(Some(5.into())).await.unwrap();
-    assert_eq!(alive.abandoned_position().await.unwrap(), None);
+    dead.set_checkpoint(Some(7.into())).await.unwrap();
+    alive.set_checkpoint(Some(5.into())).await.unwrap();
+    assert_eq!(alive.abandoned_checkpoint().await.unwrap(), None);
     dead.die().await;
-    assert_eq!(alive.abandoned_position().await.unwrap(), Some(7.into()));
+    assert_eq!(alive.abandoned_checkpoint().await.unwrap(), Some(7.into()));
     alive.delete_abandoned(8.into()).await.unwrap();
-    assert_eq!(alive.abandoned_position().await.unwrap(), Some(7.into()));
+    assert_eq!(alive.abandoned_checkpoint().await.unwrap(), Some(7.into()));
     alive.delete_abandoned(7.into()).await.unwrap();
-    assert_eq!(alive.abandoned_position().await.unwrap(), None);
-    // A node that leaves with a position may have added no entries for the last messages.
+    assert_eq!(alive.abandoned_checkpoint().await.unwrap(), None);
+    // A node that leaves with a checkpoint may have added no entries for the last messages.
     dead.heartbeat().await.unwrap();
-    dead.set_position(Some(9.into())).await.unwrap();
+    dead.set_checkpoint(Some(9.into())).await.unwrap();
     dead.leave().await.unwrap();
-    assert_eq!(alive.abandoned_position().await.unwrap(), Some(9.into()));
-    alive.set_position(None).await.unwrap();
+    assert_eq!(alive.abandoned_checkpoint().await.unwrap(), Some(9.into()));
+    alive.set_checkpoint(None).await.unwrap();
     alive.leave().await.unwrap();
     assert_eq!(alive.count_nodes().await, 1);
 }

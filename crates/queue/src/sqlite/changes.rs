@@ -42,10 +42,10 @@ impl Transaction<'_> {
         Ok(start)
     }
 
-    pub(super) fn set_position(&self, position: Option<MessageId>) -> Result<()> {
-        match position {
-            Some(position) => self.execute("REPLACE INTO positions VALUES (1, ?1)", [id_to_i64(position)]),
-            None => self.execute("DELETE FROM positions WHERE is_current = 1", []),
+    pub(super) fn set_checkpoint(&self, checkpoint: Option<MessageId>) -> Result<()> {
+        match checkpoint {
+            Some(checkpoint) => self.execute("REPLACE INTO checkpoints VALUES (1, ?1)", [id_to_i64(checkpoint)]),
+            None => self.execute("DELETE FROM checkpoints WHERE is_current = 1", []),
         }
         .map(drop)
     }
@@ -140,7 +140,7 @@ impl Transaction<'_> {
     }
 
     fn insert(&self, entries: &[NewEntry]) -> Result<Vec<EntryId>> {
-        if !entries.is_empty() && !self.file.has_space() {
+        if !entries.is_empty() && !self.file.directory.as_deref().is_none_or(self.file.has_space) {
             return Err(StoreError::NoSpace("the rest of the disk is reserved for messages".to_owned()));
         }
         let sql = "INSERT INTO entries (message, mailbox, target, key, payload, size, created, expires, state, claim, attempts,

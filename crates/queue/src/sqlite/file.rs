@@ -14,10 +14,10 @@ use crate::waiting::WaitingBound;
 /// The number of prepared statements that are kept. There are not more.
 const MAX_STATEMENTS: usize = 64;
 
-/// Queues entries that were being sent, and lets the position of the earlier process be an abandoned one.
+/// Queues entries that were being sent, and lets the checkpoint of the earlier process be an abandoned one.
 const RECOVER: &str = "
     UPDATE entries SET state = iif(state = 1, 0, state), claim = 0 WHERE claim <> 0;
-    UPDATE OR IGNORE positions SET is_current = 0;";
+    UPDATE OR IGNORE checkpoints SET is_current = 0;";
 
 /// When a transaction is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) enum Durability {
 pub(super) struct QueueFile {
     pub(super) connection: Connection,
     /// `None` if it is in memory.
-    directory: Option<PathBuf>,
+    pub(super) directory: Option<PathBuf>,
     pub(super) kind: QueueKind,
     pub(super) limits: Limits,
     pub(super) waiting: RefCell<WaitingBound>,
@@ -102,11 +102,6 @@ impl QueueFile {
         let result = run(&transaction)?;
         transaction.connection.commit().map_err(sqlite_error)?;
         Ok(result)
-    }
-
-    /// Returns whether entries may be added.
-    pub(super) fn has_space(&self) -> bool {
-        self.directory.as_deref().is_none_or(self.has_space)
     }
 
     fn set_synchronous(&self, value: &str) -> Result<()> {

@@ -4,7 +4,7 @@
 //! A power failure can undo the latest transactions, except those that answer a request of a user: cancellations, retries
 //! by hand, pauses and, if the kind of the queue says so, additions are on disk before the method returns. So are the
 //! first cursor and the targets: without them, messages before the next start would not be sent. The others may be
-//! undone, because they are undone in order: then messages are found again from the earlier cursor or position, or
+//! undone, because they are undone in order: then messages are found again from the earlier cursor or checkpoint, or
 //! entries are sent again.
 
 mod changes;
@@ -18,11 +18,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use restante_mail::message::MessageId;
 use restante_store::sql_values::{id_to_i64, nanos_to_time, time_to_nanos, to_i64};
 use restante_store::{Result, StoreError};
 use rusqlite::params;
+use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 
 use self::file::{Durability, QueueFile, Transaction};
@@ -57,15 +57,18 @@ impl SqliteQueue {
         Self { file: Arc::new(Mutex::new(file)), kind, limits }
     }
 
-    /// Runs a transaction on a thread that may block.
+    /// Runs a transaction. That of a file runs on a thread that may block, one at a time, so that there is one such thread.
     async fn run<T: Send + 'static>(
         &self,
         durability: Durability,
         run: impl FnOnce(&Transaction<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let file = self.file.clone();
+        let file = self.file.clone().lock_owned().await;
+        if file.directory.is_none() {
+            return file.run(durability, run);
+        }
         // A panic rolls its transaction back, so the file is still usable.
-        let run = move || file.lock().run(durability, run);
+        let run = move || file.run(durability, run);
         spawn_blocking(run).await.map_err(|panic| StoreError::Broken(panic.to_string()))?
     }
 }
@@ -104,18 +107,18 @@ impl Queue for SqliteQueue {
         self.run(Durability::OnCommit, |file| file.execute("DELETE FROM cursor", [])).await.map(drop)
     }
 
-    async fn set_position(&self, position: Option<MessageId>) -> Result<()> {
-        self.run(Durability::Later, move |file| file.set_position(position)).await
+    async fn set_checkpoint(&self, checkpoint: Option<MessageId>) -> Result<()> {
+        self.run(Durability::Later, move |file| file.set_checkpoint(checkpoint)).await
     }
 
-    async fn abandoned_position(&self) -> Result<Option<MessageId>> {
-        let sql = "SELECT message FROM positions WHERE is_current = 0";
+    async fn abandoned_checkpoint(&self) -> Result<Option<MessageId>> {
+        let sql = "SELECT message FROM checkpoints WHERE is_current = 0";
         Ok(self.run(Durability::Later, |file| file.query_value::<u64>(sql, [])).await?.map(MessageId::from))
     }
 
-    async fn delete_abandoned(&self, position: MessageId) -> Result<()> {
-        let sql = "DELETE FROM positions WHERE is_current = 0 AND message >= ?1";
-        self.run(Durability::Later, move |file| file.execute(sql, [id_to_i64(position)])).await.map(drop)
+    async fn delete_abandoned(&self, checkpoint: MessageId) -> Result<()> {
+        let sql = "DELETE FROM checkpoints WHERE is_current = 0 AND message >= ?1";
+        self.run(Durability::Later, move |file| file.execute(sql, [id_to_i64(checkpoint)])).await.map(drop)
     }
 
     async fn set_targets(&self, names: Vec<String>, since: MessageId) -> Result<u64> {

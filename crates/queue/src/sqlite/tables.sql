@@ -41,7 +41,7 @@ CREATE TABLE cursor (
 ) STRICT;
 
 -- Entries were added for all messages up to this one that this process, or an earlier one, has stored.
-CREATE TABLE positions (
+CREATE TABLE checkpoints (
     is_current INTEGER PRIMARY KEY,
     message INTEGER NOT NULL
 ) STRICT;

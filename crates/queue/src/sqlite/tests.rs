@@ -40,28 +40,28 @@ async fn memory_passes_conformance_suite() {
 }
 
 #[tokio::test]
-async fn position_of_an_earlier_process_is_abandoned() {
+async fn checkpoint_of_an_earlier_process_is_abandoned() {
     let dir = TestDir::new();
     let queue = open(&dir);
-    assert_eq!(queue.abandoned_position().await.unwrap(), None);
-    for position in [Some(7.into()), None, Some(5.into()), Some(9.into())] {
-        queue.set_position(position).await.unwrap();
-        assert_eq!(queue.abandoned_position().await.unwrap(), None);
+    assert_eq!(queue.abandoned_checkpoint().await.unwrap(), None);
+    for checkpoint in [Some(7.into()), None, Some(5.into()), Some(9.into())] {
+        queue.set_checkpoint(checkpoint).await.unwrap();
+        assert_eq!(queue.abandoned_checkpoint().await.unwrap(), None);
     }
     drop(queue);
     for later in [11, 13] {
         let queue = open(&dir);
-        assert_eq!(queue.abandoned_position().await.unwrap(), Some(9.into()));
-        queue.set_position(Some(later.into())).await.unwrap();
+        assert_eq!(queue.abandoned_checkpoint().await.unwrap(), Some(9.into()));
+        queue.set_checkpoint(Some(later.into())).await.unwrap();
         queue.delete_abandoned(10.into()).await.unwrap();
         queue.leave().await.unwrap();
     }
     let queue = open(&dir);
-    assert_eq!(queue.abandoned_position().await.unwrap(), Some(9.into()), "messages above it were not found yet");
+    assert_eq!(queue.abandoned_checkpoint().await.unwrap(), Some(9.into()), "messages above it were not found yet");
     queue.delete_abandoned(9.into()).await.unwrap();
-    queue.set_position(None).await.unwrap();
+    queue.set_checkpoint(None).await.unwrap();
     drop(queue);
-    assert_eq!(open(&dir).abandoned_position().await.unwrap(), None);
+    assert_eq!(open(&dir).abandoned_checkpoint().await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn committed_change_is_not_an_error_if_the_mode_cannot_be_reset() {
         }
         _ => Authorization::Allow,
     };
-    queue.file.lock().connection.authorizer(Some(refuse_normal)).unwrap();
+    queue.file.try_lock().unwrap().connection.authorizer(Some(refuse_normal)).unwrap();
     let id = add(&queue, new_entry(1)).await;
     assert_eq!(ids(&list_all(&queue).await), [id]);
 }
@@ -163,7 +163,7 @@ async fn reserved_space_is_left_to_messages() {
     let queue = open(&dir);
     let id = add(&queue, new_entry(1)).await;
     queue.acquire_cursor(5.into()).await.unwrap();
-    let set_space = |has_space| queue.file.lock().has_space = has_space;
+    let set_space = |has_space| queue.file.try_lock().unwrap().has_space = has_space;
     set_space(|_| false);
     let refused = queue.add(vec![new_entry(2)]).await;
     assert!(matches!(refused, Err(AddError::Store(StoreError::NoSpace(_)))), "{refused:?}");
@@ -184,7 +184,7 @@ async fn full_disk_changes_nothing() {
     let id = add(&queue, new_entry(1)).await;
     queue.acquire_cursor(5.into()).await.unwrap();
     let set_max_pages = |pages: u32| {
-        let file = queue.file.lock();
+        let file = queue.file.try_lock().unwrap();
         file.connection.pragma_update(None, "max_page_count", pages).unwrap();
     };
     // SQLite reports a full disk at its present size.
@@ -205,7 +205,7 @@ async fn answers_to_users_are_on_disk() {
     let dir = TestDir::new();
     let queue = open(&dir);
     let synchronous = || -> i64 {
-        let file = queue.file.lock();
+        let file = queue.file.try_lock().unwrap();
         file.connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap()
     };
     let during = queue
@@ -230,9 +230,9 @@ async fn first_cursor_is_on_disk() {
         CREATE TEMP TRIGGER deleted AFTER DELETE ON main.cursor BEGIN
             INSERT INTO modes SELECT synchronous FROM pragma_synchronous;
         END;";
-    queue.file.lock().connection.execute_batch(sql).unwrap();
+    queue.file.try_lock().unwrap().connection.execute_batch(sql).unwrap();
     let modes = || -> String {
-        let file = queue.file.lock();
+        let file = queue.file.try_lock().unwrap();
         file.connection.query_row("SELECT group_concat(synchronous) FROM modes", [], |row| row.get(0)).unwrap()
     };
     queue.acquire_cursor(5.into()).await.unwrap();

@@ -34,7 +34,7 @@ CREATE TABLE queue_nodes (
     queue text NOT NULL,
     seen timestamptz NOT NULL,             -- the last heartbeat
     refused_claims bigint NOT NULL DEFAULT 0, -- claims up to this number get nothing
-    position bigint                        -- the node has added entries for all messages up to this one that it has stored
+    checkpoint bigint                        -- the node has added entries for all messages up to this one that it has stored
 ) WITH (fillfactor = 10);
 CREATE SEQUENCE queue_node_ids;
 

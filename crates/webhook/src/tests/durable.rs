@@ -113,7 +113,7 @@ async fn deliver(mailroom: &Mailroom, mailbox: &str) -> Summary {
 /// Waits until the queue has targets, and all missed messages were found.
 async fn wait_until_caught_up(webhooks: &Webhooks) {
     let queue = &webhooks.shared.queue;
-    while queue.targets().await.unwrap().is_empty() || queue.abandoned_position().await.unwrap().is_some() {
+    while queue.targets().await.unwrap().is_empty() || queue.abandoned_checkpoint().await.unwrap().is_some() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
@@ -202,23 +202,23 @@ async fn nothing_is_searched_at_first_start_or_after_clean_shutdown() {
 }
 
 #[tokio::test]
-async fn position_follows_the_store() {
+async fn checkpoint_follows_the_store() {
     let server = Server::new();
     let targets = FakeTargets::new(|_, _| Ok(200));
     let entry = Target { mailboxes: vec!["other".to_owned()], ..target(HOOK) };
     let webhooks = server.start(Settings { targets: vec![entry], ..settings(&[]) }, &targets).await;
     wait_until_caught_up(&webhooks).await;
     let file = server.file();
-    let position = || {
-        let sql = "SELECT message FROM positions WHERE is_current = 1";
+    let checkpoint = || {
+        let sql = "SELECT message FROM checkpoints WHERE is_current = 1";
         file.query_row(sql, [], |row| row.get::<_, u64>(0)).unwrap()
     };
-    let first = position();
+    let first = checkpoint();
     // No target gets this event.
     webhooks.message_stored(&server.deliver("james").await);
     let stored = server.mailroom.last_id().await.unwrap().number();
-    wait_until("the position is raised", || position() > first && position() >= stored - 10_000_000);
-    assert!(position() < stored, "a message with a lower id may still arrive");
+    wait_until("the checkpoint is raised", || checkpoint() > first && checkpoint() >= stored - 10_000_000);
+    assert!(checkpoint() < stored, "a message with a lower id may still arrive");
 }
 
 #[tokio::test]
@@ -257,7 +257,7 @@ async fn webhooks_that_are_not_activated_change_nothing() {
 }
 
 #[tokio::test]
-async fn position_is_kept_if_the_store_does_not_answer_at_the_start() {
+async fn checkpoint_is_kept_if_the_store_does_not_answer_at_the_start() {
     let server = Server::new();
     drop(server.start_rejected(&["waits"]).await);
     server.deliver("missed").await;
@@ -425,6 +425,6 @@ fn another_node_sends_the_events_of_a_lost_one() {
         tokio::task::spawn_blocking(move || other.shut_down(LONG, true)).await.unwrap();
         assert_eq!(accepting.mailboxes(), ["missed", "waits"], "each event is sent once");
         let queue = open().await;
-        assert_eq!(queue.abandoned_position().await.unwrap(), None, "nothing is searched again");
+        assert_eq!(queue.abandoned_checkpoint().await.unwrap(), None, "nothing is searched again");
     });
 }
