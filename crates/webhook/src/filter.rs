@@ -6,7 +6,7 @@ use crate::{Event, Target};
 
 /// The filter of one entry of the settings.
 #[derive(Clone, Debug)]
-pub(crate) struct Filter {
+pub struct Filter {
     /// Empty for all events.
     events: Vec<Event>,
     /// Empty for all mailboxes.
@@ -18,10 +18,23 @@ impl Filter {
         Self { events: target.events.clone(), mailboxes: target.mailboxes.iter().collect() }
     }
 
+    /// Returns the events that are sent.
+    pub fn events(&self) -> impl Iterator<Item = Event> {
+        [Event::Stored, Event::Deleted].into_iter().filter(|event| self.is_sent(*event))
+    }
+
+    /// Returns the patterns of the mailboxes whose events are sent. There are none for all mailboxes.
+    pub fn mailboxes(&self) -> impl Iterator<Item = String> {
+        self.mailboxes.entries()
+    }
+
     /// Returns whether `event` in `mailbox` is sent.
     pub(crate) fn matches(&self, event: Event, mailbox: &str) -> bool {
-        (self.events.is_empty() || self.events.contains(&event))
-            && (self.mailboxes.is_empty() || self.mailboxes.matches(mailbox))
+        self.is_sent(event) && (self.mailboxes.is_empty() || self.mailboxes.matches(mailbox))
+    }
+
+    fn is_sent(&self, event: Event) -> bool {
+        self.events.is_empty() || self.events.contains(&event)
     }
 }
 

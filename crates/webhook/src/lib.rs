@@ -27,6 +27,7 @@ mod webhooks;
 mod writer;
 
 pub use counts::Counts;
+pub use filter::Filter;
 pub use key::Key;
 pub use payload::event_of;
 pub use restante_queue::{Entry, EntryFilter, EntryId, EntryState, Selection};

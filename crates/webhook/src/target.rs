@@ -18,7 +18,7 @@ use crate::{Event, Target};
 pub(crate) struct ConfiguredTarget {
     pub(crate) endpoint: Endpoint,
     /// Events that match any of these filters are sent.
-    filters: Vec<Filter>,
+    pub(crate) filters: Vec<Filter>,
     /// Its name is that of the target in the queue.
     pub(crate) state: Arc<TargetState>,
     /// The events in the inbox, and in the queue.
@@ -46,6 +46,8 @@ pub struct TargetStatus {
     pub name: String,
     /// Scheme, host and port. The rest of the URL may be a secret.
     pub label: String,
+    /// Events that match any of these filters are sent.
+    pub filters: Vec<Filter>,
     /// Whether it is paused by hand.
     pub is_paused: bool,
     /// When the next request is tried, if the target is unavailable.

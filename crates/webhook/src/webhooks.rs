@@ -129,6 +129,7 @@ impl Webhooks {
             TargetStatus {
                 name: name.clone(),
                 label: target.endpoint.label.clone(),
+                filters: target.filters.clone(),
                 is_paused: records.iter().any(|record| record.name == *name && record.is_paused),
                 unavailable_until,
                 last_error,
