@@ -9,14 +9,15 @@ pub mod json;
 mod mailbox;
 mod message;
 pub mod patterns;
+mod queue;
 mod relay;
 mod time;
+mod webhook;
 
 pub use entry::{Client, MessageCopy, MessageEntry, WholeMessage};
 pub use mailbox::{Mailbox, Newest};
 pub use message::{ExcerptPart, FoundMessage, Identifier, MessageRecord};
-pub use relay::{
-    RelayEntry, RelayEntryCounts, RelayEntryState, RelayOrigin, RelayRecipient, RelayRecipientState, RelayTarget,
-    RelayTargetState,
-};
+pub use queue::{QueueEntryCounts, QueueEntryProgress, QueueEntryState};
+pub use relay::{RelayEntry, RelayOrigin, RelayRecipient, RelayRecipientState, RelayTarget, RelayTargetState};
 pub use time::Time;
+pub use webhook::{WebhookEntry, WebhookEvent, WebhookFilter, WebhookTarget, WebhookTargetState};

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::queue::{QueueEntryCounts, QueueEntryProgress};
+
 /// An SMTP server that messages can be sent to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -34,7 +36,7 @@ pub struct RelayTarget<'a> {
     /// The number of entries in the queue. All are 0 if the credentials do not allow the relay of all mailboxes.
     #[serde(default)]
     #[schema(required)]
-    pub entries: RelayEntryCounts,
+    pub entries: QueueEntryCounts,
 }
 
 /// The state of a target.
@@ -55,27 +57,6 @@ impl RelayTargetState {
             Self::Paused => "paused",
         }
     }
-}
-
-/// The number of entries of a target in each state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
-pub struct RelayEntryCounts {
-    /// Waiting for the next attempt.
-    #[schema(required)]
-    pub queued: u64,
-    /// Being sent.
-    #[schema(required)]
-    pub sending: u64,
-    /// Accepted for all recipients.
-    #[schema(required)]
-    pub delivered: u64,
-    /// Refused for at least one recipient, or expired.
-    #[schema(required)]
-    pub failed: u64,
-    /// Cancelled.
-    #[schema(required)]
-    pub cancelled: u64,
 }
 
 /// An entry of the relay queue: a message, to be sent to some recipients through one target.
@@ -106,29 +87,9 @@ pub struct RelayEntry<'a> {
     /// The name of the user or token that released the message, if authentication is configured.
     #[schema(required)]
     pub by: Option<Cow<'a, str>>,
-    /// The state of the entry.
-    pub state: RelayEntryState,
-    /// The number of attempts so far.
-    #[serde(default)]
-    #[schema(required)]
-    pub attempts: u32,
-    /// When the entry was added.
-    #[schema(format = DateTime)]
-    pub created: Cow<'a, str>,
-    /// When the entry fails if it could not be sent before.
-    #[schema(format = DateTime)]
-    pub expires: Cow<'a, str>,
-    /// When it is attempted next, or null if it is not queued.
-    #[schema(required, format = DateTime)]
-    pub next_attempt: Option<Cow<'a, str>>,
-    /// When it was last attempted, or null before the first attempt.
-    #[schema(required, format = DateTime)]
-    pub last_attempt: Option<Cow<'a, str>>,
-    /// The last reply of the target, or the error that prevented one. Empty before the first attempt, and if recipients
-    /// are left out.
-    #[serde(default)]
-    #[schema(required)]
-    pub last_reply: Cow<'a, str>,
+    /// The state of the entry, and its attempts.
+    #[serde(flatten)]
+    pub progress: QueueEntryProgress<'a>,
 }
 
 /// A recipient of an entry.
@@ -187,52 +148,12 @@ impl RelayOrigin {
     }
 }
 
-/// The state of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RelayEntryState {
-    /// It waits for its next attempt.
-    Queued,
-    /// It is being sent.
-    Sending,
-    /// All recipients were accepted.
-    Delivered,
-    /// At least one recipient was refused permanently, or not accepted in time.
-    Failed,
-    /// It was cancelled.
-    Cancelled,
-}
-
-impl RelayEntryState {
-    /// All states.
-    pub const ALL: [Self; 5] = [Self::Queued, Self::Sending, Self::Delivered, Self::Failed, Self::Cancelled];
-
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Sending => "sending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Returns whether an entry in this state is not sent again, unless it is retried by hand.
-    pub const fn is_final(self) -> bool {
-        !matches!(self, Self::Queued | Self::Sending)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_are_those_in_json() {
-        for state in RelayEntryState::ALL {
-            assert_eq!(serde_json::to_value(state).unwrap(), state.name());
-        }
         for state in [RelayRecipientState::Waiting, RelayRecipientState::Delivered, RelayRecipientState::Failed] {
             assert_eq!(serde_json::to_value(state).unwrap(), state.name());
         }

@@ -11,7 +11,7 @@ pub(crate) const LOGIN: &str = "/login";
 pub(crate) const LOGOUT: &str = "/logout";
 /// The pages, as templates without a final slash. Any site may link to them, because they contain no messages: their
 /// scripts load the messages.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "",
     "/messages",
     "/messages/{id}",
@@ -23,6 +23,7 @@ const PAGES: [&str; 15] = [
     "/search",
     "/sessions",
     "/relay",
+    "/webhooks",
     "/settings",
     "/send",
     LOGIN,

@@ -8,11 +8,13 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router};
 use restante_mailroom::Mailroom;
+use restante_relay::Relay;
+use restante_webhook::Webhooks;
 
 use crate::api::v1::mailbox;
 use crate::api::v2::{
-    attachment_counts, batch, body, extract, html_check, inject, mailboxes, message, message_changes, messages, relay,
-    search, sessions, usage, wait,
+    attachment_counts, batch, body, extract, html_check, inject, mailboxes, message, message_changes, messages, queue,
+    relay, search, sessions, usage, wait, webhooks,
 };
 use crate::dialects::mailpit;
 use crate::live;
@@ -124,6 +126,7 @@ pub(crate) fn add_own_routes(base: &str, routes: Routes, state: &HandlerState) -
         .route(&path("/search"), get(pages::root_page))
         .route(&path("/sessions"), get(pages::root_page))
         .route(&path("/relay"), get(pages::root_page))
+        .route(&path("/webhooks"), get(pages::root_page))
         .route(&path("/settings"), get(pages::root_page))
         .route(&path("/send"), get(pages::root_page))
         .route(&path("/messages"), get(pages::redirect_to_sibling_home))
@@ -138,6 +141,7 @@ pub(crate) fn add_own_routes(base: &str, routes: Routes, state: &HandlerState) -
         .route(&path("/search/"), get(pages::redirect_without_slash))
         .route(&path("/sessions/"), get(pages::redirect_without_slash))
         .route(&path("/relay/"), get(pages::redirect_without_slash))
+        .route(&path("/webhooks/"), get(pages::redirect_without_slash))
         .route(&path("/settings/"), get(pages::redirect_without_slash))
         .route(&path("/send/"), get(pages::redirect_without_slash))
         .route(&path(paths::ASSETS), get(assets::asset))
@@ -186,10 +190,17 @@ pub(crate) fn add_own_routes(base: &str, routes: Routes, state: &HandlerState) -
         .route(&path("/api/v2/messages/{id}/transcript"), get(sessions::transcript))
         .route(&path("/api/v2/messages/{id}/release"), post(relay::release))
         .route(&path("/api/v2/relay"), get(relay::targets))
-        .route(&path("/api/v2/relay/entries"), get(relay::list))
+        .route(&path("/api/v2/relay/entries"), get(queue::list::<Relay>))
         .route(&path("/api/v2/relay/entries/{id}"), get(relay::entry))
-        .route(&path("/api/v2/relay/retry"), post(relay::retry))
-        .route(&path("/api/v2/relay/cancel"), post(relay::cancel))
+        .route(&path("/api/v2/relay/retry"), post(queue::retry::<Relay>))
+        .route(&path("/api/v2/relay/cancel"), post(queue::cancel::<Relay>))
+        .route(&path("/api/v2/webhooks"), get(webhooks::targets))
+        .route(&path("/api/v2/webhooks/entries"), get(queue::list::<Webhooks>))
+        .route(&path("/api/v2/webhooks/entries/{id}"), get(webhooks::entry))
+        .route(&path("/api/v2/webhooks/retry"), post(queue::retry::<Webhooks>))
+        .route(&path("/api/v2/webhooks/cancel"), post(queue::cancel::<Webhooks>))
+        .route(&path("/api/v2/webhooks/pause"), post(webhooks::pause))
+        .route(&path("/api/v2/webhooks/resume"), post(webhooks::resume))
         .route(&path("/api/v2/usage"), get(usage::usage))
         .route(&path("/api/v2/wait"), get(wait::wait_for_any))
         .route(&path("/api/v2/search"), get(search::search))

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::queued::TranscriptPart;
 use crate::{
-    Chunk, Protocol, Outcome, Recipient, SessionEnd, SessionId, SessionInfo, Tls, Transaction, Transcript,
+    Chunk, Outcome, Protocol, Recipient, SessionEnd, SessionId, SessionInfo, Tls, Transaction, Transcript,
     TranscriptLines,
 };
 

@@ -7,8 +7,8 @@ pub(crate) mod inbucket;
 mod list;
 mod mailboxes;
 mod message;
+mod queue;
 mod read;
-mod relay;
 mod release;
 mod remove;
 mod scope;
@@ -55,18 +55,18 @@ pub const EXIT_CODES: &str = "Exit codes: 0 success, 1 nothing found or no messa
 
 pub(crate) fn all() -> impl Iterator<Item = Command> {
     let ours = COMMANDS.iter().map(|(command, _)| with_common_options(command()));
-    ours.chain([relay::command(), inbucket::client_command()])
+    ours.chain(queue::commands()).chain([inbucket::client_command()])
 }
 
 /// Parses the arguments of a command and its common options.
 pub(crate) fn parse(name: &str, matches: &ArgMatches) -> Option<(Box<dyn Task>, Options)> {
-    match name {
-        relay::RELAY => return relay::parse(matches),
-        inbucket::CLIENT => return inbucket::parse_client(matches),
-        _ => {}
+    if name == inbucket::CLIENT {
+        return inbucket::parse_client(matches);
     }
-    let (_, parse) = COMMANDS.iter().find(|(command, _)| command().get_name() == name)?;
-    Some((parse(matches), Options::parse(matches)))
+    match COMMANDS.iter().find(|(command, _)| command().get_name() == name) {
+        Some((_, parse)) => Some((parse(matches), Options::parse(matches))),
+        None => queue::parse(name, matches),
+    }
 }
 
 /// Adds the common options to a command.

@@ -4,10 +4,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use restante_api_types::{RelayEntry, RelayEntryState};
+use restante_api_types::{QueueEntryState, RelayEntry};
 use serde_json::{Map, Value};
 
-use super::relay::{self, entry_path, target_arg};
+use super::queue::relay::{entry_path, print_entries};
+use super::queue::target_arg;
 use super::{arg_text, parse_segment};
 use crate::error::CommandError;
 use crate::options::duration_arg;
@@ -89,7 +90,7 @@ impl Task for Release {
         if context.json {
             context.style.write_json(context.out, &document)?;
         } else {
-            relay::print_entries(context, std::slice::from_ref(&entry))?;
+            print_entries(context, std::slice::from_ref(&entry))?;
         }
         if self.wait.is_some() { sent_result(&entry) } else { Ok(()) }
     }
@@ -101,7 +102,7 @@ fn wait_until_final(server: &Server, id: &str, timeout: Duration) -> Result<Valu
     loop {
         let document = server.get(ApiRequest { path: &entry_path(id), ..ApiRequest::default() })?;
         let remaining = timeout.saturating_sub(started.elapsed());
-        if decode::<RelayEntry<'static>>(&document)?.state.is_final() || remaining.is_zero() {
+        if decode::<RelayEntry<'static>>(&document)?.progress.state.is_final() || remaining.is_zero() {
             return Ok(document);
         }
         thread::sleep(pause.min(remaining));
@@ -111,15 +112,15 @@ fn wait_until_final(server: &Server, id: &str, timeout: Duration) -> Result<Valu
 
 /// Returns an error unless the message was sent to all recipients.
 fn sent_result(entry: &RelayEntry<'_>) -> Result<(), CommandError> {
-    let reason = match entry.state {
-        RelayEntryState::Delivered => return Ok(()),
-        RelayEntryState::Failed => "The message was not delivered to all recipients",
-        RelayEntryState::Cancelled => "The entry was cancelled",
-        RelayEntryState::Queued | RelayEntryState::Sending => {
+    let reason = match entry.progress.state {
+        QueueEntryState::Delivered => return Ok(()),
+        QueueEntryState::Failed => "The message was not delivered to all recipients",
+        QueueEntryState::Cancelled => "The entry was cancelled",
+        QueueEntryState::Queued | QueueEntryState::Sending => {
             "The message was not sent in time, and is still in the queue"
         }
     };
-    Err(CommandError::not_found(match &*entry.last_reply {
+    Err(CommandError::not_found(match &*entry.progress.last_reply {
         "" => format!("{reason}."),
         reply => format!("{reason}: {reply}"),
     }))

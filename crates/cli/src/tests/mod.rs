@@ -9,3 +9,4 @@ mod reading;
 mod relay;
 mod sending;
 mod watching;
+mod webhook;

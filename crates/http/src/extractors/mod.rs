@@ -3,7 +3,7 @@
 //! - `parameters`: mailboxes, messages and other parameters of path and query. The only place where a name in a path
 //!   becomes a mailbox, and where the grant of the request is checked for it
 //! - `messages`: messages as a whole, their copies, and parts of them
-//! - `relay`: entries of the relay queue
+//! - `queue`: entries of the relay queue and the webhook queue
 //! - `download`: the parameter `download` of files
 //! - `latest`: the parameter `wait` of requests for the latest message
 //! - `body`: request bodies, limited in size and time
@@ -20,6 +20,6 @@ pub(crate) mod download;
 pub(crate) mod latest;
 pub(crate) mod messages;
 pub(crate) mod parameters;
-pub(crate) mod relay;
+pub(crate) mod queue;
 pub(crate) mod request_context;
 pub(crate) mod subscriber;

@@ -55,8 +55,7 @@ pub(super) const FORBIDDEN: Refusal = Refusal {
 pub(super) const NOT_FOUND: Refusal = Refusal {
     name: "NotFound",
     status: StatusCode::NOT_FOUND,
-    description: "The message or the entry of the relay queue does not exist, or the message has no such part; or the search is \
-            disabled.",
+    description: "The message or the entry of a queue does not exist, or the message has no such part; or the search is disabled.",
     detail: "The mailbox has no such message.",
 };
 /// The message is in a loop.

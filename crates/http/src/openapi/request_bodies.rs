@@ -84,15 +84,27 @@ pub(super) struct Release {
 /// The address of a recipient.
 pub(super) struct RecipientAddress;
 
-/// Entries of the relay queue. Exactly one member is required.
+/// Entries of the relay queue or the webhook queue. Exactly one member is required.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(min_properties = 1, max_properties = 1)]
-pub(super) struct RelaySelection {
+pub(super) struct EntrySelection {
     /// The ids of the entries. Ids of entries that do not exist are ignored.
     #[schema(nullable = false, max_items = 1_000)]
     ids: Option<Vec<String>>,
     /// The name of a target, for all of its entries.
+    #[schema(nullable = false)]
+    target: Option<String>,
+    #[schema(schema_with = always_true)]
+    all: Option<bool>,
+}
+
+/// Targets. Exactly one member is required.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(min_properties = 1, max_properties = 1)]
+pub(super) struct TargetSelection {
+    /// The name of a target.
     #[schema(nullable = false)]
     target: Option<String>,
     #[schema(schema_with = always_true)]

@@ -75,8 +75,8 @@ pub(crate) enum Problem {
     NoTranscript,
     /// There is no such session, or not any more.
     NoSuchSession,
-    /// There is no such entry in the relay queue, or not any more.
-    NoSuchRelayEntry,
+    /// There is no such entry in the queue with this name, or not any more.
+    NoSuchEntry(&'static str),
     /// The message is not released, for this reason.
     Release(ReleaseError),
     /// The path does not support this method.
@@ -253,7 +253,7 @@ impl Problem {
             | Self::SearchDisabled
             | Self::NoTranscript
             | Self::NoSuchSession
-            | Self::NoSuchRelayEntry => StatusCode::NOT_FOUND,
+            | Self::NoSuchEntry(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::WebSocketRequired => StatusCode::UPGRADE_REQUIRED,
             Self::BodyTimeout | Self::TooFewMessages { .. } => StatusCode::REQUEST_TIMEOUT,
@@ -340,7 +340,11 @@ impl Problem {
             }
             Self::NoTranscript => "There is no transcript of the delivery of this message.",
             Self::NoSuchSession => "There is no such session, or it is not stored any more.",
-            Self::NoSuchRelayEntry => "There is no such entry in the relay queue, or it is not stored any more.",
+            Self::NoSuchEntry(queue) => {
+                return Cow::Owned(format!(
+                    "There is no such entry in the {queue} queue, or it is not stored any more."
+                ));
+            }
             Self::Release(error) => return Cow::Owned(sentence(&error.to_string())),
             Self::MethodNotAllowed => {
                 "This path does not support this method. The Allow header lists the supported methods."

@@ -12,7 +12,6 @@
 //! - `attachment_archive`: all attachments of a message as one file
 //! - `attachment_counts`: the number of attachments of messages, cached
 //! - `parsed_mail_cache`: messages that waiting requests compare with their queries
-//! - `relay`: entries of the relay queue that a grant allows
 
 pub(crate) mod attachment;
 mod attachment_archive;
@@ -27,7 +26,6 @@ pub(crate) mod messages;
 mod offset;
 pub(crate) mod overview;
 pub(crate) mod parsed_mail_cache;
-pub(crate) mod relay;
 
 use std::fmt;
 use std::hash::RandomState;
@@ -208,6 +206,11 @@ pub(crate) struct LogThrottles {
 }
 
 impl Server {
+    /// Returns the relay, if it is configured.
+    pub(crate) fn relay(&self) -> Option<&Relay> {
+        self.settings.services.relay.as_deref()
+    }
+
     pub(crate) fn new(mailroom: Arc<Mailroom>, settings: Settings) -> Self {
         Self {
             mailroom,

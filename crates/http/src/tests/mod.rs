@@ -32,6 +32,7 @@ mod request_checks;
 mod sessions;
 mod store_errors;
 mod wait;
+mod webhooks;
 mod work_permits;
 
 use std::sync::Arc;

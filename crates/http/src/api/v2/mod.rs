@@ -9,7 +9,7 @@
 //! - `batch`: changes of many messages of a mailbox; `inject`: delivery over HTTP
 //! - `wait`: waiting for messages; `search`: searching
 //! - `sessions`: SMTP sessions and their transcripts
-//! - `relay`: release of messages, and the relay queue
+//! - `relay`: release of messages, and the relay queue; `webhooks`: the webhook queue; `queue`: what both queues share
 
 pub(crate) mod attachment_counts;
 pub(crate) mod batch;
@@ -22,8 +22,10 @@ pub(crate) mod message;
 pub(crate) mod message_changes;
 mod message_search;
 pub(crate) mod messages;
+pub(crate) mod queue;
 pub(crate) mod relay;
 pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod usage;
 pub(crate) mod wait;
+pub(crate) mod webhooks;

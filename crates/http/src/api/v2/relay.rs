@@ -1,48 +1,38 @@
-//! Release of messages to other servers, and the relay queue. A client sees and changes only entries of messages in
-//! mailboxes that its grant allows; other entries do not exist for it.
+//! Release of messages to other servers, and what is special about entries of the relay queue. The rest is in `queue`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::response::Response;
 use restante_api_types::{
-    RelayEntry, RelayEntryCounts, RelayEntryState, RelayOrigin, RelayRecipient, RelayRecipientState, RelayTarget,
-    RelayTargetState, Time,
+    RelayEntry, RelayOrigin, RelayRecipient, RelayRecipientState, RelayTarget, RelayTargetState, Time,
 };
-use restante_auth::{Grant, Scope};
+use restante_auth::Scope;
 use restante_journal::TranscriptLines;
+use restante_queue::{EntryFilter, EntryId, Selection};
 use restante_relay::{
-    Entry, EntryId, EntryRecipient, EntryState, Origin, RecipientState, ReleaseError, ReleaseRequest, Selection,
-    Target, TargetStatus,
+    Entry, EntryRecipient, Origin, RecipientState, Relay, ReleaseError, ReleaseRequest, Target, TargetStatus,
 };
+use restante_store::StoreError;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::api::v2::queue::{ENTRY_BYTES, EntryQueue, HandlerResult, MAX_BODY_BYTES, counts_json, progress_json};
 use crate::api::v2::sessions::{LINE_BYTES, Line, Visibility};
 use crate::extractors::body;
 use crate::extractors::messages::PathReleasedMessage;
-use crate::extractors::relay::{PathRelayEntry, RelayEntryQuery, RelayGrant};
+use crate::extractors::queue::{PathEntry, QueueGrant};
 use crate::response::problem::Problem;
 use crate::response::{json, success};
-use crate::state::Server;
-use crate::state::relay::RelayPage;
+use crate::state::{Server, Services};
 
-/// The maximum size of a request body.
-const MAX_BODY_BYTES: usize = 64 * 1024;
-/// The maximum number of ids in a request.
-const MAX_IDS: usize = 1000;
-/// The approximate size of an entry without its recipients, and of a recipient without its texts.
-const ENTRY_BYTES: usize = 768;
+/// The approximate size of a recipient without its texts.
 const RECIPIENT_BYTES: usize = 64;
 
 const RELEASE_SHAPE: &str =
     "{\"target\": \"…\", \"to\": [\"…\"]}, with at least one address, and no other members. Both members are optional";
-const SELECTION_SHAPE: &str = "{\"ids\": [\"…\"]} with at most 1,000 ids as strings, {\"target\": \"…\"} or {\"all\": true}, and no other members";
-
-type HandlerResult = Result<Response, Problem>;
 
 /// Adds a message to the relay queue.
 pub(crate) async fn release(
@@ -65,7 +55,7 @@ pub(crate) async fn release(
 
 /// Lists the targets. The number of their entries and their last error, which may contain addresses, are only for clients
 /// that may see all entries.
-pub(crate) async fn targets(State(server): State<Arc<Server>>, RelayGrant(grant): RelayGrant) -> HandlerResult {
+pub(crate) async fn targets(State(server): State<Arc<Server>>, QueueGrant(grant): QueueGrant) -> HandlerResult {
     let statuses = match server.relay() {
         Some(relay) => relay.target_statuses().await?,
         None => Vec::new(),
@@ -75,67 +65,67 @@ pub(crate) async fn targets(State(server): State<Arc<Server>>, RelayGrant(grant)
     success::no_store_json(&RelayTargets { targets })
 }
 
-/// Lists entries, the newest first.
-pub(crate) async fn list(
-    State(server): State<Arc<Server>>,
-    RelayGrant(grant): RelayGrant,
-    RelayEntryQuery(filter): RelayEntryQuery,
-) -> HandlerResult {
-    let page = server.relay_entries(&grant, filter).await?;
-    let size = page.entries.iter().map(estimated_size).sum();
-    let write = |(RelayPage { entries, next }, visibility): &(RelayPage, Visibility), size| {
-        let entries = entries.iter().map(|entry| entry_json(entry, visibility).0).collect();
-        json::body_with_capacity(&RelayEntries { entries, next: next.map(|next| next.to_string()) }, size)
-    };
-    let list = (page, server.visibility(grant));
-    Ok(success::no_store_body(server.render_value(list, size, None, write).await?))
-}
-
 /// Returns an entry with the transcript of its last attempt.
 pub(crate) async fn entry(
     State(server): State<Arc<Server>>,
-    RelayGrant(grant): RelayGrant,
-    PathRelayEntry(id): PathRelayEntry,
+    QueueGrant(grant): QueueGrant,
+    PathEntry(id): PathEntry,
 ) -> HandlerResult {
-    let entry = server.relay_entry(&grant, id).await?;
+    let entry = server.find_entry::<Relay>(&grant, id).await?;
     let lines = match server.relay() {
-        Some(relay) => relay.transcript(id).await?.unwrap_or_default(),
+        Some(relay) => relay.transcript(entry.id).await?.unwrap_or_default(),
         None => TranscriptLines::default(),
     };
-    let size = estimated_size(&entry) + lines.iter().map(|line| LINE_BYTES + line.text.len()).sum::<usize>();
+    let size = Relay::estimated_size(&entry) + lines.iter().map(|line| LINE_BYTES + line.text.len()).sum::<usize>();
+    let content = (entry, lines, server.visibility(grant));
     let write = |(entry, lines, visibility): &(Entry, TranscriptLines, Visibility), size| {
         json::body_with_capacity(&RelayEntryDetails::new(entry, lines, visibility), size)
     };
-    let details = (entry, lines, server.visibility(grant));
-    Ok(success::no_store_body(server.render_value(details, size, None, write).await?))
+    Ok(success::no_store_body(server.render_value(content, size, None, write).await?))
 }
 
-/// Makes entries due at once. Entries that cannot be sent again do not count.
-pub(crate) async fn retry(
-    State(server): State<Arc<Server>>,
-    RelayGrant(grant): RelayGrant,
-    request: Request,
-) -> HandlerResult {
-    let selection = read_selection(&server, &grant, request).await?;
-    let retried = match server.relay() {
-        Some(relay) => relay.retry(selection).await?,
-        None => 0,
-    };
-    success::no_store_json(&Retried { retried })
-}
+impl EntryQueue for Relay {
+    const NAME: &'static str = "relay";
+    type Entry = Entry;
+    type Page<'a> = RelayEntries<'a>;
 
-/// Cancels entries. Entries that do not wait do not count.
-pub(crate) async fn cancel(
-    State(server): State<Arc<Server>>,
-    RelayGrant(grant): RelayGrant,
-    request: Request,
-) -> HandlerResult {
-    let selection = read_selection(&server, &grant, request).await?;
-    let cancelled = match server.relay() {
-        Some(relay) => relay.cancel(selection).await?,
-        None => 0,
-    };
-    success::no_store_json(&Cancelled { cancelled })
+    fn of(services: &Services) -> Option<&Self> {
+        services.relay.as_deref()
+    }
+
+    async fn entries(&self, filter: EntryFilter) -> Result<Vec<Entry>, StoreError> {
+        self.entries(filter).await
+    }
+
+    async fn entry(&self, id: EntryId) -> Result<Option<Entry>, StoreError> {
+        self.entry(id).await
+    }
+
+    async fn retry(&self, selection: Selection) -> Result<u64, StoreError> {
+        self.retry(selection).await
+    }
+
+    async fn cancel(&self, selection: Selection) -> Result<u64, StoreError> {
+        self.cancel(selection).await
+    }
+
+    fn common(entry: &Entry) -> &restante_queue::Entry {
+        entry
+    }
+
+    fn recipient_count(entry: &Entry) -> usize {
+        entry.content.recipients.len()
+    }
+
+    fn estimated_size(entry: &Entry) -> usize {
+        let texts = |recipient: &EntryRecipient| RECIPIENT_BYTES + recipient.address.len() + recipient.reply.len();
+        let recipients = entry.content.recipients.iter().map(texts).sum::<usize>();
+        ENTRY_BYTES + entry.last_reply.len() + entry.content.sender.len() + recipients
+    }
+
+    fn page<'a>(entries: &'a [Entry], next: Option<String>, visibility: &Visibility) -> RelayEntries<'a> {
+        RelayEntries { entries: entries.iter().map(|entry| entry_json(entry, visibility).0).collect(), next }
+    }
 }
 
 /// The relay targets.
@@ -176,18 +166,6 @@ impl<'a> RelayEntryDetails<'a> {
     }
 }
 
-/// The number of entries that are sent again.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Retried {
-    retried: u64,
-}
-
-/// The number of cancelled entries.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Cancelled {
-    cancelled: u64,
-}
-
 /// A requested release.
 #[derive(Debug, PartialEq, Eq)]
 struct Release {
@@ -212,51 +190,7 @@ fn parse_release(body: Option<&Value>) -> Option<Release> {
     Some(release)
 }
 
-/// Reads the selected entries from the body. Only those that the grant allows are selected.
-async fn read_selection(server: &Server, grant: &Grant, request: Request) -> Result<Selection, Problem> {
-    let body = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
-    match parse_selection(body.as_ref()).ok_or(Problem::WrongShape(SELECTION_SHAPE))? {
-        Selection::Ids(ids) => Ok(Selection::Ids(server.permitted_relay_ids(grant, ids).await?)),
-        selection if grant.allows_everywhere(Scope::Relay) => Ok(selection),
-        Selection::Target(_) => Err(Problem::ScopeNotEverywhere(Scope::Relay)),
-    }
-}
-
-/// Parses a selection of entries. Text that is not an id is ignored, like the id of an entry that does not exist.
-fn parse_selection(body: Option<&Value>) -> Option<Selection> {
-    let members = body?.as_object().filter(|members| members.len() == 1)?;
-    let (name, value) = members.iter().next()?;
-    match (name.as_str(), value) {
-        ("ids", Value::Array(ids)) if ids.len() <= MAX_IDS => {
-            let texts = ids.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?;
-            let mut ids: Vec<EntryId> = texts.into_iter().filter_map(|text| text.parse().ok()).collect();
-            ids.sort_unstable();
-            ids.dedup();
-            Some(Selection::Ids(ids))
-        }
-        ("target", Value::String(target)) => Some(Selection::Target(Some(target.clone()))),
-        ("all", Value::Bool(true)) => Some(Selection::Target(None)),
-        _ => None,
-    }
-}
-
-impl Server {
-    fn visibility(&self, grant: Grant) -> Visibility {
-        Visibility { grant, mailroom: self.mailroom.clone() }
-    }
-}
-
 fn target_json(status: &TargetStatus, sees_everything: bool) -> RelayTarget<'_> {
-    let mut entries = RelayEntryCounts::default();
-    for (state, count) in status.entries.iter().filter(|_| sees_everything) {
-        *match state {
-            EntryState::Queued => &mut entries.queued,
-            EntryState::Sending => &mut entries.sending,
-            EntryState::Delivered => &mut entries.delivered,
-            EntryState::Failed => &mut entries.failed,
-            EntryState::Cancelled => &mut entries.cancelled,
-        } = *count;
-    }
     let Target { name, host, port, allowed, blocked, .. } = &status.target;
     RelayTarget {
         name: name.into(),
@@ -267,7 +201,7 @@ fn target_json(status: &TargetStatus, sees_everything: bool) -> RelayTarget<'_> 
         state: if status.paused_until.is_some() { RelayTargetState::Paused } else { RelayTargetState::Ready },
         paused_until: status.paused_until.map(|time| Time(time).to_string().into()),
         last_error: status.last_error.as_deref().filter(|_| sees_everything).map(Into::into),
-        entries,
+        entries: counts_json(if sees_everything { &status.entries } else { &[] }),
     }
 }
 
@@ -283,6 +217,10 @@ fn entry_json<'a>(entry: &'a Entry, visibility: &Visibility) -> (RelayEntry<'a>,
     let visible: Vec<&EntryRecipient> =
         entry.content.recipients.iter().filter(|to| is_own || visibility.shows_address(&to.address)).collect();
     let is_complete = visible.len() == entry.content.recipients.len();
+    let mut progress = progress_json(entry);
+    if !is_complete {
+        progress.last_reply = "".into();
+    }
     let json = RelayEntry {
         id: entry.id.to_string().into(),
         message: entry.message.to_string().into(),
@@ -292,19 +230,7 @@ fn entry_json<'a>(entry: &'a Entry, visibility: &Visibility) -> (RelayEntry<'a>,
         recipients: visible.into_iter().map(recipient_json).collect(),
         origin,
         by: by.map(Into::into),
-        state: match entry.state {
-            EntryState::Queued => RelayEntryState::Queued,
-            EntryState::Sending => RelayEntryState::Sending,
-            EntryState::Delivered => RelayEntryState::Delivered,
-            EntryState::Failed => RelayEntryState::Failed,
-            EntryState::Cancelled => RelayEntryState::Cancelled,
-        },
-        attempts: entry.attempts,
-        created: Time(entry.created).to_string().into(),
-        expires: Time(entry.expires).to_string().into(),
-        next_attempt: entry.next_attempt.map(|time| Time(time).to_string().into()),
-        last_attempt: entry.last_attempt.map(|time| Time(time).to_string().into()),
-        last_reply: if is_complete { entry.last_reply.as_str().into() } else { "".into() },
+        progress,
     };
     (json, is_complete)
 }
@@ -319,15 +245,6 @@ fn recipient_json(recipient: &EntryRecipient) -> RelayRecipient<'_> {
         },
         reply: recipient.reply.as_str().into(),
     }
-}
-
-/// Returns the approximate size of an entry.
-fn estimated_size(entry: &Entry) -> usize {
-    let texts = |recipient: &EntryRecipient| RECIPIENT_BYTES + recipient.address.len() + recipient.reply.len();
-    ENTRY_BYTES
-        + entry.content.sender.len()
-        + entry.last_reply.len()
-        + entry.content.recipients.iter().map(texts).sum::<usize>()
 }
 
 #[cfg(test)]
@@ -358,26 +275,5 @@ mod tests {
             assert_eq!(parse_release(Some(&body)), expected, "{body}");
         }
         assert_eq!(parse_release(None), None);
-    }
-
-    #[test]
-    fn parses_selections() {
-        let ids = |ids: &[u64]| Some(Selection::Ids(ids.iter().copied().map(EntryId).collect()));
-        let table = [
-            (json!({ "ids": ["9", "7", "9", "x", "-1", "07", ""] }), ids(&[7, 9])),
-            (json!({ "ids": [] }), ids(&[])),
-            (json!({ "target": "main" }), Some(Selection::Target(Some("main".to_owned())))),
-            (json!({ "all": true }), Some(Selection::Target(None))),
-            (json!({ "all": false }), None),
-            (json!({ "ids": [7] }), None),
-            (json!({ "ids": vec!["7"; MAX_IDS + 1] }), None),
-            (json!({ "ids": ["7"], "all": true }), None),
-            (json!({}), None),
-            (json!(true), None),
-        ];
-        for (body, expected) in table {
-            assert_eq!(parse_selection(Some(&body)), expected, "{body}");
-        }
-        assert_eq!(parse_selection(None), None);
     }
 }

@@ -93,18 +93,16 @@ impl Server {
     ) -> HandlerResult {
         let size =
             estimated_size(&transcript) + transcript.lines().map(|line| LINE_BYTES + line.text.len()).sum::<usize>();
-        let visibility = Visibility { grant, mailroom: self.mailroom.clone() };
         let write = |(transcript, visibility, count): &(journal::Transcript, Visibility, Option<u32>), size| {
             json::body_with_capacity(&Transcript::new(transcript, visibility, *count), size)
         };
-        let value = (transcript, visibility, transaction_count);
+        let value = (transcript, self.visibility(grant), transaction_count);
         Ok(success::no_store_body(self.render_value(value, size, None, write).await?))
     }
 }
 
 /// Selects what a client may see of a session: only what concerns mailboxes that its grant allows.
-#[derive(Clone)]
-pub(super) struct Visibility {
+pub(crate) struct Visibility {
     pub(super) grant: Grant,
     pub(super) mailroom: Arc<Mailroom>,
 }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::dialects::mailpit::error::Error;
 use crate::dialects::mailpit::success::HandlerResult;
 use crate::dialects::mailpit::{body, success};
-use crate::extractors::relay::RelayGrant;
+use crate::extractors::queue::QueueGrant;
 use crate::response::problem::Problem;
 use crate::state::Server;
 
@@ -24,7 +24,7 @@ const TARGET: &str = "relay";
 /// Adds a message to the relay queue. Mailpit sends it before it responds.
 pub(crate) async fn release(
     State(server): State<Arc<Server>>,
-    RelayGrant(grant): RelayGrant,
+    QueueGrant(grant): QueueGrant,
     Path(id): Path<String>,
     request: Request,
 ) -> HandlerResult {

@@ -2,6 +2,7 @@
 
 mod about;
 mod arrivals;
+mod entries;
 mod examples;
 mod extract;
 mod files;
@@ -12,6 +13,7 @@ mod pages;
 mod relay;
 mod search;
 mod sessions;
+mod webhooks;
 mod whole_messages;
 
 use crate::openapi::operation::Operation;
@@ -67,6 +69,11 @@ pub(super) const CHAPTERS: &[Chapter] = &[
         name: "Relay",
         about: "Sending messages to other mail servers: the targets, and the queue.",
         operations: relay::operations,
+    },
+    Chapter {
+        name: "Webhooks",
+        about: "HTTP requests for events of messages: the targets, and the queue.",
+        operations: webhooks::operations,
     },
     Chapter {
         name: "Live monitor",

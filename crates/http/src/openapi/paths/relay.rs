@@ -3,13 +3,14 @@
 use restante_api_types::{RelayEntry, patterns};
 use serde_json::{Value, json};
 use utoipa::openapi::Required;
-use utoipa::openapi::schema::Type;
 
-use crate::api::v2::relay::{Cancelled, RelayEntries, RelayEntryDetails, RelayTargets, Retried};
-use crate::openapi::operation::{Operation, choice, get, limit, number, post, query};
+use crate::api::v2::queue::{Cancelled, Retried};
+use crate::api::v2::relay::{RelayEntries, RelayEntryDetails, RelayTargets};
+use crate::openapi::operation::{Operation, get, post};
+use crate::openapi::paths::entries::{ENTRIES, SELECTION, with_filters};
 use crate::openapi::paths::examples::{ID, with_members};
 use crate::openapi::refusals::{LOOP, NOT_FOUND};
-use crate::openapi::request_bodies::{RelaySelection, Release};
+use crate::openapi::request_bodies::{EntrySelection, Release};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -32,26 +33,10 @@ pub(super) fn operations() -> Vec<Operation> {
             .requires_scope("relay")
             .describe("List the relay targets", "In the order of the settings.")
             .json_response::<RelayTargets<'_>>("The targets.", json!({ "targets": [target()] })),
-        get("/api/v2/relay/entries", "listRelayEntries")
-            .requires_scope("relay")
-            .describe(
-                "List the entries of the relay queue",
-                "The newest first. Only entries of messages in mailboxes that the credentials allow are listed. A page can \
-                 have fewer entries than requested even if `next` is not null.",
-            )
-            .parameter(number("message", "Only entries of the message with this id."))
-            .parameter(query("target", Type::String, "Only entries of the target with this name."))
-            .parameter(choice(
-                "state",
-                &["queued", "sending", "delivered", "failed", "cancelled"],
-                "Only entries in this state.",
-            ))
-            .parameter(number("before", "Only entries with ids below this one: the `next` of the previous page."))
-            .parameter(limit("entries", 50, 1000))
-            .json_response::<RelayEntries<'_>>(
-                "A page of the list.",
-                json!({ "entries": [relay_entry()], "next": null }),
-            ),
+        with_filters(
+            get("/api/v2/relay/entries", "listRelayEntries").describe("List the entries of the relay queue", ENTRIES),
+        )
+        .json_response::<RelayEntries<'_>>("A page of the list.", json!({ "entries": [relay_entry()], "next": null })),
         get("/api/v2/relay/entries/{id}", "readRelayEntry")
             .requires_scope("relay")
             .describe("Get an entry of the relay queue", "With the transcript of its last attempt.")
@@ -66,7 +51,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 "Entries that wait, have failed or were cancelled are sent to the recipients for which the message was not \
                  accepted yet. `target` and `all` need credentials for all mailboxes.",
             )
-            .json_body::<RelaySelection>(Required::True, SELECTION, json!({ "ids": ["7"] }))
+            .json_body::<EntrySelection>(Required::True, SELECTION, json!({ "ids": ["7"] }))
             .json_response::<Retried>("The number of entries that are sent.", json!({ "retried": 1 })),
         post("/api/v2/relay/cancel", "cancelRelayEntries")
             .requires_scope("relay")
@@ -74,12 +59,10 @@ pub(super) fn operations() -> Vec<Operation> {
                 "Cancel entries of the relay queue",
                 "A message that is being sent may still be accepted. `target` and `all` need credentials for all mailboxes.",
             )
-            .json_body::<RelaySelection>(Required::True, SELECTION, json!({ "ids": ["7"] }))
+            .json_body::<EntrySelection>(Required::True, SELECTION, json!({ "ids": ["7"] }))
             .json_response::<Cancelled>("The number of cancelled entries.", json!({ "cancelled": 1 })),
     ]
 }
-
-const SELECTION: &str = "The entries: exactly one of the members, at most 64 KiB.";
 
 fn target() -> Value {
     json!({

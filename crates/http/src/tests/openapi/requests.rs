@@ -4,6 +4,7 @@
 use restante_settings::Config;
 
 use super::super::relay::RelayServer;
+use super::super::webhooks::WebhookServer;
 use super::responses::server;
 use super::values::Generator;
 use super::*;
@@ -39,17 +40,20 @@ struct Values {
     body: Option<Value>,
 }
 
-/// The servers that requests are sent to. Requests of the relay need targets.
+/// The servers that requests are sent to. Requests of the relay and the webhooks need targets.
 struct Servers {
     server: TestServer,
     relay: RelayServer,
+    webhooks: WebhookServer,
 }
 
 impl Servers {
     async fn new() -> Self {
         let relay = RelayServer::started().await;
         relay.deliver("test@example.org", "").await;
-        Self { server: server(&Config::default()).await, relay }
+        let webhooks = WebhookServer::new().await;
+        webhooks.add_entry("bob", 0, "stored").await;
+        Self { server: server(&Config::default()).await, relay, webhooks }
     }
 
     async fn send(&self, target: &Target<'_>, values: &Values) -> (String, TestResponse) {
@@ -64,6 +68,8 @@ impl Servers {
         let shown = format!("{request} {body}");
         let response = if path.contains("/relay") || path.ends_with("/release") {
             self.relay.post(&request, &body).await
+        } else if path.contains("/webhooks") {
+            self.webhooks.post(&request, &body).await
         } else {
             let request = format!("{request}\nContent-Type: application/json");
             self.server.request_with(&request, body, Peer::default()).await
@@ -147,7 +153,7 @@ impl Target<'_> {
         for (name, value) in &mut values.path {
             *value = match name.as_str() {
                 "name" => "test".to_owned(),
-                "id" if self.path.contains("/relay/") => "1".to_owned(),
+                "id" if self.path.contains("/relay/") || self.path.contains("/webhooks/") => "1".to_owned(),
                 "id" if self.path.contains("/sessions/") || self.method == "DELETE" => FIRST.to_string(),
                 "id" => "latest".to_owned(),
                 "index" => "0".to_owned(),

@@ -12,6 +12,7 @@ use restante_store::StoreError;
 use super::super::authentication::AuthServer;
 use super::super::relay::RelayServer;
 use super::super::store_errors::{FailingStore, router_with_store};
+use super::super::webhooks::WebhookServer;
 use super::super::{client_limits, sessions};
 use super::*;
 use crate::About;
@@ -20,7 +21,7 @@ use crate::About;
 const UNTESTABLE_STATUS: &str = "500";
 /// Operations that do not return 503 if the store fails, because they do not use it, or fail an earlier check.
 /// Other causes of 503, such as too many connections, do not reach the router.
-const WITHOUT_STORE: [&str; 13] = [
+const WITHOUT_STORE: [&str; 20] = [
     "isLive",
     "aboutServer",
     "describeApi",
@@ -34,6 +35,13 @@ const WITHOUT_STORE: [&str; 13] = [
     "readRelayEntry",
     "retryRelayEntries",
     "cancelRelayEntries",
+    "listWebhookTargets",
+    "listWebhookEntries",
+    "readWebhookEntry",
+    "retryWebhookEntries",
+    "cancelWebhookEntries",
+    "pauseWebhookTargets",
+    "resumeWebhookTargets",
 ];
 
 /// Requests to a server in which mailbox `test` contains [`MAIL`], which has text, HTML and attachments, and the expected statuses.
@@ -298,6 +306,7 @@ async fn responses_match_description() {
     extracts(&mut checker).await;
     deletions(&mut checker).await;
     relays(&mut checker).await;
+    webhooks(&mut checker).await;
     with_auth(&mut checker).await;
     files(&mut checker).await;
     request_checks(&mut checker).await;
@@ -437,6 +446,28 @@ async fn relays(checker: &mut ResponseChecker<'_>) {
         let response = server.post(&request, body).await;
         assert_eq!(response.status, status, "{request} {:?}", response.body);
         checker.check(&request, &response);
+    }
+}
+
+/// Lists and changes the targets of webhooks and the entries of their queue.
+async fn webhooks(checker: &mut ResponseChecker<'_>) {
+    let server = WebhookServer::new().await;
+    server.add_entry("bob", 0, "stored").await;
+    let requests = [
+        ("GET /api/v2/webhooks", "", 200),
+        ("GET /api/v2/webhooks/entries", "", 200),
+        ("GET /api/v2/webhooks/entries?state=new", "", 400),
+        ("GET /api/v2/webhooks/entries/1", "", 200),
+        ("GET /api/v2/webhooks/entries/17", "", 404),
+        ("POST /api/v2/webhooks/cancel", "{\"all\":true}", 200),
+        ("POST /api/v2/webhooks/retry", "{\"ids\":[\"1\"]}", 200),
+        ("POST /api/v2/webhooks/pause", "{\"all\":true}", 200),
+        ("POST /api/v2/webhooks/resume", "{\"target\":\"none\"}", 200),
+    ];
+    for (request, body, status) in requests {
+        let response = server.post(request, body).await;
+        assert_eq!(response.status, status, "{request} {:?}", response.body);
+        checker.check(request, &response);
     }
 }
 

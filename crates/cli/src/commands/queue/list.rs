@@ -1,14 +1,14 @@
-//! `restante relay list`: lists entries of the relay queue.
+//! `restante relay list` and `restante webhook list`: list entries of a queue.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command, value_parser};
-use restante_api_types::{RelayEntry, RelayEntryState};
+use restante_api_types::QueueEntryState;
 use serde_json::{Value, json};
 
 use super::super::parse_segment;
-use super::{print_entries, target_arg};
+use super::{QueueKind, target_arg};
 use crate::error::CommandError;
-use crate::server::{ApiRequest, Server, decode};
+use crate::server::{ApiRequest, Server};
 use crate::{CommandContext, Task, print_note};
 
 /// The number of entries that are listed, unless a limit is given.
@@ -16,19 +16,19 @@ const DEFAULT_LIMIT: usize = 50;
 /// The maximum number of entries per request.
 const PAGE_SIZE: usize = 1000;
 
-pub(super) fn command() -> Command {
+pub(super) fn command(queue: &QueueKind) -> Command {
     Command::new("list")
-        .about("Lists entries of the relay queue")
-        .long_about(
-            "Lists the newest entries of the relay queue, oldest first. In a pipe, the columns are separated by tabs: ID, \
-             DATE, STATE, TARGET, MESSAGE, the recipients separated by commas, the number of attempts, and the last reply. \
-             With --json, the newest entry comes first, as in the REST API.",
-        )
+        .about(format!("Lists entries of the {} queue", queue.group))
+        .long_about(format!(
+            "Lists the newest entries of the {} queue, oldest first. In a pipe, the columns are separated by tabs: {} With \
+             --json, the newest entry comes first, as in the REST API.",
+            queue.group, queue.help.list
+        ))
         .arg(
             Arg::new("state")
                 .long("state")
                 .value_name("STATE")
-                .value_parser(PossibleValuesParser::new(RelayEntryState::ALL.map(RelayEntryState::name)))
+                .value_parser(PossibleValuesParser::new(QueueEntryState::ALL.map(QueueEntryState::name)))
                 .help("Only entries in this state"),
         )
         .arg(target_arg().help("Only entries of this target"))
@@ -48,38 +48,38 @@ pub(super) fn command() -> Command {
         )
 }
 
-pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
+pub(super) fn parse(queue: &'static QueueKind, matches: &ArgMatches) -> Box<dyn Task> {
     let condition = |name: &'static str| Some((name, matches.get_one::<String>(name)?.clone()));
     Box::new(ListEntries {
+        queue,
         conditions: ["message", "target", "state"].into_iter().filter_map(condition).collect(),
         limit: matches.get_one::<u32>("limit").and_then(|limit| usize::try_from(*limit).ok()),
     })
 }
 
 struct ListEntries {
+    queue: &'static QueueKind,
     conditions: Vec<(&'static str, String)>,
     limit: Option<usize>,
 }
 
 impl Task for ListEntries {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let (found, next) = self.fetch_newest(&context.server, self.limit.unwrap_or(DEFAULT_LIMIT))?;
-        let has_more = !next.is_null();
-        let found = Value::Array(found);
-        let mut entries: Vec<RelayEntry<'static>> = decode(&found)?;
+        let (mut entries, next) = self.fetch_newest(&context.server, self.limit.unwrap_or(DEFAULT_LIMIT))?;
+        let (is_empty, has_more) = (entries.is_empty(), !next.is_null());
         if context.json {
-            context.style.write_json(context.out, &json!({ "entries": found, "next": next }))?;
-        } else if !entries.is_empty() {
+            context.style.write_json(context.out, &json!({ "entries": entries, "next": next }))?;
+        } else if !is_empty {
             entries.reverse();
-            print_entries(context, &entries)?;
+            (self.queue.print_entries)(context, &Value::Array(entries))?;
             if has_more && self.limit.is_none() && context.style.is_terminal() {
                 context.out.flush()?;
                 print_note(&format!("Only the newest {DEFAULT_LIMIT} entries are listed: add --limit N for more."));
             }
         }
-        match (entries.is_empty(), self.conditions.is_empty()) {
+        match (is_empty, self.conditions.is_empty()) {
             (false, _) => Ok(()),
-            (true, true) => Err(CommandError::not_found("The relay queue is empty.")),
+            (true, true) => Err(CommandError::not_found(format!("The {} queue is empty.", self.queue.group))),
             (true, false) => Err(CommandError::not_found("No entry matches.")),
         }
     }
@@ -94,7 +94,7 @@ impl ListEntries {
             let mut parameters = vec![("limit", page_size.as_str())];
             parameters.extend(self.conditions.iter().map(|(name, value)| (*name, value.as_str())));
             parameters.extend(next.as_str().map(|next| ("before", next)));
-            let path = &["api", "v2", "relay", "entries"];
+            let path = &["api", "v2", self.queue.path, "entries"];
             let mut page = server.get(ApiRequest { path, parameters: &parameters, ..ApiRequest::default() })?;
             if let Value::Array(page) = page["entries"].take() {
                 entries.extend(page);

@@ -1,11 +1,11 @@
-//! Extractors for the relay. The message to be released is in `messages`.
+//! Extractors for the entries of the relay queue and the webhook queue. The message to be released is in `messages`.
 
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use restante_auth::{Grant, Scope};
-use restante_relay::{EntryFilter, EntryId, EntryState};
+use restante_queue::{EntryFilter, EntryId, EntryState};
 
 use crate::extractors::parameters::{
     number_parameter, parse_limit, path_values, query_pairs, request_grant, text_parameter,
@@ -17,20 +17,20 @@ use crate::state::Server;
 const DEFAULT_ENTRIES: usize = 50;
 const MAX_ENTRIES: usize = 1000;
 
-/// The grant of the request, which allows the relay for at least one mailbox. Entries of other mailboxes must not be
+/// The grant of the request, which allows the scope `relay` for at least one mailbox. Entries of other mailboxes must not be
 /// shown or changed.
 #[derive(Debug)]
-pub(crate) struct RelayGrant(pub(crate) Grant);
+pub(crate) struct QueueGrant(pub(crate) Grant);
 
-/// An entry, from `{id}`. The handler has to check that the grant allows its mailbox.
+/// An entry, from `{id}`, or `None` if that is not an id. The handler has to check that the grant allows its mailbox.
 #[derive(Debug)]
-pub(crate) struct PathRelayEntry(pub(crate) EntryId);
+pub(crate) struct PathEntry(pub(crate) Option<EntryId>);
 
 /// The requested page of the list of entries, from the query. Its limit is at least one.
 #[derive(Debug)]
-pub(crate) struct RelayEntryQuery(pub(crate) EntryFilter);
+pub(crate) struct EntryQuery(pub(crate) EntryFilter);
 
-impl<S: Sync> FromRequestParts<S> for RelayGrant {
+impl<S: Sync> FromRequestParts<S> for QueueGrant {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
@@ -40,16 +40,16 @@ impl<S: Sync> FromRequestParts<S> for RelayGrant {
     }
 }
 
-impl FromRequestParts<Arc<Server>> for PathRelayEntry {
+impl FromRequestParts<Arc<Server>> for PathEntry {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let id: String = path_values(parts, server).await?;
-        id.parse().map(Self).map_err(|_| Problem::NoSuchRelayEntry)
+        Ok(Self(id.parse().ok()))
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for RelayEntryQuery {
+impl<S: Sync> FromRequestParts<S> for EntryQuery {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {

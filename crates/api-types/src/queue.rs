@@ -1,0 +1,105 @@
+//! What the relay and the webhooks have in common: the state of the entries of their queues.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The number of entries of a target in each state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct QueueEntryCounts {
+    /// Waiting for the next attempt.
+    #[schema(required)]
+    pub queued: u64,
+    /// Being sent.
+    #[schema(required)]
+    pub sending: u64,
+    /// Accepted by the target, for all recipients of a message.
+    #[schema(required)]
+    pub delivered: u64,
+    /// Refused, for at least one recipient of a message, or expired.
+    #[schema(required)]
+    pub failed: u64,
+    /// Cancelled.
+    #[schema(required)]
+    pub cancelled: u64,
+}
+
+/// The state of an entry of a queue, and its attempts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct QueueEntryProgress<'a> {
+    /// The state of the entry.
+    pub state: QueueEntryState,
+    /// The number of attempts so far.
+    #[serde(default)]
+    #[schema(required)]
+    pub attempts: u32,
+    /// When the entry was added.
+    #[schema(format = DateTime)]
+    pub created: Cow<'a, str>,
+    /// When the entry fails if it could not be sent before.
+    #[schema(format = DateTime)]
+    pub expires: Cow<'a, str>,
+    /// When it is attempted next, or null if it is not queued.
+    #[schema(required, format = DateTime)]
+    pub next_attempt: Option<Cow<'a, str>>,
+    /// When it was last attempted, or null before the first attempt.
+    #[schema(required, format = DateTime)]
+    pub last_attempt: Option<Cow<'a, str>>,
+    /// The last reply of the target, or the error that prevented one. Empty before the first attempt, and if recipients of
+    /// a message are left out.
+    #[serde(default)]
+    #[schema(required)]
+    pub last_reply: Cow<'a, str>,
+}
+
+/// The state of an entry of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueEntryState {
+    /// It waits for its next attempt.
+    Queued,
+    /// It is being sent.
+    Sending,
+    /// The target accepted it, for all recipients of a message.
+    Delivered,
+    /// The target refused it permanently, for at least one recipient of a message, or did not accept it in time.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl QueueEntryState {
+    /// All states.
+    pub const ALL: [Self; 5] = [Self::Queued, Self::Sending, Self::Delivered, Self::Failed, Self::Cancelled];
+
+    /// Returns the name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Sending => "sending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Returns whether an entry in this state is not sent again, unless it is retried by hand.
+    pub const fn is_final(self) -> bool {
+        !matches!(self, Self::Queued | Self::Sending)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_in_json() {
+        for state in QueueEntryState::ALL {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.name());
+        }
+    }
+}

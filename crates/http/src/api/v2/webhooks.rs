@@ -1,0 +1,206 @@
+//! Webhooks: their targets, and what is special about entries of their queue. The rest is in `queue`. Of a URL, clients
+//! see only the scheme, host and port, because the rest may be a secret.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use restante_api_types::{Time, WebhookEntry, WebhookEvent, WebhookFilter, WebhookTarget, WebhookTargetState};
+use restante_auth::{Grant, Scope};
+use restante_queue::{Entry, EntryFilter, EntryId, Selection};
+use restante_store::StoreError;
+use restante_webhook::{Event, Filter, TargetStatus, Webhooks, event_of};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::api::v2::queue::{EntryQueue, HandlerResult, MAX_BODY_BYTES, counts_json, parse_selection, progress_json};
+use crate::api::v2::sessions::Visibility;
+use crate::extractors::body;
+use crate::extractors::queue::{PathEntry, QueueGrant};
+use crate::response::problem::Problem;
+use crate::response::{json, success};
+use crate::state::{Server, Services};
+
+const TARGETS_SHAPE: &str = "{\"target\": \"…\"} or {\"all\": true}, and no other members";
+
+/// Lists the targets. The number of their entries and their last error are only for clients that may see all entries.
+pub(crate) async fn targets(State(server): State<Arc<Server>>, QueueGrant(grant): QueueGrant) -> HandlerResult {
+    let statuses = match server.queue::<Webhooks>() {
+        Some(webhooks) => webhooks.target_statuses().await?,
+        None => Vec::new(),
+    };
+    let sees_everything = grant.allows_everywhere(Scope::Relay);
+    let targets = statuses.iter().map(|status| target_json(status, sees_everything)).collect();
+    success::no_store_json(&WebhookTargets { targets })
+}
+
+/// Returns an entry with its payload.
+pub(crate) async fn entry(
+    State(server): State<Arc<Server>>,
+    QueueGrant(grant): QueueGrant,
+    PathEntry(id): PathEntry,
+) -> HandlerResult {
+    let entry = server.find_entry::<Webhooks>(&grant, id).await?;
+    let size = Webhooks::estimated_size(&entry) + entry.payload.len();
+    let write = |entry: &Entry, size| {
+        let payload = str::from_utf8(&entry.payload).ok().filter(|payload| !payload.is_empty());
+        json::body_with_capacity(&WebhookEntryDetails { entry: entry_json(entry), payload }, size)
+    };
+    Ok(success::no_store_body(server.render_value(entry, size, None, write).await?))
+}
+
+/// Pauses targets.
+pub(crate) async fn pause(
+    State(server): State<Arc<Server>>,
+    QueueGrant(grant): QueueGrant,
+    request: Request,
+) -> HandlerResult {
+    success::no_store_json(&Paused { paused: set_paused(&server, &grant, request, true).await? })
+}
+
+/// Ends the pause of targets.
+pub(crate) async fn resume(
+    State(server): State<Arc<Server>>,
+    QueueGrant(grant): QueueGrant,
+    request: Request,
+) -> HandlerResult {
+    success::no_store_json(&Resumed { resumed: set_paused(&server, &grant, request, false).await? })
+}
+
+/// The targets of webhooks.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct WebhookTargets<'a> {
+    /// The targets, in the order of the settings. Empty if webhooks are not configured.
+    targets: Vec<WebhookTarget<'a>>,
+}
+
+/// A page of the list of entries, the newest first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct WebhookEntries<'a> {
+    entries: Vec<WebhookEntry<'a>>,
+    /// The value of `before` for the next page, or null on the last page.
+    #[schema(required, pattern = "^[1-9][0-9]{0,19}$")]
+    next: Option<String>,
+}
+
+/// An entry of the webhook queue, with the body of its request.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct WebhookEntryDetails<'a> {
+    #[serde(flatten)]
+    entry: WebhookEntry<'a>,
+    /// The body of the request: JSON as text, as it is signed. Null if the event was delivered, or was given up and is
+    /// larger than 16 KiB. Such an entry cannot be sent again.
+    #[schema(required)]
+    payload: Option<&'a str>,
+}
+
+/// The number of paused targets.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Paused {
+    paused: u64,
+}
+
+/// The number of resumed targets.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Resumed {
+    resumed: u64,
+}
+
+impl EntryQueue for Webhooks {
+    const NAME: &'static str = "webhook";
+    type Entry = Entry;
+    type Page<'a> = WebhookEntries<'a>;
+
+    fn of(services: &Services) -> Option<&Self> {
+        services.webhooks.as_deref()
+    }
+
+    async fn entries(&self, filter: EntryFilter) -> Result<Vec<Entry>, StoreError> {
+        // The list does not contain the payloads, so a large page does not hold them in memory.
+        let entries = self.entries(filter).await?.into_iter();
+        Ok(entries.map(|entry| Entry { payload: Vec::new(), ..entry }).collect())
+    }
+
+    async fn entry(&self, id: EntryId) -> Result<Option<Entry>, StoreError> {
+        self.entry(id).await
+    }
+
+    async fn retry(&self, selection: Selection) -> Result<u64, StoreError> {
+        self.retry(selection).await
+    }
+
+    async fn cancel(&self, selection: Selection) -> Result<u64, StoreError> {
+        self.cancel(selection).await
+    }
+
+    fn common(entry: &Entry) -> &Entry {
+        entry
+    }
+
+    fn page<'a>(entries: &'a [Entry], next: Option<String>, _: &Visibility) -> WebhookEntries<'a> {
+        WebhookEntries { entries: entries.iter().map(entry_json).collect(), next }
+    }
+}
+
+/// Pauses the targets that the body selects, or ends their pause. Returns their number.
+async fn set_paused(server: &Server, grant: &Grant, request: Request, is_paused: bool) -> Result<u64, Problem> {
+    let body = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
+    let Some(Selection::Target(selected)) = parse_selection(body.as_ref()) else {
+        return Err(Problem::WrongShape(TARGETS_SHAPE));
+    };
+    if !grant.allows_everywhere(Scope::Relay) {
+        return Err(Problem::ScopeNotEverywhere(Scope::Relay));
+    }
+    let Some(webhooks) = server.queue::<Webhooks>() else { return Ok(0) };
+    let names = match selected {
+        Some(name) => vec![name],
+        None => webhooks.target_statuses().await?.into_iter().map(|status| status.name).collect(),
+    };
+    let mut changed = 0;
+    for name in names {
+        changed += u64::from(webhooks.set_paused(&name, is_paused).await?);
+    }
+    Ok(changed)
+}
+
+fn target_json(status: &TargetStatus, sees_everything: bool) -> WebhookTarget<'_> {
+    WebhookTarget {
+        name: status.name.as_str().into(),
+        url: status.label.as_str().into(),
+        filters: status.filters.iter().map(filter_json).collect(),
+        state: match status.unavailable_until {
+            _ if status.is_paused => WebhookTargetState::Paused,
+            Some(_) => WebhookTargetState::Failing,
+            None => WebhookTargetState::Active,
+        },
+        next_attempt: status.unavailable_until.map(|time| Time(time).to_string().into()),
+        last_error: status.last_error.as_deref().filter(|_| sees_everything).map(Into::into),
+        entries: counts_json(if sees_everything { &status.entries } else { &[] }),
+    }
+}
+
+fn filter_json(filter: &Filter) -> WebhookFilter<'static> {
+    WebhookFilter {
+        events: filter.events().map(event_json).collect(),
+        mailboxes: filter.mailboxes().map(Into::into).collect(),
+    }
+}
+
+fn entry_json(entry: &Entry) -> WebhookEntry<'_> {
+    WebhookEntry {
+        id: entry.id.to_string().into(),
+        message: entry.message.to_string().into(),
+        mailbox: entry.mailbox.as_str().into(),
+        target: entry.target.as_str().into(),
+        event: event_json(event_of(entry)),
+        webhook_id: entry.key.as_deref().unwrap_or_default().into(),
+        progress: progress_json(entry),
+    }
+}
+
+const fn event_json(event: Event) -> WebhookEvent {
+    match event {
+        Event::Stored => WebhookEvent::Stored,
+        Event::Deleted => WebhookEvent::Deleted,
+    }
+}

@@ -1,0 +1,289 @@
+//! The targets of webhooks, their queue, and what a grant allows.
+
+use std::time::Duration;
+
+use restante_auth::Scope;
+use restante_queue::{AttemptOutcome, AttemptRecord, EntryState, NewEntry, Queue as _, SqliteQueue};
+use restante_webhook::{Event, QUEUE, QUEUE_LIMITS, Settings as WebhookSettings, Target, Webhooks};
+use serde_json::{Value, json};
+
+use super::grants::Accounts;
+use super::*;
+
+const PAYLOAD: &str = r#"{"event":"message-stored","message":{"mailbox":"bob","subject":"\"Hi\""}}"#;
+
+/// A server with authentication and two targets, to which nothing is sent.
+pub(super) struct WebhookServer {
+    accounts: Accounts,
+    queue: Arc<SqliteQueue>,
+    /// The names of the targets.
+    targets: Vec<String>,
+    /// The header of a token with all scopes for all mailboxes.
+    all: String,
+}
+
+impl WebhookServer {
+    pub(super) async fn new() -> Self {
+        let queue = Arc::new(SqliteQueue::in_memory(QUEUE, QUEUE_LIMITS).unwrap());
+        let target = |url: &str, events: &[Event], mailboxes: &[&str]| Target {
+            url: url.to_owned(),
+            events: events.to_vec(),
+            mailboxes: mailboxes.iter().map(ToString::to_string).collect(),
+        };
+        let settings = WebhookSettings {
+            targets: vec![
+                target("https://ann:secret@ci.example.org/secret?token=secret", &[Event::Stored], &["CI-*"]),
+                target("https://ann:secret@ci.example.org/secret?token=secret", &[Event::Deleted], &[]),
+                target("http://other.example.org:8080/", &[], &[]),
+            ],
+            secret: None,
+            private_addresses: false,
+            timeout: Duration::from_secs(10),
+            give_up_after: Duration::from_hours(24),
+            max_queued: 100,
+            is_durable: false,
+        };
+        let webhooks = Webhooks::new(settings, queue.clone()).unwrap();
+        let statuses = webhooks.target_statuses().await.unwrap();
+        let targets = statuses.into_iter().map(|status| status.name).collect();
+        let services = crate::Services { webhooks: Some(webhooks), ..crate::Services::default() };
+        let accounts = Accounts::build(Duration::from_hours(1), services);
+        let all = accounts.token(&[]).await;
+        Self { accounts, queue, targets, all }
+    }
+
+    /// Adds an event of a message in a mailbox to the queue.
+    pub(super) async fn add_entry(&self, mailbox: &str, target: usize, event: &str) {
+        let created = Timestamp::now();
+        let entry = NewEntry {
+            message: 17.into(),
+            mailbox: mailbox.to_owned().into(),
+            target: self.targets[target].clone(),
+            key: Some(format!("{event}-17-{mailbox}")),
+            payload: PAYLOAD.as_bytes().to_vec(),
+            created,
+            expires: created + Duration::from_hours(24),
+        };
+        assert_eq!(self.queue.add(vec![entry]).await.unwrap().len(), 1);
+    }
+
+    /// Records that an entry was attempted.
+    async fn attempt(&self, state: EntryState, at: Timestamp, payload: &str) {
+        let claimed = self.queue.claim(&self.targets[0], Timestamp::now(), 1).await.unwrap().remove(0);
+        let outcome = AttemptOutcome::Attempted {
+            state,
+            next_attempt: (state == EntryState::Queued).then(|| at + Duration::from_secs(10)),
+            at,
+            payload: payload.as_bytes().to_vec(),
+            reply: "the target responded 500".to_owned(),
+            log: Vec::new(),
+        };
+        self.queue.record(vec![AttemptRecord { id: claimed.id, claim: claimed.claim, outcome }]).await.unwrap();
+    }
+
+    /// Sends a request with a token for everything, and a JSON body.
+    pub(super) async fn post(&self, request: &str, body: &str) -> TestResponse {
+        self.send(&self.all, request, body).await
+    }
+
+    async fn send(&self, authorization: &str, request: &str, body: &str) -> TestResponse {
+        let request = format!("{request}\nContent-Type: application/json\n{authorization}");
+        self.accounts.server.request_with(&request, body.to_owned(), Peer::default()).await
+    }
+
+    async fn get(&self, authorization: &str, path: &str) -> TestResponse {
+        self.accounts.server.request(&format!("GET /api/v2/webhooks{path}\n{authorization}")).await
+    }
+
+    /// Returns the ids of the entries in a list.
+    async fn ids(&self, authorization: &str, query: &str) -> Vec<String> {
+        let list = self.get(authorization, &format!("/entries{query}")).await.json();
+        list["entries"].as_array().unwrap().iter().map(|entry| entry["id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Returns the states of the targets.
+    async fn states(&self) -> [Value; 2] {
+        let targets = self.get(&self.all, "").await.json();
+        [0, 1].map(|index| targets["targets"][index]["state"].clone())
+    }
+}
+
+#[tokio::test]
+async fn lists_targets_without_secrets() {
+    let server = WebhookServer::new().await;
+    server.add_entry("bob", 0, "stored").await;
+    let target = |index: usize, url: &str, filters: Value, queued: u64| {
+        json!({
+            "name": server.targets[index], "url": url, "filters": filters, "state": "active", "next-attempt": null,
+            "last-error": null,
+            "entries": { "queued": queued, "sending": 0, "delivered": 0, "failed": 0, "cancelled": 0 },
+        })
+    };
+    let targets = |queued| {
+        let filters = json!([
+            { "events": ["stored"], "mailboxes": ["ci-*"] },
+            { "events": ["deleted"], "mailboxes": [] },
+        ]);
+        let all = json!([{ "events": ["stored", "deleted"], "mailboxes": [] }]);
+        let other = target(1, "http://other.example.org:8080", all, 0);
+        json!({ "targets": [target(0, "https://ci.example.org", filters, queued), other] })
+    };
+    let response = server.get(&server.all, "").await;
+    assert_eq!(response.json(), targets(1));
+    assert!(!response.text().contains("secret"), "{}", response.text());
+    // A token for some mailboxes does not see how many entries there are.
+    let limited = server.accounts.token(&["ci-*"]).await;
+    assert_eq!(server.get(&limited, "").await.json(), targets(0));
+}
+
+#[tokio::test]
+async fn entry_has_its_payload_and_last_reply() {
+    let server = WebhookServer::new().await;
+    server.add_entry("bob", 0, "stored").await;
+    let at: Timestamp = "2026-11-14T23:43:00Z".parse().unwrap();
+    server.attempt(EntryState::Queued, at, PAYLOAD).await;
+    let mut entry = server.get(&server.all, "/entries/1").await.json();
+    assert!(entry["created"].take().as_str() < entry["expires"].take().as_str());
+    let mut expected = json!({
+        "id": "1", "message": "17", "mailbox": "bob", "target": server.targets[0], "event": "stored",
+        "webhook-id": "stored-17-bob", "state": "queued", "attempts": 1, "created": null, "expires": null,
+        "next-attempt": "2026-11-14T23:43:10.000000+00:00", "last-attempt": "2026-11-14T23:43:00.000000+00:00",
+        "last-reply": "the target responded 500", "payload": PAYLOAD,
+    });
+    assert_eq!(entry, expected);
+    let mut listed = server.get(&server.all, "/entries").await.json()["entries"][0].clone();
+    listed["created"].take();
+    listed["expires"].take();
+    expected.as_object_mut().unwrap().remove("payload");
+    assert_eq!(listed, expected);
+
+    for missing in ["9", "0", "x", "01", "99999999999999999999"] {
+        let problem = server.get(&server.all, &format!("/entries/{missing}")).await.problem(404);
+        assert_eq!(problem, "There is no such entry in the webhook queue, or it is not stored any more.");
+    }
+}
+
+#[tokio::test]
+async fn delivered_entry_has_no_payload() {
+    let server = WebhookServer::new().await;
+    server.add_entry("bob", 0, "deleted").await;
+    server.attempt(EntryState::Delivered, Timestamp::now(), "").await;
+    let entry = server.get(&server.all, "/entries/1").await.json();
+    assert_eq!(
+        (&entry["event"], &entry["state"], &entry["payload"]),
+        (&json!("deleted"), &json!("delivered"), &json!(null))
+    );
+    assert_eq!(server.post("POST /api/v2/webhooks/retry", r#"{"ids":["1"]}"#).await.text(), "{\"retried\":0}\n");
+}
+
+#[tokio::test]
+async fn lists_retries_and_cancels_entries() {
+    let server = WebhookServer::new().await;
+    for (number, target) in [0, 0, 1, 1].into_iter().enumerate() {
+        server.add_entry(&format!("m{number}"), target, "stored").await;
+    }
+    let other = &server.targets[1];
+    let target = format!("{{\"target\":\"{other}\"}}");
+    let table = [
+        ("cancel", r#"{"ids":["1","1","7","x"]}"#, "{\"cancelled\":1}\n"),
+        ("cancel", &target, "{\"cancelled\":2}\n"),
+        ("retry", r#"{"ids":["1"]}"#, "{\"retried\":1}\n"),
+        ("retry", r#"{"target":"none"}"#, "{\"retried\":0}\n"),
+        ("cancel", r#"{"all":true}"#, "{\"cancelled\":2}\n"),
+        ("retry", &target, "{\"retried\":2}\n"),
+    ];
+    for (change, body, expected) in table {
+        let response = server.post(&format!("POST /api/v2/webhooks/{change}"), body).await;
+        assert_eq!(response.text(), expected, "{change} {body}");
+    }
+    assert_eq!(server.ids(&server.all, "?limit=3").await, ["4", "3", "2"]);
+    assert_eq!(server.ids(&server.all, "?limit=3&before=2").await, ["1"]);
+    assert_eq!(server.ids(&server.all, "?state=cancelled").await, ["2", "1"]);
+    assert_eq!(server.ids(&server.all, &format!("?target={other}&message=17")).await, ["4", "3"]);
+    assert_eq!(server.ids(&server.all, "?message=18").await, [""; 0]);
+    for query in ["limit=0", "state=new", "before=x"] {
+        server.get(&server.all, &format!("/entries?{query}")).await.problem(400);
+    }
+}
+
+#[tokio::test]
+async fn pauses_and_resumes_targets() {
+    let server = WebhookServer::new().await;
+    let first = format!("{{\"target\":\"{}\"}}", server.targets[0]);
+    let table = [
+        ("pause", first.as_str(), "{\"paused\":1}\n", ["paused", "active"]),
+        ("pause", &first, "{\"paused\":1}\n", ["paused", "active"]),
+        ("pause", r#"{"target":"none"}"#, "{\"paused\":0}\n", ["paused", "active"]),
+        ("resume", &first, "{\"resumed\":1}\n", ["active", "active"]),
+        ("pause", r#"{"all":true}"#, "{\"paused\":2}\n", ["paused", "paused"]),
+        ("resume", r#"{"all":true}"#, "{\"resumed\":2}\n", ["active", "active"]),
+    ];
+    for (change, body, expected, states) in table {
+        let response = server.post(&format!("POST /api/v2/webhooks/{change}"), body).await;
+        assert_eq!(response.text(), expected, "{change} {body}");
+        assert_eq!(server.states().await, states, "{change} {body}");
+    }
+    for body in ["", "{}", r#"{"ids":["1"]}"#, r#"{"all":false}"#, r#"{"target":"x","all":true}"#] {
+        for change in ["pause", "resume"] {
+            let problem = server.post(&format!("POST /api/v2/webhooks/{change}"), body).await.problem(422);
+            assert!(problem.contains("{\"target\": \"…\"} or {\"all\": true}"), "{problem}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn webhooks_require_the_scope_relay() {
+    let server = WebhookServer::new().await;
+    let without = server.accounts.token_with(&[Scope::Read, Scope::Write, Scope::Admin], &[]).await;
+    for (request, body) in [
+        ("GET /api/v2/webhooks", ""),
+        ("GET /api/v2/webhooks/entries", ""),
+        ("GET /api/v2/webhooks/entries/1", ""),
+        ("POST /api/v2/webhooks/retry", r#"{"all":true}"#),
+        ("POST /api/v2/webhooks/cancel", r#"{"all":true}"#),
+        ("POST /api/v2/webhooks/pause", r#"{"all":true}"#),
+        ("POST /api/v2/webhooks/resume", r#"{"all":true}"#),
+    ] {
+        let problem = server.send(&without, request, body).await.problem(403);
+        assert_eq!(problem, "The credentials do not allow this: it needs the scope relay.", "{request}");
+        // The Content-Type is that of a form of another page.
+        let foreign = format!("{request}\n{}\nOrigin: http://evil.example\nContent-Type: text/plain", server.all);
+        let response = server.accounts.server.request_with(&foreign, body, Peer::default()).await;
+        assert_eq!(response.status, 403, "{request}");
+    }
+}
+
+#[tokio::test]
+async fn limited_token_sees_and_changes_only_events_of_its_mailboxes() {
+    let server = WebhookServer::new().await;
+    for mailbox in ["ci-1", "bob", "ci-2"] {
+        server.add_entry(mailbox, 0, "stored").await;
+    }
+    let limited = server.accounts.token(&["ci-*"]).await;
+    assert_eq!(server.ids(&limited, "").await, ["3", "1"]);
+    server.get(&limited, "/entries/2").await.problem(404);
+    assert_eq!(server.get(&limited, "/entries/3").await.status, 200);
+    let cancelled = server.send(&limited, "POST /api/v2/webhooks/cancel", r#"{"ids":["1","2"]}"#).await;
+    assert_eq!(cancelled.text(), "{\"cancelled\":1}\n");
+    for change in ["cancel", "retry", "pause", "resume"] {
+        for body in [r#"{"all":true}"#.to_owned(), format!("{{\"target\":\"{}\"}}", server.targets[0])] {
+            let problem = server.send(&limited, &format!("POST /api/v2/webhooks/{change}"), &body).await.problem(403);
+            assert_eq!(problem, "The credentials do not allow this: it needs the scope relay for all mailboxes.");
+        }
+    }
+    assert_eq!(server.states().await, ["active", "active"]);
+}
+
+#[tokio::test]
+async fn without_webhooks_there_are_no_targets_and_entries() {
+    let server = TestServer::with_two_messages().await;
+    assert_eq!(server.request("GET /api/v2/webhooks").await.text(), "{\"targets\":[]}\n");
+    assert_eq!(server.request("GET /api/v2/webhooks/entries").await.text(), "{\"entries\":[],\"next\":null}\n");
+    server.request("GET /api/v2/webhooks/entries/1").await.problem(404);
+    for (change, member) in [("retry", "retried"), ("cancel", "cancelled"), ("pause", "paused"), ("resume", "resumed")]
+    {
+        let request = format!("POST /api/v2/webhooks/{change}\nContent-Type: application/json");
+        let response = server.request_with(&request, r#"{"all":true}"#, Peer::default()).await;
+        assert_eq!(response.text(), format!("{{\"{member}\":0}}\n"));
+    }
+}
