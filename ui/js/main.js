@@ -25,6 +25,7 @@ import './pages/send.js';
 import './pages/sessions.js';
 import './pages/settings.js';
 import './pages/status.js';
+import './pages/webhooks.js';
 
 /**
  * A page is an element. `route` is set before the element is added to the document, and again when only the route changes.
@@ -149,10 +150,13 @@ const KEY_NAMES = { ArrowDown: '↓', ArrowUp: '↑', Delete: 'Del', Escape: 'Es
 /** Updates the parts of the bar that depend on the server. */
 async function updateServerParts() {
   const server = await api.about().catch(() => null);
-  // If the monitor is disabled, the inbox, the sessions, the relay and the search in all mailboxes are hidden. They stay if the request fails.
+  // If the monitor is disabled, the inbox, the sessions, the relay, the webhooks and the search in all mailboxes are hidden. They stay if the request fails.
   document.documentElement.toggleAttribute('data-monitor-hidden', server?.['monitor-visible'] === false);
   // Before the other parts are shown, so that they do not move.
-  if (server) find(document, '.main-nav [data-page=relay]', HTMLElement).hidden = !server.relay?.length;
+  if (server) {
+    find(document, '.main-nav [data-page=relay]', HTMLElement).hidden = !server.relay?.length;
+    find(document, '.main-nav [data-page=webhooks]', HTMLElement).hidden = !server.webhooks;
+  }
   for (const part of document.querySelectorAll('.pending')) part.classList.remove('pending');
   if (!server) return;
   const account = find(document, '.account', HTMLElement);
@@ -169,7 +173,8 @@ keys.add([
   { keys: ['g i'], group: 'Everywhere', label: 'Go to the inbox', run: () => go(paths.inbox()) },
   { keys: ['g s'], group: 'Everywhere', label: 'Go to the status page', run: () => go(paths.status()) },
   { keys: ['g t'], group: 'Everywhere', label: 'Go to the SMTP sessions', run: () => go(paths.sessions()) },
-  { keys: ['g r'], group: 'Everywhere', label: 'Go to the relay queue', run: () => go(paths.relay()) },
+  { keys: ['g r'], group: 'Everywhere', label: 'Go to the relay queue', run: () => go(paths.queue('relay')) },
+  { keys: ['g w'], group: 'Everywhere', label: 'Go to the webhooks', run: () => go(paths.queue('webhooks')) },
   { keys: ['g ,'], group: 'Everywhere', label: 'Go to the settings', run: () => go(paths.settings()) },
 ]);
 setUpMailboxForm();

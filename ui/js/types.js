@@ -200,43 +200,73 @@
  * @typedef {{ sessions: Session[], next: string | null }} SessionPage
  */
 
+/** @typedef {'queued' | 'sending' | 'delivered' | 'failed' | 'cancelled'} EntryState */
+
+/**
+ * A target of a queue.
+ * @typedef {object} QueueTarget
+ * @property {string} name
+ * @property {string} state
+ * @property {string | null} last-error
+ * @property {Record<EntryState, number>} entries The number of queue entries by state.
+ */
+
 /**
  * A server that messages can be released to.
- * @typedef {object} RelayTarget
- * @property {string} name
+ * @typedef {object} RelayTargetDetails
  * @property {string} host
  * @property {number} port
  * @property {string[]} allowed The patterns of recipients that are allowed.
  * @property {string[]} blocked The patterns of recipients that are not, even if they are allowed.
  * @property {'ready' | 'paused'} state Paused if the server cannot be reached.
  * @property {string | null} paused-until
- * @property {string | null} last-error
- * @property {Record<RelayState, number>} entries The number of queue entries by state.
+ * @typedef {QueueTarget & RelayTargetDetails} RelayTarget
  */
 
-/** @typedef {'queued' | 'sending' | 'delivered' | 'failed' | 'cancelled'} RelayState */
+/**
+ * A program that events are sent to.
+ * @typedef {object} WebhookTargetDetails
+ * @property {string} url The scheme, host and port of its URL.
+ * @property {{ events: string[], mailboxes: string[] }[]} filters Events that match any of them are sent.
+ * @property {'active' | 'paused' | 'failing'} state Failing if it cannot be reached.
+ * @property {string | null} next-attempt
+ * @typedef {QueueTarget & WebhookTargetDetails} WebhookTarget
+ */
 
 /**
- * A message in the queue of the relay, for one target.
- * @typedef {object} RelayEntry
+ * An entry of a queue, for one target.
+ * @typedef {object} QueueEntry
  * @property {string} id
  * @property {string} message
  * @property {string} mailbox
  * @property {string} target
- * @property {string} sender
- * @property {{ address: string, state: 'waiting' | 'delivered' | 'failed', reply: string }[]} recipients
- * @property {'release' | 'forward'} origin Whether a client or a rule requested it.
- * @property {string | null} by The name of the user or token that released it.
- * @property {RelayState} state
+ * @property {EntryState} state
  * @property {number} attempts
  * @property {string} created
  * @property {string} expires
  * @property {string | null} next-attempt
  * @property {string | null} last-attempt
- * @property {string} last-reply The last reply of the server, or the error that prevented it.
+ * @property {string} last-reply The last reply of the target, or the error that prevented it.
  */
 
-/** @typedef {{ entries: RelayEntry[], next: string | null }} RelayEntryPage */
+/**
+ * A message in the relay queue.
+ * @typedef {object} RelayEntryDetails
+ * @property {string} sender
+ * @property {{ address: string, state: 'waiting' | 'delivered' | 'failed', reply: string }[]} recipients
+ * @property {'release' | 'forward'} origin Whether a client or a rule requested it.
+ * @property {string | null} by The name of the user or token that released it.
+ * @typedef {QueueEntry & RelayEntryDetails} RelayEntry
+ */
+
+/** An event in the webhook queue. @typedef {QueueEntry & { event: 'stored' | 'deleted', 'webhook-id': string }} WebhookEntry */
+
+/**
+ * @template {QueueEntry} E
+ * @typedef {{ entries: E[], next: string | null }} EntryPage
+ */
+
+/** @typedef {EntryPage<RelayEntry>} RelayEntryPage */
 
 /**
  * A mailbox that contains messages.
@@ -295,7 +325,7 @@
 
 /**
  * The page of an address, with its parameters.
- * @typedef {{ page: 'mail', scope: Scope, id: string | null } | { page: 'status' } | { page: 'settings' } | { page: 'send' } | { page: 'sessions', refused: boolean, id: string | null } | { page: 'relay', state: RelayState | null, message: string | null } | { page: 'missing' }} Route
+ * @typedef {{ page: 'mail', scope: Scope, id: string | null } | { page: 'status' } | { page: 'settings' } | { page: 'send' } | { page: 'sessions', refused: boolean, id: string | null } | { page: 'relay' | 'webhooks', state: EntryState | null, message: string | null } | { page: 'missing' }} Route
  */
 
 export {};

@@ -55,7 +55,7 @@ export class MessageView extends HTMLElement {
     this.#disconnected = new AbortController();
     connection.changes.addEventListener('change', () => this.#hasFailed && !connection.isLost() && this.#load(), { signal: this.#disconnected.signal });
     // A message that is loading may already have loaded its entries.
-    relay.changes.addEventListener('change', () => this.#wanted !== null && !this.#isShown(this.#wanted) && this.#load(), { signal: this.#disconnected.signal });
+    relay.queue.changes.addEventListener('change', () => this.#wanted !== null && !this.#isShown(this.#wanted) && this.#load(), { signal: this.#disconnected.signal });
     NARROW.addEventListener('change', () => this.#message && this.#drawHead(this.#message), { signal: this.#disconnected.signal });
     if (this.#wanted) this.#load();
     else this.clear();

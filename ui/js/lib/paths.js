@@ -1,7 +1,7 @@
 // The URLs of pages and API endpoints. The root of the server is derived from the URL of the bundle, or of this module if it is
 // loaded without the bundle, so a base path needs no configuration.
 
-/** @import { RelayState, Route } from '../types.js' */
+/** @import { EntryState, Route } from '../types.js' */
 /** @import { Scope } from './scope.js' */
 
 /** The root of the server, with a trailing slash. */
@@ -63,10 +63,11 @@ export const message = (id) => serverPath('messages', id);
 export const sessions = ({ refused = false, id = null } = {}) => serverPath('sessions') + parameters({ refused: refused && 'true', id });
 
 /**
- * The page of the relay: all entries of the queue, those in a state, or those of a message.
- * @param {{ state?: RelayState | null, message?: string | null }} [filter]
+ * The page of the relay or the webhooks: all entries of the queue, those in a state, or those of a message.
+ * @param {'relay' | 'webhooks'} page
+ * @param {{ state?: EntryState | null, message?: string | null }} [filter]
  */
-export const relay = ({ state = null, message = null } = {}) => serverPath('relay') + parameters({ state, message });
+export const queue = (page, { state = null, message = null } = {}) => serverPath(page) + parameters({ state, message });
 
 /**
  * The login page, which returns to the given page after the login.
@@ -136,8 +137,8 @@ export const attachmentsZip = (id) => content(id, 'attachments.zip');
  */
 export const part = (id, index) => content(id, 'parts', String(index));
 
-/** The states of entries in the queue of the relay. @type {RelayState[]} */
-export const RELAY_STATES = ['queued', 'sending', 'delivered', 'failed', 'cancelled'];
+/** The states of entries in a queue. @type {EntryState[]} */
+export const ENTRY_STATES = ['queued', 'sending', 'delivered', 'failed', 'cancelled'];
 
 /**
  * Returns the page of a URL.
@@ -163,7 +164,7 @@ export function route(url) {
   if (first === 'search' && isSingle) return mail({ query: query.get('q')?.trim() ?? '', mailbox: query.get('mailbox') || null }, query.get('id') || null);
   if (isSingle && (first === 'status' || first === 'settings' || first === 'send')) return { page: first };
   if (first === 'sessions' && isSingle) return { page: 'sessions', refused: query.get('refused') === 'true', id: query.get('id') || null };
-  if (first === 'relay' && isSingle) return { page: 'relay', state: RELAY_STATES.find((state) => state === query.get('state')) ?? null, message: query.get('message') || null };
+  if (isSingle && (first === 'relay' || first === 'webhooks')) return { page: first, state: ENTRY_STATES.find((state) => state === query.get('state')) ?? null, message: query.get('message') || null };
   return { page: 'missing' };
 }
 

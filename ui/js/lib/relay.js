@@ -1,15 +1,17 @@
-// Requests of the relay, which sends messages to other mail servers: its targets and the entries of its queue.
+// Requests of the relay, which sends messages to other mail servers. Those of its queue are in `queue.js`.
 
-/** @import { RelayEntry, RelayEntryPage, RelayState, RelayTarget, Server, TranscriptLine } from '../types.js' */
+/** @import { RelayEntry, RelayEntryPage, RelayTarget, Server } from '../types.js' */
 
-import { about, json, requestJson } from './api.js';
-import { parameters, serverPath } from './paths.js';
+import { about } from './api.js';
+import { serverPath } from './paths.js';
+import { Queue } from './queue.js';
 
 /**
- * Dispatches `change` after this page has added or changed entries, and `entries`, with `{ message, entries }` as detail, when those
- * of the shown message were loaded again.
+ * The relay queue. Its `changes` also dispatch `entries`, with `{ message, entries }` as detail, when those of the shown message were
+ * loaded again.
+ * @type {Queue<RelayTarget, RelayEntry>}
  */
-export const changes = new EventTarget();
+export const queue = new Queue('relay');
 
 /** The maximum number of entries that are shown with a message. */
 const MAX_OF_MESSAGE = 20;
@@ -35,27 +37,11 @@ export function targets() {
 async function load(server) {
   try {
     const { relay = [] } = await server;
-    return relay.length > 0 ? await overview() : [];
+    return relay.length > 0 ? await queue.targets() : [];
   } catch {
     cached = null;
     return [];
   }
-}
-
-/**
- * Returns the targets with their current states and the number of their entries.
- * @param {AbortSignal} [signal]
- * @returns {Promise<RelayTarget[]>}
- */
-export const overview = async (signal) => (await requestJson(serverPath('api', 'v2', 'relay'), { signal })).targets;
-
-/**
- * Lists entries, newest first.
- * @param {{ message?: string | null, state?: RelayState | null, before?: string | null, limit?: number, signal?: AbortSignal }} filter
- * @returns {Promise<RelayEntryPage>}
- */
-export function entries({ message, state, before, limit, signal }) {
-  return requestJson(serverPath('api', 'v2', 'relay', 'entries') + parameters({ message, state, before, limit }), { signal });
 }
 
 /**
@@ -66,16 +52,8 @@ export function entries({ message, state, before, limit, signal }) {
  */
 export async function entriesOf(message, signal) {
   const all = await targets();
-  return all.length === 0 ? null : entries({ message, limit: MAX_OF_MESSAGE, signal });
+  return all.length === 0 ? null : queue.entries({ message, limit: MAX_OF_MESSAGE, signal });
 }
-
-/**
- * Returns the transcript of the last attempt to send an entry.
- * @param {string} id
- * @param {AbortSignal} [signal]
- * @returns {Promise<TranscriptLine[]>}
- */
-export const transcript = async (id, signal) => (await requestJson(serverPath('api', 'v2', 'relay', 'entries', id), { signal })).transcript ?? [];
 
 /**
  * Adds a message to the queue.
@@ -83,66 +61,4 @@ export const transcript = async (id, signal) => (await requestJson(serverPath('a
  * @param {{ target: string, to: string[] }} release
  * @returns {Promise<RelayEntry>}
  */
-export const release = (id, { target, to }) => change(['messages', id, 'release'], { target, to });
-
-/** @typedef {{ ids: string[] } | { all: true }} Selection The entries that are changed. */
-
-/**
- * Makes entries due now. Returns their number.
- * @param {Selection} selection
- * @returns {Promise<number>}
- */
-export const retry = async (selection) => (await change(['relay', 'retry'], selection)).retried;
-
-/**
- * Cancels entries that are queued or being sent. Returns their number.
- * @param {Selection} selection
- * @returns {Promise<number>}
- */
-export const cancel = async (selection) => (await change(['relay', 'cancel'], selection)).cancelled;
-
-/**
- * @param {string[]} path
- * @param {unknown} body
- */
-async function change(path, body) {
-  const response = await requestJson(serverPath('api', 'v2', ...path), json('POST', body));
-  changes.dispatchEvent(new Event('change'));
-  return response;
-}
-
-/** @type {readonly RelayState[]} */
-const PENDING = ['queued', 'sending'];
-/** @type {readonly RelayState[]} */
-const RETRYABLE = ['queued', 'failed', 'cancelled'];
-
-/**
- * Returns whether an entry may still change without a request. Only such an entry can be cancelled.
- * @param {RelayEntry} entry
- */
-export const isPending = ({ state }) => PENDING.includes(state);
-
-/**
- * Returns whether an entry can be made due now.
- * @param {RelayEntry} entry
- */
-export const isRetryable = ({ state }) => RETRYABLE.includes(state);
-
-/**
- * Returns whether any entry of the targets can be cancelled.
- * @param {RelayTarget[]} targets
- */
-export const isAnyPending = (targets) => hasEntries(targets, PENDING);
-
-/**
- * Returns whether any entry of the targets can be made due now.
- * @param {RelayTarget[]} targets
- */
-export const isAnyRetryable = (targets) => hasEntries(targets, RETRYABLE);
-
-/**
- * Returns whether any entry of the targets is in one of the states.
- * @param {RelayTarget[]} targets
- * @param {readonly RelayState[]} states
- */
-const hasEntries = (targets, states) => targets.some(({ entries }) => states.some((state) => entries[state] > 0));
+export const release = (id, { target, to }) => queue.change(serverPath('api', 'v2', 'messages', id, 'release'), { target, to });

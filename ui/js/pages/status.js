@@ -56,13 +56,14 @@ export class StatusPage extends HTMLElement {
   #stored = /** @type {HourChart} */ (document.createElement('hour-chart'));
   #size = /** @type {HourChart} */ (document.createElement('hour-chart'));
   #config = h('div', { class: 'status-words' });
-  #relay = h('a', { class: 'button to-relay', href: paths.relay(), hidden: true }, 'Relay');
+  #relay = h('a', { class: 'button to-relay', href: paths.queue('relay'), hidden: true }, 'Relay');
+  #webhooks = h('a', { class: 'button to-webhooks', href: paths.queue('webhooks'), hidden: true }, 'Webhooks');
 
   connectedCallback() {
     this.#disconnected = new AbortController();
     title('Status');
     fill(this, h('div', { class: 'page status' },
-      h('div', {}, h('div', { class: 'status-head' }, h('h1', {}, 'Status'), h('div', { class: 'row' }, h('a', { class: 'button to-sessions', href: paths.sessions() }, 'SMTP sessions'), this.#relay)), h('div', { class: 'status-line' }, this.#about, this.#note)),
+      h('div', {}, h('div', { class: 'status-head' }, h('h1', {}, 'Status'), h('div', { class: 'row' }, h('a', { class: 'button to-sessions', href: paths.sessions() }, 'SMTP sessions'), this.#relay, this.#webhooks)), h('div', { class: 'status-line' }, this.#about, this.#note)),
       h('section', { class: 'live-figures', 'aria-labelledby': 'status-figures' },
         h('h2', { class: 'hidden', id: 'status-figures' }, 'Figures'),
         h('dl', { class: 'figures sheet' }, FIGURES.map(({ label, meaning }, index) => h('div', { class: 'figure', title: meaning }, h('dt', {}, label), this.#values[index]))),
@@ -111,6 +112,7 @@ export class StatusPage extends HTMLElement {
   async #loadConfig(signal) {
     const [status, server, targets] = await Promise.all([api.status(signal), api.about().catch(() => null), relay.targets()]);
     this.#relay.hidden = targets.length === 0;
+    this.#webhooks.hidden = !server?.webhooks;
     this.#describe(status, server);
   }
 

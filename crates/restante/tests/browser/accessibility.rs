@@ -11,15 +11,16 @@ use serde_json::{Value, json};
 use super::appearance::open;
 use super::login::USERS;
 use super::page::{DESKTOP, PHONE, Page, TABLET, key};
-use super::{mails, relay, sample_mail};
+use super::{mails, relay, sample_mail, webhooks};
 use crate::support::Server;
 use crate::support::installed::skip;
+use crate::support::webhook_receiver::{Receiver, status};
 
 /// The variable that makes a missing axe-core an error.
 const REQUIRED: &str = "REQUIRE_AXE";
 
 /// The address of each page, a selector that exists when it is complete, and its name.
-const PAGES: [(&str, &str, &str); 14] = [
+const PAGES: [(&str, &str, &str); 15] = [
     ("/", ".message-row .row-clip:not(.none)", "inbox"),
     ("/m/anna.keller", ".message-row .row-clip:not(.none)", "mailbox"),
     ("/m/nobody", "empty-list :is(h1, h2)", "empty mailbox"),
@@ -30,6 +31,7 @@ const PAGES: [(&str, &str, &str); 14] = [
     ("/status", ".status-words li", "status"),
     ("/sessions", ".session", "sessions"),
     ("/relay", "relay-page .empty h2", "relay that is not configured"),
+    ("/webhooks", "webhooks-page .empty h2", "webhooks that are not configured"),
     ("/settings", "settings-page h1", "settings"),
     ("/send", ".snippet-code", "send"),
     ("/no/such/page", "h1", "missing page"),
@@ -308,22 +310,22 @@ fn relay_is_accessible() {
     // The first one fails, the others are delivered.
     for state in ["failed", "delivered", "delivered", "delivered"] {
         relay::release(&server);
-        open(&page, "/relay", "relay-entry");
-        page.until(state, || page.texts("relay-entry summary > .badge").first().is_some_and(|seen| seen == state));
+        open(&page, "/relay", "queue-entry");
+        page.until(state, || page.texts("queue-entry summary > .badge").first().is_some_and(|seen| seen == state));
     }
     for size in [DESKTOP, TABLET, PHONE] {
         for is_dark in [false, true] {
             audit.set_display(size, is_dark);
             audit.check_page("/relay?state=queued", "relay-page .empty h2", "empty queue");
-            open(&page, "/relay", "relay-entry");
-            page.click("relay-entry summary");
-            page.click("relay-entry .outgoing summary");
-            page.find("relay-entry .transcript-lines li");
+            open(&page, "/relay", "queue-entry");
+            page.click("queue-entry summary");
+            page.click("queue-entry .outgoing summary");
+            page.find("queue-entry .transcript-lines li");
             audit.check("queue");
-            page.click(".relay-page .row > .button:not([aria-disabled])");
+            page.click(".queue-page .row > .button:not([aria-disabled])");
             audit.check_layer("retry all", "dialog[open]");
-            open(&page, "/m/james/latest", "message-relay relay-entry");
-            page.click("relay-entry summary");
+            open(&page, "/m/james/latest", "message-relay queue-entry");
+            page.click("queue-entry summary");
             page.eval("document.querySelector('#tab-session').click()", &json!([]));
             page.find("message-session .transcript-lines li");
             page.click("outgoing-sessions summary");
@@ -335,6 +337,28 @@ fn relay_is_accessible() {
             page.eval("document.querySelector('dialog [type=submit]').click()", &json!([]));
             page.find("dialog .note.bad");
             audit.check_layer("release", "dialog[open]");
+        }
+    }
+    audit.finish();
+}
+
+#[test]
+fn webhooks_are_accessible() {
+    let Some(axe) = axe() else { return };
+    let receiver = Receiver::responding_with(|_, _| Some(status(410)));
+    let server = webhooks::server_with_target(&receiver);
+    let Some(page) = Page::of(&server) else { return };
+    let mut audit = Audit::new(&page, &axe);
+    server.deliver("james@example.org", &mails::text("Order", "Thank you"));
+    receiver.wait_for(1);
+    for size in [DESKTOP, TABLET, PHONE] {
+        for is_dark in [false, true] {
+            audit.set_display(size, is_dark);
+            open(&page, "/webhooks", "queue-entry");
+            page.click("queue-entry summary");
+            page.click("queue-entry .outgoing summary");
+            page.find("queue-entry pre");
+            audit.check("webhooks");
         }
     }
     audit.finish();

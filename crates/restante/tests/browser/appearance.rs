@@ -8,7 +8,7 @@ use super::sample_mail;
 use crate::support::Server;
 
 /// The path of each page, a selector that exists when it is complete, and its name.
-const PAGES: [(&str, &str, &str); 16] = [
+const PAGES: [(&str, &str, &str); 17] = [
     ("/", ".message-row .row-clip:not(.none)", "inbox"),
     ("/send", ".snippet-code", "send"),
     ("/m/anna.keller", ".row-clip:not(.none)", "list"),
@@ -25,6 +25,7 @@ const PAGES: [(&str, &str, &str); 16] = [
     ("/search?q=before:soon", ".search-help dl", "language"),
     ("/sessions", ".session", "sessions"),
     ("/relay", "relay-page .empty h2", "relay"),
+    ("/webhooks", "webhooks-page .empty h2", "webhooks"),
 ];
 
 /// Returns by how many pixels the page is wider than the window.

@@ -41,3 +41,4 @@ mod settings;
 mod status;
 #[path = "../support/mod.rs"]
 mod support;
+mod webhooks;

@@ -43,7 +43,14 @@ fn links_and_keys_lead_to_all_pages() {
         page.click(&format!("[data-page={name}]"));
         page.until(path, || page.path() == path && current() == [entry]);
     }
-    for (keys, path) in [("gi", "/"), ("gt", "/sessions"), ("gr", "/relay"), ("g,", "/settings"), ("gs", "/status")] {
+    for (keys, path) in [
+        ("gi", "/"),
+        ("gt", "/sessions"),
+        ("gr", "/relay"),
+        ("gw", "/webhooks"),
+        ("g,", "/settings"),
+        ("gs", "/status"),
+    ] {
         page.keys(keys);
         page.until(keys, || page.path() == path);
     }

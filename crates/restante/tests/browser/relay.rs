@@ -17,7 +17,7 @@ pub(crate) const RELEASE: &str = ".message-tools [title^='Release']";
 const NAVIGATION: &str = ".main-nav [data-page=relay]";
 
 /// The buttons for all entries that are disabled.
-const DISABLED: &str = ".relay-page [aria-disabled=true]";
+const DISABLED: &str = "relay-page [aria-disabled=true]";
 
 /// Refuses the first recipient that it is asked about.
 const REFUSE_ONCE: &str = "
@@ -98,7 +98,7 @@ fn message_is_released_through_the_dialog() {
     // Escape closes the dialog and returns the focus.
     page.keys(key::ESCAPE);
     page.until("the end of the dialog", || page.count("dialog[open]") == 0 && page.is_focused(RELEASE));
-    assert_eq!(page.count("relay-entry"), 0);
+    assert_eq!(page.count("queue-entry"), 0);
 
     page.keys(key::ENTER);
     page.find("dialog[open]");
@@ -107,12 +107,12 @@ fn message_is_released_through_the_dialog() {
     page.eval("const send = document.querySelector('dialog [type=submit]'); send.click(); send.click()", &json!([]));
     page.until("the delivery", || page.texts("message-relay summary > .badge").contains(&"delivered".to_owned()));
     assert_eq!(page.count("dialog[open]"), 0);
-    assert!(page.text("relay-entry summary").contains("james@example.org and 1 other through main"));
+    assert!(page.text("queue-entry summary").contains("james@example.org and 1 other through main"));
     assert_eq!((target.ids("james").len(), target.ids("ann").len(), target.ids("bob").len()), (1, 1, 0));
-    page.click("relay-entry summary");
-    let facts = page.text("relay-entry details");
+    page.click("queue-entry summary");
+    let facts = page.text("queue-entry details");
     assert!(facts.contains("shop@example.com") && facts.contains("ann@example.org"), "{facts}");
-    assert_eq!(page.count(".relay-actions button:not([hidden])"), 0, "nothing is left to do");
+    assert_eq!(page.count(".queue-actions button:not([hidden])"), 0, "nothing is left to do");
 
     // The transcript of the outgoing session is below that of the incoming one, and loaded on demand.
     page.click("#tab-session");
@@ -193,8 +193,8 @@ fn failed_message_is_sent_again() {
         page.texts("message-relay summary > .badge").first().is_some_and(|state| state == "failed")
     });
     // The reply of the server is not interpreted as HTML.
-    assert!(page.text("relay-entry .relay-reply").contains("not <b>yet</b>"), "{}", page.text("relay-entry"));
-    page.click("relay-entry [aria-label^=Retry]");
+    assert!(page.text("queue-entry .queue-reply").contains("not <b>yet</b>"), "{}", page.text("queue-entry"));
+    page.click("queue-entry [aria-label^=Retry]");
     page.until("the delivery", || {
         page.texts("message-relay summary > .badge").first().is_some_and(|state| state == "delivered")
     });
@@ -210,7 +210,7 @@ fn newest_entries_are_shown_above_the_body() {
     deliver(&server);
     (0..3).for_each(|_| release(&server));
     page.open("/m/james/latest");
-    let entries = || page.texts("message-relay .relay-to");
+    let entries = || page.texts("message-relay .queue-to");
     page.until("all entries", || entries().len() == 3);
     assert_eq!(page.text(TOGGLE), "", "hidden");
     page.click(RELEASE);
@@ -243,9 +243,9 @@ fn queue_is_shown_and_changed() {
     release(&server);
     release(&server);
     page.click("relay-page .sessions-head button");
-    let states = || page.texts("relay-entry summary > .badge");
+    let states = || page.texts("queue-entry summary > .badge");
     page.until("both entries", || states().len() == 2);
-    page.until("the pause", || page.text(".relay-target").contains("paused") && page.count(".relay-error") == 1);
+    page.until("the pause", || page.text(".queue-target").contains("paused") && page.count(".queue-error") == 1);
 
     page.until("the end of the first attempts", || page.texts(DISABLED).is_empty());
     page.click(".relay-page .button.danger");
@@ -257,14 +257,14 @@ fn queue_is_shown_and_changed() {
     page.click(".relay-page .button.danger");
     page.click("dialog [value=yes]");
     page.until("the cancellation", || states() == ["cancelled", "cancelled"]);
-    page.until("the counts", || page.text(".relay-target").contains("2 cancelled"));
+    page.until("the counts", || page.text(".queue-target").contains("2 cancelled"));
     page.until("nothing to cancel", || page.texts(DISABLED) == ["Cancel all"]);
     // The button keeps the focus, and does nothing.
     assert!(page.is_focused(".relay-page .button.danger"));
     page.keys(key::ENTER);
     assert_eq!(page.count("dialog[open]"), 0);
 
-    page.click("relay-entry [aria-label^=Retry]");
+    page.click("queue-entry [aria-label^=Retry]");
     page.until("one more attempt", || states()[0] != "cancelled");
     page.eval(
         "const select = document.querySelector('relay-page select');
@@ -276,10 +276,10 @@ fn queue_is_shown_and_changed() {
     assert_eq!(page.path(), "/relay?state=cancelled");
     page.reload();
     page.until("the filtered list", || states() == ["cancelled"]);
-    page.click("relay-entry summary");
-    page.click("relay-entry details p a");
+    page.click("queue-entry summary");
+    page.click("queue-entry details p a");
     page.until("the message", || page.text(".message-subject") == "Order");
-    page.until("its entries", || page.count("message-relay relay-entry") == 2);
+    page.until("its entries", || page.count("message-relay queue-entry") == 2);
     page.assert_quiet();
 }
 
@@ -310,7 +310,7 @@ fn queue_is_hidden_with_the_monitor() {
     release(&server);
     page.open("/relay");
     page.until("the note", || page.text("relay-page").contains("does not show the messages of all mailboxes"));
-    assert_eq!(page.count("relay-entry"), 0);
+    assert_eq!(page.count("queue-entry"), 0);
     assert_eq!(page.text(NAVIGATION), "", "not visible");
     // A message still shows its own entries.
     page.open("/m/james/latest");

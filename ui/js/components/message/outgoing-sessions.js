@@ -7,12 +7,13 @@ import * as relay from '../../lib/relay.js';
 import { fill, h } from '../../lib/dom.js';
 import { clock } from '../../lib/format.js';
 import { visible } from '../../lib/visible.js';
-import { OutgoingTranscript } from '../outgoing-transcript.js';
+import { EntryDetails } from '../entry-details.js';
+import { RELAY_ENTRY } from '../relay-entry.js';
 
 export class OutgoingSessions extends HTMLElement {
   #message;
   #disconnected = new AbortController();
-  /** @type {Map<string, OutgoingTranscript>} */
+  /** @type {Map<string, EntryDetails<RelayEntry>>} */
   #shown = new Map();
 
   /** @param {ShownMessage} message */
@@ -25,7 +26,7 @@ export class OutgoingSessions extends HTMLElement {
   connectedCallback() {
     this.#disconnected = new AbortController();
     const { signal } = this.#disconnected;
-    relay.changes.addEventListener('entries', (event) => {
+    relay.queue.changes.addEventListener('entries', (event) => {
       const { message, entries } = /** @type {CustomEvent<{ message: string, entries: RelayEntry[] }>} */ (event).detail;
       if (message === this.#message) this.#draw(entries);
     }, { signal });
@@ -42,7 +43,7 @@ export class OutgoingSessions extends HTMLElement {
     const attempted = entries.filter(({ attempts }) => attempts > 0);
     for (const entry of attempted) this.#shown.get(entry.id)?.update(entry);
     if (attempted.length === this.#shown.size && attempted.every(({ id }) => this.#shown.has(id))) return;
-    this.#shown = new Map(attempted.map((entry) => [entry.id, this.#shown.get(entry.id) ?? new OutgoingTranscript(entry, label)]));
+    this.#shown = new Map(attempted.map((entry) => [entry.id, this.#shown.get(entry.id) ?? new EntryDetails(entry, { ...RELAY_ENTRY.details, label })]));
     this.hidden = attempted.length === 0;
     fill(this, h('section', { class: 'outgoing-sessions', 'aria-label': 'Outgoing sessions' }, h('p', { class: 'outgoing-title' }, 'Outgoing sessions'), ...this.#shown.values()));
   }
@@ -50,7 +51,7 @@ export class OutgoingSessions extends HTMLElement {
 
 /** @param {RelayEntry} entry */
 function label({ state, target, 'last-attempt': last }) {
-  return [h('span', { class: `badge relay-${state}` }, state), h('bdi', {}, visible(target)), h('span', { class: 'soft number' }, last === null ? '' : clock(Date.parse(last)))];
+  return [h('span', { class: `badge queue-${state}` }, state), h('bdi', {}, visible(target)), h('span', { class: 'soft number' }, last === null ? '' : clock(Date.parse(last)))];
 }
 
 customElements.define('outgoing-sessions', OutgoingSessions);

@@ -6,8 +6,10 @@
 import * as paths from '../../lib/paths.js';
 import * as relay from '../../lib/relay.js';
 import { Poll } from '../../lib/poll.js';
+import { isPending } from '../../lib/queue.js';
 import { fill, h, set } from '../../lib/dom.js';
-import { RelayList } from '../relay-list.js';
+import { QueueList } from '../queue-list.js';
+import { RELAY_ENTRY } from '../relay-entry.js';
 
 /** The number of entries that are shown at first. */
 const FIRST_ENTRIES = 3;
@@ -15,7 +17,7 @@ const FIRST_ENTRIES = 3;
 export class MessageRelay extends HTMLElement {
   #page;
   #message;
-  #list = new RelayList();
+  #list = new QueueList(RELAY_ENTRY);
   #isExpanded = false;
   #toggle = h('button', { class: 'button small', type: 'button', hidden: true, onclick: () => {
     this.#isExpanded = !this.#isExpanded;
@@ -33,14 +35,14 @@ export class MessageRelay extends HTMLElement {
     super();
     this.#page = page;
     this.#message = message;
-    this.#all.href = paths.relay({ message });
+    this.#all.href = paths.queue('relay', { message });
   }
 
   connectedCallback() {
     this.#disconnected = new AbortController();
     if (!this.firstChild) fill(this, h('section', { class: 'message-relay', 'aria-label': 'Relay' }, this.#list, this.#toggle, this.#all));
     this.#draw();
-    relay.changes.addEventListener('change', () => this.#restart(), { signal: this.#disconnected.signal });
+    relay.queue.changes.addEventListener('change', () => this.#restart(), { signal: this.#disconnected.signal });
     if (this.#isPending()) this.#poll.start();
   }
 
@@ -60,7 +62,7 @@ export class MessageRelay extends HTMLElement {
   }
 
   #isPending() {
-    return this.#page.entries.some(relay.isPending);
+    return this.#page.entries.some(isPending);
   }
 
   #draw() {
@@ -87,7 +89,7 @@ export class MessageRelay extends HTMLElement {
       if (page && !signal.aborted) {
         this.#page = page;
         this.#draw();
-        relay.changes.dispatchEvent(new CustomEvent('entries', { detail: { message: this.#message, entries: page.entries } }));
+        relay.queue.changes.dispatchEvent(new CustomEvent('entries', { detail: { message: this.#message, entries: page.entries } }));
       }
     } catch {
       // The shown state stays. The next attempt may succeed.

@@ -1,20 +1,28 @@
-// <relay-list>: entries of the relay, newest first. Updates keep the elements of the entries, so that the focus stays.
+// <queue-list>: entries of a queue, newest first. Updates keep the elements of the entries, so that the focus stays.
 
-/** @import { RelayEntry } from '../types.js' */
+/** @import { QueueEntry } from '../types.js' */
+/** @import { EntryKind } from './queue-entry.js' */
 
 import { fill, h } from '../lib/dom.js';
-import { RelayEntryView } from './relay-entry.js';
+import { QueueEntryView } from './queue-entry.js';
 
-export class RelayList extends HTMLElement {
-  /** @type {Map<string, { row: HTMLElement, view: RelayEntryView }>} */
+/** @template {QueueEntry} E */
+export class QueueList extends HTMLElement {
+  /** @type {Map<string, { row: HTMLElement, view: QueueEntryView<E> }>} */
   #rows = new Map();
+  #kind;
   #isListed;
-  #list = h('ol', { class: 'relay-entries sheet', 'aria-label': 'Relayed messages, newest first', hidden: true });
+  #list;
 
-  /** @param {{ isListed?: boolean }} [options] Whether the entries belong to several messages. */
-  constructor({ isListed = false } = {}) {
+  /**
+   * @param {EntryKind<E>} kind
+   * @param {{ isListed?: boolean }} [options] Whether the entries belong to several messages.
+   */
+  constructor(kind, { isListed = false } = {}) {
     super();
+    this.#kind = kind;
     this.#isListed = isListed;
+    this.#list = h('ol', { class: 'queue-entries sheet', 'aria-label': kind.label, hidden: true });
   }
 
   connectedCallback() {
@@ -28,7 +36,7 @@ export class RelayList extends HTMLElement {
 
   /**
    * Replaces the entries.
-   * @param {RelayEntry[]} entries
+   * @param {E[]} entries
    */
   show(entries) {
     const wanted = new Set(entries.map(({ id }) => id));
@@ -53,7 +61,7 @@ export class RelayList extends HTMLElement {
 
   /**
    * Adds older entries at the end. Returns the first element of them that can have the focus.
-   * @param {RelayEntry[]} entries
+   * @param {E[]} entries
    */
   addOlder(entries) {
     const rows = entries.filter(({ id }) => !this.#rows.has(id)).map((entry) => this.#add(entry));
@@ -61,13 +69,13 @@ export class RelayList extends HTMLElement {
     return rows.at(0)?.querySelector('summary') ?? null;
   }
 
-  /** @param {RelayEntry} entry */
+  /** @param {E} entry */
   #add(entry) {
-    const view = new RelayEntryView(entry, { isListed: this.#isListed });
+    const view = new QueueEntryView(entry, this.#kind, { isListed: this.#isListed });
     const row = h('li', {}, view);
     this.#rows.set(entry.id, { row, view });
     return row;
   }
 }
 
-customElements.define('relay-list', RelayList);
+customElements.define('queue-list', QueueList);
