@@ -396,12 +396,20 @@ def test_relay_entries(relay_server):
     assert [one.id for one in client.relay_entries(limit=1)] == ["9"]
 
 
+def test_webhook_entries(relay_server):
+    record = relay_record("7", "failed", event="stored", **{"webhook-id": "stored-1794-x"})
+    relay_server.responses = {"GET /api/v2/webhooks/entries?state=failed&limit=200": [{"entries": [record], "next": None}]}
+    (entry,) = relay_server.client.webhook_entries(state="failed")
+    assert (entry.id, entry.event, entry.webhook_id, entry.last_reply) == ("7", "stored", "stored-1794-x", "450 later")
+
+
 def test_release_without_targets(restante, mailbox, restante_smtp):
     send(restante_smtp, message(mailbox.address))
     with pytest.raises(RestanteError, match="relay target") as failure:
         restante.release(mailbox.wait(), to="qa@example.org")
     assert failure.value.status == 422
     assert list(restante.relay_entries()) == []
+    assert list(restante.webhook_entries()) == []
     with pytest.raises(NotFound):
         restante.relay_entry("7")
 

@@ -25,14 +25,15 @@ export type {
   RelayEntryDetails,
   RelayRecipient,
   Summary,
+  WebhookEntry,
   WholeMessageRecord,
 } from "./records.js";
 export {
   Restante,
+  type EntryFilter,
   type ListOptions,
   type MailboxState,
   type MessageFilter,
-  type RelayFilter,
   type ReleaseOptions,
   type RestanteOptions,
   type Usage,

@@ -158,22 +158,15 @@ export interface RelayRecipient {
   reply: string;
 }
 
-/** An entry of the relay queue: a message that is sent to some recipients through one target. */
-export interface RelayEntry {
+/** The fields that entries of all queues have. */
+interface QueueEntry {
   id: string;
   /** The id of the message. */
   message: string;
-  /** The mailbox of the copy that is sent. */
+  /** The mailbox of the copy that it is about. */
   mailbox: string;
   /** The name of the target. */
   target: string;
-  /** The sender of the envelope; empty for bounces. */
-  sender: string;
-  recipients: RelayRecipient[];
-  /** Whether a client released the message, or a rule forwards it. */
-  origin: "release" | "forward";
-  /** The user or token that released the message. */
-  by: string | null;
   state: "queued" | "sending" | "delivered" | "failed" | "cancelled";
   attempts: number;
   created: string;
@@ -183,6 +176,24 @@ export interface RelayEntry {
   "last-attempt": string | null;
   /** The last reply of the target, or the error that prevented one. */
   "last-reply": string;
+}
+
+/** An entry of the relay queue: a message that is sent to some recipients through one target. */
+export interface RelayEntry extends QueueEntry {
+  /** The sender of the envelope; empty for bounces. */
+  sender: string;
+  recipients: RelayRecipient[];
+  /** Whether a client released the message, or a rule forwards it. */
+  origin: "release" | "forward";
+  /** The user or token that released the message. */
+  by: string | null;
+}
+
+/** An entry of the webhook queue: an event that is sent to one target. */
+export interface WebhookEntry extends QueueEntry {
+  event: "stored" | "deleted";
+  /** The header field `webhook-id` of the requests. */
+  "webhook-id": string;
 }
 
 /** An entry of the relay queue, with the lines of its last attempt. The client is the Restante server. */

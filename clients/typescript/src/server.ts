@@ -2,7 +2,7 @@
 
 import { Mailbox } from "./mailbox.js";
 import { fetchMessage, type WholeMessage } from "./message.js";
-import { describe, type MessageEntry, type RelayEntry, type RelayEntryDetails, type Summary } from "./records.js";
+import { describe, type MessageEntry, type RelayEntry, type RelayEntryDetails, type Summary, type WebhookEntry } from "./records.js";
 import { waitForRelay } from "./relay.js";
 import { Transport } from "./transport.js";
 import { expectNone, firstId, idOf, waitForMessages, type WaitOptions } from "./wait.js";
@@ -66,8 +66,8 @@ export interface ReleaseOptions {
   target?: string | undefined;
 }
 
-/** The conditions for entries of the relay queue, and their number. */
-export interface RelayFilter {
+/** The conditions for entries of the relay queue or the webhook queue, and their number. */
+export interface EntryFilter {
   /** Only entries of this message. */
   message?: string | { id: string } | undefined;
   /** Only entries of the target with this name. */
@@ -223,12 +223,21 @@ export class Restante {
   }
 
   /** Yields the entries of the relay queue, newest first. */
-  async *relayEntries({ message, target, state, limit }: RelayFilter = {}): AsyncGenerator<RelayEntry> {
+  relayEntries(filter: EntryFilter = {}): AsyncGenerator<RelayEntry> {
+    return this.#queueEntries("relay", filter);
+  }
+
+  /** Yields the entries of the webhook queue, newest first. */
+  webhookEntries(filter: EntryFilter = {}): AsyncGenerator<WebhookEntry> {
+    return this.#queueEntries("webhooks", filter);
+  }
+
+  async *#queueEntries<E>(queue: string, { message, target, state, limit }: EntryFilter): AsyncGenerator<E> {
     let before: string | undefined;
     let left = limit ?? Infinity;
     while (left > 0) {
       const query = { message: idOf(message), target, state, before, limit: Math.min(left, PAGE_SIZE) };
-      const page: { entries: RelayEntry[]; next: string | null } = await this.#transport.json("GET", "/api/v2/relay/entries", { query });
+      const page: { entries: E[]; next: string | null } = await this.#transport.json("GET", `/api/v2/${queue}/entries`, { query });
       yield* page.entries;
       left -= page.entries.length;
       if (page.next === null) return;

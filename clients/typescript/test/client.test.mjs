@@ -317,15 +317,17 @@ test("release and waitForRelay", async () => {
   assert.equal(failure.message, "relay entry 8 is still queued after 1 attempts: 450 later");
 });
 
-test("relayEntries", async () => {
+test("relayEntries and webhookEntries", async () => {
   const { client } = relayClient({
     "GET /relay/entries?message=1794&target=main&state=failed&limit=200": [{ entries: [relayEntry("9", "failed")], next: "5" }],
     "GET /relay/entries?message=1794&target=main&state=failed&before=5&limit=200": [{ entries: [], next: null }],
     "GET /relay/entries?limit=1": [{ entries: [relayEntry("9", "failed")], next: "9" }],
+    "GET /webhooks/entries?state=failed&limit=200": [{ entries: [relayEntry("7", "failed")], next: null }],
   });
   const ids = async (filter) => (await collect(client.relayEntries(filter))).map(({ id }) => id);
   assert.deepEqual(await ids({ message: { id: "1794" }, target: "main", state: "failed" }), ["9"]);
   assert.deepEqual(await ids({ limit: 1 }), ["9"]);
+  assert.deepEqual((await collect(client.webhookEntries({ state: "failed" }))).map(({ id }) => id), ["7"]);
 });
 
 test("release without targets", async () => {

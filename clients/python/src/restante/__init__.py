@@ -32,6 +32,7 @@ from .message import (
 )
 from .process import Server, server, start
 from .relay import RelayEntry, RelayRecipient
+from .webhook import WebhookEntry
 
 __all__ = [
     "Attachment",
@@ -56,6 +57,7 @@ __all__ = [
     "Summary",
     "UnexpectedMail",
     "WaitTimeout",
+    "WebhookEntry",
     "WholeMessage",
     "server",
     "start",

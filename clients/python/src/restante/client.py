@@ -13,6 +13,7 @@ from .errors import RestanteError, UnexpectedMail, WaitTimeout
 from .message import Message, MessageEntry, Summary, WholeMessage, parse_entry, parse_message
 from .relay import RelayEntry, parse_relay_entry
 from .transport import REQUEST_TIMEOUT, Transport, details, problem
+from .webhook import WebhookEntry, parse_webhook_entry
 
 #: The URL of the server if none is given.
 DEFAULT_URL = "http://localhost:9000"
@@ -177,18 +178,27 @@ class Restante:
         limit: int | None = None,
     ) -> Iterator[RelayEntry]:
         """Yields the entries of the relay queue, newest first, at most ``limit``: of a message, of a target, or in a state."""
-        before, left = None, limit
+        filters = {"message": message_id(message), "target": target, "state": state}
+        return map(parse_relay_entry, self._queue_entries("relay", filters, limit))
+
+    def webhook_entries(
+        self,
+        *,
+        message: str | MessageEntry | None = None,
+        target: str | None = None,
+        state: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[WebhookEntry]:
+        """Yields the entries of the webhook queue, as :meth:`relay_entries` does."""
+        filters = {"message": message_id(message), "target": target, "state": state}
+        return map(parse_webhook_entry, self._queue_entries("webhooks", filters, limit))
+
+    def _queue_entries(self, queue: str, filters: dict[str, Any], left: int | None) -> Iterator[dict[str, Any]]:
+        before = None
         while left is None or left > 0:
-            query = {
-                "message": message_id(message),
-                "target": target,
-                "state": state,
-                "before": before,
-                "limit": PAGE_SIZE if left is None else min(left, PAGE_SIZE),
-            }
-            page = self._transport.json("GET", "/api/v2/relay/entries", query=query)
-            for record in page["entries"]:
-                yield parse_relay_entry(record)
+            query = {**filters, "before": before, "limit": PAGE_SIZE if left is None else min(left, PAGE_SIZE)}
+            page = self._transport.json("GET", f"/api/v2/{queue}/entries", query=query)
+            yield from page["entries"]
             before = page["next"]
             if before is None:
                 return

@@ -58,17 +58,26 @@ class RelayEntry:
 
 def parse_relay_entry(record: dict[str, Any]) -> RelayEntry:
     """Returns an entry from its JSON."""
-    names = ("id", "message", "mailbox", "target", "sender", "origin", "by", "state", "attempts")
+    names = ("id", "message", "mailbox", "target", "sender", "origin", "by")
     return RelayEntry(
         **{name: record[name] for name in names},
         recipients=[RelayRecipient(one["address"], one["state"], one["reply"]) for one in record["recipients"]],
-        created=datetime.fromisoformat(record["created"]),
-        expires=datetime.fromisoformat(record["expires"]),
-        next_attempt=_time(record["next-attempt"]),
-        last_attempt=_time(record["last-attempt"]),
-        last_reply=record["last-reply"],
         transcript=record.get("transcript", []),
+        **parse_attempts(record),
     )
+
+
+def parse_attempts(record: dict[str, Any]) -> dict[str, Any]:
+    """Returns the fields that entries of all queues have: their state and their attempts."""
+    return {
+        "state": record["state"],
+        "attempts": record["attempts"],
+        "created": datetime.fromisoformat(record["created"]),
+        "expires": datetime.fromisoformat(record["expires"]),
+        "next_attempt": _time(record["next-attempt"]),
+        "last_attempt": _time(record["last-attempt"]),
+        "last_reply": record["last-reply"],
+    }
 
 
 def _time(text: str | None) -> datetime | None:
