@@ -10,4 +10,5 @@ mod monitor;
 mod search;
 #[path = "../support/mod.rs"]
 mod support;
+mod webhook_queue;
 mod webhooks;

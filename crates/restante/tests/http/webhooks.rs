@@ -20,7 +20,7 @@ fn start(entries: &[String], arguments: &[&str]) -> Server {
     Server::start(&[&["--webhook-private", "--webhook-urls", &entries.join(",")], arguments].concat())
 }
 
-fn send(server: &Server, mailbox: &str, subject: &str) {
+pub(crate) fn send(server: &Server, mailbox: &str, subject: &str) {
     server.deliver(&format!("{mailbox}@x.org"), format!("Subject: {subject}\r\n\r\nHello\r\n").as_bytes());
 }
 
@@ -28,7 +28,7 @@ fn delete(server: &Server, path: &str) {
     assert_eq!(ureq::delete(server.url(&format!("/api/v1/mailbox/{path}"))).call().unwrap().status(), 200);
 }
 
-fn stop(server: &mut Server) -> String {
+pub(crate) fn stop(server: &mut Server) -> String {
     server.signal("TERM");
     assert!(server.wait().success());
     server.full_log()
@@ -357,7 +357,15 @@ fn only_scheme_host_and_port_of_a_target_are_shown() {
             ok == 0 && retried + failed > 1
         };
         eventually("no delivery fails", || is_tried(&running) && is_tried(&stopped));
-        let pages = ["/metrics", "/serve/status", "/debug/vars", "/api/v2/server"];
+        let pages = [
+            "/metrics",
+            "/serve/status",
+            "/debug/vars",
+            "/api/v2/server",
+            "/api/v2/webhooks",
+            "/api/v2/webhooks/entries",
+            "/api/v2/webhooks/entries/1",
+        ];
         let mut shown = pages.map(|path| String::from_utf8(server.bytes(path)).unwrap()).join("\n");
         shown.push_str(&stop(&mut server));
         for secret in ["hush", &STANDARD.encode("hush1:"), &"x".repeat(100)] {

@@ -156,6 +156,7 @@ const SHELL_EXAMPLES: &[(&str, Example)] = &[
     ),
     ("Replace sendmail", Skip("changes the system")),
     ("Send to other mail servers", Skip("needs a relay target")),
+    ("See and control webhooks", Skip("needs a webhook target")),
     ("Use scripts for Inbucket's client", Run("sign_up ann@example.org")),
     ("Run a command in a container", Skip("needs a container")),
     (

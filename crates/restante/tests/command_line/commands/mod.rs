@@ -10,6 +10,7 @@ mod reference;
 mod relay;
 mod sending;
 mod shell_words;
+mod webhook;
 
 use std::io::Write as _;
 use std::path::Path;
