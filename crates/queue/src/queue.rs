@@ -1,6 +1,5 @@
 //! The [`Queue`] contract. Every backend passes the suite in `tests/conformance`.
 
-use std::mem::take;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,7 +7,7 @@ use jiff::Timestamp;
 use restante_mail::message::MessageId;
 use restante_store::{Result, StoreError};
 
-use crate::entry::{AttemptRecord, Entry, EntryFilter, EntryId, EntryState, NewEntry, Selection, StateCount};
+use crate::entry::{AttemptRecord, Entry, EntryFilter, EntryId, NewEntry, Selection, StateCount};
 
 /// The number of entries that a retry by hand reads at a time.
 const RETRY_PAGE: usize = 500;
@@ -27,8 +26,8 @@ pub struct QueueKind {
     pub max_delay: Duration,
     /// Whether entries are on disk when [`Queue::add`] returns. Otherwise a power failure can undo their addition.
     pub is_synced: bool,
-    /// Returns the payload of an entry in this state that is retried by hand. `None` if it cannot be sent again.
-    pub retried_payload: fn(payload: Vec<u8>, state: EntryState) -> Option<Vec<u8>>,
+    /// Returns the payload of an entry that is retried by hand. `None` if it cannot be sent again.
+    pub retried_payload: fn(payload: &[u8]) -> Option<Vec<u8>>,
 }
 
 impl QueueKind {
@@ -108,7 +107,7 @@ pub trait Queue: Send + Sync + 'static {
 
     /// Claims at most `limit` entries of a target that are due, in the order of their next attempt and then of their
     /// ids. An entry that is due later than [`QueueKind::max_delay`] is claimed after those, because the clock was set back. They are
-    /// [`EntryState::Sending`] until their results are recorded. Entries that a dead node has claimed are
+    /// [`crate::EntryState::Sending`] until their results are recorded. Entries that a dead node has claimed are
     /// due, too. Expired entries are not claimed.
     async fn claim(&self, target: &str, now: Timestamp, limit: usize) -> Result<Vec<Entry>>;
 
@@ -152,9 +151,9 @@ pub trait Queue: Send + Sync + 'static {
             let Some(last) = page.last() else { return Ok(retried) };
             after = last.id;
             let mut entries = Vec::with_capacity(page.len());
-            for mut entry in page {
+            for entry in page {
                 let is_finished = entry.state.is_final();
-                let payload = (self.kind().retried_payload)(take(&mut entry.payload), entry.state);
+                let payload = (self.kind().retried_payload)(&entry.payload);
                 if let Some(payload) = payload.filter(|_| !is_finished || free > 0) {
                     free -= u64::from(is_finished);
                     entries.push(Entry { payload, ..entry });

@@ -18,7 +18,7 @@ pub const QUEUE: QueueKind = QueueKind {
     // After a power failure, events are found again from the checkpoint.
     is_synced: false,
     // The payload of a large event that was given up is not kept.
-    retried_payload: |payload, _| (!payload.is_empty()).then_some(payload),
+    retried_payload: |payload| (!payload.is_empty()).then(|| payload.to_vec()),
 };
 
 /// The limits of the queue. [`Settings::max_queued`] limits the waiting events of each target.

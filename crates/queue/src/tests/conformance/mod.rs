@@ -61,7 +61,7 @@ pub(crate) const KIND: QueueKind = QueueKind {
     application_id: 0x7465_7374,
     max_delay: Duration::from_mins(30),
     is_synced: true,
-    retried_payload: |payload, _| (payload != b"sent").then(|| b"again".to_vec()),
+    retried_payload: |payload| (payload != b"sent").then(|| b"again".to_vec()),
 };
 
 /// Returns an entry of target `mx` that is created at second 0 and expires at second 1000.
