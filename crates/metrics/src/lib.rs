@@ -111,7 +111,7 @@ impl Protocol {
 
 impl Metrics {
     /// Creates metrics with all counters at zero, and registers them. `retention_period` is how long messages are kept, or
-    /// `None` for ever.
+    /// `None` for ever. The registry adds a full stop to help texts.
     pub fn new(retention_period: Option<Duration>, registry: &mut Registry) -> Self {
         let outcomes = ["ok", "failed"];
         let mail_protocols = &Protocol::ALL[..Protocol::Http as usize];

@@ -1,6 +1,5 @@
 //! Metrics of the real program: they change with events, and the dashboard, the alerts and the manual use existing metrics.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
