@@ -12,19 +12,20 @@ use restante_mail::naming::MailboxName;
 use tokio::time::sleep;
 
 use super::ring::{self, Ring};
-use super::topic::{Topic, TopicReceiver};
+use super::topic::{Notifiers, Topic, TopicReceiver};
 use super::{Event, Lagged, MessageCopies, Position, PublishedEvent};
 
 /// The number of deletions that are remembered while the stored events of their messages may not be published yet.
 /// Under load some delivery is always in progress, so this limit is usually reached.
 const MAX_EARLY_DELETIONS: usize = 1024;
 /// The number of events that a subscriber reads at once. Deliveries wait meanwhile.
-const READ_BATCH_SIZE: usize = 1024;
+const READ_BATCH_SIZE: usize = 512;
 /// The number of unread events above which bulk operations wait for subscribers. It is smaller than the capacity of the
 /// ring.
 const MAX_BACKLOG: usize = 4096;
-/// How often a waiting bulk operation checks the backlog.
+/// How often a waiting bulk operation checks the backlog, and how long it waits for a subscriber that reads nothing.
 const BACKLOG_POLL_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_STALL: Duration = Duration::from_millis(200);
 /// The run number of all nodes of a shared store; see [`Position`].
 const SHARED_RUN: u64 = 0;
 /// The largest difference between the clock of a shared store and the local clock.
@@ -46,8 +47,9 @@ struct State {
     ring: Ring,
     /// What subscribers and waiting requests listen to: single mailboxes, or all if the key is `None`.
     topics: HashMap<Option<MailboxName>, Topic>,
-    /// The number of listeners now, and the number of the last one.
-    listener_count: usize,
+    /// The number of subscribers of all topics.
+    subscriber_count: usize,
+    /// The number of the last listener.
     last_listener: u64,
     /// The last stored messages that still exist.
     history: BTreeMap<MessageKey, Arc<PublishedEvent>>,
@@ -55,6 +57,9 @@ struct State {
     /// Ordered by id. The newest messages may not be published yet, so the lowest ids are dropped first.
     early_deletions: BTreeSet<MessageKey>,
 }
+
+/// What notifies the listeners of a topic, and whether a message was stored.
+type Notice = (Notifiers, bool);
 
 /// A message, ordered by its time of arrival.
 type MessageKey = (MessageId, MailboxName);
@@ -77,8 +82,8 @@ pub(super) struct ReadBatch {
     pub(super) cursor: u64,
     /// The sequence number of the next event of any topic.
     pub(super) published: u64,
-    /// The number of listeners to all topics.
-    pub(super) listeners: usize,
+    /// The number of subscribers of the topic.
+    pub(super) subscribers: usize,
 }
 
 impl Hub {
@@ -105,10 +110,12 @@ impl Hub {
     pub(crate) fn publish_stored(&self, summary: Summary, copies: MessageCopies) {
         let mut state = self.state.lock();
         let is_deleted = state.early_deletions.remove(&message_key(&summary));
-        self.append(&mut state, None, Event::Stored(summary.clone(), copies));
+        let mut notices = self.append(&mut state, None, Event::Stored(summary.clone(), copies));
         if is_deleted {
-            self.append(&mut state, None, Event::Deleted(summary));
+            notices.extend(self.append(&mut state, None, Event::Deleted(summary)));
         }
+        drop(state);
+        notify(notices);
     }
 
     pub(crate) fn publish_deleted(&self, summary: Summary) {
@@ -119,7 +126,9 @@ impl Hub {
                 state.early_deletions.pop_first();
             }
         }
-        self.append(&mut state, None, Event::Deleted(summary));
+        let notices = self.append(&mut state, None, Event::Deleted(summary));
+        drop(state);
+        notify(notices);
     }
 
     /// Sets the number in the feed of a shared store after which all events are published. Events before it may be
@@ -132,7 +141,9 @@ impl Hub {
     pub(crate) fn publish_numbered(&self, number: u64, event: Event) {
         let mut state = self.state.lock();
         state.ring.set_dropped_up_to(self.position(number.saturating_sub(1)));
-        self.append(&mut state, Some(number), event);
+        let notices = self.append(&mut state, Some(number), event);
+        drop(state);
+        notify(notices);
     }
 
     /// Records that events of a shared store were lost. All subscribers have missed something, and it is not known
@@ -142,18 +153,21 @@ impl Hub {
         state.ring.clear_with_gap();
         state.history.clear();
         let State { ring, topics, .. } = &mut *state;
-        topics.values_mut().for_each(|topic| topic.publish_missed(ring));
+        let notices = topics.values_mut().map(|topic| (topic.publish_missed(ring), true)).collect();
+        drop(state);
+        notify(notices);
     }
 
     /// Makes a listener a subscriber. Returns where it starts: after `resume` if all events since then are still known,
     /// otherwise with the history.
     pub(super) fn start_point(&self, listener: &TopicReceiver, resume: Option<Position>) -> StartPoint {
-        let State { ring, topics, history, .. } = &mut *self.state.lock();
+        let State { ring, topics, history, subscriber_count, .. } = &mut *self.state.lock();
         let next = ring.next_seq();
         let resume = resume.filter(|position| self.is_valid_position(ring, *position));
         let from = resume.and_then(|position| ring.first_seq_after(position));
         if let Some(topic) = topics.get_mut(&listener.topic) {
-            topic.set_cursor(listener.number, from.unwrap_or(next));
+            topic.subscribe(ring, listener.number, from.unwrap_or(next));
+            *subscriber_count += 1;
         }
         if let Some(from) = from {
             return StartPoint::From(from);
@@ -173,13 +187,22 @@ impl Hub {
         position.run == self.run && Some(position) <= ring.last_position().max(max_on_other_nodes)
     }
 
-    /// Waits until the subscribers have almost no unsent events, at most for `budget`. Returns the rest of
-    /// `budget`. Operations that publish many events call it; deliveries cannot wait.
+    /// Waits until the subscribers have almost no unsent events, at most for `budget`, and not for subscribers that read
+    /// nothing. Returns the rest of `budget`. Operations that publish many events call it; deliveries cannot wait.
     pub(crate) async fn wait_for_subscribers(&self, mut budget: Duration) -> Duration {
-        while self.backlog() > MAX_BACKLOG && !budget.is_zero() {
+        let (mut smallest, mut stalled) = (usize::MAX, Duration::ZERO);
+        while !budget.is_zero() && stalled < MAX_STALL {
+            let backlog = self.backlog();
+            if backlog <= MAX_BACKLOG {
+                break;
+            }
+            if backlog < smallest {
+                (smallest, stalled) = (backlog, Duration::ZERO);
+            }
             let pause = BACKLOG_POLL_INTERVAL.min(budget);
             sleep(pause).await;
             budget -= pause;
+            stalled += pause;
         }
         budget
     }
@@ -197,44 +220,47 @@ impl Hub {
 
     /// Starts to listen to a mailbox, or to all.
     pub(crate) fn listen(self: &Arc<Self>, topic: Option<MailboxName>) -> TopicReceiver {
-        let State { ring, topics, listener_count, last_listener, .. } = &mut *self.state.lock();
-        *listener_count += 1;
+        let State { topics, last_listener, .. } = &mut *self.state.lock();
         *last_listener += 1;
-        let found = topics.entry(topic.clone()).or_insert_with(|| Topic::new(topic.as_ref(), ring));
-        TopicReceiver::new(self.clone(), topic, *last_listener, found.listen(*last_listener))
+        let found = topics.entry(topic.clone()).or_insert_with(|| Topic::new(topic.clone()));
+        TopicReceiver::new(self.clone(), topic, *last_listener, found.listen())
     }
 
     /// Ends what [`Hub::listen`] started.
     pub(super) fn stop_listening(&self, listener: &TopicReceiver) {
-        let State { topics, listener_count, .. } = &mut *self.state.lock();
-        *listener_count -= 1;
-        if topics.get_mut(&listener.topic).is_some_and(|topic| topic.stop_listening(listener.number)) {
+        let State { topics, subscriber_count, .. } = &mut *self.state.lock();
+        let Some(topic) = topics.get_mut(&listener.topic) else { return };
+        *subscriber_count -= usize::from(topic.stop_listening(listener.number));
+        if !topic.has_listeners() {
             topics.remove(&listener.topic);
         }
     }
 
     /// Reads the events of a subscriber from the sequence number `from` on. Fails if some of them were dropped.
     pub(super) fn read(&self, listener: &TopicReceiver, from: u64) -> Result<ReadBatch, Lagged> {
-        let State { ring, topics, listener_count, .. } = &mut *self.state.lock();
+        let State { ring, topics, .. } = &mut *self.state.lock();
         let topic = topics.get_mut(&listener.topic).ok_or(Lagged)?;
         let events = topic.read(ring, from, READ_BATCH_SIZE)?;
         let last = events.back().filter(|_| events.len() == READ_BATCH_SIZE).and_then(Weak::upgrade);
         let cursor = last.map_or(ring.next_seq(), |last| last.seq + 1);
         topic.set_cursor(listener.number, cursor);
-        Ok(ReadBatch { events, cursor, published: ring.next_seq(), listeners: *listener_count })
+        Ok(ReadBatch { events, cursor, published: ring.next_seq(), subscribers: topic.subscriber_count() })
     }
 
-    /// Appends an event and notifies the subscribers. Without a number it gets its sequence number.
-    fn append(&self, state: &mut State, number: Option<u64>, event: Event) {
+    /// Appends an event. Without a number it gets its sequence number. Returns what notifies the listeners, after the lock
+    /// is released.
+    fn append(&self, state: &mut State, number: Option<u64>, event: Event) -> Vec<Notice> {
         let (key, is_stored) = (message_key(event.summary()), matches!(event, Event::Stored(..)));
         let position = self.position(number.unwrap_or(state.ring.next_seq()));
-        let has_topics = !state.topics.is_empty();
-        let capacity = if has_topics { ring::CAPACITY_WITH_SUBSCRIBERS } else { ring::CAPACITY_WITHOUT_SUBSCRIBERS };
+        let has_subscribers = state.subscriber_count > 0;
+        let capacity =
+            if has_subscribers { ring::CAPACITY_WITH_SUBSCRIBERS } else { ring::CAPACITY_WITHOUT_SUBSCRIBERS };
         let published = state.ring.push(position, event, capacity);
-        if has_topics {
+        let mut notices = Vec::new();
+        if !state.topics.is_empty() {
             for topic in [None, Some(key.1.clone())] {
                 if let Some(topic) = state.topics.get_mut(&topic) {
-                    topic.publish(&state.ring, &published);
+                    notices.push((topic.publish(&state.ring, &published), is_stored));
                 }
             }
         }
@@ -246,6 +272,7 @@ impl Hub {
         if state.history.len() > self.history {
             state.history.pop_first();
         }
+        notices
     }
 
     #[cfg(test)]
@@ -265,6 +292,12 @@ impl Drop for DeliveryGuard<'_> {
         if state.deliveries_in_progress == 0 {
             state.early_deletions.clear();
         }
+    }
+}
+
+fn notify(notices: Vec<Notice>) {
+    for (notifiers, is_stored) in notices {
+        notifiers.notify(is_stored);
     }
 }
 

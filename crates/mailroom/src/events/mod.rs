@@ -2,8 +2,9 @@
 //! read the ring, at a rate that leaves the processors to deliveries. A subscriber that falls behind is notified of it
 //! and never delays others.
 //!
-//! Only the ring and the history own events. Subscribers hold weak references, so what they do not read takes no
-//! memory; a dead reference means that the subscriber has fallen behind. This module contains no wire format, but an
+//! Only the ring and the history own events. Subscribers hold weak references to the few hundred that they have read and
+//! not returned, so that the texts of old events take no memory; a dead reference means that the subscriber has fallen
+//! behind. This module contains no wire format, but an
 //! event caches its rendered form, so that it is rendered once for all subscribers.
 
 mod hub;

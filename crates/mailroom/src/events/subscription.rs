@@ -12,7 +12,7 @@ use super::topic::TopicReceiver;
 use super::{Lagged, Position, PublishedEvent};
 
 /// The time that it takes to wake a subscriber and to write to it, and the time for each event, on a common machine. The time
-/// between two reads is at least what the same work takes for all subscribers.
+/// between two reads is at least what the same work takes for all subscribers of the topic.
 const WAKE_COST: Duration = Duration::from_micros(80);
 const SEND_COST: Duration = Duration::from_micros(1);
 /// The number of events per second above which subscribers rest longer, in proportion to it, and the largest factor. If
@@ -124,8 +124,9 @@ impl Subscription {
 
     /// Reads the next events. Returns false if there are none.
     fn read(&mut self) -> Result<bool, Lagged> {
-        let ReadBatch { events, cursor, published, listeners } = self.receiver.hub.read(&self.receiver, self.cursor)?;
-        let count = u32::try_from(listeners).unwrap_or(u32::MAX);
+        let ReadBatch { events, cursor, published, subscribers } =
+            self.receiver.hub.read(&self.receiver, self.cursor)?;
+        let count = u32::try_from(subscribers).unwrap_or(u32::MAX);
         let now = Instant::now();
         let (last_time, last_published) = std::mem::replace(&mut self.last_read, (now, published));
         if !events.is_empty() {
@@ -136,9 +137,11 @@ impl Subscription {
             let cost = WAKE_COST + SEND_COST * u32::try_from(events.len()).unwrap_or(u32::MAX);
             self.next_read = now + (cost * count).mul_f64(factor).max(MIN_REST);
         }
-        if listeners > MAX_CONCURRENT_READS {
-            self.read_delay = WAKE_COST * u32::try_from(self.receiver.number % u64::from(count)).unwrap_or(0);
-        }
+        self.read_delay = if subscribers > MAX_CONCURRENT_READS {
+            WAKE_COST * u32::try_from(self.receiver.number % u64::from(count)).unwrap_or(0)
+        } else {
+            Duration::ZERO
+        };
         (self.ready, self.cursor) = (events, cursor);
         Ok(!self.ready.is_empty())
     }

@@ -524,3 +524,53 @@ async fn subscribers_lag_after_missed_events() {
     assert!(!resumed.has_gap());
     assert_eq!(next_events(&mut resumed, 2).await, "+40 nothing");
 }
+
+/// Publishes 20,000 messages, 5,000 per second.
+async fn publish_steadily(hub: &Hub) {
+    for step in 0..400 {
+        for number in 0..50 {
+            hub.publish_stored(message(step * 50 + number + 1), MessageCopies::default());
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_listeners_do_not_slow_down_a_subscriber() {
+    let hub = Hub::new(0);
+    let idle: Vec<Subscription> =
+        (0..1000).map(|number| hub.subscribe(Some(name(&format!("idle{number}"))), None)).collect();
+    let waiting: Vec<TopicReceiver> = (0..1000).map(|_| hub.listen(Some(name("other")))).collect();
+    let mut subscriber = hub.subscribe(None, None);
+    let reader = tokio::spawn(async move { next_events(&mut subscriber, 20_000).await });
+    publish_steadily(&hub).await;
+    let received = reader.await.unwrap();
+    assert!(received.ends_with("+20000"), "{}", &received[received.len() - 40..]);
+    assert!(!received.contains("lagged"), "the subscriber fell behind");
+    drop((idle, waiting));
+}
+
+#[tokio::test(start_paused = true)]
+async fn stalled_subscriber_delays_bulk_operations_only_briefly() {
+    let hub = Hub::new(0);
+    let _stalled = hub.subscribe(None, None);
+    for id in 1..=5000 {
+        hub.publish_deleted(message(id));
+    }
+    let budget = Duration::from_secs(5);
+    assert!(hub.wait_for_subscribers(budget).await >= Duration::from_secs(4), "the whole budget was used");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_requests_are_notified_of_stored_messages_only() {
+    let hub = Hub::new(0);
+    let mut waiting = hub.listen(Some(name("bob")));
+    let is_notified =
+        async |waiting: &mut TopicReceiver| timeout(Duration::from_secs(5), waiting.message_stored()).await.is_ok();
+    hub.publish_deleted(message(1));
+    hub.publish_stored(message_of("ann", 2), MessageCopies::default());
+    assert!(!is_notified(&mut waiting).await, "there was no new message in the mailbox");
+    hub.publish_stored(message(3), MessageCopies::default());
+    assert!(is_notified(&mut waiting).await);
+    assert!(!is_notified(&mut waiting).await, "the same message was reported twice");
+}
