@@ -85,7 +85,7 @@ fn failed_and_cancelled_events_are_retried() {
     assert_eq!(ids[0], ids[1], "an event keeps its id");
 }
 
-/// The entries of a killed node are due after 30 seconds, which is how long this test takes.
+/// The entries of a killed node are due after 30 seconds, and its last messages are looked for after that, so this takes a minute.
 #[test]
 fn events_of_a_killed_node_are_sent_by_another_one() {
     let Some(postgres) = Postgres::start() else { return };
