@@ -248,19 +248,19 @@ fn queue_is_shown_and_changed() {
     page.until("the pause", || page.text(".queue-target").contains("paused") && page.count(".queue-error") == 1);
 
     page.until("the end of the first attempts", || page.texts(DISABLED).is_empty());
-    page.click(".relay-page .button.danger");
+    page.click(".queue-page .button.danger");
     page.find("dialog[open]");
     assert_eq!(page.texts("dialog .button"), ["Keep", "Cancel all"]);
     page.keys(key::ESCAPE);
     page.until("the end of the dialog", || page.count("dialog[open]") == 0);
     assert!(!states().contains(&"cancelled".to_owned()), "{:?}", states());
-    page.click(".relay-page .button.danger");
+    page.click(".queue-page .button.danger");
     page.click("dialog [value=yes]");
     page.until("the cancellation", || states() == ["cancelled", "cancelled"]);
     page.until("the counts", || page.text(".queue-target").contains("2 cancelled"));
     page.until("nothing to cancel", || page.texts(DISABLED) == ["Cancel all"]);
     // The button keeps the focus, and does nothing.
-    assert!(page.is_focused(".relay-page .button.danger"));
+    assert!(page.is_focused(".queue-page .button.danger"));
     page.keys(key::ENTER);
     assert_eq!(page.count("dialog[open]"), 0);
 

@@ -20,7 +20,7 @@ use self::change::ChangeKind;
 use super::{parse_segment, with_common_options};
 use crate::error::CommandError;
 use crate::options::Options;
-use crate::output::{Column, TextStyle, format_ago};
+use crate::output::{Column, Table, TextStyle, format_ago};
 use crate::{CommandContext, Task};
 
 /// A queue of the server: its names, and how its targets and entries are printed.
@@ -121,19 +121,51 @@ fn separator(context: &CommandContext<'_>) -> &'static str {
     if context.style.is_terminal() { ", " } else { "," }
 }
 
-/// The columns with the number of entries in each state.
-const COUNT_COLUMNS: [Column; 5] = [
-    Column::new("QUEUED").right_aligned(),
-    Column::new("SENDING").right_aligned(),
-    Column::new("DELIVERED").right_aligned(),
-    Column::new("FAILED").right_aligned(),
-    Column::new("CANCELLED").right_aligned(),
-];
+/// A row of the table of targets.
+struct TargetRow {
+    name: String,
+    address: String,
+    state: &'static str,
+    entries: QueueEntryCounts,
+    /// What is sent to the target.
+    rules: String,
+    error: Option<String>,
+}
 
-/// Returns the cells of [`COUNT_COLUMNS`].
-fn count_cells(counts: QueueEntryCounts) -> [String; 5] {
-    let QueueEntryCounts { queued, sending, delivered, failed, cancelled } = counts;
-    [queued, sending, delivered, failed, cancelled].map(|count| count.to_string())
+/// Prints targets as a table.
+fn print_target_rows(
+    context: &mut CommandContext<'_>,
+    [address, rules]: [&'static str; 2],
+    rows: impl IntoIterator<Item = TargetRow>,
+) -> io::Result<()> {
+    let count = |name| Column::new(name).right_aligned();
+    let mut table = Table::new([
+        Column::new("NAME").styled(TextStyle::Id),
+        Column::new(address).shrinkable(),
+        Column::new("STATE"),
+        count("QUEUED"),
+        count("SENDING"),
+        count("DELIVERED"),
+        count("FAILED"),
+        count("CANCELLED"),
+        Column::new(rules).shrinkable(),
+        Column::new("ERROR").shrinkable(),
+    ]);
+    for TargetRow { name, address, state, entries, rules, error } in rows {
+        table.add_row([
+            name,
+            address,
+            state.to_owned(),
+            entries.queued.to_string(),
+            entries.sending.to_string(),
+            entries.delivered.to_string(),
+            entries.failed.to_string(),
+            entries.cancelled.to_string(),
+            rules,
+            error.unwrap_or_default(),
+        ]);
+    }
+    context.style.write_table(context.out, &table)
 }
 
 /// Prints the fields of an entry that are not empty, then its attempts.

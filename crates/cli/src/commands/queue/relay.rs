@@ -1,5 +1,6 @@
 //! What `restante relay` prints of the relay.
 
+use std::borrow::Cow;
 use std::io;
 
 use restante_api_types::{RelayEntry, RelayTarget};
@@ -7,7 +8,7 @@ use restante_mail::terminal_text;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{COUNT_COLUMNS, HelpTexts, QueueKind, count_cells, display_time, print_fields, separator};
+use super::{HelpTexts, QueueKind, TargetRow, display_time, print_fields, print_target_rows, separator};
 use crate::CommandContext;
 use crate::error::CommandError;
 use crate::output::{Column, Table, TextStyle};
@@ -77,36 +78,20 @@ pub(in super::super) fn print_entries(context: &mut CommandContext<'_>, entries:
 }
 
 fn print_targets(context: &mut CommandContext<'_>, targets: &Value) -> Result<(), CommandError> {
-    let [queued, sending, delivered, failed, cancelled] = COUNT_COLUMNS;
-    let mut table = Table::new([
-        Column::new("NAME").styled(TextStyle::Id),
-        Column::new("SERVER").shrinkable(),
-        Column::new("STATE"),
-        queued,
-        sending,
-        delivered,
-        failed,
-        cancelled,
-        Column::new("ALLOWED").shrinkable(),
-        Column::new("ERROR").shrinkable(),
-    ]);
-    for target in decode::<Vec<RelayTarget<'static>>>(targets)? {
-        let [queued, sending, delivered, failed, cancelled] = count_cells(target.entries);
-        let host = if target.host.contains(':') { format!("[{}]", target.host) } else { target.host.to_string() };
-        table.add_row([
-            target.name.into_owned(),
-            format!("{host}:{}", target.port),
-            target.state.name().to_owned(),
-            queued,
-            sending,
-            delivered,
-            failed,
-            cancelled,
-            target.allowed.join(separator(context)),
-            target.last_error.unwrap_or_default().into_owned(),
-        ]);
-    }
-    Ok(context.style.write_table(context.out, &table)?)
+    let separator = separator(context);
+    let row = |target: RelayTarget<'static>| {
+        let host = if target.host.contains(':') { format!("[{}]", target.host) } else { target.host.into_owned() };
+        TargetRow {
+            name: target.name.into_owned(),
+            address: format!("{host}:{}", target.port),
+            state: target.state.name(),
+            entries: target.entries,
+            rules: target.allowed.join(separator),
+            error: target.last_error.map(Cow::into_owned),
+        }
+    };
+    let targets: Vec<RelayTarget<'static>> = decode(targets)?;
+    Ok(print_target_rows(context, ["SERVER", "ALLOWED"], targets.into_iter().map(row))?)
 }
 
 /// Prints an entry with its recipients and the transcript of its last attempt.

@@ -1,9 +1,11 @@
 //! What `restante webhook` prints of webhooks.
 
+use std::borrow::Cow;
+
 use restante_api_types::{WebhookEntry, WebhookFilter, WebhookTarget};
 use serde_json::Value;
 
-use super::{COUNT_COLUMNS, HelpTexts, QueueKind, count_cells, display_time, print_fields, separator};
+use super::{HelpTexts, QueueKind, TargetRow, display_time, print_fields, print_target_rows, separator};
 use crate::CommandContext;
 use crate::error::CommandError;
 use crate::output::{Column, Table, TextStyle};
@@ -29,36 +31,17 @@ pub(super) const WEBHOOK: QueueKind = QueueKind {
 };
 
 fn print_targets(context: &mut CommandContext<'_>, targets: &Value) -> Result<(), CommandError> {
-    let [queued, sending, delivered, failed, cancelled] = COUNT_COLUMNS;
-    let mut table = Table::new([
-        Column::new("NAME").styled(TextStyle::Id),
-        Column::new("URL").shrinkable(),
-        Column::new("STATE"),
-        queued,
-        sending,
-        delivered,
-        failed,
-        cancelled,
-        Column::new("FILTERS").shrinkable(),
-        Column::new("ERROR").shrinkable(),
-    ]);
-    for target in decode::<Vec<WebhookTarget<'static>>>(targets)? {
-        let [queued, sending, delivered, failed, cancelled] = count_cells(target.entries);
-        let filters: Vec<String> = target.filters.iter().map(filter_text).collect();
-        table.add_row([
-            target.name.into_owned(),
-            target.url.into_owned(),
-            target.state.name().to_owned(),
-            queued,
-            sending,
-            delivered,
-            failed,
-            cancelled,
-            filters.join(separator(context)),
-            target.last_error.unwrap_or_default().into_owned(),
-        ]);
-    }
-    Ok(context.style.write_table(context.out, &table)?)
+    let separator = separator(context);
+    let row = |target: WebhookTarget<'static>| TargetRow {
+        name: target.name.into_owned(),
+        address: target.url.into_owned(),
+        state: target.state.name(),
+        entries: target.entries,
+        rules: target.filters.iter().map(filter_text).collect::<Vec<_>>().join(separator),
+        error: target.last_error.map(Cow::into_owned),
+    };
+    let targets: Vec<WebhookTarget<'static>> = decode(targets)?;
+    Ok(print_target_rows(context, ["URL", "FILTERS"], targets.into_iter().map(row))?)
 }
 
 /// Returns a filter as in the settings.
