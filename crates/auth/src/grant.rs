@@ -16,7 +16,7 @@ pub enum Scope {
     Write,
     /// See data about all mailboxes: sessions, metrics, the state of the server.
     Admin,
-    /// Send messages to other servers, and see and change the relay queue.
+    /// Send messages to other servers, and see and change the queues of the relay and the webhooks.
     Relay,
 }
 
