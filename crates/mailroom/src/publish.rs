@@ -121,7 +121,7 @@ impl Inner {
         let mut copies = MessageCopies::default();
         let mut last_message = None;
         for (index, change) in changes.iter().enumerate() {
-            if let feed::Event::Stored(summary) = &change.event
+            if let feed::CopyEvent::Stored(summary) = &change.event
                 && last_message.replace(summary.message) != Some(summary.message)
             {
                 copies = MessageCopies::new(&copies_from(&changes[index..], summary.message));
@@ -134,19 +134,19 @@ impl Inner {
     fn publish_change(&self, Change { position, event }: Change, copies: &MessageCopies) {
         let observers = self.extensions.store_observers.iter();
         match event {
-            feed::Event::Stored(summary) => {
+            feed::CopyEvent::Stored(summary) => {
                 observers.for_each(|observer| observer.message_stored(&summary));
                 self.hub.publish_numbered(position, Event::Stored(summary, copies.clone()));
             }
-            feed::Event::Deleted(summary) => {
+            feed::CopyEvent::Deleted(summary) => {
                 observers.for_each(|observer| observer.message_deleted(&summary));
                 self.hub.publish_numbered(position, Event::Deleted(summary));
             }
-            feed::Event::Seen { mailbox, id, seen } => {
+            feed::CopyEvent::Seen { mailbox, id, seen } => {
                 observers.for_each(|observer| observer.seen_changed(&mailbox, id, seen));
                 self.marks.send(&mailbox, id, || Mark::Seen(seen));
             }
-            feed::Event::Tagged { mailbox, id, tags } => {
+            feed::CopyEvent::Tagged { mailbox, id, tags } => {
                 observers.for_each(|observer| observer.tags_changed(&mailbox, id, &tags));
                 self.marks.send(&mailbox, id, || Mark::Tags(tags.clone()));
             }
@@ -166,7 +166,7 @@ impl Inner {
 /// Returns the copies of a message at the start of these changes.
 fn copies_from(changes: &[Change], message: MessageId) -> Vec<Summary> {
     let stored = changes.iter().map_while(|change| match &change.event {
-        feed::Event::Stored(summary) if summary.message == message => Some(summary.clone()),
+        feed::CopyEvent::Stored(summary) if summary.message == message => Some(summary.clone()),
         _ => None,
     });
     stored.collect()

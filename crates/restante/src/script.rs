@@ -71,7 +71,7 @@ fn describe(loaded: &LoadedScript) -> String {
 
 #[cfg(test)]
 mod tests {
-    use restante_script::Event;
+    use restante_script::ScriptEvent;
 
     use super::*;
 
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn describes_a_script() {
         let loaded = |handlers| LoadedScript { path: "rules.lua".into(), handlers };
-        let both = loaded(vec![Event::RcptTo, Event::AfterDeleted]);
+        let both = loaded(vec![ScriptEvent::RcptTo, ScriptEvent::AfterDeleted]);
         assert_eq!(describe(&both), "rules.lua\n  before.rcpt_to_accepted\n  after.message_deleted\n");
         assert!(describe(&loaded(Vec::new())).starts_with("rules.lua\n  warning: no handlers"));
     }

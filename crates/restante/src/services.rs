@@ -297,14 +297,16 @@ fn join_paths(paths: &[PathBuf]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use restante_script::Event;
+    use restante_script::ScriptEvent;
 
     use super::*;
 
     #[test]
     fn describes_scripts() {
-        let mut loaded =
-            LoadedScript { path: "conf/rules.lua".into(), handlers: vec![Event::MailFrom, Event::AfterStored] };
+        let mut loaded = LoadedScript {
+            path: "conf/rules.lua".into(),
+            handlers: vec![ScriptEvent::MailFrom, ScriptEvent::AfterStored],
+        };
         assert_eq!(describe_script(&loaded), "script conf/rules.lua: before.mail_from_accepted, after.message_stored");
         loaded.handlers.clear();
         assert_eq!(describe_script(&loaded), "script conf/rules.lua: no handlers");

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::call_error::{CallError, CallErrorKind, SourceLocation};
 use crate::counts::{Counters, Outcome};
 use crate::engine::CallLocation;
-use crate::event::Event;
+use crate::event::ScriptEvent;
 use crate::loaded::ScriptError;
 use crate::pool::{Caller, JobError, Worker};
 use crate::scripts::{ScriptState, Scripts};
@@ -43,7 +43,7 @@ pub(crate) struct Job {
 
 /// The caller of a job.
 pub(crate) struct Waiter {
-    event: Event,
+    event: ScriptEvent,
     /// The session that waits for the reply; `None` for `after` hooks.
     reply: Option<oneshot::Sender<Reply>>,
     location: Arc<LocationCell>,
@@ -53,7 +53,7 @@ pub(crate) struct Waiter {
 type LocationCell = OnceLock<Arc<CallLocation>>;
 
 /// Creates a job and the waiter for its reply.
-pub(crate) fn new_job(event: Event, call: Call, reply: Option<oneshot::Sender<Reply>>) -> (Job, Waiter) {
+pub(crate) fn new_job(event: ScriptEvent, call: Call, reply: Option<oneshot::Sender<Reply>>) -> (Job, Waiter) {
     let location = Arc::default();
     (Job { call, location: Arc::clone(&location) }, Waiter { event, reply, location })
 }
@@ -80,7 +80,7 @@ impl ScriptRunner {
     }
 
     /// Logs why an event continues without the script. Returns the outcome to count.
-    fn log_error(&self, event: Event, location: &LocationCell, error: Result<RunError, JobError>) -> Outcome {
+    fn log_error(&self, event: ScriptEvent, location: &LocationCell, error: Result<RunError, JobError>) -> Outcome {
         let name = event.name();
         let script = self.scripts.loaded().map(|loaded| loaded.path.display().to_string()).unwrap_or_default();
         match error {
@@ -126,7 +126,7 @@ impl ScriptRunner {
     }
 
     /// Counts and logs an `after` event that was dropped because the queue is full.
-    fn drop_event(&self, event: Event) {
+    fn drop_event(&self, event: ScriptEvent) {
         self.counters.count_dropped();
         if let Some(events) = self.full_log.record(Instant::now()) {
             let event = event.name();
@@ -136,7 +136,7 @@ impl ScriptRunner {
 }
 
 /// Logs a failed call, with the location in the script if it is known.
-fn log_call_error(event: Event, script: &str, location: Option<SourceLocation>, text: &str) {
+fn log_call_error(event: ScriptEvent, script: &str, location: Option<SourceLocation>, text: &str) {
     let event = event.name();
     if let Some((script, line)) = location {
         tracing::error!(script, line, event, "{text}");

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::event::Event;
+use crate::event::ScriptEvent;
 
 /// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Outcome {
 pub struct Counts {
     /// Whether a script is loaded.
     pub loaded: bool,
-    pub(crate) calls: [[u64; Outcome::ALL.len()]; Event::ALL.len()],
+    pub(crate) calls: [[u64; Outcome::ALL.len()]; ScriptEvent::ALL.len()],
     /// Events in the queue of `after` hooks.
     pub waiting: u64,
     /// Events that were dropped because that queue was full or the server shut down.
@@ -42,7 +42,7 @@ pub struct Counts {
 
 impl Counts {
     /// Returns the number of calls for `event` with `outcome`.
-    pub fn calls(&self, event: Event, outcome: Outcome) -> u64 {
+    pub fn calls(&self, event: ScriptEvent, outcome: Outcome) -> u64 {
         self.calls[event as usize][outcome as usize]
     }
 }
@@ -50,14 +50,14 @@ impl Counts {
 /// The counters.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    calls: [[AtomicU64; Outcome::ALL.len()]; Event::ALL.len()],
+    calls: [[AtomicU64; Outcome::ALL.len()]; ScriptEvent::ALL.len()],
     dropped: AtomicU64,
     reloads: AtomicU64,
     failed_reloads: AtomicU64,
 }
 
 impl Counters {
-    pub(crate) fn count_call(&self, event: Event, outcome: Outcome) {
+    pub(crate) fn count_call(&self, event: ScriptEvent, outcome: Outcome) {
         self.calls[event as usize][outcome as usize].fetch_add(1, Relaxed);
     }
 

@@ -7,7 +7,7 @@ use mlua::Lua;
 
 /// An event that a script can handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Event {
+pub enum ScriptEvent {
     /// A sender was given.
     MailFrom,
     /// A recipient was given.
@@ -20,7 +20,7 @@ pub enum Event {
     AfterDeleted,
 }
 
-impl Event {
+impl ScriptEvent {
     /// All events.
     pub const ALL: [Self; 5] =
         [Self::MailFrom, Self::RcptTo, Self::BeforeStored, Self::AfterStored, Self::AfterDeleted];
@@ -42,7 +42,7 @@ impl Event {
     }
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for ScriptEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -52,7 +52,7 @@ impl fmt::Display for Event {
 #[derive(Clone, Debug)]
 pub(crate) struct CallContext {
     /// The event; `None` while the script is loaded.
-    pub(crate) event: Option<Event>,
+    pub(crate) event: Option<ScriptEvent>,
     /// When the call must have ended.
     pub(crate) deadline: Instant,
 }

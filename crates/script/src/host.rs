@@ -21,7 +21,7 @@ use crate::limits::TIMEOUT_GRACE;
 use crate::loaded::{LoadedScript, ScriptError};
 use crate::pool::{Limits, Pool};
 use crate::scripts::Scripts;
-use crate::{Event, Releaser, Settings};
+use crate::{Releaser, ScriptEvent, Settings};
 
 /// How long an idle thread that is not part of the core waits for more to do.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -111,7 +111,7 @@ impl Host {
     }
 
     /// Calls a `before` hook and waits for the reply.
-    async fn call_before_hook(&self, event: Event, call: Call) -> Option<Reply> {
+    async fn call_before_hook(&self, event: ScriptEvent, call: Call) -> Option<Reply> {
         let (sender, receiver) = oneshot::channel();
         let (job, waiter) = calls::new_job(event, call, Some(sender));
         self.before_pool.submit(job, waiter);
@@ -119,7 +119,7 @@ impl Host {
     }
 
     /// Queues an `after` hook if the script has a function for it.
-    fn queue_after_hook(&self, event: Event, call: fn(Summary) -> Call, summary: &Summary) {
+    fn queue_after_hook(&self, event: ScriptEvent, call: fn(Summary) -> Call, summary: &Summary) {
         if self.scripts.handles(event) {
             let (job, waiter) = calls::new_job(event, call(summary.clone()), None);
             self.after_pool.submit(job, waiter);
@@ -131,22 +131,22 @@ impl Host {
 impl Hooks for Host {
     fn has_hook(&self, point: HookPoint) -> bool {
         self.scripts.handles(match point {
-            HookPoint::MailFrom => Event::MailFrom,
-            HookPoint::RcptTo => Event::RcptTo,
-            HookPoint::MessageStored => Event::BeforeStored,
+            HookPoint::MailFrom => ScriptEvent::MailFrom,
+            HookPoint::RcptTo => ScriptEvent::RcptTo,
+            HookPoint::MessageStored => ScriptEvent::BeforeStored,
         })
     }
 
     async fn before_mail_from_accepted(&self, envelope: &Envelope) -> Verdict {
-        to_verdict(self.call_before_hook(Event::MailFrom, Call::MailFrom(envelope.clone())).await)
+        to_verdict(self.call_before_hook(ScriptEvent::MailFrom, Call::MailFrom(envelope.clone())).await)
     }
 
     async fn before_rcpt_to_accepted(&self, envelope: &Envelope, candidate: &Address) -> Verdict {
-        to_verdict(self.call_before_hook(Event::RcptTo, Call::RcptTo(envelope.clone(), candidate.clone())).await)
+        to_verdict(self.call_before_hook(ScriptEvent::RcptTo, Call::RcptTo(envelope.clone(), candidate.clone())).await)
     }
 
     async fn before_message_stored(&self, message: &IncomingMessage) -> Option<IncomingMessage> {
-        match self.call_before_hook(Event::BeforeStored, Call::BeforeStored(message.clone())).await {
+        match self.call_before_hook(ScriptEvent::BeforeStored, Call::BeforeStored(message.clone())).await {
             Some(Reply::Message(changed)) => changed,
             _ => None,
         }
@@ -155,11 +155,11 @@ impl Hooks for Host {
 
 impl Observer for Host {
     fn message_stored(&self, summary: &Summary) {
-        self.queue_after_hook(Event::AfterStored, Call::AfterStored, summary);
+        self.queue_after_hook(ScriptEvent::AfterStored, Call::AfterStored, summary);
     }
 
     fn message_deleted(&self, summary: &Summary) {
-        self.queue_after_hook(Event::AfterDeleted, Call::AfterDeleted, summary);
+        self.queue_after_hook(ScriptEvent::AfterDeleted, Call::AfterDeleted, summary);
     }
 }
 

@@ -25,7 +25,7 @@ mod testing;
 mod tests;
 
 pub use counts::{Counts, Outcome};
-pub use event::Event;
+pub use event::ScriptEvent;
 pub use host::Host;
 pub use loaded::{LoadedScript, ScriptError};
 pub use scripts::check;

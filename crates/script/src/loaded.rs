@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::event::Event;
+use crate::event::ScriptEvent;
 
 /// A script that was loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct LoadedScript {
     /// The file.
     pub path: PathBuf,
     /// The events that the script has functions for.
-    pub handlers: Vec<Event>,
+    pub handlers: Vec<ScriptEvent>,
 }
 
 /// The reason why a script cannot be used. Displayed as a sentence with the file and, if known, the line.

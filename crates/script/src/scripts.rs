@@ -14,7 +14,7 @@ use restante_http_client::{BodyMode, ClientPolicy, HttpClient};
 use crate::Settings;
 use crate::commands::Commands;
 use crate::engine::{Engine, Program};
-use crate::event::Event;
+use crate::event::ScriptEvent;
 use crate::limits::{THREAD_STACK_BYTES, TIMEOUT_GRACE};
 use crate::loaded::{LoadedScript, ScriptError};
 use crate::log::ScriptLog;
@@ -110,7 +110,7 @@ impl Scripts {
     }
 
     /// Returns whether the script has a function for `event`.
-    pub(crate) fn handles(&self, event: Event) -> bool {
+    pub(crate) fn handles(&self, event: ScriptEvent) -> bool {
         self.handlers.load(Ordering::Relaxed) & event_bit(event) != 0
     }
 
@@ -214,6 +214,6 @@ fn find_script(paths: &[PathBuf]) -> Option<&Path> {
     paths.iter().find(exists).map(PathBuf::as_path)
 }
 
-const fn event_bit(event: Event) -> u8 {
+const fn event_bit(event: ScriptEvent) -> u8 {
     1 << event as u8
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use restante_mail::naming::Naming;
-use restante_script::{Event, Settings, check, run_tests};
+use restante_script::{ScriptEvent, Settings, check, run_tests};
 
 fn settings() -> Settings {
     Settings {
@@ -47,8 +47,8 @@ fn examples_pass_their_tests() {
 #[test]
 fn examples_cover_every_event() {
     let loaded = examples().into_iter().map(|path| check(&path, &settings()).expect("the script can be loaded"));
-    let mut events: Vec<Event> = loaded.flat_map(|loaded| loaded.handlers).collect();
+    let mut events: Vec<ScriptEvent> = loaded.flat_map(|loaded| loaded.handlers).collect();
     events.sort();
     events.dedup();
-    assert_eq!(events, Event::ALL);
+    assert_eq!(events, ScriptEvent::ALL);
 }

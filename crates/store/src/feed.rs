@@ -18,12 +18,12 @@ pub struct Change {
     /// Ascends from change to change, and is the same on every node. For a stored message it is the id.
     pub position: u64,
     /// What happened.
-    pub event: Event,
+    pub event: CopyEvent,
 }
 
 /// What can happen to a copy of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum CopyEvent {
     /// It was stored.
     Stored(Summary),
     /// It was deleted, for any reason.

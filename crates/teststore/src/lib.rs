@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
-use restante_store::feed::{Change, Event, Feed, FeedItem};
+use restante_store::feed::{Change, CopyEvent, Feed, FeedItem};
 use restante_store::memory::MemoryStore;
 use restante_store::overview::Overview;
 use restante_store::{
@@ -119,7 +119,7 @@ impl Node {
 
 impl State {
     /// Publishes an event to all nodes, at this position or the next one.
-    async fn publish(&mut self, position: Option<u64>, event: Event) {
+    async fn publish(&mut self, position: Option<u64>, event: CopyEvent) {
         self.clock = position.unwrap_or(self.clock + 1);
         for link in &mut self.links {
             let change = Change { position: self.clock, event: event.clone() };
@@ -132,7 +132,7 @@ impl State {
 
     async fn publish_deleted(&mut self, summaries: &[Summary]) {
         for summary in summaries {
-            self.publish(None, Event::Deleted(summary.clone())).await;
+            self.publish(None, CopyEvent::Deleted(summary.clone())).await;
         }
     }
 }
@@ -154,7 +154,7 @@ impl Store for Node {
         }
         let appended = self.store.memory.append(message).await?;
         for summary in &appended.stored {
-            state.publish(Some(summary.id.number()), Event::Stored(summary.clone())).await;
+            state.publish(Some(summary.id.number()), CopyEvent::Stored(summary.clone())).await;
         }
         state.publish_deleted(&appended.evicted).await;
         Ok(appended)
@@ -164,7 +164,7 @@ impl Store for Node {
         let mut state = self.store.state.lock().await;
         let existed = self.store.memory.set_seen(mailbox, id, seen).await?;
         if existed {
-            state.publish(None, Event::Seen { mailbox: mailbox.clone(), id, seen }).await;
+            state.publish(None, CopyEvent::Seen { mailbox: mailbox.clone(), id, seen }).await;
         }
         Ok(existed)
     }
@@ -173,7 +173,7 @@ impl Store for Node {
         let mut state = self.store.state.lock().await;
         let existing = self.store.memory.set_tags(copies, tags.clone()).await?;
         for CopyKey { mailbox, id } in &existing {
-            let event = Event::Tagged { mailbox: mailbox.clone(), id: *id, tags: tags.clone() };
+            let event = CopyEvent::Tagged { mailbox: mailbox.clone(), id: *id, tags: tags.clone() };
             state.publish(None, event).await;
         }
         Ok(existing)

@@ -5,7 +5,7 @@ use std::fmt::Result;
 
 use restante_metrics::{ExpositionWriter, Metrics, Registry, register_writer};
 use restante_relay::{EntryState, TargetCounts};
-use restante_script::{Event, Outcome};
+use restante_script::{Outcome, ScriptEvent};
 
 /// Registers the metrics of the services.
 pub(super) fn register(services: restante_http::Services, metrics: &Metrics, registry: &mut Registry) {
@@ -30,7 +30,7 @@ fn write_script(writer: &mut ExpositionWriter<'_>, script: &restante_script::Cou
     writer.counters(
         "restante_script_calls_total",
         "Calls of the script's functions, by event and outcome.",
-        Event::ALL.into_iter().flat_map(|event| {
+        ScriptEvent::ALL.into_iter().flat_map(|event| {
             let labels = |outcome| [("event", event.name()), ("outcome", call_label(outcome))];
             Outcome::ALL.map(|outcome| (labels(outcome), script.calls(event, outcome)))
         }),

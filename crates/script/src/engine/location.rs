@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::sources::Sources;
 use crate::call_error::SourceLocation;
-use crate::event::Event;
+use crate::event::ScriptEvent;
 use crate::limits::Limiter;
 
 /// The location of the current call of one state.
 pub(crate) struct CallLocation {
     limiter: Limiter,
     sources: Arc<Sources>,
-    /// Where the function of each event is defined, in the order of [`Event::ALL`].
+    /// Where the function of each event is defined, in the order of [`ScriptEvent::ALL`].
     definitions: [Option<SourceLocation>; 5],
 }
 
@@ -23,7 +23,7 @@ impl CallLocation {
     }
 
     /// Returns the last known line, or the definition of the function for `event`.
-    pub(crate) fn best_known(&self, event: Event) -> Option<SourceLocation> {
+    pub(crate) fn best_known(&self, event: ScriptEvent) -> Option<SourceLocation> {
         self.last_seen().or_else(|| self.definition(event))
     }
 
@@ -33,7 +33,7 @@ impl CallLocation {
     }
 
     /// Returns where the function for `event` is defined.
-    pub(super) fn definition(&self, event: Event) -> Option<SourceLocation> {
+    pub(super) fn definition(&self, event: ScriptEvent) -> Option<SourceLocation> {
         self.definitions[event as usize].clone()
     }
 }

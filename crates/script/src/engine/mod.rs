@@ -25,7 +25,7 @@ pub(crate) use location::CallLocation;
 pub(crate) use program::Program;
 
 use crate::call_error::{self, CallError, CallErrorKind, SourceLocation};
-use crate::event::{CallContext, Event};
+use crate::event::{CallContext, ScriptEvent};
 use crate::limits::{LimitExceeded, Limiter};
 use crate::services::{Log, Services};
 use crate::{modules, objects};
@@ -41,7 +41,7 @@ pub(crate) struct Engine {
     sources: Arc<Sources>,
     naming: Naming,
     globals: Globals,
-    /// The function of each event, in the order of [`Event::ALL`].
+    /// The function of each event, in the order of [`ScriptEvent::ALL`].
     handlers: [Option<Function>; 5],
     location: Arc<CallLocation>,
     /// The names of the global functions of the script.
@@ -74,11 +74,11 @@ impl Engine {
         engine.check_globals()?;
         engine.functions = engine.globals.persist().map_err(|error| engine.fail(None, &error))?;
         library::seal_string_metatable(&engine.lua).map_err(|error| engine.fail(None, &error))?;
-        engine.handlers = Event::ALL.map(|event| objects::handler(&engine.lua, event));
+        engine.handlers = ScriptEvent::ALL.map(|event| objects::handler(&engine.lua, event));
         objects::set_handlers_frozen(&engine.lua, true);
         let definitions = engine.handlers.each_ref().map(|handler| definition(handler.as_ref()?));
         engine.location = Arc::new(CallLocation::new(engine.limiter.clone(), &engine.sources, definitions));
-        for event in [Event::MailFrom, Event::RcptTo] {
+        for event in [ScriptEvent::MailFrom, ScriptEvent::RcptTo] {
             let Some(handler) = engine.handlers[event as usize].take() else { continue };
             engine.handlers[event as usize] =
                 Some(engine.within_limits(None, |lua| objects::wrap_handler(lua, handler))?);
@@ -87,25 +87,25 @@ impl Engine {
     }
 
     /// Returns the events that the script has functions for.
-    pub(crate) fn handlers(&self) -> Vec<Event> {
-        Event::ALL.into_iter().filter(|event| self.handlers[*event as usize].is_some()).collect()
+    pub(crate) fn handlers(&self) -> Vec<ScriptEvent> {
+        ScriptEvent::ALL.into_iter().filter(|event| self.handlers[*event as usize].is_some()).collect()
     }
 
     /// Calls the function for a sender.
     pub(crate) fn before_mail_from(&mut self, envelope: &Envelope) -> Result<Verdict, CallError> {
         self.handle(
-            Event::MailFrom,
+            ScriptEvent::MailFrom,
             |lua| objects::session_text(lua, envelope, None),
-            |value| parse_verdict(Event::MailFrom, value),
+            |value| parse_verdict(ScriptEvent::MailFrom, value),
         )
     }
 
     /// Calls the function for a recipient.
     pub(crate) fn before_rcpt_to(&mut self, envelope: &Envelope, candidate: &Address) -> Result<Verdict, CallError> {
         self.handle(
-            Event::RcptTo,
+            ScriptEvent::RcptTo,
             |lua| objects::session_text(lua, envelope, Some(candidate)),
-            |value| parse_verdict(Event::RcptTo, value),
+            |value| parse_verdict(ScriptEvent::RcptTo, value),
         )
     }
 
@@ -116,7 +116,7 @@ impl Engine {
     ) -> Result<Option<IncomingMessage>, CallError> {
         let naming = self.naming;
         self.handle(
-            Event::BeforeStored,
+            ScriptEvent::BeforeStored,
             |lua| objects::inbound(lua, message),
             |value| objects::parse_inbound_result(value, message, naming),
         )
@@ -124,12 +124,12 @@ impl Engine {
 
     /// Calls the function for a stored message.
     pub(crate) fn after_message_stored(&mut self, summary: &Summary) -> Result<(), CallError> {
-        self.handle(Event::AfterStored, |lua| objects::metadata(lua, summary, true), |_| Ok(()))
+        self.handle(ScriptEvent::AfterStored, |lua| objects::metadata(lua, summary, true), |_| Ok(()))
     }
 
     /// Calls the function for a deleted message.
     pub(crate) fn after_message_deleted(&mut self, summary: &Summary) -> Result<(), CallError> {
-        self.handle(Event::AfterDeleted, |lua| objects::metadata(lua, summary, false), |_| Ok(()))
+        self.handle(ScriptEvent::AfterDeleted, |lua| objects::metadata(lua, summary, false), |_| Ok(()))
     }
 
     /// Returns the location of the current call, for other threads.
@@ -160,7 +160,7 @@ impl Engine {
     /// Calls any function with the limits of a call, as if it were handling `event`.
     pub(crate) fn call(
         &mut self,
-        event: Option<Event>,
+        event: Option<ScriptEvent>,
         function: &Function,
         arguments: impl IntoLuaMulti,
     ) -> Result<Value, CallError> {
@@ -169,7 +169,7 @@ impl Engine {
 
     fn handle<T>(
         &mut self,
-        event: Event,
+        event: ScriptEvent,
         argument: impl FnOnce(&Lua) -> mlua::Result<Value>,
         parse: impl FnOnce(&Value) -> Result<T, String>,
     ) -> Result<T, CallError> {
@@ -210,7 +210,7 @@ impl Engine {
 
     fn within_limits<T>(
         &mut self,
-        event: Option<Event>,
+        event: Option<ScriptEvent>,
         body: impl FnOnce(&Lua) -> mlua::Result<T>,
     ) -> Result<T, CallError> {
         let deadline = self.limiter.start_call(&self.lua).map_err(|error| self.fail(event, &error))?;
@@ -228,7 +228,7 @@ impl Engine {
     }
 
     /// Converts an error of the current call. Out of memory makes the state unusable.
-    fn fail(&mut self, event: Option<Event>, error: &mlua::Error) -> CallError {
+    fn fail(&mut self, event: Option<ScriptEvent>, error: &mlua::Error) -> CallError {
         let mut call_error = to_call_error(&self.sources, error);
         call_error.text = raised::describe(&self.lua, call_error.text);
         if call_error.kind != CallErrorKind::Memory {
@@ -240,14 +240,14 @@ impl Engine {
         self.fail_limit(event, LimitExceeded { kind: CallErrorKind::Memory, location: call_error.location })
     }
 
-    fn fail_limit(&self, event: Option<Event>, exceeded: LimitExceeded) -> CallError {
+    fn fail_limit(&self, event: Option<ScriptEvent>, exceeded: LimitExceeded) -> CallError {
         let LimitExceeded { kind, location } = exceeded;
         let location = location.map(|(file, line)| (self.sources.full_name(file), line));
         let location = location.or_else(|| self.location.last_seen()).or_else(|| self.location.definition(event?));
         CallError { kind, location, text: self.limiter.describe(kind) }
     }
 
-    fn bad_result(&self, event: Event, text: String) -> CallError {
+    fn bad_result(&self, event: ScriptEvent, text: String) -> CallError {
         CallError { kind: CallErrorKind::InvalidResult, location: self.location.definition(event), text }
     }
 }
@@ -264,7 +264,7 @@ fn new_state(program: &Program, limiter: &Limiter, log_quota: &Arc<LogQuota>) ->
     Ok((lua, globals))
 }
 
-fn parse_verdict(event: Event, value: &Value) -> Result<Verdict, String> {
+fn parse_verdict(event: ScriptEvent, value: &Value) -> Result<Verdict, String> {
     objects::parse_verdict(value).map_err(|text| format!("{event} {text}"))
 }
 

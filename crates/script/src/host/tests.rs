@@ -139,7 +139,7 @@ async fn script_that_appears_later_is_loaded() {
     assert!(!host.has_hook(HookPoint::MailFrom));
     assert_eq!(host.counts(), Counts::default());
     folder.write("inbucket.lua", &denying_script(451));
-    let loaded = LoadedScript { path: folder.path("inbucket.lua"), handlers: vec![Event::MailFrom] };
+    let loaded = LoadedScript { path: folder.path("inbucket.lua"), handlers: vec![ScriptEvent::MailFrom] };
     assert_eq!(host.reload(), Ok(Some(loaded.clone())));
     assert_eq!(host.loaded(), Some(loaded));
     assert!(host.has_hook(HookPoint::MailFrom) && !host.has_hook(HookPoint::RcptTo));
@@ -163,7 +163,7 @@ async fn every_hook_is_called() {
         ),
     );
     let host = start_host(Settings { before_states: 1, after_states: 1, ..folder.settings() }).unwrap();
-    assert_eq!(host.loaded().unwrap().handlers, Event::ALL);
+    assert_eq!(host.loaded().unwrap().handlers, ScriptEvent::ALL);
     assert_eq!(host.before_mail_from_accepted(&envelope()).await, deny(551));
     let candidate = Address::from_parts("bob", "example.org");
     assert_eq!(host.before_rcpt_to_accepted(&envelope(), &candidate).await, Verdict::Allow);
@@ -175,7 +175,7 @@ async fn every_hook_is_called() {
     assert_eq!(fs::read_to_string(seen).unwrap(), "stored Hello\ndeleted 7\n");
     let counts = host.counts();
     assert!(counts.loaded);
-    assert_eq!(Event::ALL.map(|event| counts.calls(event, Outcome::Ok)), [1; 5]);
+    assert_eq!(ScriptEvent::ALL.map(|event| counts.calls(event, Outcome::Ok)), [1; 5]);
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn errors_in_hooks_change_nothing() {
         assert!(host.before_message_stored(&inbound()).await.is_none());
         host.message_stored(&summary());
         host.message_deleted(&summary());
-        wait_until(|| Event::ALL.iter().all(|event| host.counts().calls(*event, Outcome::Error) == count));
+        wait_until(|| ScriptEvent::ALL.iter().all(|event| host.counts().calls(*event, Outcome::Error) == count));
     }
 }
 
@@ -244,7 +244,7 @@ fn check_loads_the_script_as_the_server_does() {
     let folder = TestFolder::new();
     let (path, settings) = (folder.path("inbucket.lua"), folder.settings());
     folder.write("inbucket.lua", &denying_script(451));
-    assert_eq!(check(&path, &settings), Ok(LoadedScript { path: path.clone(), handlers: vec![Event::MailFrom] }));
+    assert_eq!(check(&path, &settings), Ok(LoadedScript { path: path.clone(), handlers: vec![ScriptEvent::MailFrom] }));
     let table = [
         ("restante.store.list('bob')", ":1: restante.store can be used in after hooks only"),
         // The fake network of script tests would return an error that mentions it.
@@ -331,7 +331,7 @@ async fn reload_under_load_loses_no_reply() {
     for session in sessions {
         calls += session.await.unwrap();
     }
-    assert_eq!(host.counts().calls(Event::MailFrom, Outcome::Ok), calls);
+    assert_eq!(host.counts().calls(ScriptEvent::MailFrom, Outcome::Ok), calls);
 }
 
 #[tokio::test]
@@ -353,7 +353,7 @@ async fn failed_calls_defer_to_the_server() {
         folder.write("inbucket.lua", &script.replace("BODY", body));
         let host = start_host(Settings { timeout, ..folder.settings() }).unwrap();
         assert_eq!(host.before_mail_from_accepted(&envelope()).await, Verdict::Defer, "{body}");
-        assert_eq!(host.counts().calls(Event::MailFrom, outcome), 1, "{body}");
+        assert_eq!(host.counts().calls(ScriptEvent::MailFrom, outcome), 1, "{body}");
         let other = Envelope { login: None, from: None, ..envelope() };
         assert_eq!(host.before_mail_from_accepted(&other).await, Verdict::Allow, "{body}");
         // On a very busy machine, the watchdog may have abandoned the call before its own limit ended it.
@@ -370,7 +370,7 @@ async fn calls_blocked_in_c_are_abandoned() {
         let host = start_host(Settings { timeout: SHORT, ..folder.settings() }).unwrap();
         assert_eq!(host.before_mail_from_accepted(&envelope()).await, Verdict::Defer, "{body}");
         let counts = host.counts();
-        assert_eq!((counts.calls(Event::MailFrom, Outcome::Limit), counts.abandoned), (1, 1), "{body}");
+        assert_eq!((counts.calls(ScriptEvent::MailFrom, Outcome::Limit), counts.abandoned), (1, 1), "{body}");
         if body != ENDLESS_PATTERN {
             fs::write(&go, "").unwrap();
             wait_until(|| host.counts().abandoned == 0);
@@ -405,7 +405,7 @@ fn full_queue_and_shutdown_drop_events() {
     let Counts { waiting, dropped, .. } = host.counts();
     assert_eq!((waiting, dropped), (0, 6));
     fs::write(go, "").unwrap();
-    wait_until(|| host.counts().calls(Event::AfterStored, Outcome::Ok) == 1);
+    wait_until(|| host.counts().calls(ScriptEvent::AfterStored, Outcome::Ok) == 1);
 }
 
 #[test]
@@ -422,7 +422,7 @@ fn shutdown_waits_for_queued_events() {
         fs::write(go, "").unwrap();
     });
     let counts = host.counts();
-    assert_eq!((counts.dropped, counts.calls(Event::AfterStored, Outcome::Ok)), (0, 4));
+    assert_eq!((counts.dropped, counts.calls(ScriptEvent::AfterStored, Outcome::Ok)), (0, 4));
 }
 
 #[tokio::test]
@@ -432,7 +432,7 @@ async fn sessions_continue_without_the_script_after_shutdown() {
     let host = folder.host();
     host.shut_down(LONG);
     assert_eq!(host.before_mail_from_accepted(&envelope()).await, Verdict::Defer);
-    assert_eq!(host.counts().calls(Event::MailFrom, Outcome::Busy), 1);
+    assert_eq!(host.counts().calls(ScriptEvent::MailFrom, Outcome::Busy), 1);
 }
 
 #[test]
@@ -460,7 +460,7 @@ fn call_that_outlives_the_runtime_has_no_mail_access() {
     drop(runtime);
     assert_eq!(Arc::strong_count(&mailroom), 1);
     fs::write(go, "").unwrap();
-    wait_until(|| host.counts().calls(Event::AfterStored, Outcome::Ok) == 1);
+    wait_until(|| host.counts().calls(ScriptEvent::AfterStored, Outcome::Ok) == 1);
     let output = fs::read_to_string(output).unwrap();
     assert!(output.contains("the stored messages are no longer accessible"), "{output}");
 }
@@ -475,7 +475,7 @@ fn commands_are_killed_at_shutdown() {
     host.message_stored(&summary());
     wait_until(|| started.exists());
     host.shut_down(Duration::ZERO);
-    wait_until(|| host.counts().calls(Event::AfterStored, Outcome::Ok) == 1);
+    wait_until(|| host.counts().calls(ScriptEvent::AfterStored, Outcome::Ok) == 1);
 }
 
 #[test]
@@ -507,7 +507,7 @@ async fn calls_of_ended_sessions_are_skipped() {
     fs::write(go, "").unwrap();
     assert_eq!(first.await.unwrap(), Verdict::Defer);
     assert_eq!(host.before_mail_from_accepted(&envelope).await, Verdict::Defer);
-    assert_eq!(host.counts().calls(Event::MailFrom, Outcome::Ok), 2);
+    assert_eq!(host.counts().calls(ScriptEvent::MailFrom, Outcome::Ok), 2);
 }
 
 #[tokio::test]
@@ -539,7 +539,7 @@ async fn slow_calls_up_to_the_maximum_do_not_block_others() {
     for session in blocked {
         assert_eq!(session.await.unwrap(), Verdict::Defer);
     }
-    assert_eq!(host.counts().calls(Event::MailFrom, Outcome::Ok), BLOCKED_CALLS as u64 + 1);
+    assert_eq!(host.counts().calls(ScriptEvent::MailFrom, Outcome::Ok), BLOCKED_CALLS as u64 + 1);
 }
 
 #[test]

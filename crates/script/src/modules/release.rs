@@ -83,11 +83,11 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::event::{CallContext, Event};
+    use crate::event::{CallContext, ScriptEvent};
     use crate::modules::store::tests::summary;
     use crate::tests::fake_mail::FakeMail;
 
-    fn state(event: Option<Event>) -> Lua {
+    fn state(event: Option<ScriptEvent>) -> Lua {
         let lua = Lua::new();
         let mail: Arc<dyn MailAccess> = Arc::new(FakeMail::with_messages([(summary(3), Bytes::new())]));
         lua.globals().set("release", function(&lua, &mail).unwrap()).unwrap();
@@ -110,7 +110,7 @@ mod tests {
             ("(release('anna', '4'))", "nil"),
         ];
         for (code, expected) in table {
-            let lua = state(Some(Event::AfterStored));
+            let lua = state(Some(ScriptEvent::AfterStored));
             lua.load("many = {} for i = 1, 101 do many[i] = i .. '@x.org' end").exec().unwrap();
             let value: Value = lua.load(format!("return {code}")).eval().unwrap();
             assert_eq!(value.to_string().unwrap(), expected, "{code}");
@@ -129,14 +129,14 @@ mod tests {
             ("release('anna', '3', {target = true})", "the option target must contain texts"),
         ];
         for (code, expected) in table {
-            let error = state(Some(Event::AfterStored)).load(code).exec().unwrap_err().to_string();
+            let error = state(Some(ScriptEvent::AfterStored)).load(code).exec().unwrap_err().to_string();
             assert!(error.contains(expected), "{code}: {error}");
         }
     }
 
     #[test]
     fn release_is_not_available_in_before_hooks() {
-        for event in [None, Some(Event::MailFrom), Some(Event::RcptTo), Some(Event::BeforeStored)] {
+        for event in [None, Some(ScriptEvent::MailFrom), Some(ScriptEvent::RcptTo), Some(ScriptEvent::BeforeStored)] {
             let error = state(event).load("release('anna', '3')").exec().unwrap_err().to_string();
             assert!(error.contains("restante.release can be used in after hooks only"), "{event:?}: {error}");
         }

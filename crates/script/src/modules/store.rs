@@ -9,7 +9,7 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 
 use super::convert::{to_number, to_text_prefix};
-use crate::event::{CallContext, Event};
+use crate::event::{CallContext, ScriptEvent};
 use crate::objects;
 use crate::services::MailAccess;
 
@@ -70,7 +70,7 @@ pub(super) fn prepare(
     mailbox: &LuaString,
 ) -> mlua::Result<(MailboxName, Duration)> {
     let context = CallContext::current(lua)?;
-    if context.event.is_none_or(Event::is_before) {
+    if context.event.is_none_or(ScriptEvent::is_before) {
         return Err(mlua::Error::runtime(format!("{name} can be used in after hooks only")));
     }
     let mailbox = access.mailbox(&mailbox.to_string_lossy()).map_err(mlua::Error::runtime)?;

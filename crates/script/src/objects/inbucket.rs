@@ -4,7 +4,7 @@
 use mlua::{AnyUserData, Function, Lua, MetaMethod, UserData, UserDataMethods, Value};
 
 use super::values::{describe_type, display_key, field_name, script_error};
-use crate::event::Event;
+use crate::event::ScriptEvent;
 
 /// The registry key of the table `restante.store`.
 pub(crate) const STORE_KEY: &str = "restante.store";
@@ -30,7 +30,7 @@ struct Phase(&'static str);
 /// The functions that the script has defined, by event. Stored in the app data of a state.
 #[derive(Default)]
 struct Handlers {
-    functions: [Option<Function>; Event::ALL.len()],
+    functions: [Option<Function>; ScriptEvent::ALL.len()],
     /// Whether they can no longer be changed.
     are_frozen: bool,
 }
@@ -48,7 +48,7 @@ pub(super) fn object(lua: &Lua) -> mlua::Result<AnyUserData> {
 }
 
 /// Returns the function for an event.
-pub(super) fn handler(lua: &Lua, event: Event) -> Option<Function> {
+pub(super) fn handler(lua: &Lua, event: ScriptEvent) -> Option<Function> {
     lua.app_data_ref::<Handlers>()?.functions[event as usize].clone()
 }
 
@@ -93,9 +93,9 @@ impl UserData for Inbucket {
 }
 
 impl Phase {
-    fn event(&self, key: &Value) -> Option<Event> {
+    fn event(&self, key: &Value) -> Option<ScriptEvent> {
         let name = field_name(key)?;
-        Event::ALL.into_iter().find(|event| {
+        ScriptEvent::ALL.into_iter().find(|event| {
             event.name().strip_prefix(self.0).and_then(|rest| rest.strip_prefix('.')).map(str::as_bytes) == Some(&*name)
         })
     }
@@ -141,5 +141,5 @@ impl UserData for Phase {
 }
 
 fn known_events() -> String {
-    format!("functions can be assigned to inbucket.{}", Event::ALL.map(Event::name).join(", inbucket."))
+    format!("functions can be assigned to inbucket.{}", ScriptEvent::ALL.map(ScriptEvent::name).join(", inbucket."))
 }

@@ -31,7 +31,7 @@ pub(crate) use address::to_named_address;
 pub(crate) use inbucket::{RELEASE_KEY, SHARED_KEY, SLEEP_KEY, STORE_KEY};
 pub(crate) use values::describe_type;
 
-use crate::event::Event;
+use crate::event::ScriptEvent;
 use crate::services::Services;
 
 /// Puts the globals into a new state.
@@ -51,7 +51,7 @@ pub(crate) fn install(lua: &Lua, services: &Services, naming: Naming) -> mlua::R
 }
 
 /// Returns the function that the script has defined for an event.
-pub(crate) fn handler(lua: &Lua, event: Event) -> Option<Function> {
+pub(crate) fn handler(lua: &Lua, event: ScriptEvent) -> Option<Function> {
     inbucket::handler(lua, event)
 }
 

@@ -15,11 +15,11 @@ use restante_mailroom::hooks::IncomingMessage;
 use super::environment::{ReleasedMessage, TestEnvironment};
 use super::{arguments, fixtures};
 use crate::call_error::PRELUDE_NAME;
-use crate::event::{CallContext, Event};
+use crate::event::{CallContext, ScriptEvent};
 use crate::objects;
 
 /// The event that is set while test code runs. It is an `after` event, so that tests can use `restante.store`.
-pub(super) const TEST_EVENT: Event = Event::AfterStored;
+pub(super) const TEST_EVENT: ScriptEvent = ScriptEvent::AfterStored;
 
 /// The result of a native function for `t.lua`: a value, or nil and an error message.
 type NativeResult = mlua::Result<(Value, Option<String>)>;
@@ -102,7 +102,7 @@ fn inbound_object(lua: &Lua, environment: &TestEnvironment, value: &Value) -> Na
 fn outcome(lua: &Lua, environment: &TestEnvironment, (message, result): &(Value, Value)) -> NativeResult {
     let outcome = fixtures::parse_inbound(message, environment.naming).and_then(|message| {
         let changed = objects::parse_inbound_result(result, &message, environment.naming);
-        let changed = changed.map_err(|text| format!("{} {text}", Event::BeforeStored))?;
+        let changed = changed.map_err(|text| format!("{} {text}", ScriptEvent::BeforeStored))?;
         Ok(changed.unwrap_or(message))
     });
     to_native_result(
@@ -209,7 +209,7 @@ fn advance(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeRes
 /// test.
 fn enter_event(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     let name = value.to_string()?;
-    let event = Event::ALL.into_iter().find(|event| event.name() == name);
+    let event = ScriptEvent::ALL.into_iter().find(|event| event.name() == name);
     let event = event.ok_or_else(|| mlua::Error::runtime(format!("there is no event {name}")))?;
     let call = lua.create_table()?;
     call.raw_set("handler", objects::handler(lua, event))?;
@@ -234,7 +234,7 @@ fn leave_event(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     Ok((Value::Nil, None))
 }
 
-fn set_event(lua: &Lua, event: Event) -> mlua::Result<()> {
+fn set_event(lua: &Lua, event: ScriptEvent) -> mlua::Result<()> {
     let context = CallContext::current(lua)?;
     lua.set_app_data(CallContext { event: Some(event), ..context });
     Ok(())

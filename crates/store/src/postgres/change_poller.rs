@@ -16,7 +16,7 @@ use super::change_tracker::{ChangeTracker, POLL_TIMEOUT, Poll, PolledState, Wake
 use super::database::{Database, Driver, Parameters, setup_sql};
 use super::error::DatabaseError;
 use super::rows::{self, get_column};
-use crate::feed::{Change, Event, FeedItem};
+use crate::feed::{Change, CopyEvent, FeedItem};
 use crate::{Result, StoreError, Usage};
 
 /// The interval of polls that nothing else triggers.
@@ -374,7 +374,7 @@ async fn drive_connection(mut driver: Driver, wakeup: Arc<Wakeup>, backend_pid: 
 /// a stored copy, returns the number of all changes.
 fn complete_messages(changes: &[Change]) -> usize {
     let stored_message = |change: &Change| match &change.event {
-        Event::Stored(summary) => Some(summary.message),
+        CopyEvent::Stored(summary) => Some(summary.message),
         _ => None,
     };
     let Some(last) = changes.last().and_then(stored_message) else { return changes.len() };
@@ -383,8 +383,8 @@ fn complete_messages(changes: &[Change]) -> usize {
 
 fn mailbox_of(change: &Change) -> &MailboxName {
     match &change.event {
-        Event::Stored(summary) | Event::Deleted(summary) => &summary.mailbox,
-        Event::Seen { mailbox, .. } | Event::Tagged { mailbox, .. } => mailbox,
+        CopyEvent::Stored(summary) | CopyEvent::Deleted(summary) => &summary.mailbox,
+        CopyEvent::Seen { mailbox, .. } | CopyEvent::Tagged { mailbox, .. } => mailbox,
     }
 }
 
@@ -408,9 +408,10 @@ mod tests {
         let change = |event| Change { position: 1, event };
         let stored = |message: u64| {
             let message = crate::tests::conformance::summary(message);
-            change(Event::Stored(message))
+            change(CopyEvent::Stored(message))
         };
-        let seen = || change(Event::Seen { mailbox: crate::tests::conformance::name("bob"), id: 1.into(), seen: true });
+        let seen =
+            || change(CopyEvent::Seen { mailbox: crate::tests::conformance::name("bob"), id: 1.into(), seen: true });
         let table = [
             (vec![], 0),
             (vec![stored(1)], 0),

@@ -19,7 +19,7 @@ use super::clock::DatabaseClock;
 use super::error::DatabaseError;
 use super::mailbox_generations::MailboxGenerations;
 use super::rows::{self, split_position};
-use crate::feed::{Change, Event, Feed, FeedItem};
+use crate::feed::{Change, CopyEvent, Feed, FeedItem};
 use crate::{Result, StoreError, Usage};
 
 /// How long a poll may take.
@@ -135,8 +135,8 @@ impl ChangeTracker {
         let (before, rows) = split_position(rows)?;
         let changes = rows.iter().map(rows::parse_change).collect::<Result<Vec<_>>>()?;
         let deleted = changes.iter().filter_map(|change| match &change.event {
-            Event::Deleted(summary) => Some(summary.clone()),
-            Event::Stored(_) | Event::Seen { .. } | Event::Tagged { .. } => None,
+            CopyEvent::Deleted(summary) => Some(summary.clone()),
+            CopyEvent::Stored(_) | CopyEvent::Seen { .. } | CopyEvent::Tagged { .. } => None,
         });
         let deleted = deleted.collect();
         self.record_own_changes(before, changes);

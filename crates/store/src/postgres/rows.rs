@@ -8,7 +8,7 @@ use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
 use tokio_postgres::Row;
 
-use crate::feed::{Change, Event};
+use crate::feed::{Change, CopyEvent};
 use crate::sql_values::nanos_to_time;
 use crate::{Result, StoreError};
 
@@ -56,13 +56,13 @@ pub(super) fn parse_summary(row: &Row, mailbox: MailboxName, previous: Option<&S
 pub(super) fn parse_change(row: &Row) -> Result<Change> {
     let mailbox = get_mailbox(row, "mailbox")?;
     let event = match get_column::<Option<bool>>(row, "deleted")? {
-        None => Event::Stored(parse_summary(row, mailbox, None)?),
-        Some(true) => Event::Deleted(parse_summary(row, mailbox, None)?),
+        None => CopyEvent::Stored(parse_summary(row, mailbox, None)?),
+        Some(true) => CopyEvent::Deleted(parse_summary(row, mailbox, None)?),
         Some(false) => match get_column::<Option<&[u8]>>(row, "tags")? {
             Some(_) => {
-                Event::Tagged { mailbox, id: get_id(row, "id")?, tags: Tags::from_encoded(&get_text(row, "tags")?) }
+                CopyEvent::Tagged { mailbox, id: get_id(row, "id")?, tags: Tags::from_encoded(&get_text(row, "tags")?) }
             }
-            None => Event::Seen { mailbox, id: get_id(row, "id")?, seen: get_column(row, "seen")? },
+            None => CopyEvent::Seen { mailbox, id: get_id(row, "id")?, seen: get_column(row, "seen")? },
         },
     };
     Ok(Change { position: get_u64(row, "number")?, event })

@@ -17,7 +17,7 @@ use tokio_postgres::Row;
 use super::change_tracker::ChangeTracker;
 use super::database::{Database, Parameters};
 use super::rows::{self, get_column, missing_error, split_position, to_u64};
-use crate::feed::{Change, Event};
+use crate::feed::{Change, CopyEvent};
 use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
 use crate::{Appended, CopyKey, Limits, NewMessage, Result};
 
@@ -195,11 +195,11 @@ impl Writer {
         }
         let stored = all.iter().flat_map(|appended| &appended.stored);
         let mut changes: Vec<Change> = stored
-            .map(|summary| Change { position: summary.id.number(), event: Event::Stored(summary.clone()) })
+            .map(|summary| Change { position: summary.id.number(), event: CopyEvent::Stored(summary.clone()) })
             .collect();
         for row in evicted {
             let change = rows::parse_change(row)?;
-            if let (Event::Deleted(summary), Some(last)) = (&change.event, all.last_mut()) {
+            if let (CopyEvent::Deleted(summary), Some(last)) = (&change.event, all.last_mut()) {
                 last.evicted.push(summary.clone());
             }
             changes.push(change);

@@ -11,7 +11,7 @@ use restante_mailroom::hooks::{IncomingMessage, Verdict};
 
 use super::Fixture;
 use crate::call_error::{CallError, CallErrorKind};
-use crate::event::Event;
+use crate::event::ScriptEvent;
 
 pub(super) fn envelope() -> Envelope {
     Envelope {
@@ -63,7 +63,7 @@ fn return_values_decide() {
          end",
     );
     let mut engine = fixture.engine().unwrap();
-    assert_eq!(engine.handlers(), [Event::MailFrom, Event::RcptTo, Event::BeforeStored]);
+    assert_eq!(engine.handlers(), [ScriptEvent::MailFrom, ScriptEvent::RcptTo, ScriptEvent::BeforeStored]);
     assert_eq!(engine.before_mail_from(&envelope()), Ok(Verdict::Deny(Refusal::new(451, "later"))));
     assert_eq!(engine.before_rcpt_to(&envelope(), &Address::from_parts("eve", "example.org")), Ok(Verdict::Allow));
     assert_eq!(engine.before_rcpt_to(&envelope(), &Address::from_parts("bob", "example.org")), Ok(Verdict::Defer));

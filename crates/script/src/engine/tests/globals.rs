@@ -3,7 +3,7 @@
 use mlua::Function;
 
 use super::{Fixture, check_results, global_text};
-use crate::event::Event;
+use crate::event::ScriptEvent;
 
 #[test]
 fn globals_of_a_call_are_cleared() {
@@ -32,7 +32,7 @@ fn globals_of_a_call_are_cleared() {
     let mut engine = fixture.engine().unwrap();
     let step: Function = engine.lua().globals().get("step").unwrap();
     for _ in 0..3 {
-        let value = engine.call(Some(Event::MailFrom), &step, ()).unwrap();
+        let value = engine.call(Some(ScriptEvent::MailFrom), &step, ()).unwrap();
         assert_eq!(value.to_string().unwrap(), "11 1 1 1 1 1 later");
         assert_eq!((global_text(&engine, "count"), global_text(&engine, "fresh")), ("10".to_owned(), "nil".to_owned()));
     }
@@ -44,7 +44,7 @@ fn globals_of_a_failed_call_are_cleared() {
     let mut engine = fixture.engine().unwrap();
     let f: Function = engine.lua().globals().get("f").unwrap();
     for _ in 0..2 {
-        assert!(engine.call(Some(Event::MailFrom), &f, ()).is_err());
+        assert!(engine.call(Some(ScriptEvent::MailFrom), &f, ()).is_err());
     }
 }
 
@@ -54,7 +54,7 @@ fn locals_of_the_script_persist() {
     let mut engine = fixture.engine().unwrap();
     let f: Function = engine.lua().globals().get("f").unwrap();
     let values: Vec<_> =
-        (0..3).map(|_| engine.call(Some(Event::MailFrom), &f, ()).unwrap().to_string().unwrap()).collect();
+        (0..3).map(|_| engine.call(Some(ScriptEvent::MailFrom), &f, ()).unwrap().to_string().unwrap()).collect();
     assert_eq!(values, ["1", "2", "3"]);
 }
 

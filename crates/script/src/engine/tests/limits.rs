@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::Fixture;
 use super::calls::envelope;
 use crate::call_error::CallErrorKind;
-use crate::event::Event;
+use crate::event::ScriptEvent;
 use crate::limits::THREAD_STACK_BYTES;
 
 /// Scripts that never end. The error names line 1.
@@ -143,7 +143,7 @@ fn endless_loop_names_its_line_and_makes_the_state_unusable() {
     let mut engine = fixture.engine().unwrap();
     let busy = engine.lua().globals().get("busy").unwrap();
     assert!(!engine.is_spent());
-    let error = engine.call(Some(Event::AfterStored), &busy, ()).unwrap_err();
+    let error = engine.call(Some(ScriptEvent::AfterStored), &busy, ()).unwrap_err();
     assert_eq!(error.kind, CallErrorKind::Timeout);
     let (file, line) = error.location.unwrap();
     assert!(file.ends_with("/rules.lua") && (3..=4).contains(&line), "{file}:{line}");
@@ -165,12 +165,12 @@ fn other_threads_can_read_the_location() {
         let mut engine = fixture.engine().unwrap();
         let location = engine.location();
         engine.before_mail_from(&envelope()).unwrap();
-        let found = thread::spawn(move || location.best_known(Event::MailFrom)).join().unwrap();
+        let found = thread::spawn(move || location.best_known(ScriptEvent::MailFrom)).join().unwrap();
         let (file, line) = found.unwrap();
         assert!(file.ends_with("/rules.lua") && lines.contains(&line), "{reason}: {file}:{line}");
     }
     let engine = Fixture::script("").engine().unwrap();
-    assert_eq!(engine.location().best_known(Event::MailFrom), None);
+    assert_eq!(engine.location().best_known(ScriptEvent::MailFrom), None);
 }
 
 /// Scripts that fill the memory with small or large allocations, and attempts to bypass the limit.
@@ -238,7 +238,7 @@ fn garbage_of_calls_is_collected_in_time() {
     let mut engine = fixture.engine().unwrap();
     let f = engine.lua().globals().get("f").unwrap();
     for _ in 0..2000 {
-        engine.call(Some(Event::AfterStored), &f, ()).unwrap();
+        engine.call(Some(ScriptEvent::AfterStored), &f, ()).unwrap();
         let used = engine.lua().used_memory();
         assert!(used < fixture.settings.max_memory_bytes / 4, "{used}");
     }

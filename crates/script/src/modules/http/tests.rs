@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use restante_http_client::{HttpError, HttpService, Request, Response};
 
 use super::*;
-use crate::event::Event;
+use crate::event::ScriptEvent;
 
 /// A client that records requests and responds with their contents.
 #[derive(Default)]
@@ -57,7 +57,7 @@ fn state(time_left: Duration) -> (Lua, Arc<EchoClient>) {
     let client = Arc::new(EchoClient::default());
     let service: Arc<dyn HttpService> = Arc::clone(&client) as Arc<dyn HttpService>;
     lua.globals().set("http", module(&lua, &service).unwrap()).unwrap();
-    lua.set_app_data(CallContext { event: Some(Event::AfterStored), deadline: Instant::now() + time_left });
+    lua.set_app_data(CallContext { event: Some(ScriptEvent::AfterStored), deadline: Instant::now() + time_left });
     (lua, client)
 }
 

@@ -26,7 +26,7 @@ pub(in crate::modules) fn summary(id: u64) -> Summary {
     }
 }
 
-fn state(event: Option<Event>) -> Lua {
+fn state(event: Option<ScriptEvent>) -> Lua {
     let lua = Lua::new();
     // The last id has more digits than Lua writes by default.
     let ids = (1..=1500).chain([1_794_733_000_000_001]);
@@ -58,7 +58,7 @@ fn lists_finds_and_deletes_messages() {
         ("store.delete('anna', '3') and store.get('anna', '3')", "nil"),
     ];
     for (code, expected) in table {
-        let lua = state(Some(Event::AfterStored));
+        let lua = state(Some(ScriptEvent::AfterStored));
         let value: Value = lua.load(format!("return {code}")).eval().unwrap();
         assert_eq!(value.to_string().unwrap(), expected, "{code}");
     }
@@ -77,7 +77,7 @@ fn errors_raise() {
         ("store.list('anna', {limit = -1})", "out of range"),
     ];
     for (code, expected) in table {
-        let result = state(Some(Event::AfterDeleted)).load(code).exec();
+        let result = state(Some(ScriptEvent::AfterDeleted)).load(code).exec();
         let error = result.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(expected) && !error.is_empty(), "{code}: {error}");
     }
@@ -85,7 +85,7 @@ fn errors_raise() {
 
 #[test]
 fn store_is_not_available_in_before_hooks() {
-    for event in [None, Some(Event::MailFrom), Some(Event::RcptTo), Some(Event::BeforeStored)] {
+    for event in [None, Some(ScriptEvent::MailFrom), Some(ScriptEvent::RcptTo), Some(ScriptEvent::BeforeStored)] {
         for code in ["store.list('anna')", "store.get('anna', '1')", "store.delete('anna', '1')"] {
             let error = state(event).load(code).exec().unwrap_err().to_string();
             assert!(error.contains("restante.store can be used in after hooks only"), "{event:?} {code}: {error}");

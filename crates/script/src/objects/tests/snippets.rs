@@ -4,7 +4,7 @@ use mlua::Lua;
 
 use super::super::{handler, metadata, session};
 use super::{address, check, run, state, summary, with_message};
-use crate::event::Event;
+use crate::event::ScriptEvent;
 
 const KNOWN_EVENTS: &str = "functions can be assigned to inbucket.before.mail_from_accepted, inbucket.before.rcpt_to_accepted, \
     inbucket.before.message_stored, inbucket.after.message_stored, inbucket.after.message_deleted";
@@ -284,11 +284,11 @@ fn inbucket_object() {
 
 #[test]
 fn event_functions_can_be_defined_and_chained() {
-    for event in Event::ALL {
+    for event in ScriptEvent::ALL {
         let (lua, _) = state();
         assert!(handler(&lua, event).is_none());
         run(&lua, &format!("function inbucket.{event}(x) return x + 1 end"));
-        let others = Event::ALL.into_iter().filter(|other| handler(&lua, *other).is_some());
+        let others = ScriptEvent::ALL.into_iter().filter(|other| handler(&lua, *other).is_some());
         assert_eq!(others.collect::<Vec<_>>(), [event]);
         // Scripts chain functions that others have defined.
         run(&lua, &format!("local f = inbucket.{event}; inbucket.{event} = function(x) return f(x) * 2 end"));

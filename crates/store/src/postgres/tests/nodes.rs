@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::*;
-use crate::feed::{Change, Event, FeedItem};
+use crate::feed::{Change, CopyEvent, FeedItem};
 use crate::tests::conformance::{message, name};
 
 /// Longer than anything here takes.
@@ -45,7 +45,7 @@ async fn next_item(feed: &mut Feed) -> FeedItem {
 /// Returns all changes up to the deletion of this message.
 async fn changes_until_deletion_of(feed: &mut Feed, last: MessageId) -> Vec<Change> {
     let mut received = Vec::new();
-    let is_last = |change: &Change| matches!(&change.event, Event::Deleted(summary) if summary.id == last);
+    let is_last = |change: &Change| matches!(&change.event, CopyEvent::Deleted(summary) if summary.id == last);
     while !received.last().is_some_and(is_last) {
         match next_item(feed).await {
             FeedItem::Changes(changes) => received.extend(changes),
@@ -137,8 +137,8 @@ async fn every_feed_has_all_changes_once_and_in_order() {
     let [first, second, third] = &mut feeds;
     let received = changes_until_deletion_of(first, last.id).await;
     assert!(received.is_sorted_by(|one, other| one.position < other.position), "each once, in order");
-    let stored = received.iter().filter(|change| matches!(change.event, Event::Stored(_))).count();
-    let deleted = received.iter().filter(|change| matches!(change.event, Event::Deleted(_))).count();
+    let stored = received.iter().filter(|change| matches!(change.event, CopyEvent::Stored(_))).count();
+    let deleted = received.iter().filter(|change| matches!(change.event, CopyEvent::Deleted(_))).count();
     assert_eq!(stored, 2 * 6 * 40 + 1);
     assert_eq!(deleted as u64, stored as u64 - nodes[0].usage().await.unwrap().copies);
     assert_eq!(changes_until_deletion_of(second, last.id).await, received);
@@ -216,10 +216,11 @@ async fn changed_tags_are_sent_to_other_nodes() {
     one.set_tags(keys.clone(), tags.clone()).await.unwrap();
     one.remove_copies(keys.clone()).await.unwrap();
     let changes = changes_until_deletion_of(&mut feed, stored[1].id).await;
-    let after_storing = changes.into_iter().filter(|change| !matches!(change.event, Event::Stored(_)));
+    let after_storing = changes.into_iter().filter(|change| !matches!(change.event, CopyEvent::Stored(_)));
     let events: Vec<_> = after_storing.map(|change| change.event).collect();
-    let tagged = keys.iter().map(|key| Event::Tagged { mailbox: key.mailbox.clone(), id: key.id, tags: tags.clone() });
-    let deleted = stored.iter().map(|copy| Event::Deleted(Summary { tags: tags.clone(), ..copy.clone() }));
+    let tagged =
+        keys.iter().map(|key| CopyEvent::Tagged { mailbox: key.mailbox.clone(), id: key.id, tags: tags.clone() });
+    let deleted = stored.iter().map(|copy| CopyEvent::Deleted(Summary { tags: tags.clone(), ..copy.clone() }));
     assert_eq!(events, tagged.chain(deleted).collect::<Vec<_>>(), "setting the same tags again changes nothing");
 }
 
@@ -253,7 +254,7 @@ async fn disconnected_node_catches_up() {
 
     let received = changes_until_deletion_of(&mut feed, last).await;
     let stored = received.into_iter().filter_map(|change| match change.event {
-        Event::Stored(summary) => Some(summary),
+        CopyEvent::Stored(summary) => Some(summary),
         _ => None,
     });
     let stored: Vec<Summary> = stored.skip_while(|summary| summary.id <= before.id).collect();
@@ -289,7 +290,7 @@ async fn node_disconnected_for_too_long_reports_gap() {
     );
     let second = direct.append(message(2, &["bob"], b"x")).await.unwrap().stored.remove(0);
     let FeedItem::Changes(changes) = next_item(&mut feed).await else { panic!("expected changes") };
-    assert_eq!(changes, [Change { position: second.id.number(), event: Event::Stored(second) }]);
+    assert_eq!(changes, [Change { position: second.id.number(), event: CopyEvent::Stored(second) }]);
 }
 
 /// A replica that had not received the last message takes over and makes other changes before the node polls.
@@ -349,9 +350,9 @@ async fn new_node_gets_backlog() {
         }
     };
     let (after, changes) = open_and_read_backlog().await;
-    let events: Vec<Event> = changes.iter().map(|change| change.event.clone()).collect();
+    let events: Vec<CopyEvent> = changes.iter().map(|change| change.event.clone()).collect();
     let [deleted, first, second] =
-        [deleted, first, second].map(|summary| (Event::Stored(summary.clone()), Event::Deleted(summary)));
+        [deleted, first, second].map(|summary| (CopyEvent::Stored(summary.clone()), CopyEvent::Deleted(summary)));
     assert_eq!(events, [deleted.0, deleted.1, first.0, second.0.clone(), first.1]);
     assert_eq!(after, 0, "nothing is missing");
 
