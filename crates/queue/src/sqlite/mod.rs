@@ -3,9 +3,9 @@
 //!
 //! A power failure can undo the latest transactions, except those that answer a request of a user: cancellations, retries
 //! by hand, pauses and, if the kind of the queue says so, additions are on disk before the method returns. So are the
-//! first cursor and the targets: without them, messages before the next start would not be sent. The others may be
-//! undone, because they are undone in order: then messages are found again from the earlier cursor or checkpoint, or
-//! entries are sent again.
+//! first cursor, the checkpoints and the targets: without them, messages before the next start would not be sent. The
+//! others may be undone, because they are undone in order: then messages are found again from the earlier cursor or
+//! checkpoint, or entries are sent again.
 
 mod changes;
 mod file;
@@ -108,7 +108,8 @@ impl Queue for SqliteQueue {
     }
 
     async fn set_checkpoint(&self, checkpoint: Option<MessageId>) -> Result<()> {
-        self.run(Durability::Later, move |file| file.set_checkpoint(checkpoint)).await
+        // If the first checkpoint of the process was undone, nothing would be searched at the next start.
+        self.run(Durability::OnCommit, move |file| file.set_checkpoint(checkpoint)).await
     }
 
     async fn abandoned_checkpoint(&self) -> Result<Option<MessageId>> {

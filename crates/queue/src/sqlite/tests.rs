@@ -219,24 +219,44 @@ async fn answers_to_users_are_on_disk() {
     assert_eq!(synchronous(), 1);
 }
 
+/// Records the mode in which rows of a table are inserted and deleted.
+fn record_modes(queue: &SqliteQueue, table: &str) {
+    let sql = format!(
+        "CREATE TEMP TABLE modes (synchronous);
+        CREATE TEMP TRIGGER created AFTER INSERT ON main.{table} BEGIN
+            INSERT INTO modes SELECT synchronous FROM pragma_synchronous;
+        END;
+        CREATE TEMP TRIGGER deleted AFTER DELETE ON main.{table} BEGIN
+            INSERT INTO modes SELECT synchronous FROM pragma_synchronous;
+        END;"
+    );
+    queue.file.try_lock().unwrap().connection.execute_batch(&sql).unwrap();
+}
+
+/// Returns the recorded modes. That of a change that is on disk is 2.
+fn modes(queue: &SqliteQueue) -> String {
+    let file = queue.file.try_lock().unwrap();
+    file.connection.query_row("SELECT group_concat(synchronous) FROM modes", [], |row| row.get(0)).unwrap()
+}
+
 #[tokio::test]
 async fn first_cursor_is_on_disk() {
     let dir = TestDir::new();
     let queue = open(&dir);
-    let sql = "CREATE TEMP TABLE modes (synchronous);
-        CREATE TEMP TRIGGER created AFTER INSERT ON main.cursor BEGIN
-            INSERT INTO modes SELECT synchronous FROM pragma_synchronous;
-        END;
-        CREATE TEMP TRIGGER deleted AFTER DELETE ON main.cursor BEGIN
-            INSERT INTO modes SELECT synchronous FROM pragma_synchronous;
-        END;";
-    queue.file.try_lock().unwrap().connection.execute_batch(sql).unwrap();
-    let modes = || -> String {
-        let file = queue.file.try_lock().unwrap();
-        file.connection.query_row("SELECT group_concat(synchronous) FROM modes", [], |row| row.get(0)).unwrap()
-    };
+    record_modes(&queue, "cursor");
     queue.acquire_cursor(5.into()).await.unwrap();
-    assert_eq!(modes(), "2", "full");
+    assert_eq!(modes(&queue), "2");
     queue.delete_cursor().await.unwrap();
-    assert_eq!(modes(), "2,2");
+    assert_eq!(modes(&queue), "2,2");
+}
+
+#[tokio::test]
+async fn checkpoint_is_on_disk_although_the_targets_are_known() {
+    let (dir, targets) = (TestDir::new(), vec!["mx".to_owned()]);
+    open(&dir).set_targets(targets.clone(), 5.into()).await.unwrap();
+    let queue = open(&dir);
+    record_modes(&queue, "checkpoints");
+    queue.set_checkpoint(Some(7.into())).await.unwrap();
+    queue.set_targets(targets, 7.into()).await.unwrap();
+    assert_eq!(modes(&queue), "2");
 }
