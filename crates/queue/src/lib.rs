@@ -22,7 +22,7 @@ pub use entry::{
     AttemptOutcome, AttemptRecord, Entry, EntryFilter, EntryId, EntryState, NewEntry, Selection, StateCount,
 };
 pub use postgres::PostgresQueue;
-pub use queue::{AddError, ForwardOutcome, Limits, Queue, QueueKind, TargetRecord};
+pub use queue::{AbandonedCheckpoint, AddError, ForwardOutcome, Limits, Queue, QueueKind, TargetRecord};
 pub use sender::{Attempt, Contact, Sender, Transport};
 pub use sqlite::SqliteQueue;
 pub use target_state::TargetState;

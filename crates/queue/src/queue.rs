@@ -89,11 +89,12 @@ pub trait Queue: Send + Sync + 'static {
     /// that is true for all messages.
     async fn set_checkpoint(&self, checkpoint: Option<MessageId>) -> Result<()>;
 
-    /// Returns the lowest checkpoint of nodes that have died, which includes earlier processes.
-    async fn abandoned_checkpoint(&self) -> Result<Option<MessageId>>;
+    /// Returns the checkpoints of nodes that have died, which includes earlier processes.
+    async fn abandoned_checkpoints(&self) -> Result<Vec<AbandonedCheckpoint>>;
 
-    /// Deletes the checkpoints of dead nodes from this one on, because entries were added for all messages above it.
-    async fn delete_abandoned(&self, checkpoint: MessageId) -> Result<()>;
+    /// Deletes checkpoints of dead nodes, because entries were added for all messages above them. Keeps that of a node that
+    /// was alive meanwhile.
+    async fn delete_abandoned(&self, checkpoints: Vec<AbandonedCheckpoint>) -> Result<()>;
 
     /// Sets the targets. New ones get `since` as [`TargetRecord::since`]. The entries of targets that existed and are not
     /// among these are cancelled. Returns the number of cancelled entries.
@@ -202,6 +203,16 @@ pub enum ForwardOutcome {
     Full,
     /// The cursor is not where it was expected: another node has moved it.
     CursorMoved,
+}
+
+/// The checkpoint of a dead node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AbandonedCheckpoint {
+    /// The node has added entries for all messages up to this one that it has stored.
+    pub message: MessageId,
+    pub(crate) node: i64,
+    /// The version of the node's row. It changes if the node was alive meanwhile.
+    pub(crate) version: String,
 }
 
 /// A target, as the queue knows it.

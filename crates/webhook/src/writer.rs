@@ -11,7 +11,8 @@ use restante_http_client::HttpService;
 use restante_mail::message::{Message, MessageId, Summary};
 use restante_mailroom::Page;
 use restante_queue::{
-    AddError, AttemptOutcome, AttemptRecord, Context, Entry, EntryState, NewEntry, Queue, Sender, StateCount,
+    AbandonedCheckpoint, AddError, AttemptOutcome, AttemptRecord, Context, Entry, EntryState, NewEntry, Queue, Sender,
+    StateCount,
 };
 use restante_store::Result;
 use tokio::runtime::Builder;
@@ -103,12 +104,13 @@ struct Usage {
 }
 
 /// A search for messages whose events were not queued.
+#[derive(Clone)]
 struct CatchUp {
-    /// The checkpoint from which the search started.
-    from: MessageId,
+    /// The checkpoints from which the search started.
+    abandoned: Vec<AbandonedCheckpoint>,
     /// Messages up to this one were read.
     cursor: MessageId,
-    /// The last message. Events of later ones are queued by the nodes that store them.
+    /// The last message after these nodes had died. Events of later ones are queued by the nodes that store them.
     end: MessageId,
 }
 
@@ -370,16 +372,18 @@ impl Writer {
         let maintenance = async move {
             queue.heartbeat().await?;
             let expired = queue.expire(Timestamp::now()).await?;
-            Ok((expired, mailroom.last_id().await?, queue.abandoned_checkpoint().await?))
+            // First the checkpoints: the nodes have stored no message above `last`.
+            let abandoned = queue.abandoned_checkpoints().await?;
+            Ok((expired, abandoned, mailroom.last_id().await?))
         };
-        let (expired, last, abandoned) = self.context.access(maintenance).await?;
+        let (expired, abandoned, last) = self.context.access(maintenance).await?;
         for target in expired.iter().filter_map(|name| self.shared.find_target(name)) {
             self.shared.targets[target].count_given_up("", "it was not delivered before its deadline");
         }
-        if let Some(from) = abandoned
+        if let Some(cursor) = abandoned.iter().map(|checkpoint| checkpoint.message).min()
             && self.catch_up.is_none()
         {
-            self.catch_up = Some(CatchUp { from, cursor: from, end: last });
+            self.catch_up = Some(CatchUp { abandoned, cursor, end: last });
         }
         self.shared.needs_count.store(true, Relaxed);
         Ok(last)
@@ -424,7 +428,7 @@ impl Writer {
 
     /// Adds the events of some missed messages, as far as all targets have room.
     async fn catch_up(&mut self) -> Result<()> {
-        let Some(CatchUp { from, cursor, end }) = self.catch_up else { return Ok(()) };
+        let Some(CatchUp { abandoned, cursor, end }) = self.catch_up.clone() else { return Ok(()) };
         let room = self
             .usage
             .iter()
@@ -441,10 +445,10 @@ impl Writer {
         messages.retain(|message| message.id() <= end);
         if let Some(last) = messages.last().map(Message::id) {
             self.add(self.missed_events(&messages)).await?;
-            self.catch_up = Some(CatchUp { from, cursor: last, end });
+            self.catch_up = Some(CatchUp { abandoned, cursor: last, end });
         } else {
             let queue = self.context.queue.clone();
-            self.context.access(async move { queue.delete_abandoned(from).await }).await?;
+            self.context.access(async move { queue.delete_abandoned(abandoned).await }).await?;
             self.catch_up = None;
         }
         // There may be more.

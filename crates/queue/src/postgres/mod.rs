@@ -36,12 +36,12 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use self::claims::Claims;
-use self::rows::{column, get_text, parse_count, parse_entry, parse_target, to_nanos, to_time};
+use self::rows::{column, get_text, parse_abandoned, parse_count, parse_entry, parse_target, to_nanos, to_time};
 use crate::entry::{
     AttemptOutcome, AttemptRecord, EXPIRED_REPLY, Entry, EntryFilter, EntryId, EntryState, NewEntry, Selection,
     StateCount,
 };
-use crate::queue::{AddError, ForwardOutcome, Limits, Queue, QueueKind, TargetRecord};
+use crate::queue::{AbandonedCheckpoint, AddError, ForwardOutcome, Limits, Queue, QueueKind, TargetRecord};
 use crate::waiting::WaitingBound;
 
 /// The time without a heartbeat after which a node counts as dead.
@@ -214,16 +214,16 @@ impl Queue for PostgresQueue {
         self.database.execute(statements::SET_CHECKPOINT, parameters).await.map(drop)
     }
 
-    async fn abandoned_checkpoint(&self) -> Result<Option<MessageId>> {
+    async fn abandoned_checkpoints(&self) -> Result<Vec<AbandonedCheckpoint>> {
         let parameters: Parameters<'_> = &[&self.kind.name, &NODE_TIMEOUT.as_secs_f64()];
-        let rows = self.database.query(statements::ABANDONED_CHECKPOINT, parameters).await?;
-        let checkpoint: Option<i64> = rows.first().map_or(Ok(None), |row| get_column(row, "checkpoint"))?;
-        Ok(checkpoint.map(|checkpoint| checkpoint.unsigned_abs().into()))
+        let rows = self.database.query(statements::ABANDONED_CHECKPOINTS, parameters).await?;
+        rows.iter().map(parse_abandoned).collect()
     }
 
-    async fn delete_abandoned(&self, checkpoint: MessageId) -> Result<()> {
-        let parameters: Parameters<'_> = &[&self.kind.name, &NODE_TIMEOUT.as_secs_f64(), &id_to_i64(checkpoint)];
-        self.database.execute(statements::DELETE_ABANDONED, parameters).await.map(drop)
+    async fn delete_abandoned(&self, checkpoints: Vec<AbandonedCheckpoint>) -> Result<()> {
+        let nodes = column(&checkpoints, |checkpoint| checkpoint.node);
+        let versions = column(&checkpoints, |checkpoint| &*checkpoint.version);
+        self.database.execute(statements::DELETE_ABANDONED, &[&self.kind.name, &nodes, &versions]).await.map(drop)
     }
 
     async fn set_targets(&self, names: Vec<String>, since: MessageId) -> Result<u64> {

@@ -8,7 +8,7 @@ use restante_store::{Result, StoreError};
 use tokio_postgres::Row;
 
 use crate::entry::{Entry, EntryId, EntryState, StateCount};
-use crate::queue::TargetRecord;
+use crate::queue::{AbandonedCheckpoint, TargetRecord};
 
 /// Returns one value of each item, as the parameter of a statement.
 pub(super) fn column<'a, T, U>(items: &'a [T], read: impl Fn(&'a T) -> U) -> Vec<U> {
@@ -33,6 +33,15 @@ pub(super) fn parse_entry(row: &Row, clock: &DatabaseClock) -> Result<Entry> {
         last_attempt: get_column::<Option<i64>>(row, "last_attempt")?.map(|nanos| to_time(clock, nanos)),
         last_reply: get_text(row, "last_reply")?,
         claim: get_u64(row, "claim")?,
+    })
+}
+
+/// Returns the checkpoint of a row.
+pub(super) fn parse_abandoned(row: &Row) -> Result<AbandonedCheckpoint> {
+    Ok(AbandonedCheckpoint {
+        message: get_u64(row, "checkpoint")?.into(),
+        node: get_column(row, "id")?,
+        version: get_column(row, "version")?,
     })
 }
 

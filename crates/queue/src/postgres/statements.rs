@@ -103,11 +103,13 @@ pub(super) const DELETE_CURSOR: &str =
     "DELETE FROM queue_cursors WHERE queue = $1 AND (node = $2 OR leased_until < now())";
 
 pub(super) const SET_CHECKPOINT: &str = "UPDATE queue_nodes SET checkpoint = $3 WHERE queue = $1 AND id = $2";
-pub(super) const ABANDONED_CHECKPOINT: &str = "
-    SELECT min(checkpoint) AS checkpoint FROM queue_nodes WHERE queue = $1 AND seen <= now() - make_interval(secs => $2)";
+/// A row gets another `xmin` with every change, so also with every heartbeat.
+pub(super) const ABANDONED_CHECKPOINTS: &str = "
+    SELECT id, checkpoint, xmin::text AS version FROM queue_nodes
+    WHERE queue = $1 AND seen <= now() - make_interval(secs => $2) AND checkpoint IS NOT NULL";
 pub(super) const DELETE_ABANDONED: &str = "
-    UPDATE queue_nodes SET checkpoint = NULL
-    WHERE queue = $1 AND seen <= now() - make_interval(secs => $2) AND checkpoint >= $3";
+    UPDATE queue_nodes SET checkpoint = NULL FROM unnest($2::bigint[], $3::text[]) AS given (id, version)
+    WHERE queue = $1 AND queue_nodes.id = given.id AND queue_nodes.xmin::text = given.version";
 
 pub(super) const REMOVE_TARGETS: &str =
     "DELETE FROM queue_targets WHERE queue = $1 AND name <> ALL ($2::bytea[]) RETURNING name";

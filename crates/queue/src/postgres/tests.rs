@@ -11,7 +11,8 @@ use tokio_postgres::NoTls;
 use super::*;
 use crate::entry::AttemptOutcome;
 use crate::tests::conformance::{
-    self, KIND, add, attempted, claim, delivered, failed, find, ids, list_all, log, new_entry, record, second, state_of,
+    self, KIND, abandoned, add, attempted, claim, delivered, failed, find, ids, list_all, log, new_entry, record,
+    second, state_of,
 };
 
 /// Limits that no test reaches.
@@ -296,21 +297,40 @@ async fn checkpoint_of_a_dead_node_is_abandoned() {
     let Some((dead, alive)) = open_two().await else { return };
     dead.set_checkpoint(Some(7.into())).await.unwrap();
     alive.set_checkpoint(Some(5.into())).await.unwrap();
-    assert_eq!(alive.abandoned_checkpoint().await.unwrap(), None);
+    assert_eq!(abandoned(&*alive).await, []);
     dead.die().await;
-    assert_eq!(alive.abandoned_checkpoint().await.unwrap(), Some(7.into()));
-    alive.delete_abandoned(8.into()).await.unwrap();
-    assert_eq!(alive.abandoned_checkpoint().await.unwrap(), Some(7.into()));
-    alive.delete_abandoned(7.into()).await.unwrap();
-    assert_eq!(alive.abandoned_checkpoint().await.unwrap(), None);
+    assert_eq!(abandoned(&*alive).await, [7.into()]);
+    alive.delete_abandoned(alive.abandoned_checkpoints().await.unwrap()).await.unwrap();
+    assert_eq!(abandoned(&*alive).await, []);
     // A node that leaves with a checkpoint may have added no entries for the last messages.
     dead.heartbeat().await.unwrap();
     dead.set_checkpoint(Some(9.into())).await.unwrap();
     dead.leave().await.unwrap();
-    assert_eq!(alive.abandoned_checkpoint().await.unwrap(), Some(9.into()));
+    assert_eq!(abandoned(&*alive).await, [9.into()]);
     alive.set_checkpoint(None).await.unwrap();
     alive.leave().await.unwrap();
     assert_eq!(alive.count_nodes().await, 1);
+}
+
+/// Messages that a node has stored after a search began are not found by it.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_checkpoints_from_before_the_search_are_deleted() {
+    let Some((dead, other)) = open_two().await else { return };
+    dead.set_checkpoint(Some(5.into())).await.unwrap();
+    dead.die().await;
+    let known = other.abandoned_checkpoints().await.unwrap();
+    other.set_checkpoint(Some(7.into())).await.unwrap();
+    other.die().await;
+    other.delete_abandoned(known).await.unwrap();
+    assert_eq!(abandoned(&*other).await, [7.into()], "the node died later");
+    let known = other.abandoned_checkpoints().await.unwrap();
+    other.heartbeat().await.unwrap();
+    other.set_checkpoint(Some(7.into())).await.unwrap();
+    other.delete_abandoned(known.clone()).await.unwrap();
+    assert_eq!(abandoned(&*other).await, []);
+    other.die().await;
+    other.delete_abandoned(known).await.unwrap();
+    assert_eq!(abandoned(&*other).await, [7.into()], "the node was alive meanwhile");
 }
 
 #[tokio::test(flavor = "multi_thread")]

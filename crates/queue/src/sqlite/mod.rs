@@ -19,7 +19,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_mail::message::MessageId;
-use restante_store::sql_values::{id_to_i64, nanos_to_time, time_to_nanos, to_i64};
+use restante_store::sql_values::{nanos_to_time, time_to_nanos, to_i64};
 use restante_store::{Result, StoreError};
 use rusqlite::params;
 use tokio::sync::Mutex;
@@ -27,7 +27,7 @@ use tokio::task::spawn_blocking;
 
 use self::file::{Durability, QueueFile, Transaction};
 use crate::entry::{AttemptRecord, Entry, EntryFilter, EntryId, NewEntry, Selection, StateCount};
-use crate::queue::{AddError, ForwardOutcome, Limits, Queue, QueueKind, TargetRecord};
+use crate::queue::{AbandonedCheckpoint, AddError, ForwardOutcome, Limits, Queue, QueueKind, TargetRecord};
 
 /// A [`Queue`] in an SQLite database.
 pub struct SqliteQueue {
@@ -112,14 +112,20 @@ impl Queue for SqliteQueue {
         self.run(Durability::OnCommit, move |file| file.set_checkpoint(checkpoint)).await
     }
 
-    async fn abandoned_checkpoint(&self) -> Result<Option<MessageId>> {
+    async fn abandoned_checkpoints(&self) -> Result<Vec<AbandonedCheckpoint>> {
         let sql = "SELECT message FROM checkpoints WHERE is_current = 0";
-        Ok(self.run(Durability::Later, |file| file.query_value::<u64>(sql, [])).await?.map(MessageId::from))
+        let message = self.run(Durability::Later, |file| file.query_value::<u64>(sql, [])).await?;
+        let abandoned = |message: u64| AbandonedCheckpoint { message: message.into(), node: 0, version: String::new() };
+        Ok(message.into_iter().map(abandoned).collect())
     }
 
-    async fn delete_abandoned(&self, checkpoint: MessageId) -> Result<()> {
-        let sql = "DELETE FROM checkpoints WHERE is_current = 0 AND message >= ?1";
-        self.run(Durability::Later, move |file| file.execute(sql, [id_to_i64(checkpoint)])).await.map(drop)
+    async fn delete_abandoned(&self, checkpoints: Vec<AbandonedCheckpoint>) -> Result<()> {
+        if checkpoints.is_empty() {
+            return Ok(());
+        }
+        // There is only one, and this process is the only one that is alive.
+        let sql = "DELETE FROM checkpoints WHERE is_current = 0";
+        self.run(Durability::Later, move |file| file.execute(sql, [])).await.map(drop)
     }
 
     async fn set_targets(&self, names: Vec<String>, since: MessageId) -> Result<u64> {

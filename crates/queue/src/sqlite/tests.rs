@@ -10,7 +10,7 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use super::*;
 use crate::entry::EntryState;
 use crate::tests::conformance::{
-    self, KIND, add, attempted, claim, delivered, find, ids, list_all, log, new_entry, record, second,
+    self, KIND, abandoned, add, attempted, claim, delivered, find, ids, list_all, log, new_entry, record, second,
 };
 
 const LIMITS: Limits = Limits { max_waiting: 100, max_finished: 100 };
@@ -43,25 +43,25 @@ async fn memory_passes_conformance_suite() {
 async fn checkpoint_of_an_earlier_process_is_abandoned() {
     let dir = TestDir::new();
     let queue = open(&dir);
-    assert_eq!(queue.abandoned_checkpoint().await.unwrap(), None);
+    assert_eq!(abandoned(&queue).await, []);
     for checkpoint in [Some(7.into()), None, Some(5.into()), Some(9.into())] {
         queue.set_checkpoint(checkpoint).await.unwrap();
-        assert_eq!(queue.abandoned_checkpoint().await.unwrap(), None);
+        assert_eq!(abandoned(&queue).await, []);
     }
     drop(queue);
     for later in [11, 13] {
         let queue = open(&dir);
-        assert_eq!(queue.abandoned_checkpoint().await.unwrap(), Some(9.into()));
+        assert_eq!(abandoned(&queue).await, [9.into()]);
         queue.set_checkpoint(Some(later.into())).await.unwrap();
-        queue.delete_abandoned(10.into()).await.unwrap();
+        queue.delete_abandoned(Vec::new()).await.unwrap();
         queue.leave().await.unwrap();
     }
     let queue = open(&dir);
-    assert_eq!(queue.abandoned_checkpoint().await.unwrap(), Some(9.into()), "messages above it were not found yet");
-    queue.delete_abandoned(9.into()).await.unwrap();
+    assert_eq!(abandoned(&queue).await, [9.into()], "messages above it were not found yet");
+    queue.delete_abandoned(queue.abandoned_checkpoints().await.unwrap()).await.unwrap();
     queue.set_checkpoint(None).await.unwrap();
     drop(queue);
-    assert_eq!(open(&dir).abandoned_checkpoint().await.unwrap(), None);
+    assert_eq!(abandoned(&open(&dir)).await, []);
 }
 
 #[tokio::test]

@@ -147,6 +147,11 @@ pub(crate) fn state(state: EntryState, payload: &str) -> (EntryState, String) {
     (state, payload.to_owned())
 }
 
+/// Returns the messages of the abandoned checkpoints.
+pub(crate) async fn abandoned(queue: &impl Queue) -> Vec<MessageId> {
+    queue.abandoned_checkpoints().await.unwrap().iter().map(|checkpoint| checkpoint.message).collect()
+}
+
 /// Returns all entries.
 pub(crate) async fn list_all(queue: &impl Queue) -> Vec<Entry> {
     queue.list(EntryFilter { limit: LARGE_LIMIT, ..EntryFilter::default() }).await.unwrap()
