@@ -15,8 +15,8 @@ pub(crate) struct Backoff {
     pub(crate) max_delay: Duration,
     /// The maximum delay that a target can request with `Retry-After`.
     pub(crate) max_retry_after: Duration,
-    /// How often events expire, the events are counted and the checkpoint is recorded, and the delay after an error of the
-    /// queue.
+    /// How often events expire, the events are counted and the checkpoint is recorded, and the maximum delay after an error
+    /// of the queue.
     pub(crate) maintenance_interval: Duration,
 }
 

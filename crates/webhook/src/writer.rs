@@ -204,19 +204,19 @@ impl Writer {
             }
             if let Err(error) = self.step().await {
                 self.context.log_error(&error);
-                self.next_maintenance = Instant::now() + self.shared.backoff.maintenance_interval;
             }
         }
         self.leave().await;
     }
 
     async fn step(&mut self) -> Result<()> {
-        self.record().await?;
         let mut last = None;
         if self.next_maintenance <= Instant::now() {
-            last = Some(self.maintain().await?);
+            // It is postponed if it fails, but not if another part of the step fails.
             self.next_maintenance = Instant::now() + self.shared.backoff.maintenance_interval;
+            last = Some(self.maintain().await?);
         }
+        self.record().await?;
         if self.events.is_empty() {
             self.events = self.shared.inbox.take();
         } else {
@@ -226,11 +226,12 @@ impl Writer {
         if let Some(last) = last {
             self.move_checkpoint(last).await?;
         }
+        self.flush().await?;
         self.catch_up().await?;
         if self.shared.needs_count.swap(false, Relaxed) {
             self.count().await?;
         }
-        self.flush().await
+        Ok(())
     }
 
     /// Ends the writing of events when the inbox is closed and empty.

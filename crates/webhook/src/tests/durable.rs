@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use rusqlite::Connection;
 use super::support::{
     FAST, FakeTargets, counts, mailroom, main_runtime, memory_queue, message, settings, target, wait_until,
 };
+use crate::backoff::Backoff;
 use crate::{EntryFilter, EntryState, Event, QUEUE, QUEUE_LIMITS, Selection, Settings, Target, Webhooks};
 
 const HOOK: &str = "http://x.org/hook";
@@ -46,8 +48,12 @@ impl Server {
 
     /// Starts webhooks.
     async fn start(&self, settings: Settings, targets: &Arc<FakeTargets>) -> Arc<Webhooks> {
+        self.start_with(settings, targets, FAST).await
+    }
+
+    async fn start_with(&self, settings: Settings, targets: &Arc<FakeTargets>, backoff: Backoff) -> Arc<Webhooks> {
         let queue = SqliteQueue::open(self.dir.path(), QUEUE, QUEUE_LIMITS).unwrap();
-        start_with(settings, Arc::new(queue), targets, &self.mailroom).await
+        start_with(settings, Arc::new(queue), targets, &self.mailroom, backoff).await
     }
 
     /// Starts webhooks whose target rejects everything, and stores messages in these mailboxes.
@@ -89,9 +95,10 @@ async fn start_with(
     queue: Arc<dyn Queue>,
     targets: &Arc<FakeTargets>,
     mailroom: &Arc<Mailroom>,
+    backoff: Backoff,
 ) -> Arc<Webhooks> {
     let settings = Settings { is_durable: true, ..settings };
-    let webhooks = Webhooks::with_http(settings, queue, targets.clone(), FAST).unwrap();
+    let webhooks = Webhooks::with_http(settings, queue, targets.clone(), backoff).unwrap();
     webhooks.activate_after(mailroom.last_id().await, mailroom, main_runtime()).await.unwrap();
     webhooks
 }
@@ -286,6 +293,35 @@ async fn search_that_is_interrupted_is_repeated() {
 }
 
 #[tokio::test]
+async fn failing_search_delays_neither_maintenance_nor_shutdown() {
+    let server = Server::new();
+    drop(server.start_rejected(&["waits"]).await);
+    server.deliver("missed").await;
+    let file = server.file();
+    let sql = "CREATE TRIGGER refuse BEFORE INSERT ON entries WHEN NEW.mailbox = 'missed' BEGIN
+            SELECT RAISE(ABORT, 'refused');
+        END";
+    file.execute_batch(sql).unwrap();
+    let targets = FakeTargets::new(|request, _| Ok(if request.mailbox() == "waits" { 500 } else { 200 }));
+    // Longer than the time between the events below.
+    let backoff = Backoff { maintenance_interval: Duration::from_millis(500), ..FAST };
+    let webhooks = server.start_with(settings(&[HOOK]), &targets, backoff).await;
+    webhooks.message_stored(&message("other"));
+    wait_until("the event is queued after the first maintenance", || counts(&webhooks).delivered == 1);
+    file.execute("UPDATE entries SET expires = 0 WHERE mailbox = 'waits'", []).unwrap();
+    wait_until("the event expires", || {
+        // After each event the search is tried again.
+        webhooks.message_stored(&message("other"));
+        counts(&webhooks).failed == 1
+    });
+    webhooks.shut_down(LONG, true);
+    assert!(webhooks.shared.is_flushed.load(Relaxed));
+    drop(webhooks);
+    file.execute_batch("DROP TRIGGER refuse").unwrap();
+    assert_eq!(server.run(&[HOOK]).await, ["missed"]);
+}
+
+#[tokio::test]
 async fn clean_shutdown_does_not_depend_on_the_timeout() {
     for timeout in [Duration::ZERO, LONG] {
         for (is_clean, expected) in [(true, &[][..]), (false, &["missed"])] {
@@ -360,7 +396,7 @@ async fn locked_file_loses_nothing() {
 async fn operators_see_and_change_entries() {
     let (queue, targets) =
         (memory_queue(), FakeTargets::new(|request, _| Ok(if request.mailbox() == "accepted" { 204 } else { 410 })));
-    let webhooks = start_with(settings(&[HOOK]), queue, &targets, &mailroom()).await;
+    let webhooks = start_with(settings(&[HOOK]), queue, &targets, &mailroom(), FAST).await;
     let list = async |state| {
         let filter = EntryFilter { state: Some(state), limit: 10, ..EntryFilter::default() };
         webhooks.entries(filter).await.unwrap()
@@ -404,7 +440,7 @@ fn another_node_sends_the_events_of_a_lost_one() {
         let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
         let mailroom = Arc::new(mailroom);
         let settings = || super::support::settings(&[HOOK]);
-        let lost = start_with(settings(), open().await, &FakeTargets::new(|_, _| Ok(503)), &mailroom).await;
+        let lost = start_with(settings(), open().await, &FakeTargets::new(|_, _| Ok(503)), &mailroom, FAST).await;
         let accepting = FakeTargets::new(|_, _| Ok(200));
         wait_until_caught_up(&lost).await;
         // Each node queues its own events.
@@ -415,7 +451,7 @@ fn another_node_sends_the_events_of_a_lost_one() {
         tokio::task::spawn_blocking(move || drop(lost)).await.unwrap();
         // The node has stored a message, and is lost before it can queue the event.
         deliver(&mailroom, "missed").await;
-        let other = start_with(settings(), open().await, &accepting, &mailroom).await;
+        let other = start_with(settings(), open().await, &accepting, &mailroom, FAST).await;
         let start = std::time::Instant::now();
         while accepting.mailboxes() != ["missed", "waits"] {
             assert!(start.elapsed() < LONG, "{:?}", accepting.mailboxes());
