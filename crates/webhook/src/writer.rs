@@ -392,8 +392,10 @@ impl Writer {
 
     /// Moves the checkpoint. All events that were in the inbox after `last` was stored are in the queue.
     async fn move_checkpoint(&mut self, last: MessageId) -> Result<()> {
-        let checkpoint = MessageId::from(last.number().saturating_sub(MAX_ID_DISORDER_MICROS));
-        if checkpoint <= self.checkpoint || self.shared.is_flushed.load(Relaxed) {
+        let checkpoint = MessageId::from(last.number().saturating_sub(MAX_ID_DISORDER_MICROS)).max(self.checkpoint);
+        // If this node was slow and was taken for dead, another one has deleted the checkpoint.
+        let is_set = checkpoint == self.checkpoint && !self.context.mailroom.is_shared();
+        if is_set || self.shared.is_flushed.load(Relaxed) {
             return Ok(());
         }
         let queue = self.context.queue.clone();

@@ -430,15 +430,40 @@ async fn operators_see_and_change_entries() {
     assert_eq!(webhooks.entry(failed.id).await.unwrap().unwrap().attempts, 2);
 }
 
+/// Opens a store that nodes can share, and its mailroom.
+async fn open_shared(server: &Postgres, schema: &str) -> (Arc<PostgresStore>, Arc<Mailroom>) {
+    let settings = PostgresSettings { schema: schema.to_owned(), ..PostgresSettings::default() };
+    let store = Arc::new(PostgresStore::open(&server.url().parse().unwrap(), settings).await.unwrap());
+    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
+    (store, Arc::new(mailroom))
+}
+
+#[test]
+fn node_that_was_taken_for_dead_sets_its_checkpoint_again() {
+    let Some(server) = Postgres::shared() else { return };
+    main_runtime().block_on(async {
+        let (store, mailroom) = open_shared(&server, "webhooks_slow").await;
+        let queue = Arc::new(PostgresQueue::open(&store, QUEUE, QUEUE_LIMITS).await.unwrap());
+        let targets = FakeTargets::new(|_, _| Ok(200));
+        let webhooks = start_with(settings(&[HOOK]), queue, &targets, &mailroom, FAST).await;
+        wait_until_caught_up(&webhooks).await;
+        store.database().execute("UPDATE queue_nodes SET checkpoint = NULL", &[]).await.unwrap();
+        let is_set = "SELECT FROM queue_nodes WHERE checkpoint IS NOT NULL";
+        let start = std::time::Instant::now();
+        while store.database().query(is_set, &[]).await.unwrap().is_empty() {
+            assert!(start.elapsed() < LONG);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        tokio::task::spawn_blocking(move || webhooks.shut_down(LONG, true)).await.unwrap();
+    });
+}
+
 #[test]
 fn another_node_sends_the_events_of_a_lost_one() {
     let Some(server) = Postgres::shared() else { return };
     main_runtime().block_on(async {
-        let settings = PostgresSettings { schema: "webhooks".to_owned(), ..PostgresSettings::default() };
-        let store = Arc::new(PostgresStore::open(&server.url().parse().unwrap(), settings).await.unwrap());
+        let (store, mailroom) = open_shared(&server, "webhooks").await;
         let open = async || Arc::new(PostgresQueue::open(&store, QUEUE, QUEUE_LIMITS).await.unwrap());
-        let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
-        let mailroom = Arc::new(mailroom);
         let settings = || super::support::settings(&[HOOK]);
         let lost = start_with(settings(), open().await, &FakeTargets::new(|_, _| Ok(503)), &mailroom, FAST).await;
         let accepting = FakeTargets::new(|_, _| Ok(200));
