@@ -461,7 +461,9 @@ impl Writer {
 
     fn missed_events(&self, messages: &[Message]) -> Vec<NewEntry> {
         let mut entries = Vec::new();
-        for copy in messages.iter().flat_map(Message::copies) {
+        // An import causes no events.
+        let received = messages.iter().filter(|message| message.first().details.is_received());
+        for copy in received.flat_map(Message::copies) {
             let payload = Payload::new(Event::Stored, copy);
             let targets = self.shared.matching_targets(Event::Stored, copy.mailbox.as_str());
             let existed = targets.filter(|index| copy.id > self.since[*index]);

@@ -12,16 +12,18 @@ use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer, Recipient};
 use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
-use restante_mailroom::hooks::{Extensions, Observer as _};
+use restante_mailroom::hooks::Observer as _;
 use restante_mailroom::{DeliveryOutcome, Mailroom, StoreError};
 use restante_queue::{PostgresQueue, Queue, SqliteQueue};
+use restante_store::Limits;
+use restante_store::memory::MemoryStore;
 use restante_store::postgres::{PostgresStore, Settings as PostgresSettings};
 use restante_testdir::TestDir;
 use restante_testpg::Postgres;
 use rusqlite::Connection;
 
 use super::support::{
-    FAST, FakeTargets, counts, mailroom, main_runtime, memory_queue, message, settings, target, wait_until,
+    FAST, FakeTargets, counts, mailroom, mailroom_of, main_runtime, memory_queue, message, settings, target, wait_until,
 };
 use crate::backoff::Backoff;
 use crate::{EntryFilter, EntryState, Event, QUEUE, QUEUE_LIMITS, Selection, Settings, Target, Webhooks};
@@ -171,6 +173,16 @@ async fn missed_messages_are_sent_after_a_crash() {
     drop(server.start_rejected(&["waits"]).await);
     server.deliver("missed").await;
     assert_eq!(server.run(&[HOOK]).await, ["missed", "waits"]);
+}
+
+#[tokio::test]
+async fn imported_messages_are_not_sent_after_a_crash() {
+    let store = Arc::new(MemoryStore::new(Limits::default()));
+    let server = Server { dir: TestDir::new(), mailroom: mailroom_of(store.clone(), "restante") };
+    drop(server.start_rejected(&[]).await);
+    deliver(&mailroom_of(store, ""), "imported").await;
+    server.deliver("missed").await;
+    assert_eq!(server.run(&[HOOK]).await, ["missed"]);
 }
 
 #[tokio::test]
@@ -434,8 +446,8 @@ async fn operators_see_and_change_entries() {
 async fn open_shared(server: &Postgres, schema: &str) -> (Arc<PostgresStore>, Arc<Mailroom>) {
     let settings = PostgresSettings { schema: schema.to_owned(), ..PostgresSettings::default() };
     let store = Arc::new(PostgresStore::open(&server.url().parse().unwrap(), settings).await.unwrap());
-    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
-    (store, Arc::new(mailroom))
+    let mailroom = mailroom_of(store.clone(), "restante");
+    (store, mailroom)
 }
 
 #[test]

@@ -14,8 +14,8 @@ use restante_mail::tags::Tags;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Extensions;
 use restante_queue::SqliteQueue;
-use restante_store::Limits;
 use restante_store::memory::MemoryStore;
+use restante_store::{Limits, Store};
 use serde_json::Value;
 use tokio::runtime::{Handle, Runtime};
 
@@ -130,8 +130,13 @@ pub(crate) fn memory_queue() -> Arc<SqliteQueue> {
 }
 
 pub(crate) fn mailroom() -> Arc<Mailroom> {
-    let store = Arc::new(MemoryStore::new(Limits::default()));
-    Arc::new(Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default()))
+    mailroom_of(Arc::new(MemoryStore::new(Limits::default())), "restante")
+}
+
+/// Returns a mailroom that receives messages as the server `domain`. An imported message was received by none.
+pub(crate) fn mailroom_of(store: Arc<dyn Store>, domain: &str) -> Arc<Mailroom> {
+    let settings = restante_mailroom::Settings { domain: domain.to_owned(), ..restante_mailroom::Settings::default() };
+    Arc::new(Mailroom::new(settings, store, Extensions::default()))
 }
 
 /// Starts webhooks with a queue in memory.
