@@ -18,6 +18,8 @@ pub(crate) struct Backoff {
     /// How often events expire, the events are counted and the checkpoint is recorded, and the maximum delay after an error
     /// of the queue.
     pub(crate) maintenance_interval: Duration,
+    /// How long missed events wait for room in the queue.
+    pub(crate) max_room_wait: Duration,
 }
 
 impl Backoff {
@@ -26,6 +28,7 @@ impl Backoff {
         max_delay: Duration::from_mins(10),
         max_retry_after: Duration::from_hours(1),
         maintenance_interval: Duration::from_secs(5),
+        max_room_wait: Duration::from_mins(10),
     };
 
     /// Returns the delay after the given number of failures. `jitter` shortens it by up to a quarter, so that events

@@ -108,10 +108,13 @@ struct Usage {
 struct CatchUp {
     /// The checkpoints from which the search started.
     abandoned: Vec<AbandonedCheckpoint>,
-    /// Messages up to this one were read.
-    cursor: MessageId,
     /// The last message after these nodes had died. Events of later ones are queued by the nodes that store them.
     end: MessageId,
+    /// By target. Messages up to this one were read. `None` if all were.
+    cursors: Vec<Option<MessageId>>,
+    /// Until then, the events of a target wait while it has no room. Later they are dropped. As long as the search has not
+    /// ended, a restart repeats it, and can send events again whose entries were deleted meanwhile.
+    room_deadline: Instant,
 }
 
 /// See the module documentation.
@@ -381,10 +384,11 @@ impl Writer {
         for target in expired.iter().filter_map(|name| self.shared.find_target(name)) {
             self.shared.targets[target].count_given_up("", "it was not delivered before its deadline");
         }
-        if let Some(cursor) = abandoned.iter().map(|checkpoint| checkpoint.message).min()
-            && self.catch_up.is_none()
-        {
-            self.catch_up = Some(CatchUp { abandoned, cursor, end: last });
+        let from = abandoned.iter().map(|checkpoint| checkpoint.message).min();
+        if from.is_some() && self.catch_up.is_none() {
+            let cursors = vec![from; self.shared.targets.len()];
+            let room_deadline = Instant::now() + self.shared.backoff.max_room_wait;
+            self.catch_up = Some(CatchUp { abandoned, end: last, cursors, room_deadline });
         }
         self.shared.needs_count.store(true, Relaxed);
         Ok(last)
@@ -429,46 +433,67 @@ impl Writer {
         }
     }
 
-    /// Adds the events of some missed messages, as far as all targets have room.
+    /// Adds the events of some missed messages. A target without room delays no other one.
     async fn catch_up(&mut self) -> Result<()> {
-        let Some(CatchUp { abandoned, cursor, end }) = self.catch_up.clone() else { return Ok(()) };
-        let room = self
-            .usage
-            .iter()
-            .map(|usage| self.shared.settings.max_queued.saturating_sub(usage.entries))
-            .min()
-            .unwrap_or(0);
-        let limit = room.min(PAGE_SIZE);
-        if limit == 0 || self.shared.is_flushed.load(Relaxed) {
+        let Some(mut search) = self.catch_up.clone() else { return Ok(()) };
+        if self.shared.is_flushed.load(Relaxed) {
             return Ok(());
         }
-        let mailroom = self.context.mailroom.clone();
-        let page = Page { limit: Some(limit), before: None, after: Some(cursor) };
-        let mut messages = self.context.access(async move { mailroom.messages(page).await }).await?.messages;
-        messages.retain(|message| message.id() <= end);
-        if let Some(last) = messages.last().map(Message::id) {
-            self.add(self.missed_events(&messages)).await?;
-            self.catch_up = Some(CatchUp { abandoned, cursor: last, end });
+        for target in 0..search.cursors.len() {
+            let (Some(cursor), room) = (search.cursors[target], self.room(target)) else { continue };
+            if room > 0 || search.room_deadline <= Instant::now() {
+                search.cursors[target] = self.add_missed(target, room, cursor, search.end).await?;
+                // There may be more.
+                self.shared.request_count();
+            }
+        }
+        if search.cursors.iter().any(Option::is_some) {
+            self.catch_up = Some(search);
         } else {
             let queue = self.context.queue.clone();
-            self.context.access(async move { queue.delete_abandoned(abandoned).await }).await?;
+            self.context.access(async move { queue.delete_abandoned(search.abandoned).await }).await?;
             self.catch_up = None;
         }
-        // There may be more.
-        self.shared.request_count();
         Ok(())
     }
 
-    fn missed_events(&self, messages: &[Message]) -> Vec<NewEntry> {
-        let mut entries = Vec::new();
+    /// Returns the number of events for which a target has room.
+    fn room(&self, target: usize) -> usize {
+        let Usage { entries, bytes } = self.usage[target];
+        if bytes < MAX_QUEUED_BYTES { self.shared.settings.max_queued.saturating_sub(entries) } else { 0 }
+    }
+
+    /// Adds the events of some messages above `cursor` for a target, or drops them if there is no room. Returns the last of
+    /// these messages. `None` if there are no more.
+    async fn add_missed(
+        &self,
+        target: usize,
+        room: usize,
+        cursor: MessageId,
+        end: MessageId,
+    ) -> Result<Option<MessageId>> {
+        let limit = if room > 0 { room.min(PAGE_SIZE) } else { PAGE_SIZE };
+        let (mailroom, page) =
+            (self.context.mailroom.clone(), Page { limit: Some(limit), before: None, after: Some(cursor) });
+        let mut messages = self.context.access(async move { mailroom.messages(page).await }).await?.messages;
+        messages.retain(|message| message.id() <= end);
+        let entries = self.missed_events(target, &messages);
+        if room > 0 {
+            self.add(entries).await?;
+        } else {
+            // Some of them may be in the queue.
+            entries.iter().for_each(|_| self.shared.targets[target].count_dropped(DropReason::Full));
+        }
+        Ok(messages.last().map(Message::id))
+    }
+
+    fn missed_events(&self, target: usize, messages: &[Message]) -> Vec<NewEntry> {
         // An import causes no events.
         let received = messages.iter().filter(|message| message.first().details.is_received());
-        for copy in received.flat_map(Message::copies) {
-            let payload = Payload::new(Event::Stored, copy);
-            let targets = self.shared.matching_targets(Event::Stored, copy.mailbox.as_str());
-            let existed = targets.filter(|index| copy.id > self.since[*index]);
-            entries.extend(existed.map(|index| self.new_entry(index, copy, &payload)));
-        }
-        entries
+        let is_missed = |copy: &&Summary| {
+            copy.id > self.since[target] && self.shared.targets[target].matches(Event::Stored, copy.mailbox.as_str())
+        };
+        let missed = received.flat_map(Message::copies).filter(is_missed);
+        missed.map(|copy| self.new_entry(target, copy, &Payload::new(Event::Stored, copy))).collect()
     }
 }

@@ -23,7 +23,8 @@ use restante_testpg::Postgres;
 use rusqlite::Connection;
 
 use super::support::{
-    FAST, FakeTargets, counts, mailroom, mailroom_of, main_runtime, memory_queue, message, settings, target, wait_until,
+    FAST, FakeTargets, ReceivedRequest, counts, mailroom, mailroom_of, main_runtime, memory_queue, message, settings,
+    target, wait_until,
 };
 use crate::backoff::Backoff;
 use crate::{EntryFilter, EntryState, Event, QUEUE, QUEUE_LIMITS, Selection, Settings, Target, Webhooks};
@@ -207,6 +208,30 @@ async fn missed_messages_wait_for_room_in_the_queue() {
     wait_until("the events are delivered", || counts(&webhooks).delivered == 8);
     assert_eq!(targets.mailboxes(), ["m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7"]);
     assert_eq!(counts(&webhooks).dropped, 0);
+}
+
+#[tokio::test]
+async fn target_without_room_delays_no_other_target() {
+    const FULL: &str = "http://full.org/";
+    let server = Server::new();
+    let targets = FakeTargets::new(|request, _| Ok(if request.url == FULL { 503 } else { 200 }));
+    let settings = || Settings { max_queued: 1, ..settings(&[FULL, HOOK]) };
+    let webhooks = server.start(settings(), &targets).await;
+    webhooks.message_stored(&server.deliver("first").await);
+    wait_until("one target has no room", || webhooks.counts()[0].retried > 0 && webhooks.counts()[1].delivered == 1);
+    drop(webhooks);
+    for number in 0..3 {
+        server.deliver(&format!("m{number}")).await;
+    }
+    let webhooks = server.start(settings(), &targets).await;
+    wait_until("the other target gets all events", || webhooks.counts()[1].delivered == 3);
+    assert_eq!(webhooks.counts()[0].dropped, 0, "they wait for room");
+    drop(webhooks);
+    let webhooks = server.start_with(settings(), &targets, Backoff { max_room_wait: Duration::ZERO, ..FAST }).await;
+    wait_until_caught_up(&webhooks).await;
+    assert!(webhooks.counts()[0].dropped >= 3, "they have waited long enough");
+    let is_other = |request: &&ReceivedRequest| request.url == HOOK;
+    assert_eq!(targets.requests().iter().filter(is_other).count(), 4, "the other target gets each event once");
 }
 
 #[tokio::test]

@@ -25,12 +25,13 @@ use crate::{Counts, QUEUE, QUEUE_LIMITS, Settings, Target, Webhooks};
 /// The maximum time to wait for a condition.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The default delays, a thousand times shorter.
+/// The default delays, a thousand times shorter, except that missed events wait until they have room.
 pub(crate) const FAST: Backoff = Backoff {
     first_delay: Duration::from_millis(1),
     max_delay: Duration::from_millis(600),
     max_retry_after: Duration::from_secs(4),
     maintenance_interval: Duration::from_millis(10),
+    max_room_wait: Duration::from_mins(10),
 };
 
 type Responder = dyn Fn(&ReceivedRequest, usize) -> Result<u16, HttpError> + Send + Sync;
