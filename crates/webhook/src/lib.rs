@@ -4,11 +4,11 @@
 //! adds an entry for each matching target to the queue (`restante_queue`), and records the results of the senders. Each
 //! target has its own senders, so that an unavailable target does not delay the others. They use the `transport`.
 //!
-//! **No event of a stored message is lost.** The key of an entry is the id of its event, so an event is queued once. The
-//! writer records a checkpoint in the queue: all events of messages up to it were queued. If the process or the node dies,
-//! the next start or another node reads the messages above the checkpoint from the store and queues their events, unless
-//! they exist. Every node queues the events of its own changes, in their order. Deletions, and messages that were deleted
-//! meanwhile, cannot be found again.
+//! **No event of a stored message is lost while there is room.** The writer records a checkpoint in the queue: all events of
+//! messages up to it were queued. If the process or the node dies, the next start or another node reads the messages above
+//! the checkpoint from the store and queues their events, unless they exist. The key of an entry is the id of its event, so
+//! an event is not queued twice while its entry exists: the last 10,000 finished entries are kept. Every node queues the
+//! events of its own changes, in their order. Deletions, and messages that were deleted meanwhile, cannot be found again.
 
 mod attempt_result;
 mod backoff;

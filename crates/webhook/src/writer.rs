@@ -28,8 +28,8 @@ use crate::{Event, Settings};
 
 /// The maximum number of concurrent requests to one target.
 const MAX_REQUESTS: usize = 4;
-/// The maximum size of the events that wait for one target. A summary is usually small, but a sender can make it a
-/// megabyte.
+/// The maximum size of the events that wait for one target. An event is usually small, but its recipients and its subject
+/// can have 36 KiB.
 const MAX_QUEUED_BYTES: u64 = 64 << 20;
 /// The maximum number of results that wait to be written. Senders wait if there are more.
 const MAX_RESULTS: usize = 1000;
