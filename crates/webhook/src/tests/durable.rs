@@ -479,7 +479,7 @@ async fn open_shared(server: &Postgres, schema: &str) -> (Arc<PostgresStore>, Ar
 fn node_that_was_taken_for_dead_sets_its_checkpoint_again() {
     let Some(server) = Postgres::shared() else { return };
     main_runtime().block_on(async {
-        let (store, mailroom) = open_shared(&server, "webhooks_slow").await;
+        let (store, mailroom) = open_shared(server, "webhooks_slow").await;
         let queue = Arc::new(PostgresQueue::open(&store, QUEUE, QUEUE_LIMITS).await.unwrap());
         let targets = FakeTargets::new(|_, _| Ok(200));
         let webhooks = start_with(settings(&[HOOK]), queue, &targets, &mailroom, FAST).await;
@@ -499,7 +499,7 @@ fn node_that_was_taken_for_dead_sets_its_checkpoint_again() {
 fn another_node_sends_the_events_of_a_lost_one() {
     let Some(server) = Postgres::shared() else { return };
     main_runtime().block_on(async {
-        let (store, mailroom) = open_shared(&server, "webhooks").await;
+        let (store, mailroom) = open_shared(server, "webhooks").await;
         let open = async || Arc::new(PostgresQueue::open(&store, QUEUE, QUEUE_LIMITS).await.unwrap());
         let settings = || super::support::settings(&[HOOK]);
         let lost = start_with(settings(), open().await, &FakeTargets::new(|_, _| Ok(503)), &mailroom, FAST).await;

@@ -90,7 +90,9 @@ impl Writer {
             self.add(entries).await?;
         } else {
             // Some of them may be in the queue.
-            entries.iter().for_each(|_| self.shared.targets[target].count_dropped(DropReason::Full));
+            for _ in entries {
+                self.shared.targets[target].count_dropped(DropReason::Full);
+            }
         }
         Ok(messages.last().map(Message::id))
     }
