@@ -43,7 +43,8 @@ pub(crate) trait Worker: Send + Sync + 'static {
     /// reused after a job, the next one is created before a job needs it.
     fn create(&self) -> Result<Self::Resource, Self::Output>;
 
-    /// Runs a job. It is abandoned after [`Limits::job_timeout`]; so is [`Worker::create`].
+    /// Runs a job. It is abandoned after [`Limits::job_timeout`]; so is [`Worker::create`], together with dropping the
+    /// resource before.
     fn run(&self, resource: &mut Self::Resource, job: Self::Job) -> Self::Output;
 
     /// Passes the result to the caller. Called once for every submitted job, unless its caller was gone before the job
@@ -133,7 +134,7 @@ struct QueuedJob<W: Worker> {
 
 struct RunningJob<C> {
     id: u64,
-    /// `None` while a resource is created in advance.
+    /// `None` while a resource is replaced in advance.
     caller: Option<C>,
     started_at: Instant,
 }

@@ -30,10 +30,12 @@ struct TestResource {
     jobs: usize,
     is_spoiled: bool,
     live: Arc<AtomicUsize>,
+    drop_lock: Arc<Mutex<()>>,
 }
 
 impl Drop for TestResource {
     fn drop(&mut self) {
+        drop(self.drop_lock.lock());
         self.live.fetch_sub(1, SeqCst);
     }
 }
@@ -58,6 +60,8 @@ struct TestWorker {
     fails_to_create: Arc<AtomicBool>,
     /// Held by the test while no resource may be created.
     create_lock: Arc<Mutex<()>>,
+    /// Held by the test while no resource may be dropped.
+    drop_lock: Arc<Mutex<()>>,
 }
 
 impl Worker for TestWorker {
@@ -76,7 +80,7 @@ impl Worker for TestWorker {
         }
         drop(self.create_lock.lock());
         self.live.fetch_add(1, SeqCst);
-        Ok(TestResource { jobs: 0, is_spoiled: false, live: self.live.clone() })
+        Ok(TestResource { jobs: 0, is_spoiled: false, live: self.live.clone(), drop_lock: self.drop_lock.clone() })
     }
 
     fn run(&self, resource: &mut TestResource, job: TestJob) -> usize {
@@ -102,14 +106,15 @@ struct TestPool {
     live: Arc<AtomicUsize>,
     fails_to_create: Arc<AtomicBool>,
     create_lock: Arc<Mutex<()>>,
+    drop_lock: Arc<Mutex<()>>,
 }
 
 impl TestPool {
     fn new(limits: Limits) -> Self {
         let worker = TestWorker::default();
-        let (live, fails_to_create, create_lock) =
-            (worker.live.clone(), worker.fails_to_create.clone(), worker.create_lock.clone());
-        Self { pool: Pool::new(worker, limits), live, fails_to_create, create_lock }
+        let (live, fails_to_create) = (worker.live.clone(), worker.fails_to_create.clone());
+        let (create_lock, drop_lock) = (worker.create_lock.clone(), worker.drop_lock.clone());
+        Self { pool: Pool::new(worker, limits), live, fails_to_create, create_lock, drop_lock }
     }
 
     /// Submits a job. The receiver gets the result.
@@ -186,14 +191,16 @@ fn resource_is_created_in_advance() {
 }
 
 #[test]
-fn endless_creation_is_abandoned() {
+fn endless_replacement_of_a_resource_is_abandoned() {
     let pool = TestPool::new(Limits { job_timeout: SHORT, ..limits() });
-    wait_until(|| pool.run(TestJob::Nothing).is_ok());
-    let create_lock = pool.create_lock.lock().unwrap();
-    let _ = pool.run(TestJob::Spoil);
-    wait_until(|| pool.pool.abandoned() == 1);
-    drop(create_lock);
-    wait_until(|| pool.pool.abandoned() == 0);
+    for lock in [&pool.create_lock, &pool.drop_lock] {
+        wait_until(|| pool.run(TestJob::Nothing).is_ok());
+        let held = lock.lock().unwrap();
+        let _ = pool.run(TestJob::Spoil);
+        wait_until(|| pool.pool.abandoned() == 1);
+        drop(held);
+        wait_until(|| pool.pool.abandoned() == 0);
+    }
     wait_until(|| pool.run(TestJob::Nothing).is_ok());
 }
 

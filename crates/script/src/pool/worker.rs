@@ -18,10 +18,13 @@ impl<W: Worker> Inner<W> {
                 self.worker.respond(caller, result.unwrap_or(Err(JobError::Panicked)));
             }
             if let Some(spent) = resource.take_if(|resource| !self.worker.is_reusable(resource)) {
-                drop(spent);
                 let id = self.state.lock().start_job(None);
-                // If this fails, the next job tries again and reports the error.
-                resource = catch_unwind(AssertUnwindSafe(|| self.worker.create().ok())).ok().flatten();
+                // Both can take long. If this fails, the next job tries again and reports the error.
+                let replace = || {
+                    drop(spent);
+                    self.worker.create().ok()
+                };
+                resource = catch_unwind(AssertUnwindSafe(replace)).ok().flatten();
                 if self.finish_job(id).is_none() {
                     return self.end_abandoned(resource);
                 }
