@@ -18,6 +18,9 @@ use crate::query::{Phrase, Query, Term};
 /// The maximum depth of parentheses in an expression of the full-text table, whose parser has a small stack. A query that
 /// is nested more deeply becomes a condition on the table of documents.
 const MAX_EXPRESSION_DEPTH: usize = 8;
+/// The maximum number of words of a phrase that are looked up. The messages that contain them are compared with the whole
+/// phrase, and the full-text table takes time for each word and document.
+const MAX_PHRASE_WORDS: usize = 8;
 
 /// A part of a query: the documents that match both `words` and `condition`, as far as they are set.
 #[derive(Default)]
@@ -129,9 +132,16 @@ impl Filter {
     }
 
     fn from_phrase(columns: &[Column], phrase: &Phrase, partition: &Partition) -> Self {
+        let mut words: Vec<(&str, bool)> = Vec::new();
+        for (word, is_prefix) in phrase.words_with_prefix() {
+            // Only the last word may be a prefix, so an equal word before it implies it.
+            if words.len() < MAX_PHRASE_WORDS && words.iter().all(|(other, _)| *other != word) {
+                words.push((word, is_prefix));
+            }
+        }
         let mut required = Vec::new();
         let mut in_columns = vec![String::new(); columns.len()];
-        for (word, is_prefix) in phrase.words_with_prefix() {
+        for (word, is_prefix) in words {
             let patterns = columns.iter().map(|column| partition.pattern(&tokens::word(*column, word), is_prefix));
             let patterns: Vec<_> = patterns.collect();
             for (expression, pattern) in in_columns.iter_mut().zip(&patterns) {

@@ -32,8 +32,9 @@ use crate::query::Query;
 use partition::Partitioner;
 use schema::OpenedIndex;
 
-/// The number of database steps between two checks of the deadline.
-const PROGRESS_HANDLER_STEPS: std::ffi::c_int = 10_000;
+/// The number of database steps between two checks of the deadline. A step can evaluate an expression with hundreds of
+/// words, so they are few.
+const PROGRESS_HANDLER_STEPS: std::ffi::c_int = 100;
 
 /// The index, open for its only writer.
 pub(crate) struct Index {

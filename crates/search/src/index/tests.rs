@@ -13,6 +13,8 @@ use restante_mail::mime::Mime;
 use restante_mail::naming::Naming;
 use restante_mail::tags::Tags;
 
+use super::compile::Filter;
+use super::partition::Partition;
 use super::{Changes, Entry, Index, IndexQuery, IndexedMessage, Matches};
 use crate::query::Query;
 
@@ -376,6 +378,51 @@ fn deeply_nested_queries_are_evaluated() {
         };
         let expected: Vec<_> = (0..=100).rev().filter(is_match).collect();
         assert_eq!(find_numbers(&mut index, &text, 1000), expected, "{text}");
+    }
+}
+
+/// A query of 4 KiB can be a phrase of more than a thousand words.
+#[test]
+fn long_phrases_are_looked_up_by_few_words() {
+    let repeated = "\u{78ba}".repeat(1300);
+    let distinct: String = ('\u{4e00}'..).take(1300).collect();
+    for (text, expected_words) in [(repeated, 1), (distinct, 8)] {
+        let text: &'static str = text.leak();
+        let (last, _) = text.char_indices().last().unwrap();
+        let sample = |body| SampleMessage {
+            mailbox: "ann",
+            from: "",
+            to: Vec::new(),
+            subject: Vec::new(),
+            body: vec![body],
+            tag: None,
+            file: None,
+            age: 0,
+            size: 0,
+            seen: false,
+            tags: Tags::default(),
+        };
+        let stored: BTreeMap<_, _> = [(1, text), (2, &text[..last])]
+            .map(|(number, body)| sample(body).build(number))
+            .map(|(summary, mime)| (summary.id, (summary, mime)))
+            .into();
+        let added = stored.values().map(|(summary, mime)| Entry::new(summary.clone(), mime)).collect();
+        let mut index = Index::open(None).unwrap().0;
+        index.write(Changes { added, ..Changes::default() }).unwrap();
+
+        let query = Query::parse(text, now()).unwrap();
+        let partition = &Partition::list(&index.connection).unwrap()[0];
+        let Filter { words, required, .. } = Filter::new(&query, None, partition);
+        let columns = required[0].len();
+        assert_eq!(words.unwrap().text.matches('"').count(), 2 * columns * expected_words);
+        assert_eq!(required.len(), expected_words);
+
+        let ids: Vec<_> = stored.keys().copied().collect();
+        let found = |index: &mut Index, text: &str| -> Vec<_> {
+            find_all(index, &stored, text, 10).iter().map(|message| message.id).collect()
+        };
+        assert_eq!(found(&mut index, text), [ids[0]]);
+        assert_eq!(found(&mut index, &format!("is:unseen -({text})")), [ids[1]]);
     }
 }
 
