@@ -12,7 +12,9 @@ pub(super) const ANY: &str = "x";
 pub(super) const ATTACHMENT: &str = "a";
 /// Punctuation in mailbox names is mapped to private-use characters from here on, because the tokenizer would split the
 /// name.
-const PRIVATE_USE_START: u32 = 0xe000;
+const PRIVATE_USE_START: char = '\u{e000}';
+/// Precedes one of these private-use characters in a mailbox name. It follows those of ASCII.
+const ESCAPE: char = '\u{e080}';
 
 /// Matches a token, or all tokens that start with it. Displays as an expression of the full-text table.
 pub(super) struct TokenPattern {
@@ -31,12 +33,18 @@ pub(super) fn word(column: Column, word: &str) -> String {
     format!("{}{word}", letter(column))
 }
 
-/// Returns the token of the documents in a mailbox.
+/// Returns the token of the documents in a mailbox. No other name has the same token, and a name that starts with this one
+/// has a token that starts with this token.
 pub(super) fn mailbox(name: &str) -> String {
-    let is_punctuation = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric();
-    let mapped =
-        |c: char| if is_punctuation(c) { char::from_u32(PRIVATE_USE_START + u32::from(c)).unwrap_or(c) } else { c };
-    std::iter::once('m').chain(name.chars().map(mapped)).collect()
+    let mut token = "m".to_owned();
+    for c in name.chars() {
+        match c {
+            PRIVATE_USE_START..=ESCAPE => token.extend([ESCAPE, c]),
+            _ if c.is_alphanumeric() || !c.is_ascii() => token.push(c),
+            _ => token.extend(char::from_u32(u32::from(PRIVATE_USE_START) + u32::from(c))),
+        }
+    }
+    token
 }
 
 fn letter(column: Column) -> char {
@@ -66,4 +74,22 @@ pub(super) fn document(entry: &Entry, partition: i64) -> String {
         }
     }
     tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mailboxes_have_different_tokens() {
+        let names = ["a.b", "a b", "ab", "a\u{e02e}b", "a\u{e080}b", "a\u{e080}.b", "a\u{e080}\u{e02e}b", "a\u{e081}b"];
+        for (position, name) in names.iter().enumerate() {
+            let token = mailbox(name);
+            assert!(token.chars().all(|c| c.is_ascii_alphanumeric() || !c.is_ascii()), "{name}: the token is one word");
+            for other in &names[..position] {
+                assert!(!token.starts_with(&mailbox(other)) && !mailbox(other).starts_with(&token), "{name}, {other}");
+            }
+            assert!(token.starts_with(&mailbox(&name[..1])));
+        }
+    }
 }
