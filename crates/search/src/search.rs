@@ -246,6 +246,9 @@ async fn matches_message(
     id: MessageId,
 ) -> Result<bool, StoreError> {
     let Some(summary) = mailroom.find(mailbox, MessageSelector::Id(id)).await? else { return Ok(false) };
+    if !query.needs_source() {
+        return Ok(query.matches(&summary, None));
+    }
     let Some(source) = mailroom.source(mailbox, id).await? else { return Ok(false) };
     Ok(query.matches(&summary, Some(&Mime::parse(source.to_bytes()))))
 }

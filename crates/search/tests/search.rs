@@ -13,7 +13,7 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::Extensions;
 use restante_mailroom::{DeliveryOutcome, Mailroom, Settings};
-use restante_search::{Query, Search, SearchRequest, SearchResults};
+use restante_search::{Query, Search, SearchError, SearchRequest, SearchResults};
 use restante_store::disk::{self, DiskStore};
 use restante_store::memory::MemoryStore;
 use restante_store::{CopyKey, Limits, Store};
@@ -75,22 +75,27 @@ impl Fixture {
     /// Repeats the search until the result is complete.
     async fn find_page(&self, text: &str, before: Option<MessageId>, limit: usize) -> SearchResults {
         loop {
-            let results = self.find_page_once(text, before, limit).await;
+            let results = self.find_page_once(text, before, limit).await.unwrap();
             if results.is_complete {
                 return results;
             }
         }
     }
 
-    async fn find_once(&self, text: &str) -> SearchResults {
+    async fn find_once(&self, text: &str) -> Result<SearchResults, SearchError> {
         self.find_page_once(text, None, 1000).await
     }
 
-    async fn find_page_once(&self, text: &str, before: Option<MessageId>, limit: usize) -> SearchResults {
+    async fn find_page_once(
+        &self,
+        text: &str,
+        before: Option<MessageId>,
+        limit: usize,
+    ) -> Result<SearchResults, SearchError> {
         let query = Query::parse(text, Timestamp::now()).unwrap();
         let is_permitted = Box::new(|_: &_| true);
         let request = SearchRequest { query, mailbox: None, is_permitted, before, limit, one_per_message: false };
-        self.search.find(&self.mailroom, request).await.unwrap()
+        self.search.find(&self.mailroom, request).await
     }
 
     async fn find_ids(&self, text: &str) -> Vec<MessageId> {
@@ -193,6 +198,22 @@ async fn header_fields_that_are_not_indexed_are_read_from_the_messages() {
         assert_eq!(fixture.find_page("header:Received=client", page.next, 3).await.hits.len(), 1);
         fixture.shut_down();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn phrases_of_summaries_need_no_sources() {
+    let dir = TestDir::new();
+    // Without a cache.
+    let settings = disk::Settings { cache_bytes: 0, ..disk::Settings::default() };
+    let fixture = Fixture::with_store(Arc::new(DiskStore::open(dir.path(), settings).unwrap()), None);
+    let message = fixture.deliver("ann", "alpha").await;
+    assert_eq!(fixture.find_ids("subject:\"about alpha\"").await, [message.id]);
+    for segment in fs::read_dir(dir.path().join("segments")).unwrap() {
+        fs::write(segment.unwrap().path(), "garbage").unwrap();
+    }
+    assert_eq!(fixture.find_ids("subject:\"alpha about\"").await, []);
+    let result = fixture.find_once("body:\"alpha says\"").await;
+    assert!(matches!(result, Err(SearchError::Store(_))), "the source cannot be read: {result:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -316,17 +337,8 @@ async fn damaged_index_is_rebuilt() {
         let fixture = Fixture::in_directory(dir.path());
         let results = tokio::time::timeout(LONG, async {
             loop {
-                let query = Query::parse("alpha", Timestamp::now()).unwrap();
-                let request = SearchRequest {
-                    query,
-                    mailbox: None,
-                    is_permitted: Box::new(|_| true),
-                    before: None,
-                    limit: 10,
-                    one_per_message: false,
-                };
                 // A search that finds damage fails once.
-                if let Ok(results) = fixture.search.find(&fixture.mailroom, request).await
+                if let Ok(results) = fixture.find_once("alpha").await
                     && results.is_complete
                     && !results.hits.is_empty()
                 {
@@ -375,7 +387,7 @@ async fn index_follows_changes_of_other_nodes() {
 
     local_store.hold().await;
     let late = remote.deliver("bob", "alpha").await;
-    let results = local.find_once("alpha").await;
+    let results = local.find_once("alpha").await.unwrap();
     assert_eq!((results.hits.len(), results.is_complete), (2, false), "the result is reported as incomplete");
     local_store.release().await;
     assert_eq!(local.find_ids("alpha is:unseen").await, [late.id, third.id]);
