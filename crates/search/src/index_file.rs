@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use restante_mail::message::MessageId;
 use restante_sqlite::has_space_beside_messages;
 use rusqlite::Result;
+use tokio::sync::Notify;
 
 use crate::index::{Index, IndexQuery, Matches, Reader};
 
@@ -21,6 +22,8 @@ pub(crate) struct IndexFile {
     directory: Option<PathBuf>,
     index: Mutex<Option<Index>>,
     idle: Mutex<IdleReaders>,
+    /// Notified when the index was opened.
+    opened: Notify,
     /// The number of messages in the index.
     count: AtomicU64,
 }
@@ -62,7 +65,19 @@ impl IndexFile {
         self.count.store(index.count(), Relaxed);
         *self.index.lock() = Some(index);
         self.idle.lock().is_open = true;
+        self.opened.notify_waiters();
         Ok(complete_up_to)
+    }
+
+    /// Waits until the index is open.
+    pub(crate) async fn wait_until_open(&self) {
+        loop {
+            let opened = self.opened.notified();
+            if self.idle.lock().is_open {
+                return;
+            }
+            opened.await;
+        }
     }
 
     /// Runs `work` on the index. Returns `None` if it is closed.

@@ -42,13 +42,14 @@ impl Indexer {
 
     /// Runs until the queue is closed.
     pub(crate) fn run(mut self) {
-        if let Err(error) = lower_priority() {
-            tracing::debug!(%error, "cannot lower the priority of the indexing thread");
-        }
         while !self.open_index() {
             if self.queue.pause(self.retry_delay) {
                 return;
             }
+        }
+        // Searches fail until the index is open, so opening it has the normal priority.
+        if let Err(error) = lower_priority() {
+            tracing::debug!(%error, "cannot lower the priority of the indexing thread");
         }
         loop {
             let batch = self.queue.next_batch(MAX_BATCH_EVENTS, BATCH_DELAY, self.catch_up.is_some());

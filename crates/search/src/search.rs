@@ -31,6 +31,8 @@ use crate::request::{Hit, SearchError, SearchRequest, SearchResults};
 
 /// How long a request waits until messages stored before it are in the index.
 const FRESHNESS_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a request waits until the index is open. A busy disk can delay its creation.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time limit of a query of the index.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a request waits for a permit.
@@ -147,6 +149,8 @@ impl Search {
 
     async fn find_inner(&self, mailroom: &Mailroom, request: SearchRequest) -> Result<SearchResults, SearchError> {
         let is_complete = self.wait_until_fresh(mailroom).await?;
+        let opened = timeout(OPEN_TIMEOUT, self.index_file.wait_until_open()).await;
+        opened.map_err(|_| SearchError::Unavailable("it is still being opened".to_owned()))?;
         let permit = self.acquire_permit().await?;
         let query = request.query.clone();
         let (matches, mut known) = self.query_index(request, &permit).await?;
@@ -225,7 +229,7 @@ impl Search {
         };
         let (matches, known) = permit.run_blocking(work).await??;
         match matches {
-            None => Err(SearchError::Unavailable("it is still being opened".to_owned())),
+            None => Err(SearchError::Unavailable("it is being rebuilt".to_owned())),
             Some(Ok(matches)) => Ok((matches, known)),
             Some(Err(error)) if index::is_interruption(&error) => Err(SearchError::Timeout),
             Some(Err(error)) => {
@@ -344,20 +348,43 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(flavor = "multi_thread")]
-    async fn limits_concurrent_searches_and_cancels_dropped_ones() {
-        let search = Search::new(None);
+    fn mailroom() -> Arc<Mailroom> {
         let store = Arc::new(MemoryStore::new(Limits::default()));
-        let mailroom = Arc::new(Mailroom::new(Settings::default(), store, Extensions::default()));
-        search.start(&mailroom);
-        let request = || SearchRequest {
+        Arc::new(Mailroom::new(Settings::default(), store, Extensions::default()))
+    }
+
+    fn request() -> SearchRequest {
+        SearchRequest {
             query: Query::parse("", Timestamp::now()).unwrap(),
             mailbox: None,
             is_permitted: Box::new(|_| true),
             before: None,
             limit: 1,
             one_per_message: false,
+        }
+    }
+
+    /// On a busy machine, opening the index takes longer than the wait for new messages.
+    #[tokio::test(start_paused = true)]
+    async fn search_waits_until_the_index_is_open() {
+        // The indexer is not started.
+        let (search, mailroom) = (Search::new(None), mailroom());
+        let open_index = async {
+            tokio::time::sleep(FRESHNESS_TIMEOUT + Duration::from_secs(1)).await;
+            search.index_file.open().unwrap();
         };
+        let (results, ()) = tokio::join!(search.find(&mailroom, request()), open_index);
+        assert!(results.as_ref().is_ok_and(|results| !results.is_complete), "{results:?}");
+
+        search.index_file.take_index();
+        let refused = search.find(&mailroom, request()).await;
+        assert!(matches!(refused, Err(SearchError::Unavailable(_))), "{refused:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn limits_concurrent_searches_and_cancels_dropped_ones() {
+        let (search, mailroom) = (Search::new(None), mailroom());
+        search.start(&mailroom);
         let permit_count = search.permits.available_permits();
         let mut permits = Vec::new();
         for _ in 0..permit_count {
