@@ -13,8 +13,8 @@ impl<W: Worker> Inner<W> {
         while let Some((id, job)) = self.next_job() {
             // A panic fails this job only. The resource is dropped, because it may be in any state.
             let result = catch_unwind(AssertUnwindSafe(|| self.run_job(&mut resource, id, job)));
-            let Some(caller) = self.finish_job(id) else { return self.end_abandoned(resource) };
-            if let Some(caller) = caller {
+            let Some(job) = self.finish_job(id) else { return self.end_abandoned(resource) };
+            if let Some(caller) = job.caller {
                 self.worker.respond(caller, result.unwrap_or(Err(JobError::Panicked)));
             }
             if let Some(spent) = resource.take_if(|resource| !self.worker.is_reusable(resource)) {
@@ -85,11 +85,11 @@ impl<W: Worker> Inner<W> {
         Ok(output)
     }
 
-    /// Finishes a job and returns its caller. Returns `None` if the job was abandoned.
-    fn finish_job(&self, id: u64) -> Option<Option<W::Caller>> {
+    /// Finishes a job and returns it. Returns `None` if the job was abandoned.
+    fn finish_job(&self, id: u64) -> Option<RunningJob<W::Caller>> {
         let running = &mut self.state.lock().running;
         let index = running.iter().position(|job| job.id == id)?;
-        Some(running.swap_remove(index).caller)
+        Some(running.swap_remove(index))
     }
 
     /// Stops counting an abandoned thread, which is about to end.
