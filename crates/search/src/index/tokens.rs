@@ -13,7 +13,7 @@ pub(super) const ATTACHMENT: &str = "a";
 /// Punctuation in mailbox names is mapped to private-use characters from here on, because the tokenizer would split the
 /// name.
 const PRIVATE_USE_START: char = '\u{e000}';
-/// Precedes one of these private-use characters in a mailbox name. It follows those of ASCII.
+/// Precedes a private-use character that a mailbox name itself contains, if it is in the range up to this one.
 const ESCAPE: char = '\u{e080}';
 
 /// Matches a token, or all tokens that start with it. Displays as an expression of the full-text table.
@@ -63,7 +63,7 @@ fn letter(column: Column) -> char {
 pub(super) fn document(entry: &Entry, partition: i64) -> String {
     let mut tokens = format!("{partition}{ANY} {partition}{}", mailbox(entry.summary.mailbox.as_str()));
     if entry.has_attachment {
-        tokens.push_str(&format!(" {partition}{ATTACHMENT}"));
+        tokens.extend([" ", &partition.to_string(), ATTACHMENT]);
     }
     for (column, text) in Column::ALL.into_iter().zip(&entry.texts) {
         let start = format!(" {partition}{}", letter(column));
