@@ -101,7 +101,10 @@ impl Subscription {
             }
         }
         loop {
-            let Some(event) = self.ready.pop_front() else { if self.read()? { continue } else { return Ok(None) } };
+            if self.ready.is_empty() && !self.read()? {
+                return Ok(None);
+            }
+            let Some(event) = self.ready.pop_front() else { return Ok(None) };
             let event = event.upgrade().ok_or(Lagged)?;
             if self.resumed_from.is_none_or(|resumed_from| event.position() > resumed_from) {
                 return Ok(Some(event));
