@@ -10,6 +10,7 @@ mod context;
 mod entry;
 mod postgres;
 mod queue;
+mod room;
 mod sender;
 mod sqlite;
 mod target_state;
@@ -22,7 +23,9 @@ pub use entry::{
     AttemptOutcome, AttemptRecord, Entry, EntryFilter, EntryId, EntryState, NewEntry, Selection, StateCount,
 };
 pub use postgres::PostgresQueue;
-pub use queue::{AbandonedCheckpoint, AddError, ForwardOutcome, Limits, Queue, QueueKind, TargetRecord};
+pub use queue::{
+    AbandonedCheckpoint, AddError, ForwardOutcome, Limits, Queue, QueueKind, TargetLimits, TargetRecord,
+};
 pub use sender::{Attempt, Contact, Sender, Transport};
 pub use sqlite::SqliteQueue;
 pub use target_state::TargetState;

@@ -8,9 +8,10 @@ use restante_mail::message::MessageId;
 use restante_store::{Result, StoreError};
 
 use crate::entry::{AttemptRecord, Entry, EntryFilter, EntryId, NewEntry, Selection, StateCount};
+use crate::room::Room;
 
 /// The number of entries that a retry by hand reads at a time.
-const RETRY_PAGE: usize = 500;
+const RETRY_PAGE: usize = 100;
 
 /// What is queued. Each kind has its own entries, targets and limits.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,8 @@ pub struct QueueKind {
     pub max_delay: Duration,
     /// Whether entries are on disk when [`Queue::add`] returns. Otherwise a power failure can undo their addition.
     pub is_synced: bool,
+    /// The payload of an entry in a final state is kept up to this size in bytes. A larger one becomes empty.
+    pub max_finished_payload: usize,
     /// Returns the payload of an entry that is retried by hand. `None` if it cannot be sent again.
     pub retried_payload: fn(payload: &[u8]) -> Option<Vec<u8>>,
 }
@@ -44,6 +47,20 @@ pub struct Limits {
     pub max_waiting: usize,
     /// Entries in a final state. Above it, those with the lowest ids are deleted.
     pub max_finished: usize,
+}
+
+/// What may wait for one target.
+#[derive(Clone, Copy, Debug)]
+pub struct TargetLimits {
+    /// Entries that are queued or being sent.
+    pub max_waiting: usize,
+    /// The size of their payloads.
+    pub max_bytes: u64,
+}
+
+impl TargetLimits {
+    /// No limits of its own: those of the queue suffice.
+    pub const NONE: Self = Self { max_waiting: usize::MAX, max_bytes: u64::MAX };
 }
 
 /// The entries of all targets of one kind.
@@ -141,11 +158,15 @@ pub trait Queue: Send + Sync + 'static {
 
     /// Makes entries due at once that are queued, failed or cancelled, with the payload of [`QueueKind::retried_payload`].
     /// They expire at `expires`. Entries without such a payload are left out, and so are entries above the limit of the
-    /// queue. Returns the number of entries.
-    async fn retry(&self, selection: Selection, now: Timestamp, expires: Timestamp) -> Result<u64> {
-        let counts = self.counts().await?;
-        let waiting = counts.iter().filter(|count| !count.state.is_final()).map(|count| count.count).sum();
-        let mut free = (self.limits().max_waiting as u64).saturating_sub(waiting);
+    /// queue or of their target. Returns the number of entries.
+    async fn retry(
+        &self,
+        selection: Selection,
+        now: Timestamp,
+        expires: Timestamp,
+        target_limits: TargetLimits,
+    ) -> Result<u64> {
+        let mut room = Room::new(self.limits().max_waiting, target_limits, &self.counts().await?);
         let (mut after, mut retried) = (EntryId(0), 0);
         loop {
             let page = self.retryable(&selection, after, RETRY_PAGE).await?;
@@ -153,10 +174,8 @@ pub trait Queue: Send + Sync + 'static {
             after = last.id;
             let mut entries = Vec::with_capacity(page.len());
             for entry in page {
-                let is_finished = entry.state.is_final();
-                let payload = (self.kind().retried_payload)(&entry.payload);
-                if let Some(payload) = payload.filter(|_| !is_finished || free > 0) {
-                    free -= u64::from(is_finished);
+                let Some(payload) = (self.kind().retried_payload)(&entry.payload) else { continue };
+                if !entry.state.is_final() || room.take(&entry.target, payload.len()) {
                     entries.push(Entry { payload, ..entry });
                 }
             }

@@ -15,6 +15,8 @@ pub const QUEUE: QueueKind = QueueKind {
     // The delay between attempts is at most 15 minutes.
     max_delay: Duration::from_mins(30),
     is_synced: true,
+    // It contains the recipients and their states.
+    max_finished_payload: usize::MAX,
     retried_payload,
 };
 

@@ -10,7 +10,9 @@ use restante_journal::TranscriptLines;
 use restante_mail::message::Summary;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Observer;
-use restante_queue::{AddError, Context, EntryFilter, EntryId, EntryState, Queue, Selection, Stage, TargetState};
+use restante_queue::{
+    AddError, Context, EntryFilter, EntryId, EntryState, Queue, Selection, Stage, TargetLimits, TargetState,
+};
 use restante_store::Result;
 use restante_worker::Worker;
 use tokio::runtime::Handle;
@@ -168,7 +170,7 @@ impl Relay {
             Selection::Target(target) => target.clone(),
             Selection::Ids(_) => None,
         };
-        let retried = self.shared.queue.retry(selection, now, self.shared.expiry(now)).await?;
+        let retried = self.shared.queue.retry(selection, now, self.shared.expiry(now), TargetLimits::NONE).await?;
         if retried > 0 {
             let is_selected = |state: &&Arc<TargetState>| target.as_ref().is_none_or(|target| *target == state.name);
             self.shared.states.iter().filter(is_selected).for_each(|state| state.end_pause());

@@ -17,7 +17,8 @@ pub const QUEUE: QueueKind = QueueKind {
     max_delay: Duration::from_mins(90),
     // After a power failure, events are found again from the checkpoint.
     is_synced: false,
-    // The payload of a large event that was given up is not kept.
+    // Events that were given up can be retried by hand, except large ones.
+    max_finished_payload: 16 << 10,
     retried_payload: |payload| (!payload.is_empty()).then(|| payload.to_vec()),
 };
 

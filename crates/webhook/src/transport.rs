@@ -20,8 +20,6 @@ use crate::target::ConfiguredTarget;
 
 /// How long after its deadline an event expires, so that its last attempt can be made first.
 pub(crate) const EXPIRY_GRACE: Duration = Duration::from_secs(1);
-/// The payload of an event that was given up is kept up to this size, so that it can be retried by hand.
-const MAX_KEPT_BYTES: usize = 16 << 10;
 
 /// See the module documentation.
 pub(crate) struct HttpTransport {
@@ -87,12 +85,7 @@ impl HttpTransport {
             }
             state => (state, None),
         };
-        let is_kept = match state {
-            EntryState::Delivered => false,
-            EntryState::Failed => entry.payload.len() <= MAX_KEPT_BYTES,
-            _ => true,
-        };
-        let payload = if is_kept { entry.payload.clone() } else { Vec::new() };
+        let payload = if state == EntryState::Delivered { Vec::new() } else { entry.payload.clone() };
         let reply = result.text.clone();
         AttemptOutcome::Attempted { state, next_attempt, at: now, payload, reply, log: Vec::new() }
     }

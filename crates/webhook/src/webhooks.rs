@@ -159,7 +159,8 @@ impl Webhooks {
     /// Sends entries again, at once. Returns their number. See [`Queue::retry`].
     pub async fn retry(&self, selection: Selection) -> Result<u64, StoreError> {
         let now = Timestamp::now();
-        let retried = self.shared.queue.retry(selection, now, self.shared.expiry(now)).await?;
+        let (expiry, limits) = (self.shared.expiry(now), self.shared.target_limits());
+        let retried = self.shared.queue.retry(selection, now, expiry, limits).await?;
         self.shared.request_count();
         if retried > 0 {
             self.shared.targets.iter().for_each(|target| target.state.end_pause());

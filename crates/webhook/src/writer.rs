@@ -13,6 +13,7 @@ use restante_http_client::HttpService;
 use restante_mail::message::{MessageId, Summary};
 use restante_queue::{
     AddError, AttemptOutcome, AttemptRecord, Context, Entry, EntryState, NewEntry, Queue, Sender, StateCount,
+    TargetLimits,
 };
 use restante_store::Result;
 use tokio::runtime::Builder;
@@ -67,6 +68,11 @@ impl Shared {
     /// Returns when an event of this time expires.
     pub(crate) fn expiry(&self, time: Timestamp) -> Timestamp {
         time.checked_add(self.settings.give_up_after + EXPIRY_GRACE).unwrap_or(Timestamp::MAX)
+    }
+
+    /// Returns what may wait for one target.
+    pub(crate) fn target_limits(&self) -> TargetLimits {
+        TargetLimits { max_waiting: self.settings.max_queued, max_bytes: MAX_QUEUED_BYTES }
     }
 
     /// Makes the writer count the entries, because an operator has changed some.

@@ -89,6 +89,11 @@ impl PostgresQueue {
         })
     }
 
+    /// Returns the maximum size of the payload of a finished entry.
+    fn max_kept(&self) -> i64 {
+        to_i64(self.kind.max_finished_payload)
+    }
+
     /// Runs a change that returns the number of changed entries.
     async fn change(&self, sql: &str, parameters: Parameters<'_>) -> Result<u64> {
         let rows = self.database.execute(sql, parameters).await?;
@@ -278,9 +283,9 @@ impl Queue for PostgresQueue {
         let payloads = column(&attempts, |attempt| attempt.map(|attempt| attempt.3));
         let replies = column(&attempts, |attempt| attempt.map(|attempt| attempt.4));
         let logs = column(&attempts, |attempt| attempt.map(|attempt| attempt.5));
-        let parameters: Parameters<'_> =
-            &[&self.kind.name, &self.node, &ids, &claims, &states, &due, &times, &payloads, &replies, &logs];
-        let finished = self.change(statements::RECORD, parameters).await?;
+        let own: Parameters<'_> = &[&self.kind.name, &self.node, &ids, &claims, &states, &due, &times];
+        let parameters: Parameters<'_> = &[&payloads, &replies, &logs, &self.max_kept()];
+        let finished = self.change(statements::RECORD, &[own, parameters].concat()).await?;
         self.prune(finished).await;
         Ok(())
     }
@@ -293,7 +298,7 @@ impl Queue for PostgresQueue {
     async fn expire(&self, now: Timestamp) -> Result<Vec<String>> {
         let now = to_nanos(&self.clock, now);
         let parameters: Parameters<'_> =
-            &[&self.kind.name, &now, &EXPIRED_REPLY.as_bytes(), &NODE_TIMEOUT.as_secs_f64()];
+            &[&self.kind.name, &now, &EXPIRED_REPLY.as_bytes(), &NODE_TIMEOUT.as_secs_f64(), &self.max_kept()];
         let rows = self.database.execute(statements::EXPIRE, parameters).await?;
         self.prune(rows.len() as u64).await;
         rows.iter().map(|row| get_text(row, "target")).collect()
@@ -330,7 +335,7 @@ impl Queue for PostgresQueue {
 
     async fn cancel(&self, selection: Selection) -> Result<u64> {
         let (target, ids) = selection.parts();
-        let parameters: Parameters<'_> = &[&self.kind.name, &target.map(str::as_bytes), &ids];
+        let parameters: Parameters<'_> = &[&self.kind.name, &target.map(str::as_bytes), &ids, &self.max_kept()];
         let cancelled = self.change(statements::CANCEL, parameters).await?;
         self.prune(cancelled).await;
         Ok(cancelled)

@@ -190,7 +190,8 @@ pub(super) const RECORD: &str = "
             due = coalesce(locked.due, entry.due),
             attempts = entry.attempts + (locked.new_state IS NOT NULL)::int,
             last_attempt = coalesce(locked.at, entry.last_attempt),
-            payload = coalesce(locked.payload, entry.payload),
+            payload = CASE WHEN greatest(entry.state, locked.new_state) >= 2 AND length(locked.payload) > $11::bigint
+                THEN '' ELSE coalesce(locked.payload, entry.payload) END,
             last_reply = coalesce(locked.reply, entry.last_reply),
             attempt_log = coalesce(locked.log, entry.attempt_log)
         FROM locked WHERE entry.id = locked.id
@@ -219,7 +220,8 @@ pub(super) const EXPIRE: &str = "
         ORDER BY id FOR UPDATE
     )
     UPDATE queue_entries AS entry SET state = 3, node = NULL, claim = 0,
-        last_reply = CASE WHEN entry.last_reply = '' THEN $3::bytea ELSE entry.last_reply END
+        last_reply = CASE WHEN entry.last_reply = '' THEN $3::bytea ELSE entry.last_reply END,
+        payload = CASE WHEN length(entry.payload) > $5::bigint THEN '' ELSE entry.payload END
     FROM locked WHERE entry.id = locked.id RETURNING entry.target";
 pub(super) const POSTPONE_EXPIRY: &str = change!("state = 0 AND expires < $2", "expires = $2");
 
@@ -234,7 +236,7 @@ pub(super) const COUNTS: &str = "
     GROUP BY state, target ORDER BY state, target";
 pub(super) const CANCEL: &str = change!(
     "state < 2 AND ($2::bytea IS NULL OR target = $2) AND ($3::bigint[] IS NULL OR id = ANY ($3::bigint[]))",
-    "state = 4"
+    "state = 4, payload = CASE WHEN length(entry.payload) > $4::bigint THEN '' ELSE entry.payload END"
 );
 
 pub(super) const RETRYABLE: &str = concat!(

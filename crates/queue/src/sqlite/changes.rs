@@ -89,6 +89,7 @@ impl Transaction<'_> {
     }
 
     pub(super) fn record(&self, results: &[AttemptRecord]) -> Result<()> {
+        let max_kept = to_i64(self.file.kind.max_finished_payload);
         for AttemptRecord { id, claim, outcome } in results {
             let (id, claim) = (to_i64(id.0), to_i64(*claim));
             match outcome {
@@ -99,10 +100,12 @@ impl Transaction<'_> {
                 }
                 AttemptOutcome::Attempted { state, next_attempt, at, payload, reply, log } => {
                     let sql = "UPDATE entries SET state = iif(state = 1, ?3, state), claim = 0, due = ?4,
-                                   attempts = attempts + 1, last_attempt = ?5, payload = ?6, size = length(?6), last_reply = ?7
+                                   attempts = attempts + 1, last_attempt = ?5, last_reply = ?7,
+                                   payload = iif(max(state, ?3) >= 2 AND length(?6) > ?8, x'', ?6),
+                                   size = iif(max(state, ?3) >= 2 AND length(?6) > ?8, 0, length(?6))
                                WHERE id = ?1 AND claim = ?2 AND claim <> 0";
                     let (due, at) = (time_to_nanos(next_attempt.unwrap_or(*at)), time_to_nanos(*at));
-                    let parameters = params![id, claim, state.number(), due, at, payload, reply];
+                    let parameters = params![id, claim, state.number(), due, at, payload, reply, max_kept];
                     if self.execute(sql, parameters)? > 0 {
                         self.execute("REPLACE INTO attempt_logs VALUES (?1, ?2)", params![id, log])?;
                     }
@@ -113,17 +116,24 @@ impl Transaction<'_> {
     }
 
     pub(super) fn expire(&self, now: Timestamp) -> Result<Vec<String>> {
-        let sql = "UPDATE entries INDEXED BY entries_expiring SET state = 3, last_reply = iif(last_reply = '', ?2, last_reply)
+        let sql = "UPDATE entries INDEXED BY entries_expiring SET state = 3, last_reply = iif(last_reply = '', ?2, last_reply),
+                       payload = iif(size > ?3, x'', payload), size = iif(size > ?3, 0, size)
                    WHERE state = 0 AND expires <= ?1 RETURNING target";
-        let expired = self.query(sql, params![time_to_nanos(now), EXPIRED_REPLY], |row| row.get(0))?;
+        let max_kept = to_i64(self.file.kind.max_finished_payload);
+        let expired = self.query(sql, params![time_to_nanos(now), EXPIRED_REPLY, max_kept], |row| row.get(0))?;
         self.prune()?;
         Ok(expired)
     }
 
     pub(super) fn cancel(&self, selection: &Selection) -> Result<u64> {
-        let sql = concat!("UPDATE entries SET state = 4 WHERE state IN (0, 1) AND ", selected!());
+        let sql = concat!(
+            "UPDATE entries SET state = 4, payload = iif(size > ?3, x'', payload), size = iif(size > ?3, 0, size)
+             WHERE state IN (0, 1) AND ",
+            selected!()
+        );
         let (target, ids) = selection.parts();
-        let cancelled = self.execute(sql, params![target, ids.map(|ids| format!("{ids:?}"))])?;
+        let max_kept = to_i64(self.file.kind.max_finished_payload);
+        let cancelled = self.execute(sql, params![target, ids.map(|ids| format!("{ids:?}")), max_kept])?;
         self.prune()?;
         Ok(cancelled as u64)
     }

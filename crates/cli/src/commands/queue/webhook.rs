@@ -21,7 +21,7 @@ pub(super) const WEBHOOK: QueueKind = QueueKind {
                   only scheme, host and port are shown: the rest may be a secret.",
         list: "ID, DATE, STATE, TARGET, EVENT, MESSAGE, MAILBOX, the number of attempts, and the last reply.",
         show: "its fields, and the body of its request, unless the event was delivered.",
-        retry: "Delivered events, and failed events whose body is larger than 16 KiB, cannot be sent again.",
+        retry: "Delivered events, and failed or cancelled ones above 16 KiB, cannot be sent again.",
         cancel: "An event that is being sent may still be accepted.",
     },
     no_targets: "The server has no webhook targets: set webhook.urls.",

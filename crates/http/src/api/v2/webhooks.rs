@@ -88,8 +88,8 @@ pub(crate) struct WebhookEntries<'a> {
 pub(crate) struct WebhookEntryDetails<'a> {
     #[serde(flatten)]
     entry: WebhookEntry<'a>,
-    /// The body of the request: JSON as text, as it is signed. Null if the event was delivered, or was given up and is
-    /// larger than 16 KiB. Such an entry cannot be sent again.
+    /// The body of the request: JSON as text, as it is signed. Null if the event was delivered, or if it has failed
+    /// or was cancelled and is larger than 16 KiB. Such an entry cannot be sent again.
     #[schema(required)]
     payload: Option<&'a str>,
 }

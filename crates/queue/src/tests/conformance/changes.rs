@@ -51,7 +51,7 @@ pub(super) async fn result_of_an_earlier_claim_is_ignored(queue: &impl Queue) {
     let id = add(queue, new_entry(1)).await;
     let earlier = queue.claim("mx", second(0), 1).await.unwrap().remove(0).claim;
     queue.cancel(only(id)).await.unwrap();
-    assert_eq!(queue.retry(only(id), second(0), second(1000)).await.unwrap(), 1);
+    assert_eq!(queue.retry(only(id), second(0), second(1000), TargetLimits::NONE).await.unwrap(), 1);
     let claimed = queue.claim("mx", second(0), 1).await.unwrap().remove(0);
     for late in [failed(id), delivered(id), released(id)] {
         queue.record(vec![AttemptRecord { claim: earlier, ..late }]).await.unwrap();
@@ -95,7 +95,7 @@ pub(super) async fn retries_by_hand(queue: &impl Queue) {
     record(queue, results).await;
     assert_eq!(queue.cancel(Selection::Ids(vec![added[2], added[5]])).await.unwrap(), 2);
 
-    assert_eq!(queue.retry(Selection::Target(None), second(50), second(5000)).await.unwrap(), 4);
+    assert_eq!(queue.retry(Selection::Target(None), second(50), second(5000), TargetLimits::NONE).await.unwrap(), 4);
     for index in [0, 1, 2, 5] {
         let entry = find(queue, added[index]).await;
         assert_eq!(state_of(queue, added[index]).await, state(EntryState::Queued, "again"));
@@ -112,7 +112,7 @@ pub(super) async fn retry_leaves_out_entries_that_cannot_be_sent_again(queue: &i
     assert_eq!(claim(queue, second(0), 10).await, added);
     queue.cancel(only(added[0])).await.unwrap();
     record(queue, vec![delivered(added[0]), failed(added[1])]).await;
-    assert_eq!(queue.retry(Selection::Ids(added.clone()), second(9), second(99)).await.unwrap(), 1);
+    assert_eq!(queue.retry(Selection::Ids(added.clone()), second(9), second(99), TargetLimits::NONE).await.unwrap(), 1);
     assert_eq!(state_of(queue, added[0]).await, state(EntryState::Cancelled, "sent"));
     assert_eq!(state_of(queue, added[1]).await, state(EntryState::Queued, "again"));
 }
@@ -122,10 +122,54 @@ pub(super) async fn retry_respects_limit(queue: &impl Queue) {
     let first = queue.add(vec![new_entry(1), new_entry(2)]).await.unwrap();
     queue.cancel(Selection::Target(None)).await.unwrap();
     let third = add(queue, new_entry(3)).await;
-    assert_eq!(queue.retry(Selection::Target(None), second(9), second(99)).await.unwrap(), 2);
+    assert_eq!(queue.retry(Selection::Target(None), second(9), second(99), TargetLimits::NONE).await.unwrap(), 2);
     assert_eq!(state_of(queue, first[0]).await.0, EntryState::Queued);
     assert_eq!(state_of(queue, first[1]).await.0, EntryState::Cancelled, "there is no room for it");
     assert_eq!(find(queue, third).await.next_attempt, Some(second(9)));
+}
+
+pub(super) async fn retry_respects_limits_of_each_target(queue: &impl Queue) {
+    let entry =
+        |target: &str, bytes| NewEntry { target: target.to_owned(), payload: vec![b'x'; bytes], ..new_entry(1) };
+    let added = queue.add(vec![entry("mx", 1), entry("mx", 1), entry("other", 7), entry("other", 1)]).await.unwrap();
+    queue.cancel(Selection::Ids(vec![added[0], added[1], added[3]])).await.unwrap();
+    let retry = async |max_waiting, max_bytes| {
+        let limits = TargetLimits { max_waiting, max_bytes };
+        queue.retry(Selection::Target(None), second(9), second(99), limits).await.unwrap()
+    };
+    // The payload of a retried entry has five bytes. The one that waits is always retried.
+    assert_eq!(retry(1, 4).await, 1);
+    assert_eq!(retry(2, 9).await, 2, "a target has no room for ten bytes");
+    assert_eq!(state_of(queue, added[1]).await.0, EntryState::Cancelled);
+    assert_eq!(retry(1, u64::MAX).await, 2, "a target has no room for two entries");
+    assert_eq!(retry(2, u64::MAX).await, 4);
+}
+
+pub(super) async fn large_payloads_of_finished_entries_are_not_kept(queue: &impl Queue) {
+    let (kept, large) = ("x".repeat(KIND.max_finished_payload), "x".repeat(KIND.max_finished_payload + 1));
+    for payload in [&kept, &large] {
+        let finished = if *payload == large { "" } else { &**payload };
+        let entry = NewEntry { payload: payload.clone().into(), ..new_entry(1) };
+        let added = queue.add(vec![entry; 5]).await.unwrap();
+        assert_eq!(claim(queue, second(0), 4).await, added[..4]);
+        record(queue, vec![attempted(added[0], EntryState::Queued, payload, "450 later")]).await;
+        assert_eq!(state_of(queue, added[0]).await, state(EntryState::Queued, payload));
+        record(queue, vec![attempted(added[1], EntryState::Failed, payload, "550 refused")]).await;
+        assert_eq!(state_of(queue, added[1]).await, state(EntryState::Failed, finished));
+        // The result of an entry that is cancelled while it is sent does not restore the payload.
+        assert_eq!(queue.cancel(Selection::Ids(added[2..4].to_vec())).await.unwrap(), 2);
+        assert_eq!(state_of(queue, added[2]).await, state(EntryState::Cancelled, finished));
+        record(queue, vec![attempted(added[2], EntryState::Queued, payload, "450 later"), released(added[3])]).await;
+        for id in &added[2..4] {
+            assert_eq!(state_of(queue, *id).await, state(EntryState::Cancelled, finished));
+        }
+        queue.expire(second(1000)).await.unwrap();
+        for id in [added[0], added[4]] {
+            assert_eq!(state_of(queue, id).await, state(EntryState::Failed, finished));
+        }
+        let bytes: u64 = queue.counts().await.unwrap().iter().map(|count| count.bytes).sum();
+        assert_eq!(bytes, 5 * kept.len() as u64);
+    }
 }
 
 /// The queue has a limit of three entries.

@@ -42,6 +42,8 @@ pub(crate) async fn run<Q: Queue>(open: impl AsyncFn(usize, usize) -> Q) {
     changes::retries_by_hand(&*large().await).await;
     changes::retry_leaves_out_entries_that_cannot_be_sent_again(&*large().await).await;
     changes::retry_respects_limit(&open(2, LARGE_LIMIT).await).await;
+    changes::retry_respects_limits_of_each_target(&*large().await).await;
+    changes::large_payloads_of_finished_entries_are_not_kept(&*large().await).await;
     changes::entries_of_removed_targets_are_cancelled(&*large().await).await;
     changes::adds_all_or_none(&open(3, LARGE_LIMIT).await).await;
     changes::forwards_and_moves_cursor(&open(3, LARGE_LIMIT).await).await;
@@ -61,6 +63,7 @@ pub(crate) const KIND: QueueKind = QueueKind {
     application_id: 0x7465_7374,
     max_delay: Duration::from_mins(30),
     is_synced: true,
+    max_finished_payload: 100,
     retried_payload: |payload| (payload != b"sent").then(|| b"again".to_vec()),
 };
 
