@@ -177,6 +177,17 @@ async fn delivered_entry_has_no_payload() {
 }
 
 #[tokio::test]
+async fn payload_requires_the_scope_read() {
+    let server = WebhookServer::new().await;
+    server.add_entry("bob", 0, "stored").await;
+    for (scopes, expected) in [(&[Scope::Relay][..], json!(null)), (&[Scope::Relay, Scope::Read], json!(PAYLOAD))] {
+        let token = server.accounts.token_with(scopes, &["bob"]).await;
+        let entry = server.get(&token, "/entries/1").await.json();
+        assert_eq!((&entry["mailbox"], &entry["payload"]), (&json!("bob"), &expected));
+    }
+}
+
+#[tokio::test]
 async fn lists_retries_and_cancels_entries() {
     let server = WebhookServer::new().await;
     for (number, target) in [0, 0, 1, 1].into_iter().enumerate() {

@@ -34,13 +34,16 @@ pub(crate) async fn targets(State(server): State<Arc<Server>>, QueueGrant(grant)
     success::no_store_json(&WebhookTargets { targets })
 }
 
-/// Returns an entry with its payload.
+/// Returns an entry. Its payload contains the sender and the subject, so it is only for clients that may read the message.
 pub(crate) async fn entry(
     State(server): State<Arc<Server>>,
     QueueGrant(grant): QueueGrant,
     PathEntry(id): PathEntry,
 ) -> HandlerResult {
-    let entry = server.find_entry::<Webhooks>(&grant, id).await?;
+    let mut entry = server.find_entry::<Webhooks>(&grant, id).await?;
+    if !grant.allows(Scope::Read, &entry.mailbox) {
+        entry.payload.clear();
+    }
     let size = Webhooks::estimated_size(&entry) + entry.payload.len();
     let write = |entry: &Entry, size| {
         let payload = str::from_utf8(&entry.payload).ok().filter(|payload| !payload.is_empty());
@@ -89,7 +92,8 @@ pub(crate) struct WebhookEntryDetails<'a> {
     #[serde(flatten)]
     entry: WebhookEntry<'a>,
     /// The body of the request: JSON as text, as it is signed. Null if the event was delivered, or if it has failed
-    /// or was cancelled and is larger than 16 KiB. Such an entry cannot be sent again.
+    /// or was cancelled and is larger than 16 KiB. Such an entry cannot be sent again. Also null
+    /// for credentials without the scope `read`.
     #[schema(required)]
     payload: Option<&'a str>,
 }
