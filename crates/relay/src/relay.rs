@@ -166,13 +166,10 @@ impl Relay {
     /// Sends entries again, at once. Returns their number. See [`Queue::retry`].
     pub async fn retry(&self, selection: Selection) -> Result<u64> {
         let now = Timestamp::now();
-        let target = match &selection {
-            Selection::Target(target) => target.clone(),
-            Selection::Ids(_) => None,
-        };
-        let retried = self.shared.queue.retry(selection, now, self.shared.expiry(now), TargetLimits::NONE).await?;
+        let retried =
+            self.shared.queue.retry(selection.clone(), now, self.shared.expiry(now), TargetLimits::NONE).await?;
         if retried > 0 {
-            let is_selected = |state: &&Arc<TargetState>| target.as_ref().is_none_or(|target| *target == state.name);
+            let is_selected = |state: &&Arc<TargetState>| selection.includes_target(&state.name);
             self.shared.states.iter().filter(is_selected).for_each(|state| state.end_pause());
         }
         Ok(retried)

@@ -160,10 +160,11 @@ impl Webhooks {
     pub async fn retry(&self, selection: Selection) -> Result<u64, StoreError> {
         let now = Timestamp::now();
         let (expiry, limits) = (self.shared.expiry(now), self.shared.target_limits());
-        let retried = self.shared.queue.retry(selection, now, expiry, limits).await?;
+        let retried = self.shared.queue.retry(selection.clone(), now, expiry, limits).await?;
         self.shared.request_count();
         if retried > 0 {
-            self.shared.targets.iter().for_each(|target| target.state.end_pause());
+            let is_selected = |target: &&Arc<ConfiguredTarget>| selection.includes_target(&target.state.name);
+            self.shared.targets.iter().filter(is_selected).for_each(|target| target.state.end_pause());
         }
         Ok(retried)
     }

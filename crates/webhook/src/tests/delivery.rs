@@ -10,8 +10,12 @@ use restante_http_client::HttpError;
 use restante_mail::message::{Headline, Summary};
 use restante_mailroom::hooks::Observer as _;
 
-use super::support::{FAST, FakeTargets, activate, counts, memory_queue, message, settings, start, target, wait_until};
-use crate::{Counts, Event, Key, Settings, Target, Webhooks};
+use super::support::{
+    FAST, FakeTargets, activate, counts, main_runtime, memory_queue, message, settings, start, start_with_delays,
+    target, wait_until,
+};
+use crate::backoff::Backoff;
+use crate::{Counts, Event, Key, Selection, Settings, Target, Webhooks};
 
 const HOOK: &str = "http://x.org/hook";
 
@@ -136,6 +140,25 @@ fn events_after_a_pause_are_sent_in_parallel() {
     }
     wait_until("four requests run at once", || *in_flight.0.lock().unwrap() >= 5);
     wait_until("all events are delivered", || counts(&webhooks).delivered == 20);
+}
+
+#[test]
+fn retry_ends_the_pause_of_the_selected_target_only() {
+    let urls = ["http://one.org/", "http://other.org/"];
+    let targets = FakeTargets::new(|_, _| Ok(503));
+    let delay = Duration::from_hours(1);
+    let webhooks =
+        start_with_delays(settings(&urls), &targets, Backoff { first_delay: delay, max_delay: delay, ..FAST });
+    webhooks.message_stored(&message("james"));
+    let statuses = || main_runtime().block_on(webhooks.target_statuses()).unwrap();
+    wait_until("both are unavailable", || statuses().iter().all(|status| status.unavailable_until.is_some()));
+    let before = statuses();
+    let selection = Selection::Target(Some(before[0].name.clone()));
+    wait_until("the attempt is recorded", || main_runtime().block_on(webhooks.retry(selection.clone())).unwrap() == 1);
+    let count = |url: &str| targets.requests().iter().filter(|request| request.url == url).count();
+    wait_until("the event is sent again", || count(urls[0]) > 1);
+    assert_eq!(count(urls[1]), 1);
+    assert_eq!(statuses()[1].unavailable_until, before[1].unavailable_until);
 }
 
 #[test]

@@ -142,7 +142,12 @@ pub(crate) fn mailroom_of(store: Arc<dyn Store>, domain: &str) -> Arc<Mailroom> 
 
 /// Starts webhooks with a queue in memory.
 pub(crate) fn start(settings: Settings, targets: &Arc<FakeTargets>) -> Arc<Webhooks> {
-    let webhooks = Webhooks::with_http(settings, memory_queue(), targets.clone(), FAST).unwrap();
+    start_with_delays(settings, targets, FAST)
+}
+
+/// Starts webhooks with a queue in memory and these delays.
+pub(crate) fn start_with_delays(settings: Settings, targets: &Arc<FakeTargets>, backoff: Backoff) -> Arc<Webhooks> {
+    let webhooks = Webhooks::with_http(settings, memory_queue(), targets.clone(), backoff).unwrap();
     activate(&webhooks);
     webhooks
 }
