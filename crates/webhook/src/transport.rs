@@ -41,7 +41,10 @@ impl Transport for HttpTransport {
             .await
             .unwrap_or_else(|_| Err(HttpError::Network("the HTTP client panicked".to_owned())));
         let now = Timestamp::now();
-        let result = classify(response, now);
+        let mut result = classify(response, now);
+        // The target is not paused beyond the deadline of the event, so that its last attempt can be made.
+        let remaining = Duration::try_from(deadline(entry).duration_since(now)).unwrap_or_default();
+        result.retry_after = result.retry_after.map(|delay| delay.min(remaining));
         let outcome = self.outcome(entry, &result, now);
         self.log_retry(&outcome, &result);
         let contact = if result.is_target_failure {
@@ -76,7 +79,7 @@ impl HttpTransport {
     /// Returns the outcome of an attempt. An attempt at or after the deadline of the event is its last. It is not delayed
     /// beyond the deadline, even if the target asks for it.
     fn outcome(&self, entry: &Entry, result: &AttemptResult, now: Timestamp) -> AttemptOutcome {
-        let deadline = entry.expires.checked_sub(EXPIRY_GRACE).unwrap_or(entry.expires);
+        let deadline = deadline(entry);
         let (state, next_attempt) = match result.state {
             EntryState::Queued if now >= deadline => (EntryState::Failed, None),
             EntryState::Queued => {
@@ -99,6 +102,61 @@ impl HttpTransport {
             && let Some(count) = self.target.log_throttles.rejected.record(Instant::now())
         {
             tracing::warn!(webhook, count, cause, "webhook target rejects events; they are retried");
+        }
+    }
+}
+
+/// Returns when an event is given up.
+fn deadline(entry: &Entry) -> Timestamp {
+    entry.expires.checked_sub(EXPIRY_GRACE).unwrap_or(entry.expires)
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_http_client::{Request, Response};
+    use restante_queue::EntryId;
+
+    use super::*;
+    use crate::tests::support::target;
+
+    struct Busy;
+
+    impl HttpService for Busy {
+        fn send(&self, _: &Request) -> Result<Response, HttpError> {
+            let headers = vec![("retry-after".to_owned(), "3600".to_owned())];
+            Ok(Response { status: 503, headers, ..Response::default() })
+        }
+    }
+
+    #[tokio::test]
+    async fn retry_after_does_not_pause_the_target_beyond_the_deadline_of_the_event() {
+        let target = ConfiguredTarget::merge(&[target("http://x.org/")]).unwrap().remove(0);
+        let backoff = Backoff::DEFAULT;
+        let timeout = Duration::from_secs(5);
+        let mut transport = HttpTransport { target: target.into(), http: Arc::new(Busy), key: None, timeout, backoff };
+        let now = Timestamp::now();
+        for (remaining, expected) in [(-100, 0..=0), (1800, 1..=1800), (7200, 3600..=3600)] {
+            let entry = Entry {
+                id: EntryId(1),
+                message: 1.into(),
+                mailbox: "james".to_owned().into(),
+                target: "x".to_owned(),
+                key: None,
+                payload: Vec::new(),
+                created: now,
+                expires: now + EXPIRY_GRACE + jiff::SignedDuration::from_secs(remaining),
+                state: EntryState::Sending,
+                attempts: 0,
+                next_attempt: None,
+                last_attempt: None,
+                last_reply: String::new(),
+                claim: 1,
+            };
+            let Contact::Failed { retry_after, .. } = transport.send(&entry).await.unwrap().contact else {
+                panic!("the target is busy");
+            };
+            let seconds = retry_after.unwrap().as_secs();
+            assert!(expected.contains(&seconds), "{remaining} {seconds}");
         }
     }
 }
