@@ -233,12 +233,9 @@ impl Queue for PostgresQueue {
 
     async fn set_targets(&self, names: Vec<String>, since: MessageId) -> Result<u64> {
         let names: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
-        let mut cancelled = 0;
-        for row in self.database.execute(statements::REMOVE_TARGETS, &[&self.kind.name, &names]).await? {
-            cancelled += self.cancel(Selection::Target(Some(get_text(&row, "name")?))).await?;
-        }
-        let parameters: Parameters<'_> = &[&self.kind.name, &names, &id_to_i64(since)];
-        self.database.execute(statements::ADD_TARGETS, parameters).await?;
+        let parameters: Parameters<'_> = &[&self.kind.name, &names, &id_to_i64(since), &self.max_kept()];
+        let cancelled = self.change(statements::SET_TARGETS, parameters).await?;
+        self.prune(cancelled).await;
         Ok(cancelled)
     }
 

@@ -111,11 +111,22 @@ pub(super) const DELETE_ABANDONED: &str = "
     UPDATE queue_nodes SET checkpoint = NULL FROM unnest($2::bigint[], $3::text[]) AS given (id, version)
     WHERE queue = $1 AND queue_nodes.id = given.id AND queue_nodes.xmin::text = given.version";
 
-pub(super) const REMOVE_TARGETS: &str =
-    "DELETE FROM queue_targets WHERE queue = $1 AND name <> ALL ($2::bytea[]) RETURNING name";
-pub(super) const ADD_TARGETS: &str = "
-    INSERT INTO queue_targets (queue, name, since) SELECT $1, name, $3 FROM unnest($2::bytea[]) AS given (name)
-    ON CONFLICT DO NOTHING";
+/// Cancels the entries of targets that are removed. `changed` is their number.
+pub(super) const SET_TARGETS: &str = "
+    WITH removed AS (
+        DELETE FROM queue_targets WHERE queue = $1 AND name <> ALL ($2::bytea[]) RETURNING name
+    ), added AS (
+        INSERT INTO queue_targets (queue, name, since) SELECT $1, name, $3 FROM unnest($2::bytea[]) AS given (name)
+        ON CONFLICT DO NOTHING
+    ), locked AS MATERIALIZED (
+        SELECT id FROM queue_entries
+        WHERE queue = $1 AND state < 2 AND target = ANY (ARRAY(SELECT name FROM removed)) ORDER BY id FOR UPDATE
+    ), changed AS (
+        UPDATE queue_entries AS entry
+        SET state = 4, payload = CASE WHEN length(entry.payload) > $4::bigint THEN '' ELSE entry.payload END
+        FROM locked WHERE entry.id = locked.id RETURNING entry.id
+    )
+    SELECT count(*) AS changed FROM changed";
 pub(super) const TARGETS: &str = "SELECT name, is_paused, since FROM queue_targets WHERE queue = $1 ORDER BY name";
 pub(super) const SET_PAUSED: &str = "
     INSERT INTO queue_targets (queue, name, is_paused) VALUES ($1, $2, $3)

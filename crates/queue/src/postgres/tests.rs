@@ -90,6 +90,25 @@ async fn passes_conformance_suite() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn targets_are_removed_together_with_their_entries() {
+    let Some((queue, _)) = open_two().await else { return };
+    let id = add(&*queue, new_entry(1)).await;
+    queue.set_targets(vec!["mx".to_owned()], 5.into()).await.unwrap();
+    let refuse = "
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''refused''; END'";
+    let trigger = "CREATE TRIGGER refuse BEFORE UPDATE ON queue_entries EXECUTE FUNCTION refuse()";
+    for sql in [refuse, trigger] {
+        queue.database.execute(sql, &[]).await.unwrap();
+    }
+    queue.set_targets(vec!["other".to_owned()], 9.into()).await.unwrap_err();
+    let names = async || queue.targets().await.unwrap().into_iter().map(|target| target.name).collect::<Vec<_>>();
+    assert_eq!(names().await, ["mx"], "an error changes nothing");
+    queue.database.execute("DROP TRIGGER refuse ON queue_entries", &[]).await.unwrap();
+    assert_eq!(queue.set_targets(vec!["other".to_owned()], 9.into()).await.unwrap(), 1);
+    assert_eq!((names().await, state_of(&*queue, id).await.0), (vec!["other".to_owned()], EntryState::Cancelled));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nodes_share_the_identity() {
     let Some((one, other)) = open_two().await else { return };
     assert_eq!(one.identity().await.unwrap(), other.identity().await.unwrap());
