@@ -183,6 +183,8 @@ pub struct EntryFilter {
     pub state: Option<EntryState>,
     /// Only entries with ids below this one.
     pub before: Option<EntryId>,
+    /// Whether the payloads of the entries are left empty.
+    pub omits_payloads: bool,
     /// The maximum number of entries.
     pub limit: usize,
 }

@@ -61,6 +61,7 @@ impl<S: Sync> FromRequestParts<S> for EntryQuery {
             target: text_parameter(&pairs, "target")?.map(ToOwned::to_owned),
             state,
             before: number_parameter(&pairs, "before")?.map(EntryId),
+            omits_payloads: false,
             limit: parse_limit(&pairs, DEFAULT_ENTRIES, MAX_ENTRIES)?,
         }))
     }

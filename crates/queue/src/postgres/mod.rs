@@ -315,7 +315,8 @@ impl Queue for PostgresQueue {
             (None, Some(state)) if state.is_final() => statements::LIST_FINISHED,
             (None, _) => statements::LIST,
         };
-        let parameters: Parameters<'_> = &[&self.kind.name, &before, &target, &state, &limit, &message];
+        let parameters: Parameters<'_> =
+            &[&self.kind.name, &before, &target, &state, &limit, &message, &filter.omits_payloads];
         let rows = self.readers.query(sql, parameters).await?;
         rows.iter().map(|row| parse_entry(row, &self.clock)).collect()
     }

@@ -6,8 +6,14 @@
 /// The columns that are needed for an entry.
 macro_rules! columns {
     () => {
-        "entry.id, entry.message, entry.mailbox, entry.target, entry.key, entry.payload, entry.created, entry.expires,
-            entry.state, entry.attempts, entry.due, entry.last_attempt, entry.last_reply, entry.claim"
+        columns!("entry.payload")
+    };
+    ($payload:literal) => {
+        concat!(
+            "entry.id, entry.message, entry.mailbox, entry.target, entry.key, entry.created, entry.expires, entry.state,
+            entry.attempts, entry.due, entry.last_attempt, entry.last_reply, entry.claim, ",
+            $payload
+        )
     };
 }
 
@@ -56,12 +62,12 @@ macro_rules! change {
     };
 }
 
-/// Lists entries.
+/// Lists entries. `$7` omits their payloads.
 macro_rules! list {
     ($which:literal) => {
         concat!(
             "SELECT ",
-            columns!(),
+            columns!("CASE WHEN $7 THEN '' ELSE entry.payload END AS payload"),
             " FROM queue_entries AS entry
             WHERE queue = $1 AND id < $2 AND ($3::bytea IS NULL OR target = $3) AND ($4::smallint IS NULL OR state = $4)
                 AND ",

@@ -12,7 +12,14 @@ use crate::queue::TargetRecord;
 /// The columns of an entry.
 macro_rules! columns {
     () => {
-        "id, message, mailbox, target, key, payload, created, expires, state, attempts, due, last_attempt, last_reply, claim"
+        columns!("payload")
+    };
+    ($payload:literal) => {
+        concat!(
+            "id, message, mailbox, target, key, ",
+            $payload,
+            ", created, expires, state, attempts, due, last_attempt, last_reply, claim"
+        )
     };
 }
 pub(super) use columns;
@@ -47,11 +54,12 @@ impl Transaction<'_> {
             "SELECT {} FROM entries
              WHERE {which} AND id < ?1 AND (?2 IS NULL OR target = ?2) AND (?3 IS NULL OR state = ?3)
              ORDER BY id DESC LIMIT ?4",
-            columns!()
+            columns!("iif(?6, x'', payload)")
         );
         let before = filter.before.map_or(i64::MAX, |before| to_i64(before.0));
         let (state, message) = (filter.state.map(EntryState::number), filter.message.map(id_to_i64));
-        self.entries(&sql, params![before, filter.target, state, to_i64(filter.limit), message])
+        let EntryFilter { target, limit, omits_payloads, .. } = filter;
+        self.entries(&sql, params![before, target, state, to_i64(*limit), message, omits_payloads])
     }
 
     pub(super) fn retryable(&self, selection: &Selection, after: EntryId, limit: usize) -> Result<Vec<Entry>> {

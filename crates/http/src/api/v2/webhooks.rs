@@ -121,8 +121,7 @@ impl EntryQueue for Webhooks {
 
     async fn entries(&self, filter: EntryFilter) -> Result<Vec<Entry>, StoreError> {
         // The list does not contain the payloads, so a large page does not hold them in memory.
-        let entries = self.entries(filter).await?.into_iter();
-        Ok(entries.map(|entry| Entry { payload: Vec::new(), ..entry }).collect())
+        self.entries(EntryFilter { omits_payloads: true, ..filter }).await
     }
 
     async fn entry(&self, id: EntryId) -> Result<Option<Entry>, StoreError> {

@@ -55,6 +55,9 @@ pub(super) async fn entry_is_returned_as_added(queue: &impl Queue) {
     listed.reverse();
     assert_eq!(ids(&listed), added);
     assert_eq!(listed[2], find(queue, added[2]).await, "a list contains the same");
+    let filter = EntryFilter { omits_payloads: true, limit: 10, ..EntryFilter::default() };
+    let without: Vec<Entry> = listed.into_iter().rev().map(|entry| Entry { payload: Vec::new(), ..entry }).collect();
+    assert_eq!(queue.list(filter).await.unwrap(), without);
     let claimed = queue.claim("mx", second(0), 10).await.unwrap();
     let id = claimed[1].id;
     assert_eq!(claimed[1], find(queue, id).await, "a claimed entry is the same");
@@ -73,6 +76,7 @@ pub(super) async fn list_is_filtered_and_paged(queue: &impl Queue) {
         target: target.map(str::to_owned),
         state,
         before: None,
+        omits_payloads: false,
         limit: 10,
     };
     let table: [(EntryFilter, &[usize]); 9] = [
