@@ -65,7 +65,7 @@ fn write_webhooks(writer: &mut ExpositionWriter<'_>, targets: &[restante_webhook
     )?;
     writer.gauges(
         "restante_webhook_waiting",
-        "Events that wait for a webhook.",
+        "Events that wait for a webhook; in a shared database those of all nodes.",
         targets.iter().map(|counts| ([("target", counts.target.as_str())], counts.waiting)),
     )
 }
