@@ -80,11 +80,18 @@ impl ManagedServices {
         Ok(())
     }
 
-    /// Creates the webhooks, if there are any. Their queue is next to the messages, so the store must be open. The error is
-    /// a sentence for the operator.
+    /// Creates the webhooks, if there are any. Otherwise ends those of an earlier configuration. Their queue is next to the
+    /// messages, so the store must be open. The error is a sentence for the operator.
     pub async fn add_webhooks(&mut self, config: &Config, opened: &OpenedStore) -> Result<(), String> {
         let webhooks = config.webhooks.clone();
         if webhooks.targets.is_empty() {
+            match storage::end_webhooks(config, opened).await {
+                Ok(0) => {}
+                Ok(events) => tracing::warn!(events, "dropped events for webhooks that are no longer configured"),
+                Err(error) => {
+                    tracing::error!("earlier events may be sent when webhooks are configured again: {error}");
+                }
+            }
             return Ok(());
         }
         let (queue, is_durable) = storage::open_webhook_queue(config, opened).await?;

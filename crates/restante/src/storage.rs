@@ -13,6 +13,7 @@ use restante_store::disk::{self, DiskStore, Durability};
 use restante_store::memory::MemoryStore;
 use restante_store::postgres::{self, Access, PostgresStore};
 use restante_store::{Limits, Result, Store, StoreError, Usage};
+use restante_webhook::Webhooks;
 use tokio::time::{Instant, sleep};
 
 /// The maximum number of directory entries that are examined.
@@ -166,12 +167,7 @@ pub async fn open_webhook_queue(config: &Config, opened: &OpenedStore) -> Result
 /// forwarder. Otherwise the messages that arrive without a relay would be forwarded when it is configured again. The error
 /// is a sentence for the operator.
 pub async fn end_forwarding(config: &Config, opened: &OpenedStore) -> Result<Option<Arc<dyn Queue>>, String> {
-    let has_queue = match (&opened.database, &config.storage.path) {
-        (Some(_), _) => true,
-        (None, Some(dir)) => SqliteQueue::exists(dir, restante_relay::QUEUE),
-        (None, None) => false,
-    };
-    if !has_queue {
+    if !has_queue(config, opened, restante_relay::QUEUE) {
         return Ok(None);
     }
     let queue = open_relay_queue(config, opened).await?;
@@ -185,6 +181,26 @@ pub async fn end_forwarding(config: &Config, opened: &OpenedStore) -> Result<Opt
     };
     let is_used = ended.await.map_err(|error: StoreError| format!("cannot access the relay queue: {error}"))?;
     Ok(is_used.then_some(queue))
+}
+
+/// Ends the webhooks of an earlier configuration. Returns the number of cancelled events. The error is a sentence for the
+/// operator.
+pub async fn end_webhooks(config: &Config, opened: &OpenedStore) -> Result<u64, String> {
+    let (kind, limits) = (restante_webhook::QUEUE, restante_webhook::QUEUE_LIMITS);
+    if !has_queue(config, opened, kind) {
+        return Ok(0);
+    }
+    let queue = open_queue(config, opened, kind, limits).await?;
+    Webhooks::end(&*queue).await.map_err(|error| format!("cannot access the webhook queue: {error}"))
+}
+
+/// Returns whether there can be a queue of an earlier configuration.
+fn has_queue(config: &Config, opened: &OpenedStore, kind: QueueKind) -> bool {
+    match (&opened.database, &config.storage.path) {
+        (Some(_), _) => true,
+        (None, Some(dir)) => SqliteQueue::exists(dir, kind),
+        (None, None) => false,
+    }
 }
 
 /// Returns where messages are stored, without credentials.

@@ -70,6 +70,19 @@ impl Webhooks {
         Ok(Arc::new(Self { shared: Arc::new(shared), stage: watch::Sender::default(), worker: Mutex::default() }))
     }
 
+    /// Ends the webhooks of an earlier configuration if there are none now: cancels their events, and lets nothing be
+    /// searched. Otherwise earlier events would be sent when webhooks are configured again. Returns the number of
+    /// cancelled events.
+    pub async fn end(queue: &dyn Queue) -> Result<u64, StoreError> {
+        let cancelled = queue.set_targets(Vec::new(), MessageId::ZERO).await?;
+        queue.set_checkpoint(None).await?;
+        if let Some(abandoned) = queue.abandoned_checkpoint().await? {
+            queue.delete_abandoned(abandoned).await?;
+        }
+        queue.leave().await?;
+        Ok(cancelled)
+    }
+
     /// Starts processing events. Must be called once, within a runtime, when the mailroom exists, before messages arrive.
     /// The error is a sentence for the operator. After an error nothing has changed.
     pub async fn activate(&self, mailroom: &Arc<Mailroom>) -> Result<(), String> {

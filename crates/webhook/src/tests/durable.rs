@@ -413,6 +413,21 @@ async fn drops_events_of_removed_targets() {
 }
 
 #[tokio::test]
+async fn webhooks_that_are_no_longer_configured_are_ended() {
+    let server = Server::new();
+    server.start_rejected(&["waits"]).await.shut_down(LONG, false);
+    server.deliver("missed").await;
+    let open = || SqliteQueue::open(server.dir.path(), QUEUE, QUEUE_LIMITS).unwrap();
+    assert_eq!(Webhooks::end(&open()).await.unwrap(), 1);
+    let queue = open();
+    assert_eq!(queue.abandoned_checkpoint().await.unwrap(), None, "nothing is searched");
+    assert_eq!((queue.targets().await.unwrap(), Webhooks::end(&queue).await.unwrap()), (Vec::new(), 0));
+    drop(queue);
+    server.deliver("without").await;
+    assert!(server.run(&[HOOK]).await.is_empty(), "nothing of the time before is sent");
+}
+
+#[tokio::test]
 async fn locked_file_loses_nothing() {
     let server = Server::new();
     let targets = FakeTargets::new(|request, _| Ok(if request.mailbox() == "accepted" { 200 } else { 500 }));
