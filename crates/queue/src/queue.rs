@@ -85,6 +85,9 @@ pub trait Queue: Send + Sync + 'static {
     /// that share it get the same.
     async fn identity(&self) -> Result<String>;
 
+    /// Returns a secret of the same form. Unlike the id, it is never sent.
+    async fn secret(&self) -> Result<String>;
+
     /// Adds entries, all or none, except those whose keys exist. Their first attempt is due at once. If no entry is
     /// waiting, any number of entries is added, here and in [`Queue::forward`], so that a message with very many entries
     /// does not wait forever. Returns the ids of the added entries.

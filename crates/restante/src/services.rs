@@ -104,7 +104,7 @@ impl ManagedServices {
             max_queued: webhooks.queue,
             is_durable,
         };
-        let webhooks = Webhooks::new(settings, queue)?;
+        let webhooks = Webhooks::new(settings, queue).await?;
         tracing::info!("webhooks started: {}", webhooks.target_count());
         self.services.webhooks = Some(webhooks);
         Ok(())

@@ -1,6 +1,6 @@
 //! The endpoint of a target: its URL, split into the request URL, a label without secrets, and the credentials.
 
-use aws_lc_rs::digest;
+use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
@@ -29,20 +29,21 @@ impl Endpoint {
         Ok(Self { label: url.origin().ascii_serialization(), url: url.into(), authorization })
     }
 
-    /// Returns a name that identifies the target without revealing its URL: 16 hexadecimal digits.
-    pub(crate) fn name(&self) -> String {
-        let mut context = digest::Context::new(&digest::SHA256);
+    /// Returns a name that identifies the target without revealing its URL: 16 hexadecimal digits. Without the secret of
+    /// the queue, it does not help to guess a password.
+    pub(crate) fn name(&self, secret: &str) -> String {
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()));
         context.update(self.url.as_bytes());
         // A separator: a URL contains no spaces.
         context.update(b" ");
         context.update(self.authorization.as_deref().unwrap_or_default().as_bytes());
-        short_hex(&context.finish())
+        short_hex(context.sign().as_ref())
     }
 }
 
 /// Returns the first eight bytes of a digest as hexadecimal digits.
-pub(crate) fn short_hex(digest: &digest::Digest) -> String {
-    digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+pub(crate) fn short_hex(digest: &[u8]) -> String {
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the value of a Basic Authorization field (RFC 7617). The percent encoding of the URL is decoded first.
@@ -71,6 +72,22 @@ mod tests {
             let expected = Endpoint { url: url.to_owned(), label: label.to_owned(), authorization };
             assert_eq!(Endpoint::parse(text), Ok(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn name_depends_on_url_credentials_and_secret() {
+        let name = |url: &str, secret: &str| Endpoint::parse(url).unwrap().name(secret);
+        let names = [
+            name("http://x.org/", "one"),
+            name("http://x.org/", "other"),
+            name("http://ann:a@x.org/", "one"),
+            name("http://ann:b@x.org/", "one"),
+            name("http://x.org/a", "one"),
+        ];
+        for (index, text) in names.iter().enumerate() {
+            assert!(text.len() == 16 && !names[..index].contains(text), "{names:?}");
+        }
+        assert_eq!(name("HTTP://X.org:80", "one"), names[0]);
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl<'a> PayloadBody<'a> {
 /// parts.
 fn webhook_id(event: Event, summary: &Summary) -> String {
     let mailbox = digest::digest(&digest::SHA256, summary.mailbox.as_str().as_bytes());
-    format!("{}-{}-{}", event.name(), summary.id, short_hex(&mailbox))
+    format!("{}-{}-{}", event.name(), summary.id, short_hex(mailbox.as_ref()))
 }
 
 #[cfg(test)]

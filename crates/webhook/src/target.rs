@@ -59,22 +59,22 @@ pub struct TargetStatus {
 }
 
 impl ConfiguredTarget {
-    /// Parses the targets and merges entries with the same URL.
-    pub(crate) fn merge(entries: &[Target]) -> Result<Vec<Self>, String> {
+    /// Parses the targets and merges entries with the same URL. The names depend on the secret of the queue.
+    pub(crate) fn merge(entries: &[Target], secret: &str) -> Result<Vec<Self>, String> {
         let mut targets: Vec<Self> = Vec::new();
         for target in entries {
             let (endpoint, filter) = (Endpoint::parse(&target.url)?, Filter::new(target));
             match targets.iter_mut().find(|known| known.endpoint == endpoint) {
                 Some(known) => known.filters.push(filter),
-                None => targets.push(Self::new(endpoint, filter)),
+                None => targets.push(Self::new(endpoint, filter, secret)),
             }
         }
         Ok(targets)
     }
 
-    fn new(endpoint: Endpoint, filter: Filter) -> Self {
+    fn new(endpoint: Endpoint, filter: Filter, secret: &str) -> Self {
         Self {
-            state: Arc::new(TargetState::new(endpoint.name())),
+            state: Arc::new(TargetState::new(endpoint.name(secret))),
             endpoint,
             filters: vec![filter],
             in_inbox: AtomicU64::new(0),

@@ -130,7 +130,7 @@ mod tests {
 
     #[tokio::test]
     async fn retry_after_does_not_pause_the_target_beyond_the_deadline_of_the_event() {
-        let target = ConfiguredTarget::merge(&[target("http://x.org/")]).unwrap().remove(0);
+        let target = ConfiguredTarget::merge(&[target("http://x.org/")], "").unwrap().remove(0);
         let backoff = Backoff::DEFAULT;
         let timeout = Duration::from_secs(5);
         let mut transport = HttpTransport { target: target.into(), http: Arc::new(Busy), key: None, timeout, backoff };

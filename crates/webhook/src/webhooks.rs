@@ -45,7 +45,7 @@ pub struct Webhooks {
 impl Webhooks {
     /// Creates the webhooks. Nothing is sent or written before [`Webhooks::activate`]. The error is a sentence for the
     /// operator.
-    pub fn new(settings: Settings, queue: Arc<dyn Queue>) -> Result<Arc<Self>, String> {
+    pub async fn new(settings: Settings, queue: Arc<dyn Queue>) -> Result<Arc<Self>, String> {
         // A repeated request is harmless: targets recognize it by the event id.
         let policy = ClientPolicy {
             allow_private_addresses: settings.private_addresses,
@@ -54,17 +54,18 @@ impl Webhooks {
             body_mode: BodyMode::HeadOnly,
             retry_all_methods: true,
         };
-        Self::with_http(settings, queue, Arc::new(HttpClient::new(policy)), Backoff::DEFAULT)
+        Self::with_http(settings, queue, Arc::new(HttpClient::new(policy)), Backoff::DEFAULT).await
     }
 
-    pub(crate) fn with_http(
+    pub(crate) async fn with_http(
         mut settings: Settings,
         queue: Arc<dyn Queue>,
         http: Arc<dyn HttpService>,
         backoff: Backoff,
     ) -> Result<Arc<Self>, String> {
         settings.give_up_after = settings.give_up_after.clamp(MIN_RETRY_TIME, MAX_RETRY_TIME);
-        let targets = ConfiguredTarget::merge(&settings.targets)?.into_iter().map(Arc::new).collect();
+        let secret = queue.secret().await.map_err(|error| format!("cannot start the webhooks: {error}"))?;
+        let targets = ConfiguredTarget::merge(&settings.targets, &secret)?.into_iter().map(Arc::new).collect();
         let (inbox, is_flushed, needs_count) = (Inbox::default(), AtomicBool::default(), AtomicBool::default());
         let shared = Shared { settings, targets, queue, http, backoff, inbox, is_flushed, needs_count };
         Ok(Arc::new(Self { shared: Arc::new(shared), stage: watch::Sender::default(), worker: Mutex::default() }))
@@ -76,9 +77,7 @@ impl Webhooks {
     pub async fn end(queue: &dyn Queue) -> Result<u64, StoreError> {
         let cancelled = queue.set_targets(Vec::new(), MessageId::ZERO).await?;
         queue.set_checkpoint(None).await?;
-        if let Some(abandoned) = queue.abandoned_checkpoint().await? {
-            queue.delete_abandoned(abandoned).await?;
-        }
+        queue.delete_abandoned(queue.abandoned_checkpoints().await?).await?;
         queue.leave().await?;
         Ok(cancelled)
     }

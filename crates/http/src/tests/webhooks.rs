@@ -43,7 +43,7 @@ impl WebhookServer {
             max_queued: 100,
             is_durable: false,
         };
-        let webhooks = Webhooks::new(settings, queue.clone()).unwrap();
+        let webhooks = Webhooks::new(settings, queue.clone()).await.unwrap();
         let statuses = webhooks.target_statuses().await.unwrap();
         let targets = statuses.into_iter().map(|status| status.name).collect();
         let services = crate::Services { webhooks: Some(webhooks), ..crate::Services::default() };

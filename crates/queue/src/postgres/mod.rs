@@ -89,6 +89,12 @@ impl PostgresQueue {
         })
     }
 
+    async fn identity_column(&self, name: &str) -> Result<String> {
+        let rows = self.readers.query(statements::IDENTITY, &[]).await?;
+        let row = rows.first().ok_or_else(|| StoreError::Broken("the queue has no id".to_owned()))?;
+        get_column(row, name)
+    }
+
     /// Returns the maximum size of the payload of a finished entry.
     fn max_kept(&self) -> i64 {
         to_i64(self.kind.max_finished_payload)
@@ -175,9 +181,11 @@ impl Queue for PostgresQueue {
     }
 
     async fn identity(&self) -> Result<String> {
-        let rows = self.readers.query(statements::IDENTITY, &[]).await?;
-        let row = rows.first().ok_or_else(|| StoreError::Broken("the queue has no id".to_owned()))?;
-        get_column(row, "value")
+        self.identity_column("value").await
+    }
+
+    async fn secret(&self) -> Result<String> {
+        self.identity_column("secret").await
     }
 
     async fn add(&self, entries: Vec<NewEntry>) -> Result<Vec<EntryId>, AddError> {

@@ -279,7 +279,7 @@ pub(super) const REQUEUE: &str = "
     )
     SELECT count(*) AS changed FROM changed";
 
-pub(super) const IDENTITY: &str = "SELECT value FROM queue_identity";
+pub(super) const IDENTITY: &str = "SELECT value, secret FROM queue_identity";
 
 pub(super) const REGISTER: &str =
     "INSERT INTO queue_nodes (id, queue, seen) VALUES (nextval('queue_node_ids'), $1, now()) RETURNING id";

@@ -112,6 +112,7 @@ async fn targets_are_removed_together_with_their_entries() {
 async fn nodes_share_the_identity() {
     let Some((one, other)) = open_two().await else { return };
     assert_eq!(one.identity().await.unwrap(), other.identity().await.unwrap());
+    assert_eq!(one.secret().await.unwrap(), other.secret().await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -89,6 +89,11 @@ impl Queue for SqliteQueue {
         identity.ok_or_else(|| StoreError::Broken("the queue has no id".to_owned()))
     }
 
+    async fn secret(&self) -> Result<String> {
+        let secret = self.run(Durability::Later, |file| file.query_value("SELECT secret FROM identity", [])).await?;
+        secret.ok_or_else(|| StoreError::Broken("the queue has no secret".to_owned()))
+    }
+
     async fn add(&self, entries: Vec<NewEntry>) -> Result<Vec<EntryId>, AddError> {
         let durability = if self.kind.is_synced { Durability::OnCommit } else { Durability::Later };
         let added = self.run(durability, move |file| file.add(&entries)).await?;

@@ -46,9 +46,10 @@ CREATE TABLE checkpoints (
     message INTEGER NOT NULL
 ) STRICT;
 
--- The id of this queue.
+-- The id of this queue, and a secret, which is never sent.
 CREATE TABLE identity (
     only INTEGER PRIMARY KEY CHECK (only = 1),
-    value TEXT NOT NULL
+    value TEXT NOT NULL,
+    secret TEXT NOT NULL
 ) STRICT;
-INSERT INTO identity VALUES (1, lower(hex(randomblob(16))));
+INSERT INTO identity VALUES (1, lower(hex(randomblob(16))), lower(hex(randomblob(16))));

@@ -91,6 +91,7 @@ async fn entries_survive_the_process() {
     record(&queue, results).await;
     queue.cancel(Selection::Ids(vec![added[3]])).await.unwrap();
     let (mut before, identity) = (list_all(&queue).await, queue.identity().await.unwrap());
+    let secret = queue.secret().await.unwrap();
     // Without a call of `leave`, as if the process was killed.
     drop(queue);
 
@@ -100,7 +101,7 @@ async fn entries_survive_the_process() {
     (interrupted.state, interrupted.next_attempt, interrupted.claim) = (EntryState::Queued, Some(second(0)), 0);
     before.iter_mut().find(|entry| entry.id == added[3]).unwrap().claim = 0;
     assert_eq!(list_all(&queue).await, before);
-    assert_eq!(queue.identity().await.unwrap(), identity);
+    assert_eq!((queue.identity().await.unwrap(), queue.secret().await.unwrap()), (identity, secret));
     assert_eq!(queue.attempt_log(added[1]).await.unwrap(), Some(log("450 later")));
     assert_eq!(queue.acquire_cursor(1.into()).await.unwrap(), Some(9.into()));
     // The results of the earlier process are not expected any more.

@@ -54,9 +54,11 @@ CREATE TABLE queue_cursors (
     leased_until timestamptz NOT NULL      -- then another node may
 ) WITH (fillfactor = 10);
 
--- The id of the queues of this database, which is the same for all nodes. Sent messages contain it.
+-- The id of the queues of this database, which is the same for all nodes. Sent messages contain it. The secret is never sent.
 CREATE TABLE queue_identity (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
-    value text NOT NULL
+    value text NOT NULL,
+    secret text NOT NULL
 );
-INSERT INTO queue_identity (value) VALUES (replace(gen_random_uuid()::text, '-', ''));
+INSERT INTO queue_identity (value, secret)
+VALUES (replace(gen_random_uuid()::text, '-', ''), replace(gen_random_uuid()::text, '-', ''));

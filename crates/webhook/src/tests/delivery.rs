@@ -245,7 +245,7 @@ fn drops_events_if_queue_is_full() {
 fn queue_holds_events_up_to_its_limit() {
     let targets = FakeTargets::new(|_, _| Ok(200));
     let settings = Settings { max_queued: 2000, ..settings(&[HOOK]) };
-    let webhooks = Webhooks::with_http(settings, memory_queue(), targets, FAST).unwrap();
+    let webhooks = main_runtime().block_on(Webhooks::with_http(settings, memory_queue(), targets, FAST)).unwrap();
     // Nothing is processed before the server is serving.
     for _ in 0..2001 {
         webhooks.message_deleted(&message("james"));
@@ -323,6 +323,7 @@ fn shutdown_sends_events_in_memory() {
 #[test]
 fn invalid_url_fails_the_start() {
     let targets = FakeTargets::new(|_, _| Ok(200));
-    let started = Webhooks::with_http(settings(&["x.org/hook"]), memory_queue(), targets, FAST);
+    let started =
+        main_runtime().block_on(Webhooks::with_http(settings(&["x.org/hook"]), memory_queue(), targets, FAST));
     assert!(started.is_err_and(|error| error.contains("https://")));
 }

@@ -101,7 +101,7 @@ async fn start_with(
     backoff: Backoff,
 ) -> Arc<Webhooks> {
     let settings = Settings { is_durable: true, ..settings };
-    let webhooks = Webhooks::with_http(settings, queue, targets.clone(), backoff).unwrap();
+    let webhooks = Webhooks::with_http(settings, queue, targets.clone(), backoff).await.unwrap();
     webhooks.activate_after(mailroom.last_id().await, mailroom, main_runtime()).await.unwrap();
     webhooks
 }
@@ -284,19 +284,19 @@ async fn target_that_is_new_after_a_crash_gets_no_earlier_events() {
 #[tokio::test]
 async fn webhooks_that_are_not_activated_change_nothing() {
     let server = Server::new();
-    let fail = || {
+    let fail = async || {
         let (targets, dir) = (FakeTargets::new(|_, _| Ok(200)), server.dir.path());
         let queue = Arc::new(SqliteQueue::open(dir, QUEUE, QUEUE_LIMITS).unwrap());
-        drop(Webhooks::with_http(settings(&["http://other.org/"]), queue, targets.clone(), FAST).unwrap());
+        drop(Webhooks::with_http(settings(&["http://other.org/"]), queue, targets.clone(), FAST).await.unwrap());
         assert!(targets.requests().is_empty());
     };
     server.start_rejected(&["waits"]).await.shut_down(LONG, true);
-    fail();
+    fail().await;
     server.deliver("imported").await;
     assert_eq!(server.run(&[HOOK]).await, ["waits"]);
     drop(server.start_rejected(&[]).await);
     server.deliver("missed").await;
-    fail();
+    fail().await;
     assert_eq!(server.run(&[HOOK]).await, ["missed"]);
 }
 
@@ -307,7 +307,7 @@ async fn checkpoint_is_kept_if_the_store_does_not_answer_at_the_start() {
     server.deliver("missed").await;
     let queue = Arc::new(SqliteQueue::open(server.dir.path(), QUEUE, QUEUE_LIMITS).unwrap());
     let targets = FakeTargets::new(|_, _| Ok(200));
-    let webhooks = Webhooks::with_http(settings(&["http://other.org/"]), queue, targets, FAST).unwrap();
+    let webhooks = Webhooks::with_http(settings(&["http://other.org/"]), queue, targets, FAST).await.unwrap();
     let unavailable = StoreError::Unavailable("no answer".to_owned());
     let error = webhooks.activate_after(Err(unavailable), &server.mailroom, main_runtime()).await.unwrap_err();
     assert!(error.starts_with("cannot start the webhooks: ") && error.contains("no answer"), "{error}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use restante_mailroom::hooks::Observer as _;
 
-use super::support::{activate, counts, memory_queue, message, settings, wait_until};
+use super::support::{activate, counts, main_runtime, memory_queue, message, settings, wait_until};
 use crate::{Key, Settings, Webhooks};
 
 /// A server that records requests and sends the same response to all of them. It runs until the process ends.
@@ -56,7 +56,7 @@ fn field<'a>(head: &'a str, name: &str) -> &'a str {
 }
 
 fn start_webhooks(settings: Settings) -> Arc<Webhooks> {
-    let webhooks = Webhooks::new(settings, memory_queue()).unwrap();
+    let webhooks = main_runtime().block_on(Webhooks::new(settings, memory_queue())).unwrap();
     activate(&webhooks);
     webhooks
 }

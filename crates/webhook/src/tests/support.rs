@@ -147,7 +147,8 @@ pub(crate) fn start(settings: Settings, targets: &Arc<FakeTargets>) -> Arc<Webho
 
 /// Starts webhooks with a queue in memory and these delays.
 pub(crate) fn start_with_delays(settings: Settings, targets: &Arc<FakeTargets>, backoff: Backoff) -> Arc<Webhooks> {
-    let webhooks = Webhooks::with_http(settings, memory_queue(), targets.clone(), backoff).unwrap();
+    let webhooks = Webhooks::with_http(settings, memory_queue(), targets.clone(), backoff);
+    let webhooks = main_runtime().block_on(webhooks).unwrap();
     activate(&webhooks);
     webhooks
 }

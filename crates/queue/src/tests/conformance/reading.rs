@@ -7,6 +7,10 @@ pub(super) async fn identity_is_random_and_stays(queue: &impl Queue, other: &imp
     assert!(identity.len() == 32 && identity.bytes().all(|digit| digit.is_ascii_hexdigit()), "{identity}");
     assert_eq!(queue.identity().await.unwrap(), identity);
     assert_ne!(other.identity().await.unwrap(), identity);
+    let secret = queue.secret().await.unwrap();
+    assert!(secret.len() == 32 && secret != identity, "{secret}");
+    assert_eq!(queue.secret().await.unwrap(), secret);
+    assert_ne!(other.secret().await.unwrap(), secret);
 }
 
 pub(super) async fn empty_queue_returns_nothing(queue: &impl Queue) {
