@@ -194,7 +194,7 @@ async fn tasks_end_if_the_relay_is_dropped_without_a_shutdown() {
     let queue = new_queue();
     let relay = Relay::new(Settings { targets: vec![test_target()], ..Settings::default() }, queue.clone());
     let store = Arc::new(MemoryStore::new(Limits::default()));
-    let mailroom = Arc::new(Mailroom::new(Default::default(), store, Extensions::default()));
+    let mailroom = Arc::new(Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default()));
     relay.start(&mailroom).await.unwrap();
     drop(relay);
     let start = std::time::Instant::now();

@@ -52,7 +52,7 @@ impl fmt::Display for JsonFields<'_> {
 #[cfg(test)]
 mod tests {
     use tracing::span::{Attributes, Id, Record};
-    use tracing::{Metadata, ScriptEvent, Subscriber};
+    use tracing::{Event, Metadata, Subscriber};
 
     use super::*;
 
@@ -70,7 +70,7 @@ mod tests {
 
         fn record(&self, _: &Id, _: &Record<'_>) {}
         fn record_follows_from(&self, _: &Id, _: &Id) {}
-        fn event(&self, _: &ScriptEvent<'_>) {}
+        fn event(&self, _: &Event<'_>) {}
         fn enter(&self, _: &Id) {}
         fn exit(&self, _: &Id) {}
     }

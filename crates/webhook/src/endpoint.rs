@@ -43,7 +43,8 @@ impl Endpoint {
 
 /// Returns the first eight bytes of a digest as hexadecimal digits.
 pub(crate) fn short_hex(digest: &[u8]) -> String {
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let first = digest.first_chunk().copied().map_or(0, u64::from_be_bytes);
+    format!("{first:016x}")
 }
 
 /// Returns the value of a Basic Authorization field (RFC 7617). The percent encoding of the URL is decoded first.

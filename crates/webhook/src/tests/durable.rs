@@ -420,7 +420,7 @@ async fn webhooks_that_are_no_longer_configured_are_ended() {
     let open = || SqliteQueue::open(server.dir.path(), QUEUE, QUEUE_LIMITS).unwrap();
     assert_eq!(Webhooks::end(&open()).await.unwrap(), 1);
     let queue = open();
-    assert_eq!(queue.abandoned_checkpoint().await.unwrap(), None, "nothing is searched");
+    assert_eq!(queue.abandoned_checkpoints().await.unwrap(), [], "nothing is searched");
     assert_eq!((queue.targets().await.unwrap(), Webhooks::end(&queue).await.unwrap()), (Vec::new(), 0));
     drop(queue);
     server.deliver("without").await;
