@@ -1,7 +1,7 @@
 //! Parses the webhook settings. URLs may contain tokens, so errors give the number of the entry and nothing of its
 //! content.
 
-use restante_webhook::{Event, Key, Target};
+use restante_webhook::{EventKind, Key, Target};
 
 use super::values::{collect_all, is_authority, split_list};
 
@@ -53,10 +53,10 @@ fn parse_choices<T>(text: &str, parse: fn(&str) -> Result<T, String>) -> Result<
     text.split('|').map(parse).collect()
 }
 
-fn parse_event(name: &str) -> Result<Event, String> {
+fn parse_event(name: &str) -> Result<EventKind, String> {
     match name.to_ascii_lowercase().as_str() {
-        "stored" => Ok(Event::Stored),
-        "deleted" => Ok(Event::Deleted),
+        "stored" => Ok(EventKind::Stored),
+        "deleted" => Ok(EventKind::Deleted),
         _ => Err(format!("has an unknown event: must be {EVENTS}=stored, {EVENTS}=deleted or {EVENTS}=stored|deleted")),
     }
 }
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn parses_entries() {
-        use Event::{Deleted, Stored};
-        let table: [(&str, &str, &[Event], &[&str]); 6] = [
+        use EventKind::{Deleted, Stored};
+        let table: [(&str, &str, &[EventKind], &[&str]); 6] = [
             ("https://ci.example.org/hook", "https://ci.example.org/hook", &[], &[]),
             ("HTTP://user:pw@[2001:db8::1]:8080?t=1#x", "HTTP://user:pw@[2001:db8::1]:8080?t=1#x", &[], &[]),
             ("http://h events=stored", "http://h", &[Stored], &[]),

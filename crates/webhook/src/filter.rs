@@ -2,13 +2,13 @@
 
 use restante_mail::patterns::Patterns;
 
-use crate::{Event, Target};
+use crate::{EventKind, Target};
 
 /// The filter of one entry of the settings.
 #[derive(Clone, Debug)]
 pub struct Filter {
     /// Empty for all events.
-    events: Vec<Event>,
+    events: Vec<EventKind>,
     /// Empty for all mailboxes.
     mailboxes: Patterns,
 }
@@ -19,8 +19,8 @@ impl Filter {
     }
 
     /// Returns the events that are sent.
-    pub fn events(&self) -> impl Iterator<Item = Event> {
-        [Event::Stored, Event::Deleted].into_iter().filter(|event| self.is_sent(*event))
+    pub fn events(&self) -> impl Iterator<Item = EventKind> {
+        [EventKind::Stored, EventKind::Deleted].into_iter().filter(|event| self.is_sent(*event))
     }
 
     /// Returns the patterns of the mailboxes whose events are sent. There are none for all mailboxes.
@@ -29,11 +29,11 @@ impl Filter {
     }
 
     /// Returns whether `event` in `mailbox` is sent.
-    pub(crate) fn matches(&self, event: Event, mailbox: &str) -> bool {
+    pub(crate) fn matches(&self, event: EventKind, mailbox: &str) -> bool {
         self.is_sent(event) && (self.mailboxes.is_empty() || self.mailboxes.matches(mailbox))
     }
 
-    fn is_sent(&self, event: Event) -> bool {
+    fn is_sent(&self, event: EventKind) -> bool {
         self.events.is_empty() || self.events.contains(&event)
     }
 }
@@ -41,11 +41,11 @@ impl Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Event::{Deleted, Stored};
+    use EventKind::{Deleted, Stored};
 
     #[test]
     fn filter_matches_events_and_mailboxes() {
-        let any: &[Event] = &[];
+        let any: &[EventKind] = &[];
         let table = [
             (any, "", Stored, "james", true),
             (any, "", Deleted, "james", true),

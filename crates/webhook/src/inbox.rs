@@ -7,7 +7,7 @@ use restante_mail::message::Summary;
 use restante_worker::BoundedQueue;
 use tokio::sync::Notify;
 
-use crate::Event;
+use crate::EventKind;
 
 /// The maximum size of all events in the inbox. The writer empties it immediately. It fills only if the disk stalls or a
 /// large mailbox is deleted.
@@ -16,7 +16,7 @@ const MAX_INBOX_BYTES: usize = 64 << 20;
 /// An event.
 #[derive(Clone, Debug)]
 pub(crate) struct InboxEvent {
-    pub(crate) event: Event,
+    pub(crate) event: EventKind,
     pub(crate) summary: Summary,
     /// The indexes of the targets that it is sent to.
     pub(crate) targets: Vec<usize>,
@@ -103,7 +103,7 @@ mod tests {
 
     fn event(subject: &str) -> InboxEvent {
         let summary = Summary { headline: Headline::new("", [""; 0], subject), ..message("james") };
-        InboxEvent { event: Event::Stored, summary, targets: vec![0] }
+        InboxEvent { event: EventKind::Stored, summary, targets: vec![0] }
     }
 
     #[test]

@@ -31,6 +31,6 @@ pub use filter::Filter;
 pub use key::Key;
 pub use payload::event_of;
 pub use restante_queue::{Entry, EntryFilter, EntryId, EntryState, Selection};
-pub use settings::{Event, QUEUE, QUEUE_LIMITS, Settings, Target};
+pub use settings::{EventKind, QUEUE, QUEUE_LIMITS, Settings, Target};
 pub use target::TargetStatus;
 pub use webhooks::Webhooks;

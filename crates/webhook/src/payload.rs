@@ -11,7 +11,7 @@ use restante_queue::Entry;
 use serde::Serialize;
 
 use crate::endpoint::{Endpoint, short_hex};
-use crate::{Event, Key};
+use crate::{EventKind, Key};
 
 const USER_AGENT: &str = concat!("Restante/", env!("CARGO_PKG_VERSION"));
 
@@ -25,15 +25,15 @@ pub(crate) struct Payload {
 }
 
 impl Payload {
-    pub(crate) fn new(event: Event, summary: &Summary) -> Self {
+    pub(crate) fn new(event: EventKind, summary: &Summary) -> Self {
         Self { webhook_id: webhook_id(event, summary), body: PayloadBody::new(event, summary).to_json() }
     }
 }
 
 /// Returns the event of an entry.
-pub fn event_of(entry: &Entry) -> Event {
-    let is_deletion = entry.key.as_ref().is_some_and(|key| key.starts_with(Event::Deleted.name()));
-    if is_deletion { Event::Deleted } else { Event::Stored }
+pub fn event_of(entry: &Entry) -> EventKind {
+    let is_deletion = entry.key.as_ref().is_some_and(|key| key.starts_with(EventKind::Deleted.name()));
+    if is_deletion { EventKind::Deleted } else { EventKind::Stored }
 }
 
 /// Returns the request that sends an entry to `endpoint` now.
@@ -69,10 +69,10 @@ struct PayloadBody<'a> {
 }
 
 impl<'a> PayloadBody<'a> {
-    fn new(event: Event, summary: &'a Summary) -> Self {
+    fn new(event: EventKind, summary: &'a Summary) -> Self {
         let event = match event {
-            Event::Stored => "message-stored",
-            Event::Deleted => "message-deleted",
+            EventKind::Stored => "message-stored",
+            EventKind::Deleted => "message-deleted",
         };
         Self { event, message: summary.into() }
     }
@@ -86,7 +86,7 @@ impl<'a> PayloadBody<'a> {
 /// Returns the `webhook-id` of an event. A message id is unique within its mailbox only. The mailbox name is hashed,
 /// because it may contain characters that are not allowed in a header field, or the full stop that separates the signed
 /// parts.
-fn webhook_id(event: Event, summary: &Summary) -> String {
+fn webhook_id(event: EventKind, summary: &Summary) -> String {
     let mailbox = digest::digest(&digest::SHA256, summary.mailbox.as_str().as_bytes());
     format!("{}-{}-{}", event.name(), summary.id, short_hex(mailbox.as_ref()))
 }
@@ -113,7 +113,7 @@ mod tests {
             tags: Tags::default(),
             details: Details::default(),
         };
-        for (event, id) in [(Event::Stored, "stored"), (Event::Deleted, "deleted")] {
+        for (event, id) in [(EventKind::Stored, "stored"), (EventKind::Deleted, "deleted")] {
             let payload = Payload::new(event, &summary);
             let message = r#"{"mailbox":"bob","id":"1794699770123456","from":"Ann <ann@x.org>","to":["<bob@x.org>"],"subject":"\"Hi\"\u0008","date":"2026-11-14T23:42:50.123456+00:00","posix-millis":1794699770123,"size":100,"seen":true}"#;
             let expected = format!(r#"{{"event":"message-{id}","message":{message}}}"#);

@@ -50,7 +50,7 @@ pub struct Target {
     /// An http or https URL.
     pub url: String,
     /// The events to send; empty for all.
-    pub events: Vec<Event>,
+    pub events: Vec<EventKind>,
     /// Patterns of mailbox names with the wildcards `*` and `?`; empty for all.
     pub mailboxes: Vec<String>,
 }
@@ -69,14 +69,14 @@ impl Target {
 
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum EventKind {
     /// A message was stored.
     Stored,
     /// A message was deleted.
     Deleted,
 }
 
-impl Event {
+impl EventKind {
     /// Returns the name used in settings.
     pub const fn name(self) -> &'static str {
         match self {

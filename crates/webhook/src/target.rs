@@ -12,7 +12,7 @@ use crate::counts::Counts;
 use crate::endpoint::Endpoint;
 use crate::filter::Filter;
 use crate::inbox::DropReason;
-use crate::{Event, Target};
+use crate::{EventKind, Target};
 
 /// A target with its state.
 pub(crate) struct ConfiguredTarget {
@@ -85,7 +85,7 @@ impl ConfiguredTarget {
     }
 
     /// Returns whether `event` in `mailbox` is sent to this target.
-    pub(crate) fn matches(&self, event: Event, mailbox: &str) -> bool {
+    pub(crate) fn matches(&self, event: EventKind, mailbox: &str) -> bool {
         self.filters.iter().any(|filter| filter.matches(event, mailbox))
     }
 

@@ -21,7 +21,7 @@ use crate::counts::Counts;
 use crate::inbox::{Inbox, InboxEvent};
 use crate::target::{ConfiguredTarget, TargetStatus};
 use crate::writer::{self, Shared, Writer};
-use crate::{Event, Settings};
+use crate::{EventKind, Settings};
 
 /// The limits of `give_up_after`.
 const MIN_RETRY_TIME: Duration = Duration::from_secs(1);
@@ -229,7 +229,7 @@ impl Webhooks {
         }
     }
 
-    fn enqueue(&self, event: Event, summary: &Summary) {
+    fn enqueue(&self, event: EventKind, summary: &Summary) {
         let targets: Vec<usize> = self.shared.matching_targets(event, summary.mailbox.as_str()).collect();
         if targets.is_empty() {
             return;
@@ -250,11 +250,11 @@ impl Webhooks {
 
 impl Observer for Webhooks {
     fn message_stored(&self, summary: &Summary) {
-        self.enqueue(Event::Stored, summary);
+        self.enqueue(EventKind::Stored, summary);
     }
 
     fn message_deleted(&self, summary: &Summary) {
-        self.enqueue(Event::Deleted, summary);
+        self.enqueue(EventKind::Deleted, summary);
     }
 }
 

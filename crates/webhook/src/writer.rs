@@ -26,7 +26,7 @@ use crate::inbox::{DropReason, Inbox, InboxEvent};
 use crate::payload::Payload;
 use crate::target::ConfiguredTarget;
 use crate::transport::{EXPIRY_GRACE, HttpTransport};
-use crate::{Event, Settings};
+use crate::{EventKind, Settings};
 
 /// The maximum number of concurrent requests to one target.
 const MAX_REQUESTS: usize = 4;
@@ -55,7 +55,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Returns the indexes of the targets that match.
-    pub(crate) fn matching_targets(&self, event: Event, mailbox: &str) -> impl Iterator<Item = usize> {
+    pub(crate) fn matching_targets(&self, event: EventKind, mailbox: &str) -> impl Iterator<Item = usize> {
         let matches = move |(_, target): &(usize, &Arc<ConfiguredTarget>)| target.matches(event, mailbox);
         self.targets.iter().enumerate().filter(matches).map(|(index, _)| index)
     }

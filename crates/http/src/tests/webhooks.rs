@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use restante_auth::Scope;
 use restante_queue::{AttemptOutcome, AttemptRecord, EntryState, NewEntry, Queue as _, SqliteQueue};
-use restante_webhook::{Event, QUEUE, QUEUE_LIMITS, Settings as WebhookSettings, Target, Webhooks};
+use restante_webhook::{EventKind, QUEUE, QUEUE_LIMITS, Settings as WebhookSettings, Target, Webhooks};
 use serde_json::{Value, json};
 
 use super::grants::Accounts;
@@ -25,15 +25,15 @@ pub(super) struct WebhookServer {
 impl WebhookServer {
     pub(super) async fn new() -> Self {
         let queue = Arc::new(SqliteQueue::in_memory(QUEUE, QUEUE_LIMITS).unwrap());
-        let target = |url: &str, events: &[Event], mailboxes: &[&str]| Target {
+        let target = |url: &str, events: &[EventKind], mailboxes: &[&str]| Target {
             url: url.to_owned(),
             events: events.to_vec(),
             mailboxes: mailboxes.iter().map(ToString::to_string).collect(),
         };
         let settings = WebhookSettings {
             targets: vec![
-                target("https://ann:secret@ci.example.org/secret?token=secret", &[Event::Stored], &["CI-*"]),
-                target("https://ann:secret@ci.example.org/secret?token=secret", &[Event::Deleted], &[]),
+                target("https://ann:secret@ci.example.org/secret?token=secret", &[EventKind::Stored], &["CI-*"]),
+                target("https://ann:secret@ci.example.org/secret?token=secret", &[EventKind::Deleted], &[]),
                 target("http://other.example.org:8080/", &[], &[]),
             ],
             secret: None,

@@ -15,7 +15,7 @@ use super::support::{
     target, wait_until,
 };
 use crate::backoff::Backoff;
-use crate::{Counts, Event, Key, Selection, Settings, Target, Webhooks};
+use crate::{Counts, EventKind, Key, Selection, Settings, Target, Webhooks};
 
 const HOOK: &str = "http://x.org/hook";
 
@@ -24,7 +24,7 @@ fn targets_get_matching_events() {
     let targets = FakeTargets::new(|_, _| Ok(200));
     let all = target("http://x.org/all");
     let some =
-        Target { events: vec![Event::Deleted], mailboxes: vec!["ci-*".to_owned()], ..target("http://x.org/some") };
+        Target { events: vec![EventKind::Deleted], mailboxes: vec!["ci-*".to_owned()], ..target("http://x.org/some") };
     let webhooks = start(Settings { targets: vec![all, some], ..settings(&[]) }, &targets);
     for mailbox in ["ci-1", "james"] {
         let summary = message(mailbox);
@@ -288,7 +288,7 @@ fn panic_of_the_http_client_is_a_failed_attempt() {
 #[test]
 fn entries_with_the_same_url_are_one_target() {
     let targets = FakeTargets::new(|_, _| Ok(200));
-    let first = Target { events: vec![Event::Stored], ..target("HTTP://X.org:80/a/../hook#top") };
+    let first = Target { events: vec![EventKind::Stored], ..target("HTTP://X.org:80/a/../hook#top") };
     let second = Target { mailboxes: vec!["james".to_owned()], ..target(HOOK) };
     let webhooks = start(Settings { targets: vec![first, second], ..settings(&[]) }, &targets);
     webhooks.message_stored(&message("james"));

@@ -27,7 +27,7 @@ use super::support::{
     target, wait_until,
 };
 use crate::backoff::Backoff;
-use crate::{EntryFilter, EntryState, Event, QUEUE, QUEUE_LIMITS, Selection, Settings, Target, Webhooks};
+use crate::{EntryFilter, EntryState, EventKind, QUEUE, QUEUE_LIMITS, Selection, Settings, Target, Webhooks};
 
 const HOOK: &str = "http://x.org/hook";
 const LONG: Duration = Duration::from_mins(1);
@@ -273,7 +273,7 @@ async fn target_that_is_new_after_a_crash_gets_no_earlier_events() {
     let mailboxes = server.run(&["http://new.org/", HOOK]).await;
     assert_eq!(mailboxes, ["missed", "waits"], "once each, so only the old target gets them");
 
-    let deleted = Target { events: vec![Event::Deleted], ..target("http://a.org/") };
+    let deleted = Target { events: vec![EventKind::Deleted], ..target("http://a.org/") };
     let targets = FakeTargets::new(|_, _| Ok(200));
     drop(server.start(Settings { targets: vec![deleted], ..settings(&[]) }, &targets).await);
     server.deliver("before").await;
@@ -466,7 +466,7 @@ async fn operators_see_and_change_entries() {
     }
     assert!(webhooks.target_statuses().await.unwrap()[0].is_paused);
     let cancelled = list(EntryState::Queued).await.remove(0);
-    assert_eq!((cancelled.mailbox.as_str(), crate::event_of(&cancelled)), ("cancelled", Event::Deleted));
+    assert_eq!((cancelled.mailbox.as_str(), crate::event_of(&cancelled)), ("cancelled", EventKind::Deleted));
     assert_eq!(webhooks.cancel(Selection::Ids(vec![cancelled.id])).await.unwrap(), 1);
     assert!(targets.requests().is_empty(), "the target is paused");
 

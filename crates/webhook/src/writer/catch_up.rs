@@ -9,7 +9,7 @@ use restante_store::Result;
 use tokio::time::Instant;
 
 use super::{MAX_QUEUED_BYTES, Usage, Writer};
-use crate::Event;
+use crate::EventKind;
 use crate::inbox::DropReason;
 use crate::payload::Payload;
 
@@ -101,9 +101,10 @@ impl Writer {
         // An import causes no events.
         let received = messages.iter().filter(|message| message.first().details.is_received());
         let is_missed = |copy: &&Summary| {
-            copy.id > self.since[target] && self.shared.targets[target].matches(Event::Stored, copy.mailbox.as_str())
+            copy.id > self.since[target]
+                && self.shared.targets[target].matches(EventKind::Stored, copy.mailbox.as_str())
         };
         let missed = received.flat_map(Message::copies).filter(is_missed);
-        missed.map(|copy| self.new_entry(target, copy, &Payload::new(Event::Stored, copy))).collect()
+        missed.map(|copy| self.new_entry(target, copy, &Payload::new(EventKind::Stored, copy))).collect()
     }
 }

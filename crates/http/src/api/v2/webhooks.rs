@@ -8,7 +8,7 @@ use restante_api_types::{Time, WebhookEntry, WebhookEvent, WebhookFilter, Webhoo
 use restante_auth::{Grant, Scope};
 use restante_queue::{Entry, EntryFilter, EntryId, Selection};
 use restante_store::StoreError;
-use restante_webhook::{Event, Filter, TargetStatus, Webhooks, event_of};
+use restante_webhook::{EventKind, Filter, TargetStatus, Webhooks, event_of};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -201,9 +201,9 @@ fn entry_json(entry: &Entry) -> WebhookEntry<'_> {
     }
 }
 
-const fn event_json(event: Event) -> WebhookEvent {
+const fn event_json(event: EventKind) -> WebhookEvent {
     match event {
-        Event::Stored => WebhookEvent::Stored,
-        Event::Deleted => WebhookEvent::Deleted,
+        EventKind::Stored => WebhookEvent::Stored,
+        EventKind::Deleted => WebhookEvent::Deleted,
     }
 }

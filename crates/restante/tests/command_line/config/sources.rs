@@ -7,7 +7,7 @@ use std::time::Duration;
 use restante_mail::naming::Naming;
 use restante_net::ListenAddr;
 use restante_settings::{Hosts, Level, LogOutput, SETTINGS, Scripting, Webhooks};
-use restante_webhook::{Event, Target};
+use restante_webhook::{EventKind, Target};
 
 use super::{ProcessInput, env, file, flags, storage_location};
 
@@ -226,7 +226,7 @@ fn script_and_webhook_settings() {
     let Webhooks { targets, secret, private_addresses, timeout, give_up_after, queue } = loaded.config.webhooks;
     let first = Target {
         url: "https://ci.example.org/hook?t=1".to_owned(),
-        events: vec![Event::Stored],
+        events: vec![EventKind::Stored],
         mailboxes: vec!["ci-*".to_owned(), "QA".to_owned()],
     };
     let second = Target { url: "http://other.example.org".to_owned(), events: Vec::new(), mailboxes: Vec::new() };
