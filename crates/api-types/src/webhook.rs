@@ -15,7 +15,8 @@ pub struct WebhookTarget<'a> {
     pub name: Cow<'a, str>,
     /// The scheme, host and port of the URL. The rest may be a secret.
     pub url: Cow<'a, str>,
-    /// Events that match any of these filters are sent.
+    /// Events that match any of these filters are sent. Empty if the credentials do not allow the scope `relay` for all
+    /// mailboxes.
     #[serde(default)]
     #[schema(required)]
     pub filters: Vec<WebhookFilter<'a>>,

@@ -131,9 +131,13 @@ async fn lists_targets_without_secrets() {
     let response = server.get(&server.all, "").await;
     assert_eq!(response.json(), targets(1));
     assert!(!response.text().contains("secret"), "{}", response.text());
-    // A token for some mailboxes does not see how many entries there are.
+    // A token for some mailboxes sees neither the names of others nor how many entries there are.
     let limited = server.accounts.token(&["ci-*"]).await;
-    assert_eq!(server.get(&limited, "").await.json(), targets(0));
+    let mut expected = targets(0);
+    for target in expected["targets"].as_array_mut().unwrap() {
+        target["filters"] = json!([]);
+    }
+    assert_eq!(server.get(&limited, "").await.json(), expected);
 }
 
 #[tokio::test]

@@ -23,7 +23,8 @@ use crate::state::{Server, Services};
 
 const TARGETS_SHAPE: &str = "{\"target\": \"…\"} or {\"all\": true}, and no other members";
 
-/// Lists the targets. The number of their entries and their last error are only for clients that may see all entries.
+/// Lists the targets. Their filters, their last error and the number of their entries are only for clients that may see
+/// all entries.
 pub(crate) async fn targets(State(server): State<Arc<Server>>, QueueGrant(grant): QueueGrant) -> HandlerResult {
     let statuses = match server.queue::<Webhooks>() {
         Some(webhooks) => webhooks.target_statuses().await?,
@@ -170,7 +171,8 @@ fn target_json(status: &TargetStatus, sees_everything: bool) -> WebhookTarget<'_
     WebhookTarget {
         name: status.name.as_str().into(),
         url: status.label.as_str().into(),
-        filters: status.filters.iter().map(filter_json).collect(),
+        // They contain names of mailboxes.
+        filters: status.filters.iter().filter(|_| sees_everything).map(filter_json).collect(),
         state: match status.unavailable_until {
             _ if status.is_paused => WebhookTargetState::Paused,
             Some(_) => WebhookTargetState::Failing,
