@@ -1,4 +1,4 @@
-//! Transcripts of mail sessions: the [`Journal`] contract, its values, and its backends.
+//! Transcripts of mail sessions: the [`Journal`], its values, and its backends.
 //!
 //! A session is recorded in chunks: everything up to the first message; each message when it ends; and everything after the
 //! last one. The journal is a debugging aid, and less important than the messages: its size is limited, the oldest
@@ -6,9 +6,8 @@
 //! `tests/conformance.rs`.
 
 pub mod disk;
-mod durable;
+mod journal;
 mod lines;
-pub mod memory;
 pub mod postgres;
 mod queued;
 mod stored;
@@ -22,47 +21,17 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, ParseMessageIdError};
 use restante_mail::naming::MailboxName;
-use restante_store::Result;
 
-pub use durable::DurableJournal;
+pub use journal::Journal;
 pub use lines::{Side, TranscriptLine, TranscriptLines};
 
 /// The maximum number of chunks of each session in a list of sessions. Earlier ones are left out.
 pub const MAX_LISTED_CHUNKS: usize = 100;
 /// The approximate size of a chunk without its texts.
 const CHUNK_OVERHEAD_BYTES: usize = 512;
-
-/// Sessions and their transcripts.
-///
-/// All methods may be called at the same time from any number of tasks.
-#[async_trait]
-pub trait Journal: Send + Sync + 'static {
-    /// Returns an id for a session that starts now. It is higher than all ids returned before, and different from those
-    /// of other nodes.
-    fn start_session(&self, now: Timestamp) -> SessionId;
-
-    /// Appends a chunk. Returns at once, whatever the backend is doing; later queries include the chunk. If the size
-    /// limit is exceeded, the chunks that were appended first are evicted. A backend that writes in the background may
-    /// also lose queued chunks, oldest first, if they arrive faster than it can write and the queue is full.
-    fn append(&self, chunk: Chunk);
-
-    /// Deletes chunks that were recorded before the deadline, within some seconds. Returns at once.
-    fn expire_before(&self, deadline: Timestamp);
-
-    /// Returns a page of sessions, latest first. Each has at most its last [`MAX_LISTED_CHUNKS`] chunks, whose lines
-    /// may be left out. The cost depends only on the size of the result.
-    async fn sessions(&self, page: SessionPage) -> Result<Vec<Transcript>>;
-
-    /// Returns what is left of a session.
-    async fn session(&self, id: SessionId) -> Result<Option<Transcript>>;
-
-    /// Returns the first chunk of the session that received this message, if it is left, and the chunk of the message.
-    async fn find_by_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Transcript>>;
-}
 
 /// The id of a session: about the microsecond of its start, moved up if that is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -294,16 +263,9 @@ struct SessionIdGenerator {
     node: AtomicU64,
 }
 
-impl Default for SessionIdGenerator {
-    /// Creates a generator for a single node.
-    fn default() -> Self {
-        Self::with_node_count(1)
-    }
-}
-
 impl SessionIdGenerator {
     /// Creates a generator for this number of nodes. The number of this node is zero until it is set.
-    fn with_node_count(node_count: u64) -> Self {
+    fn new(node_count: u64) -> Self {
         Self { last_id: AtomicU64::new(0), node_count, node: AtomicU64::new(0) }
     }
 
@@ -340,7 +302,7 @@ mod tests {
     fn nodes_never_assign_the_same_id() {
         let micros = [10_000, 10_000, 10_001, 9_000, 10_100, 10_639, 10_640];
         let assigned = [0, 1, 63].map(|node| {
-            let ids = SessionIdGenerator::with_node_count(64);
+            let ids = SessionIdGenerator::new(64);
             ids.set_node(node);
             micros.map(|micros| ids.next(Timestamp::from_microsecond(micros).unwrap()).number())
         });
@@ -350,7 +312,7 @@ mod tests {
 
     #[test]
     fn ids_ascend_when_node_number_changes() {
-        let ids = SessionIdGenerator::with_node_count(64);
+        let ids = SessionIdGenerator::new(64);
         ids.set_node(63);
         let first = ids.next(Timestamp::UNIX_EPOCH);
         ids.set_node(1);

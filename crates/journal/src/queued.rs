@@ -11,8 +11,8 @@ use restante_store::sql_values::to_i64;
 use super::write_queue::WriteQueue;
 use super::{Chunk, MAX_LISTED_CHUNKS, SessionId, SessionPage, Transcript};
 
-/// The queued chunks at one moment, in the order in which they were appended.
-pub(super) struct QueuedChunks(Vec<Arc<Chunk>>);
+/// The queued chunks at one moment, by session, in the order in which they were appended.
+pub(super) struct QueuedChunks(BTreeMap<SessionId, Vec<Arc<Chunk>>>);
 
 /// The chunks of a session that a query returns.
 #[derive(Clone, Copy)]
@@ -28,16 +28,21 @@ impl QueuedChunks {
     /// Returns the queued chunks, and whether the storage must be read too.
     pub(super) fn snapshot(queue: &WriteQueue) -> (Self, bool) {
         let (contents, has_storage) = queue.lock_when_ready();
-        let queued = contents.queue.chunks().cloned().collect();
+        let queued: Vec<Arc<Chunk>> = contents.queue.chunks().cloned().collect();
         drop(contents);
-        (Self(queued), has_storage)
+        let mut sessions = BTreeMap::<SessionId, Vec<Arc<Chunk>>>::new();
+        for chunk in queued {
+            sessions.entry(chunk.session).or_default().push(chunk);
+        }
+        (Self(sessions), has_storage)
     }
 
-    /// Returns the sessions with queued chunks that match a page, ignoring its limit.
+    /// Returns the sessions with queued chunks on a page.
     pub(super) fn sessions(&self, page: SessionPage) -> BTreeSet<SessionId> {
         let before = page.before.unwrap_or(SessionId(u64::MAX));
-        let matches = |chunk: &&Arc<Chunk>| chunk.session < before && (!page.refused_only || chunk.info.refusals > 0);
-        self.0.iter().filter(matches).map(|chunk| chunk.session).collect()
+        let matches = |chunks: &[Arc<Chunk>]| !page.refused_only || chunks.iter().any(|chunk| chunk.info.refusals > 0);
+        let sessions = self.0.range(..before).rev().filter(|(_, chunks)| matches(chunks));
+        sessions.take(page.limit).map(|(session, _)| *session).collect()
     }
 
     /// Returns the chunk that received a message.
@@ -46,7 +51,7 @@ impl QueuedChunks {
             let messages = chunk.transaction.iter().flat_map(|transaction| &transaction.messages);
             messages.into_iter().any(|(name, number)| *number == id && name == mailbox)
         };
-        self.0.iter().find(has_message).map(|chunk| (chunk.session, chunk.number))
+        self.0.values().flatten().find(has_message).map(|chunk| (chunk.session, chunk.number))
     }
 
     /// Combines the written and the queued chunks of a session.
@@ -61,7 +66,7 @@ impl QueuedChunks {
             info = Some(written.info);
             chunks.extend(written.chunks.into_iter().map(|chunk| (chunk.number, chunk)));
         }
-        for chunk in self.0.iter().filter(|chunk| chunk.session == session) {
+        for chunk in self.0.get(&session).into_iter().flatten() {
             info = Some(chunk.info.clone());
             if part.includes(chunk.number) {
                 chunks.insert(chunk.number, chunk.clone());

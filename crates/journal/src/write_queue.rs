@@ -11,7 +11,7 @@ use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 
 use crate::Chunk;
 
-/// The maximum size of the queue, in bytes, without the batch that is being written.
+/// The maximum size of the queue, in bytes, without the batch that is being written, if there is a storage.
 pub(super) const MAX_QUEUED_BYTES: usize = 16 << 20;
 /// The size after which a batch is complete, in bytes.
 const BATCH_BYTES: usize = 1 << 20;
@@ -24,7 +24,9 @@ const MAX_EXPIRY_DELAY: SignedDuration = SignedDuration::from_secs(5);
 pub(super) struct WriteQueue {
     /// The size limit of the journal: of the queue and the storage together.
     max_bytes: usize,
-    inbox: Inbox<QueueState>,
+    /// The size limit of the queue alone.
+    max_queued_bytes: usize,
+    pub(super) inbox: Inbox<QueueState>,
 }
 
 /// The data that the lock protects.
@@ -76,14 +78,14 @@ pub(super) enum StorageState {
     #[default]
     Opening,
     Open,
-    /// It could not be opened, or everything is written and it was closed. Queued chunks stay in memory.
+    /// There is none, or it could not be opened, or everything is written and it was closed. Queued chunks stay in memory.
     Closed,
 }
 
 impl WriteQueue {
-    pub(super) fn new(max_bytes: usize) -> Self {
+    pub(super) fn new(max_bytes: usize, max_queued_bytes: usize) -> Self {
         let state = QueueState {
-            chunks: BoundedQueue::new(max_bytes.min(MAX_QUEUED_BYTES)),
+            chunks: BoundedQueue::new(max_bytes.min(max_queued_bytes)),
             in_progress: None,
             is_storage_stale: false,
             lost: 0,
@@ -91,7 +93,7 @@ impl WriteQueue {
             applied_deadline: None,
             storage: StorageState::Opening,
         };
-        Self { max_bytes, inbox: Inbox::new(state) }
+        Self { max_bytes, max_queued_bytes, inbox: Inbox::new(state) }
     }
 
     /// Appends a chunk. Drops the first ones if the queue is full.
@@ -102,7 +104,7 @@ impl WriteQueue {
         let state = &mut contents.queue;
         // Dropped chunks are freed after the lock is released.
         let dropped = state.chunks.push_evicting(chunk, bytes);
-        if !dropped.is_empty() && self.max_bytes <= MAX_QUEUED_BYTES {
+        if !dropped.is_empty() && self.max_bytes <= self.max_queued_bytes {
             // The queue alone reaches the limit of the journal: everything older is evicted.
             state.is_storage_stale = true;
             superseded = state.in_progress.take();
@@ -257,7 +259,7 @@ mod tests {
     #[test]
     fn full_queue_supersedes_batch_and_storage() {
         let chunk_bytes = chunk(1, 0, "head").bytes();
-        let queue = WriteQueue::new(3 * chunk_bytes);
+        let queue = WriteQueue::new(3 * chunk_bytes, MAX_QUEUED_BYTES);
         add(&queue, 1..=2);
         let job = queue.next_job(Duration::MAX);
         assert_eq!(visible(&queue), (vec![1, 2], true));
@@ -275,7 +277,7 @@ mod tests {
 
     #[test]
     fn failed_batch_is_retried_in_order() {
-        let queue = WriteQueue::new(1 << 20);
+        let queue = WriteQueue::new(1 << 20, MAX_QUEUED_BYTES);
         add(&queue, 1..=2);
         let failed = queue.next_job(Duration::MAX);
         add(&queue, 3..=3);
@@ -288,7 +290,7 @@ mod tests {
 
     #[test]
     fn expired_chunks_are_hidden_while_being_written() {
-        let queue = WriteQueue::new(1 << 20);
+        let queue = WriteQueue::new(1 << 20, MAX_QUEUED_BYTES);
         add(&queue, 1..=3);
         let job = queue.next_job(Duration::MAX);
         add(&queue, 4..=5);

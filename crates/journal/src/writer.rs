@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn writes_full_batches_without_pause_and_loses_nothing() {
-        let queue = Arc::new(WriteQueue::new(8 * MAX_QUEUED_BYTES));
+        let queue = Arc::new(WriteQueue::new(8 * MAX_QUEUED_BYTES, MAX_QUEUED_BYTES));
         let mut writer = Writer { storage: CountingStorage(0), queue: queue.clone(), loss_log: LossLog::default() };
         let long = "x".repeat(60_000);
         for session in 1..=100 {

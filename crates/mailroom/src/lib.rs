@@ -82,7 +82,7 @@ pub struct Settings {
 pub struct Mailroom {
     settings: Settings,
     inner: Arc<Inner>,
-    journal: Option<Arc<dyn Journal>>,
+    journal: Option<Arc<Journal>>,
     chaos: Option<Chaos>,
     /// The feed of a shared store, until [`Mailroom::follow_feed`] takes it.
     feed: Mutex<Option<Feed>>,
@@ -127,12 +127,12 @@ impl Mailroom {
 
     /// Sets the journal in which the receiving protocols record transcripts.
     #[must_use]
-    pub fn with_journal(self, journal: Arc<dyn Journal>) -> Self {
+    pub fn with_journal(self, journal: Arc<Journal>) -> Self {
         Self { journal: Some(journal), ..self }
     }
 
     /// Returns the journal, if one is configured.
-    pub fn journal(&self) -> Option<&Arc<dyn Journal>> {
+    pub fn journal(&self) -> Option<&Arc<Journal>> {
         self.journal.as_ref()
     }
 

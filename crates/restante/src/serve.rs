@@ -401,7 +401,7 @@ fn reload<'a>(log: &restante_logging::Handle, certificates: impl Iterator<Item =
 fn build_mailroom(
     config: &Config,
     store: Arc<dyn Store>,
-    journal: Option<Arc<dyn Journal>>,
+    journal: Option<Arc<Journal>>,
     services: &ManagedServices,
 ) -> Mailroom {
     let settings = Settings {

@@ -1,12 +1,11 @@
 //! Opens the configured store, and logs where messages are stored.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fs, io};
 
-use restante_journal::memory::MemoryJournal;
-use restante_journal::{self as journal, DurableJournal, Journal};
+use restante_journal::{self as journal, Journal};
 use restante_queue::{Limits as QueueLimits, PostgresQueue, Queue, QueueKind, SqliteQueue};
 use restante_settings::{Config, Storage};
 use restante_store::disk::{self, DiskStore, Durability};
@@ -106,24 +105,21 @@ pub async fn open_with_retry(storage: &Storage) -> Result<OpenedStore, OpenError
 
 /// Opens the journal of sessions next to the store, unless it is turned off. An error of the journal does not prevent
 /// the start.
-pub fn open_journal(config: &Config, opened: &OpenedStore) -> Option<Arc<dyn Journal>> {
+pub fn open_journal(config: &Config, opened: &OpenedStore) -> Option<Arc<Journal>> {
     let max_bytes = config.smtp.transcript_bytes;
     if max_bytes == 0 {
         return None;
     }
-    let in_memory = || Arc::new(MemoryJournal::new(max_bytes));
-    let journal: io::Result<DurableJournal> = match (&opened.database, &config.storage.path) {
+    let journal = match (&opened.database, &config.storage.path) {
         (Some(database), _) => journal::postgres::open(database, max_bytes),
         (None, Some(dir)) => journal::disk::open(dir, max_bytes),
-        (None, None) => return Some(in_memory()),
+        (None, None) => Ok(Journal::in_memory(max_bytes)),
     };
-    match journal {
-        Ok(journal) => Some(Arc::new(journal)),
-        Err(error) => {
-            tracing::error!(%error, "cannot open the journal, session transcripts are kept in memory only");
-            Some(in_memory())
-        }
-    }
+    let journal = journal.unwrap_or_else(|error| {
+        tracing::error!(%error, "cannot open the journal, session transcripts are kept in memory only");
+        Journal::in_memory(max_bytes)
+    });
+    Some(Arc::new(journal))
 }
 
 /// Opens a queue next to the store. The error is a sentence for the operator.

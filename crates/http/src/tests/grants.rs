@@ -6,7 +6,6 @@ use std::time::Duration;
 use futures_util::stream;
 use restante_auth::tokens::{self, RequestedAccess};
 use restante_auth::{AuthService, Scope, users};
-use restante_journal::memory::MemoryJournal;
 use restante_journal::{Chunk, Journal, Recipient, Side};
 use restante_mailroom::hooks::Observer;
 use restante_search::Search;
@@ -26,7 +25,7 @@ const EXPIRED: &str = "The token or the login has expired, or was revoked.";
 pub(super) struct Accounts {
     pub(super) server: TestServer,
     pub(super) state: Arc<Server>,
-    journal: Arc<MemoryJournal>,
+    journal: Arc<Journal>,
     dir: TestDir,
     pub(super) auth: Arc<AuthService>,
 }
@@ -54,7 +53,7 @@ impl Accounts {
             credentials: Vec::new(),
         };
         let auth = AuthService::open(auth_settings).unwrap();
-        let journal = Arc::new(MemoryJournal::new(1 << 20));
+        let journal = Arc::new(Journal::in_memory(1 << 20));
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let mailroom_settings = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
         let search = services.search.clone();

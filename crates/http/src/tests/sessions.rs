@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use restante_journal::memory::MemoryJournal;
 use restante_journal::{
     Chunk, Journal, Outcome, Protocol, Recipient, SessionEnd, SessionInfo, Side, Tls, Transaction, TranscriptLine,
     TranscriptLines,
@@ -12,8 +11,8 @@ use serde_json::{Value, json};
 use super::*;
 
 /// Creates a server with a journal and one message in mailbox `test`.
-async fn with_journal() -> (TestServer, Arc<MemoryJournal>) {
-    let journal = Arc::new(MemoryJournal::new(1 << 20));
+async fn with_journal() -> (TestServer, Arc<Journal>) {
+    let journal = Arc::new(Journal::in_memory(1 << 20));
     let store = Arc::new(MemoryStore::new(Limits::default()));
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
     let mailroom = mailroom.with_journal(journal.clone());

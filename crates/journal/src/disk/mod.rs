@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use restante_sqlite::has_space_beside_messages;
 
-use super::write_queue::{WriteJob, WriteQueue};
+use super::write_queue::{MAX_QUEUED_BYTES, WriteJob, WriteQueue};
 use super::writer::{Storage, WriterThread};
-use super::{DurableJournal, SessionIdGenerator};
+use super::{Journal, SessionIdGenerator};
 use file::JournalFile;
 use read::FileReader;
 
@@ -26,16 +26,16 @@ const FILE_NAME: &str = "sessions.db";
 
 /// Opens the journal of a data directory with a size limit. The file is opened by the writer thread, so that the caller does
 /// not wait for it.
-pub fn open(directory: &Path, max_bytes: usize) -> io::Result<DurableJournal> {
-    let (path, session_ids) = (directory.join(FILE_NAME), Arc::<SessionIdGenerator>::default());
-    let queue = Arc::new(WriteQueue::new(max_bytes));
+pub fn open(directory: &Path, max_bytes: usize) -> io::Result<Journal> {
+    let (path, session_ids) = (directory.join(FILE_NAME), Arc::new(SessionIdGenerator::new(1)));
+    let queue = Arc::new(WriteQueue::new(max_bytes, MAX_QUEUED_BYTES));
     let (file_path, ids) = (path.clone(), session_ids.clone());
     let writer = WriterThread::start(queue.clone(), move || {
         let file = JournalFile::open(&file_path)?;
         ids.advance_to(file.last_session());
         Ok(FileStorage { path: file_path, file, has_space: true })
     })?;
-    Ok(DurableJournal { session_ids, queue, reader: Box::new(FileReader { path }), _writer: writer })
+    Ok(Journal { session_ids, queue, storage: Some((Box::new(FileReader { path }), writer)) })
 }
 
 /// The file, as the writer thread uses it.
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
     use crate::tests::conformance::{self, chunk, mail_chunk};
-    use crate::{Chunk, Journal as _, SessionPage};
+    use crate::{Chunk, SessionPage};
     use restante_testdir::TestDir;
 
     #[tokio::test]

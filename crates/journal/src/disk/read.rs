@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tokio::task::spawn_blocking;
 
 use super::file::open_for_reading;
-use crate::durable::StorageReader;
+use crate::journal::StorageReader;
 use crate::queued::{PartQuery, TranscriptPart};
 use crate::stored::{StoredChunk, StoredTranscripts};
 use crate::{SessionId, SessionPage};

@@ -18,22 +18,22 @@ use restante_store::postgres::PostgresStore;
 
 use self::read::TableReader;
 use self::storage::PostgresStorage;
-use super::write_queue::{StorageState, WriteQueue};
+use super::write_queue::{MAX_QUEUED_BYTES, StorageState, WriteQueue};
 use super::writer::WriterThread;
-use super::{DurableJournal, SessionIdGenerator};
+use super::{Journal, SessionIdGenerator};
 
 /// The number of node numbers, including zero, which nodes without a number use. The same as in `journal.sql`.
 const NODE_NUMBERS: u64 = 64;
 
 /// Opens the journal in the database of a store. `max_bytes` is the limit for all nodes together. The journal is written
 /// through a separate connection. Fails if the writer thread cannot be started.
-pub fn open(store: &PostgresStore, max_bytes: usize) -> io::Result<DurableJournal> {
+pub fn open(store: &PostgresStore, max_bytes: usize) -> io::Result<Journal> {
     let database = store.database().clone();
-    let (queue, session_ids) =
-        (Arc::new(WriteQueue::new(max_bytes)), Arc::new(SessionIdGenerator::with_node_count(NODE_NUMBERS)));
+    let queue = Arc::new(WriteQueue::new(max_bytes, MAX_QUEUED_BYTES));
+    let session_ids = Arc::new(SessionIdGenerator::new(NODE_NUMBERS));
     // Queries need not wait for the thread: the tables exist already.
     queue.set_storage(StorageState::Open);
     let (own_database, ids) = (database.with_own_connection().map_err(io::Error::other)?, session_ids.clone());
     let writer = WriterThread::start(queue.clone(), move || PostgresStorage::open(own_database, ids))?;
-    Ok(DurableJournal { session_ids, queue, reader: Box::new(TableReader { database }), _writer: writer })
+    Ok(Journal { session_ids, queue, storage: Some((Box::new(TableReader { database }), writer)) })
 }

@@ -12,7 +12,7 @@ use restante_store::sql_values::{id_to_i64, to_i64};
 use tokio_postgres::Row;
 
 use super::storage::chunk_number_to_i32;
-use crate::durable::StorageReader;
+use crate::journal::StorageReader;
 use crate::queued::{PartQuery, TranscriptPart};
 use crate::stored::{StoredChunk, StoredTranscripts};
 use crate::{SessionId, SessionPage};

@@ -10,7 +10,7 @@ use tokio_postgres::types::FromSql;
 
 use super::*;
 use crate::tests::conformance::{self, chunk, mail_chunk};
-use crate::{Chunk, Journal as _, SessionEnd, SessionId, SessionPage};
+use crate::{Chunk, SessionEnd, SessionId, SessionPage};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
@@ -36,7 +36,7 @@ async fn open_store(address: &Address, schema: &str) -> PostgresStore {
 }
 
 /// Opens the journal of a new node.
-async fn open(address: &Address, schema: &str, max_bytes: usize) -> DurableJournal {
+async fn open(address: &Address, schema: &str, max_bytes: usize) -> Journal {
     super::open(&open_store(address, schema).await, max_bytes).expect("the thread starts")
 }
 
@@ -62,7 +62,7 @@ async fn wait_for<T>(mut query: impl AsyncFnMut() -> Option<T>) -> T {
     }
 }
 
-async fn listed_ids(journal: &DurableJournal) -> Vec<u64> {
+async fn listed_ids(journal: &Journal) -> Vec<u64> {
     let page = SessionPage { before: None, refused_only: false, limit: 1000 };
     journal.sessions(page).await.unwrap().iter().map(|transcript| transcript.session.number()).collect()
 }

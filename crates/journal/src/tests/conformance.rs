@@ -9,7 +9,7 @@ use crate::*;
 const LARGE_LIMIT: usize = 1 << 20;
 
 /// Runs every rule against journals that `open` creates with the size limit of the rule.
-pub(crate) async fn run<J: Journal>(open: impl AsyncFn(usize) -> J) {
+pub(crate) async fn run(open: impl AsyncFn(usize) -> Journal) {
     empty_journal_returns_nothing(&open(LARGE_LIMIT).await).await;
     ids_ascend(&open(LARGE_LIMIT).await);
     session_is_returned_as_recorded(&open(LARGE_LIMIT).await).await;
@@ -69,11 +69,11 @@ fn first_page(limit: usize) -> SessionPage {
     SessionPage { before: None, refused_only: false, limit }
 }
 
-async fn ids(journal: &impl Journal, page: SessionPage) -> Vec<u64> {
+async fn ids(journal: &Journal, page: SessionPage) -> Vec<u64> {
     journal.sessions(page).await.unwrap().iter().map(|transcript| transcript.session.number()).collect()
 }
 
-async fn empty_journal_returns_nothing(journal: &impl Journal) {
+async fn empty_journal_returns_nothing(journal: &Journal) {
     assert_eq!(journal.sessions(first_page(10)).await.unwrap(), []);
     assert_eq!(journal.sessions(SessionPage { before: Some(u64::MAX.into()), ..first_page(10) }).await.unwrap(), []);
     assert_eq!(journal.session(7.into()).await.unwrap(), None);
@@ -81,7 +81,7 @@ async fn empty_journal_returns_nothing(journal: &impl Journal) {
     assert_eq!(journal.find_by_message(&"bob".to_owned().into(), 7.into()).await.unwrap(), None);
 }
 
-fn ids_ascend(journal: &impl Journal) {
+fn ids_ascend(journal: &Journal) {
     let start = second(1);
     let assigned = [start, start, second(0)].map(|now| journal.start_session(now).number());
     assert!(assigned.is_sorted_by(|one, next| one < next), "{assigned:?}");
@@ -89,7 +89,7 @@ fn ids_ascend(journal: &impl Journal) {
     assert!(assigned.iter().all(|number| number.abs_diff(1_000_000) < 1000), "{assigned:?}");
 }
 
-async fn session_is_returned_as_recorded(journal: &impl Journal) {
+async fn session_is_returned_as_recorded(journal: &Journal) {
     let end = SessionEnd { at: Some(second(9)), reason: Cow::Borrowed("quit") };
     let chunks = [
         chunk(5, 0, "220 mx.test"),
@@ -113,7 +113,7 @@ async fn session_is_returned_as_recorded(journal: &impl Journal) {
     assert_eq!((anonymous.info.client, &anonymous.info.tls, &anonymous.info.helo), (None, &None, &None));
 }
 
-async fn find_by_message_returns_first_chunk_and_its_own(journal: &impl Journal) {
+async fn find_by_message_returns_first_chunk_and_its_own(journal: &Journal) {
     for chunk in [chunk(5, 0, "head"), mail_chunk(5, 1, "bob", 70), mail_chunk(5, 2, "bob", 80), chunk(5, 3, "tail")] {
         journal.append(chunk);
     }
@@ -133,7 +133,7 @@ async fn find_by_message_returns_first_chunk_and_its_own(journal: &impl Journal)
     }
 }
 
-async fn sessions_are_paged(journal: &impl Journal) {
+async fn sessions_are_paged(journal: &Journal) {
     for session in [3, 1, 5, 2, 4] {
         journal.append(chunk(session, 0, "head"));
     }
@@ -144,7 +144,7 @@ async fn sessions_are_paged(journal: &impl Journal) {
     assert_eq!(ids(journal, first_page(0)).await, [0; 0]);
 }
 
-async fn can_list_sessions_with_refusals_only(journal: &impl Journal) {
+async fn can_list_sessions_with_refusals_only(journal: &Journal) {
     journal.append(with_info(chunk(1, 0, "554 no"), |info| info.refusals = 1));
     journal.append(chunk(2, 0, "220 yes"));
     journal.append(with_info(chunk(2, 1, "550 no"), |info| info.refusals = 2));
@@ -154,7 +154,7 @@ async fn can_list_sessions_with_refusals_only(journal: &impl Journal) {
     assert_eq!(ids(journal, SessionPage { refused_only: true, before: Some(2.into()), ..first_page(9) }).await, [1]);
 }
 
-async fn list_contains_last_chunks_of_long_session(journal: &impl Journal) {
+async fn list_contains_last_chunks_of_long_session(journal: &Journal) {
     for number in 0..=u32::try_from(MAX_LISTED_CHUNKS).unwrap() {
         journal.append(chunk(1, number, "x"));
     }
@@ -164,8 +164,8 @@ async fn list_contains_last_chunks_of_long_session(journal: &impl Journal) {
     assert_eq!(journal.session(1.into()).await.unwrap().unwrap().chunks.len(), MAX_LISTED_CHUNKS + 1);
 }
 
-async fn all_messages_of_session_are_counted(large: &impl Journal, small: &impl Journal) {
-    for journal in [large as &dyn Journal, small] {
+async fn all_messages_of_session_are_counted(large: &Journal, small: &Journal) {
+    for journal in [large, small] {
         let count = async || {
             let listed = journal.sessions(first_page(1)).await.unwrap();
             let session = journal.session(1.into()).await.unwrap().unwrap();
@@ -182,12 +182,12 @@ async fn all_messages_of_session_are_counted(large: &impl Journal, small: &impl 
         assert_eq!(count().await, 250);
     }
     let transactions =
-        async |journal: &dyn Journal| journal.session(1.into()).await.unwrap().unwrap().transactions().count();
+        async |journal: &Journal| journal.session(1.into()).await.unwrap().unwrap().transactions().count();
     assert_eq!(transactions(large).await, 250);
     assert!(transactions(small).await < 250, "the first ones are evicted");
 }
 
-async fn evicts_oldest_chunks(journal: &impl Journal) {
+async fn evicts_oldest_chunks(journal: &Journal) {
     for session in 1..=100 {
         journal.append(chunk(session, 0, "head"));
         journal.append(with_info(mail_chunk(session, 1, "bob", 10 * session), |info| info.refusals = 1));
@@ -204,7 +204,7 @@ async fn evicts_oldest_chunks(journal: &impl Journal) {
     assert_eq!((transcript.chunks.last().unwrap().number, transcript.info.helo.as_deref()), (1, Some("client.test")));
 }
 
-async fn expires_old_chunks(journal: &impl Journal) {
+async fn expires_old_chunks(journal: &Journal) {
     for session in 1..=9 {
         journal.append(mail_chunk(session, 1, "bob", 10 * session));
     }
@@ -218,7 +218,7 @@ async fn expires_old_chunks(journal: &impl Journal) {
 }
 
 /// Chunks are returned after the journal is opened again, even those that were appended just before it was closed.
-pub(crate) async fn keeps_transcripts_across_restarts<J: Journal>(open: impl AsyncFn() -> J) {
+pub(crate) async fn keeps_transcripts_across_restarts(open: impl AsyncFn() -> Journal) {
     let journal = open().await;
     let end = SessionEnd { at: Some(second(9)), reason: Cow::Borrowed("quit") };
     journal.append(chunk(5, 0, "head"));

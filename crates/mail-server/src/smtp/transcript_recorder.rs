@@ -26,7 +26,7 @@ use crate::EarlyClose;
 
 /// The transcript of one session.
 pub(super) struct TranscriptRecorder {
-    journal: Arc<dyn Journal>,
+    journal: Arc<Journal>,
     session: SessionId,
     started: Instant,
     /// The details of the session so far. Chunks that were written share it until it changes.
@@ -54,7 +54,7 @@ struct OpenTransaction {
 
 impl TranscriptRecorder {
     /// Starts the transcript of a session.
-    pub(super) fn start(journal: &Arc<dyn Journal>, protocol: smtp::Protocol, client: Option<IpAddr>) -> Self {
+    pub(super) fn start(journal: &Arc<Journal>, protocol: smtp::Protocol, client: Option<IpAddr>) -> Self {
         let started = Timestamp::now();
         let protocol = match protocol {
             smtp::Protocol::Smtp => Protocol::Smtp,

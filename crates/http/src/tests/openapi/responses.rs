@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use futures_util::stream::pending;
-use restante_journal::memory::MemoryJournal;
-use restante_journal::{Chunk, Journal as _, Side};
+use restante_journal::{Chunk, Journal, Side};
 use restante_search::Search;
 use restante_settings::Config;
 use restante_store::StoreError;
@@ -332,7 +331,7 @@ fn info(config: &Config) -> ServerInfo {
 /// Creates a server with all features and some data.
 pub(super) async fn server(config: &Config) -> TestServer {
     let search = Arc::new(Search::new(None));
-    let journal = Arc::new(MemoryJournal::new(1 << 20));
+    let journal = Arc::new(Journal::in_memory(1 << 20));
     journal.append(sessions::chunk(FIRST, 0, sessions::session_info(FIRST), &[(0, Side::Server, "220 mx")]));
     let transaction_chunk =
         sessions::chunk(FIRST, 1, sessions::session_info(FIRST), &[(12, Side::Client, "MAIL FROM:<>")]);
