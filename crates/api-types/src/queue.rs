@@ -1,6 +1,7 @@
 //! What the relay and the webhooks have in common: the state of the entries of their queues.
 
 use std::borrow::Cow;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -56,7 +57,7 @@ pub struct QueueEntryProgress<'a> {
 }
 
 /// The state of an entry of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueEntryState {
     /// It waits for its next attempt.
@@ -89,6 +90,15 @@ impl QueueEntryState {
     /// Returns whether an entry in this state is not sent again, unless it is retried by hand.
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Queued | Self::Sending)
+    }
+}
+
+impl FromStr for QueueEntryState {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let state = Self::ALL.into_iter().find(|state| state.name() == text);
+        state.ok_or("queued, sending, delivered, failed or cancelled")
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
+/// The state of an entry.
+pub use restante_api_types::QueueEntryState as EntryState;
 use restante_mail::message::MessageId;
 use restante_mail::naming::MailboxName;
 use restante_store::sql_values::to_i64;
@@ -83,60 +85,15 @@ pub struct Entry {
     pub claim: u64,
 }
 
-/// The state of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EntryState {
-    /// It waits for its next attempt.
-    Queued,
-    /// It is being sent.
-    Sending,
-    /// The target accepted it.
-    Delivered,
-    /// The target refused it permanently, or did not accept it in time.
-    Failed,
-    /// It was cancelled.
-    Cancelled,
+/// Returns the number of a state in a database. The SQL statements contain these numbers: those from 2 on are final.
+pub(crate) const fn state_number(state: EntryState) -> i16 {
+    state as i16
 }
 
-impl EntryState {
-    /// All states.
-    pub const ALL: [Self; 5] = [Self::Queued, Self::Sending, Self::Delivered, Self::Failed, Self::Cancelled];
-
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Sending => "sending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Returns whether an entry in this state is never sent again, unless it is retried by hand.
-    pub const fn is_final(self) -> bool {
-        !matches!(self, Self::Queued | Self::Sending)
-    }
-
-    /// Returns the number of the state in a database. The SQL statements contain these numbers: those from 2 on are final.
-    pub(crate) const fn number(self) -> i16 {
-        self as i16
-    }
-
-    /// Returns the state with a number.
-    pub(crate) fn from_number(number: i16) -> Result<Self> {
-        let state = Self::ALL.into_iter().find(|state| state.number() == number);
-        state.ok_or_else(|| StoreError::Broken(format!("an entry of a queue has the unknown state {number}")))
-    }
-}
-
-impl FromStr for EntryState {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let state = Self::ALL.into_iter().find(|state| state.name() == text);
-        state.ok_or("queued, sending, delivered, failed or cancelled")
-    }
+/// Returns the state with a number.
+pub(crate) fn parse_state(number: i16) -> Result<EntryState> {
+    let state = EntryState::ALL.into_iter().find(|state| state_number(*state) == number);
+    state.ok_or_else(|| StoreError::Broken(format!("an entry of a queue has the unknown state {number}")))
 }
 
 /// The result of an attempt to send an entry.

@@ -23,7 +23,9 @@ pub use entry::{
     AttemptOutcome, AttemptRecord, Entry, EntryFilter, EntryId, EntryState, NewEntry, Selection, StateCount,
 };
 pub use postgres::PostgresQueue;
-pub use queue::{AbandonedCheckpoint, AddError, ForwardOutcome, Limits, Queue, QueueKind, TargetLimits, TargetRecord};
+pub use queue::{
+    AbandonedCheckpoint, AddError, EntryControl, ForwardOutcome, Limits, Queue, QueueKind, TargetLimits, TargetRecord,
+};
 pub use sender::{Attempt, Contact, Sender, Transport};
 pub use sqlite::SqliteQueue;
 pub use target_state::TargetState;

@@ -205,6 +205,24 @@ pub trait Queue: Send + Sync + 'static {
     async fn leave(&self) -> Result<()>;
 }
 
+/// Entries of a queue, as operators see and change them.
+pub trait EntryControl: Send + Sync + 'static {
+    /// An entry.
+    type Entry: Send + Sync + 'static;
+
+    /// Returns entries, the newest first.
+    fn entries(&self, filter: EntryFilter) -> impl Future<Output = Result<Vec<Self::Entry>>> + Send;
+
+    /// Returns an entry.
+    fn entry(&self, id: EntryId) -> impl Future<Output = Result<Option<Self::Entry>>> + Send;
+
+    /// Cancels entries that are not final. Returns their number. See [`Queue::cancel`].
+    fn cancel(&self, selection: Selection) -> impl Future<Output = Result<u64>> + Send;
+
+    /// Sends entries again, at once. Returns their number. See [`Queue::retry`].
+    fn retry(&self, selection: Selection) -> impl Future<Output = Result<u64>> + Send;
+}
+
 /// Why entries were not added.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AddError {

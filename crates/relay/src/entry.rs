@@ -3,6 +3,8 @@
 use std::ops::Deref;
 use std::time::Duration;
 
+/// The state of a recipient.
+pub use restante_api_types::RelayRecipientState as RecipientState;
 use restante_queue::{EntryState, QueueKind};
 use restante_store::{Result, StoreError};
 use serde::{Deserialize, Serialize};
@@ -124,29 +126,6 @@ impl EntryRecipient {
     /// Returns the recipient of a new entry.
     pub fn new(address: String) -> Self {
         Self { address, state: RecipientState::Waiting, reply: String::new() }
-    }
-}
-
-/// The state of a recipient.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RecipientState {
-    /// The message was not yet accepted for this recipient.
-    Waiting,
-    /// The message was accepted.
-    Delivered,
-    /// The recipient was refused permanently, or the entry expired.
-    Failed,
-}
-
-impl RecipientState {
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-        }
     }
 }
 

@@ -11,7 +11,8 @@ use restante_mail::message::Summary;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Observer;
 use restante_queue::{
-    AddError, Context, EntryFilter, EntryId, EntryState, Queue, Selection, Stage, TargetLimits, TargetState,
+    AddError, Context, EntryControl, EntryFilter, EntryId, EntryState, Queue, Selection, Stage, TargetLimits,
+    TargetState,
 };
 use restante_store::Result;
 use restante_worker::Worker;
@@ -141,38 +142,9 @@ impl Relay {
         entry.ok_or(ReleaseError::Deleted)
     }
 
-    /// Returns entries, the newest first. Unreadable ones are left out.
-    pub async fn entries(&self, filter: EntryFilter) -> Result<Vec<Entry>> {
-        let log = |error: &_| tracing::error!(%error, "a relay entry is left out");
-        let entries = self.shared.queue.list(filter).await?;
-        Ok(entries.into_iter().filter_map(|entry| Entry::decode(entry).inspect_err(log).ok()).collect())
-    }
-
-    /// Returns an entry.
-    pub async fn entry(&self, id: EntryId) -> Result<Option<Entry>> {
-        self.shared.queue.find(id).await?.map(Entry::decode).transpose()
-    }
-
     /// Returns the transcript of the last attempt of an entry.
     pub async fn transcript(&self, id: EntryId) -> Result<Option<TranscriptLines>> {
         Ok(self.shared.queue.attempt_log(id).await?.map(TranscriptLines::from_bytes))
-    }
-
-    /// Cancels entries that are not final. Returns their number. See [`Queue::cancel`].
-    pub async fn cancel(&self, selection: Selection) -> Result<u64> {
-        self.shared.queue.cancel(selection).await
-    }
-
-    /// Sends entries again, at once. Returns their number. See [`Queue::retry`].
-    pub async fn retry(&self, selection: Selection) -> Result<u64> {
-        let now = Timestamp::now();
-        let retried =
-            self.shared.queue.retry(selection.clone(), now, self.shared.expiry(now), TargetLimits::NONE).await?;
-        if retried > 0 {
-            let is_selected = |state: &&Arc<TargetState>| selection.includes_target(&state.name);
-            self.shared.states.iter().filter(is_selected).for_each(|state| state.end_pause());
-        }
-        Ok(retried)
     }
 
     /// Returns the targets with their states.
@@ -195,6 +167,36 @@ impl Relay {
             loops: self.shared.loops.load(Relaxed),
             recipients_not_allowed: self.shared.recipients_not_allowed.load(Relaxed),
         }
+    }
+}
+
+impl EntryControl for Relay {
+    type Entry = Entry;
+
+    /// Unreadable ones are left out.
+    async fn entries(&self, filter: EntryFilter) -> Result<Vec<Entry>> {
+        let log = |error: &_| tracing::error!(%error, "a relay entry is left out");
+        let entries = self.shared.queue.list(filter).await?;
+        Ok(entries.into_iter().filter_map(|entry| Entry::decode(entry).inspect_err(log).ok()).collect())
+    }
+
+    async fn entry(&self, id: EntryId) -> Result<Option<Entry>> {
+        self.shared.queue.find(id).await?.map(Entry::decode).transpose()
+    }
+
+    async fn cancel(&self, selection: Selection) -> Result<u64> {
+        self.shared.queue.cancel(selection).await
+    }
+
+    async fn retry(&self, selection: Selection) -> Result<u64> {
+        let now = Timestamp::now();
+        let retried =
+            self.shared.queue.retry(selection.clone(), now, self.shared.expiry(now), TargetLimits::NONE).await?;
+        if retried > 0 {
+            let is_selected = |state: &&Arc<TargetState>| selection.includes_target(&state.name);
+            self.shared.states.iter().filter(is_selected).for_each(|state| state.end_pause());
+        }
+        Ok(retried)
     }
 }
 

@@ -15,7 +15,7 @@ use restante_store::memory::MemoryStore;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use restante_queue::{Limits as QueueLimits, Queue, SqliteQueue};
+use restante_queue::{EntryControl as _, Limits as QueueLimits, Queue, SqliteQueue};
 
 use crate::session::tests::test_target;
 use crate::{

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+/// A kind of event.
+pub use restante_api_types::WebhookEvent as EventKind;
 use restante_http_client::{has_private_host, parse_url};
 use restante_queue::{Limits, QueueKind};
 
@@ -64,24 +66,5 @@ impl Target {
     /// Returns whether the URL alone shows that its host is not on the public internet.
     pub fn has_private_host(&self) -> bool {
         parse_url(&self.url).is_ok_and(|url| has_private_host(&url))
-    }
-}
-
-/// A kind of event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    /// A message was stored.
-    Stored,
-    /// A message was deleted.
-    Deleted,
-}
-
-impl EventKind {
-    /// Returns the name used in settings.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stored => "stored",
-            Self::Deleted => "deleted",
-        }
     }
 }

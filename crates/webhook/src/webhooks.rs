@@ -11,7 +11,7 @@ use restante_http_client::{BodyMode, ClientPolicy, HttpClient, HttpService};
 use restante_mail::message::{MessageId, Summary};
 use restante_mailroom::hooks::Observer;
 use restante_mailroom::{Mailroom, StoreError};
-use restante_queue::{Context, Entry, EntryFilter, EntryId, Queue, Selection, Stage};
+use restante_queue::{Context, Entry, EntryControl, EntryFilter, EntryId, Queue, Selection, Stage};
 use restante_worker::Worker;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -151,36 +151,6 @@ impl Webhooks {
         Ok(self.shared.targets.iter().map(status).collect())
     }
 
-    /// Returns entries, the newest first. The payload of a delivered event is empty.
-    pub async fn entries(&self, filter: EntryFilter) -> Result<Vec<Entry>, StoreError> {
-        self.shared.queue.list(filter).await
-    }
-
-    /// Returns an entry.
-    pub async fn entry(&self, id: EntryId) -> Result<Option<Entry>, StoreError> {
-        self.shared.queue.find(id).await
-    }
-
-    /// Cancels entries that are not final. Returns their number. See [`Queue::cancel`].
-    pub async fn cancel(&self, selection: Selection) -> Result<u64, StoreError> {
-        let cancelled = self.shared.queue.cancel(selection).await?;
-        self.shared.request_count();
-        Ok(cancelled)
-    }
-
-    /// Sends entries again, at once. Returns their number. See [`Queue::retry`].
-    pub async fn retry(&self, selection: Selection) -> Result<u64, StoreError> {
-        let now = Timestamp::now();
-        let (expiry, limits) = (self.shared.expiry(now), self.shared.target_limits());
-        let retried = self.shared.queue.retry(selection.clone(), now, expiry, limits).await?;
-        self.shared.request_count();
-        if retried > 0 {
-            let is_selected = |target: &&Arc<ConfiguredTarget>| selection.includes_target(&target.state.name);
-            self.shared.targets.iter().filter(is_selected).for_each(|target| target.state.end_pause());
-        }
-        Ok(retried)
-    }
-
     /// Pauses a target on all nodes, or ends its pause, also after a restart. Requests in progress continue. Returns
     /// false if there is no target with this name.
     pub async fn set_paused(&self, name: &str, is_paused: bool) -> Result<bool, StoreError> {
@@ -245,6 +215,37 @@ impl Webhooks {
                 self.shared.targets[*index].count_dropped(reason);
             }
         }
+    }
+}
+
+impl EntryControl for Webhooks {
+    type Entry = Entry;
+
+    /// The payloads are left empty, so that a large page does not hold them in memory.
+    async fn entries(&self, filter: EntryFilter) -> Result<Vec<Entry>, StoreError> {
+        self.shared.queue.list(EntryFilter { omits_payloads: true, ..filter }).await
+    }
+
+    async fn entry(&self, id: EntryId) -> Result<Option<Entry>, StoreError> {
+        self.shared.queue.find(id).await
+    }
+
+    async fn cancel(&self, selection: Selection) -> Result<u64, StoreError> {
+        let cancelled = self.shared.queue.cancel(selection).await?;
+        self.shared.request_count();
+        Ok(cancelled)
+    }
+
+    async fn retry(&self, selection: Selection) -> Result<u64, StoreError> {
+        let now = Timestamp::now();
+        let (expiry, limits) = (self.shared.expiry(now), self.shared.target_limits());
+        let retried = self.shared.queue.retry(selection.clone(), now, expiry, limits).await?;
+        self.shared.request_count();
+        if retried > 0 {
+            let is_selected = |target: &&Arc<ConfiguredTarget>| selection.includes_target(&target.state.name);
+            self.shared.targets.iter().filter(is_selected).for_each(|target| target.state.end_pause());
+        }
+        Ok(retried)
     }
 }
 

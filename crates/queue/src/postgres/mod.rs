@@ -38,8 +38,8 @@ use tokio_postgres::types::ToSql;
 use self::claims::Claims;
 use self::rows::{column, get_text, parse_abandoned, parse_count, parse_entry, parse_target, to_nanos, to_time};
 use crate::entry::{
-    AttemptOutcome, AttemptRecord, EXPIRED_REPLY, Entry, EntryFilter, EntryId, EntryState, NewEntry, Selection,
-    StateCount,
+    AttemptOutcome, AttemptRecord, EXPIRED_REPLY, Entry, EntryFilter, EntryId, NewEntry, Selection, StateCount,
+    state_number,
 };
 use crate::queue::{AbandonedCheckpoint, AddError, ForwardOutcome, Limits, Queue, QueueKind, TargetRecord};
 use crate::waiting::WaitingBound;
@@ -277,7 +277,7 @@ impl Queue for PostgresQueue {
             AttemptOutcome::Released => None,
             AttemptOutcome::Attempted { state, next_attempt, at, payload, reply, log } => {
                 let (due, at) = (to_nanos(&self.clock, next_attempt.unwrap_or(*at)), to_nanos(&self.clock, *at));
-                Some((state.number(), due, at, &payload[..], reply.as_bytes(), &log[..]))
+                Some((state_number(*state), due, at, &payload[..], reply.as_bytes(), &log[..]))
             }
         });
         let ids = column(&results, |result| to_i64(result.id.0));
@@ -316,7 +316,7 @@ impl Queue for PostgresQueue {
 
     async fn list(&self, filter: EntryFilter) -> Result<Vec<Entry>> {
         let before = filter.before.map_or(i64::MAX, |before| to_i64(before.0));
-        let (state, message) = (filter.state.map(EntryState::number), filter.message.map(id_to_i64));
+        let (state, message) = (filter.state.map(state_number), filter.message.map(id_to_i64));
         let (target, limit) = (filter.target.as_ref().map(String::as_bytes), to_i64(filter.limit));
         let sql = match (filter.message, filter.state) {
             (Some(_), _) => statements::LIST_OF_MESSAGE,

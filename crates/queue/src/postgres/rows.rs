@@ -7,7 +7,7 @@ use restante_store::sql_values::{nanos_to_time, time_to_nanos};
 use restante_store::{Result, StoreError};
 use tokio_postgres::Row;
 
-use crate::entry::{Entry, EntryId, EntryState, StateCount};
+use crate::entry::{Entry, EntryId, EntryState, StateCount, parse_state};
 use crate::queue::{AbandonedCheckpoint, TargetRecord};
 
 /// Returns one value of each item, as the parameter of a statement.
@@ -68,7 +68,7 @@ pub(super) fn to_time(clock: &DatabaseClock, nanos: i64) -> Timestamp {
 }
 
 fn get_state(row: &Row) -> Result<EntryState> {
-    EntryState::from_number(get_column(row, "state")?)
+    parse_state(get_column(row, "state")?)
 }
 
 pub(super) fn get_text(row: &Row, column: &str) -> Result<String> {

@@ -10,6 +10,7 @@ use tokio_postgres::NoTls;
 
 use super::*;
 use crate::entry::AttemptOutcome;
+use crate::entry::EntryState;
 use crate::queue::TargetLimits;
 use crate::tests::conformance::{
     self, KIND, abandoned, add, attempted, claim, delivered, failed, find, ids, list_all, log, new_entry, record,

@@ -10,7 +10,7 @@ use rusqlite::params;
 
 use super::file::Transaction;
 use super::queries::{columns, read_entry, selected};
-use crate::entry::{AttemptOutcome, AttemptRecord, EXPIRED_REPLY, Entry, EntryId, NewEntry, Selection};
+use crate::entry::{AttemptOutcome, AttemptRecord, EXPIRED_REPLY, Entry, EntryId, NewEntry, Selection, state_number};
 use crate::queue::ForwardOutcome;
 
 impl Transaction<'_> {
@@ -105,7 +105,7 @@ impl Transaction<'_> {
                                    size = iif(max(state, ?3) >= 2 AND length(?6) > ?8, 0, length(?6))
                                WHERE id = ?1 AND claim = ?2 AND claim <> 0";
                     let (due, at) = (time_to_nanos(next_attempt.unwrap_or(*at)), time_to_nanos(*at));
-                    let parameters = params![id, claim, state.number(), due, at, payload, reply, max_kept];
+                    let parameters = params![id, claim, state_number(*state), due, at, payload, reply, max_kept];
                     if self.execute(sql, parameters)? > 0 {
                         self.execute("REPLACE INTO attempt_logs VALUES (?1, ?2)", params![id, log])?;
                     }

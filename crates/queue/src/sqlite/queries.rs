@@ -6,7 +6,7 @@ use restante_store::sql_values::{id_to_i64, nanos_to_time, to_i64};
 use rusqlite::{Row, params};
 
 use super::file::Transaction;
-use crate::entry::{Entry, EntryFilter, EntryId, EntryState, Selection, StateCount};
+use crate::entry::{Entry, EntryFilter, EntryId, EntryState, Selection, StateCount, parse_state, state_number};
 use crate::queue::TargetRecord;
 
 /// The columns of an entry.
@@ -57,7 +57,7 @@ impl Transaction<'_> {
             columns!("iif(?6, x'', payload)")
         );
         let before = filter.before.map_or(i64::MAX, |before| to_i64(before.0));
-        let (state, message) = (filter.state.map(EntryState::number), filter.message.map(id_to_i64));
+        let (state, message) = (filter.state.map(state_number), filter.message.map(id_to_i64));
         let EntryFilter { target, limit, omits_payloads, .. } = filter;
         self.entries(&sql, params![before, target, state, to_i64(*limit), message, omits_payloads])
     }
@@ -83,9 +83,7 @@ impl Transaction<'_> {
     pub(super) fn counts(&self) -> Result<Vec<StateCount>> {
         let sql = "SELECT state, target, count(*), sum(size) FROM entries GROUP BY state, target";
         let rows = self.query(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
-        let count = |(state, target, count, bytes)| {
-            Ok(StateCount { state: EntryState::from_number(state)?, target, count, bytes })
-        };
+        let count = |(state, target, count, bytes)| Ok(StateCount { state: parse_state(state)?, target, count, bytes });
         rows.into_iter().map(count).collect()
     }
 
@@ -96,7 +94,7 @@ impl Transaction<'_> {
 }
 
 pub(super) fn read_entry(row: &Row<'_>) -> Result<Entry> {
-    let (state, due) = (EntryState::from_number(get(row, 8)?)?, nanos_to_time(get(row, 10)?));
+    let (state, due) = (parse_state(get(row, 8)?)?, nanos_to_time(get(row, 10)?));
     Ok(Entry {
         id: EntryId(get(row, 0)?),
         message: get::<u64>(row, 1)?.into(),

@@ -9,6 +9,7 @@ use restante_api_types::MessageRecord;
 use restante_http_client::HttpError;
 use restante_mail::message::{Headline, Summary};
 use restante_mailroom::hooks::Observer as _;
+use restante_queue::EntryControl as _;
 
 use super::support::{
     FAST, FakeTargets, activate, counts, main_runtime, memory_queue, message, settings, start, start_with_delays,

@@ -14,7 +14,7 @@ use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::Observer as _;
 use restante_mailroom::{DeliveryOutcome, Mailroom, StoreError};
-use restante_queue::{PostgresQueue, Queue, SqliteQueue};
+use restante_queue::{EntryControl as _, PostgresQueue, Queue, SqliteQueue};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use restante_store::postgres::{PostgresStore, Settings as PostgresSettings};
@@ -475,7 +475,7 @@ async fn operators_see_and_change_entries() {
     assert_eq!(counts(&webhooks).waiting, 0);
     let failed = list(EntryState::Failed).await.remove(0);
     assert_eq!((&*failed.last_reply, failed.attempts), ("the target responded 410 Gone", 1));
-    let delivered = list(EntryState::Delivered).await.remove(0);
+    let delivered = webhooks.entry(list(EntryState::Delivered).await[0].id).await.unwrap().unwrap();
     assert_eq!((&*delivered.last_reply, delivered.payload.len()), ("the target responded 204", 0));
     assert_eq!(webhooks.retry(Selection::Target(Some(status.name))).await.unwrap(), 2, "all except the delivered one");
     wait_until("they are sent again", || counts(&webhooks).failed == 3);

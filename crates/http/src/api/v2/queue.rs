@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use restante_api_types::{QueueEntryCounts, QueueEntryProgress, QueueEntryState, Time};
+use restante_api_types::{QueueEntryCounts, QueueEntryProgress, Time};
 use restante_auth::{Grant, Scope};
-use restante_queue::{Entry, EntryFilter, EntryId, EntryState, Selection};
-use restante_store::StoreError;
+use restante_queue::{Entry, EntryControl, EntryFilter, EntryId, EntryState, Selection};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -39,28 +38,14 @@ const SELECTION_SHAPE: &str = "{\"ids\": [\"…\"]} with at most 1,000 ids as st
 pub(super) type HandlerResult = Result<Response, Problem>;
 
 /// A queue whose entries clients can see and change.
-pub(crate) trait EntryQueue: Send + Sync + 'static {
+pub(crate) trait EntryQueue: EntryControl {
     /// The name, for error messages.
     const NAME: &'static str;
-    /// An entry.
-    type Entry: Send + Sync + 'static;
     /// A page of the list of entries.
     type Page<'a>: Serialize;
 
     /// Returns the queue, if it is configured.
     fn of(services: &Services) -> Option<&Self>;
-
-    /// Returns entries, the newest first.
-    fn entries(&self, filter: EntryFilter) -> impl Future<Output = Result<Vec<Self::Entry>, StoreError>> + Send;
-
-    /// Returns an entry.
-    fn entry(&self, id: EntryId) -> impl Future<Output = Result<Option<Self::Entry>, StoreError>> + Send;
-
-    /// Makes entries due at once. Returns their number.
-    fn retry(&self, selection: Selection) -> impl Future<Output = Result<u64, StoreError>> + Send;
-
-    /// Cancels entries. Returns their number.
-    fn cancel(&self, selection: Selection) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
     /// Returns the part of an entry that all queues have.
     fn common(entry: &Self::Entry) -> &Entry;
@@ -266,13 +251,7 @@ pub(super) fn counts_json(counts: &[(EntryState, u64)]) -> QueueEntryCounts {
 
 pub(super) fn progress_json(entry: &Entry) -> QueueEntryProgress<'_> {
     QueueEntryProgress {
-        state: match entry.state {
-            EntryState::Queued => QueueEntryState::Queued,
-            EntryState::Sending => QueueEntryState::Sending,
-            EntryState::Delivered => QueueEntryState::Delivered,
-            EntryState::Failed => QueueEntryState::Failed,
-            EntryState::Cancelled => QueueEntryState::Cancelled,
-        },
+        state: entry.state,
         attempts: entry.attempts,
         created: Time(entry.created).to_string().into(),
         expires: Time(entry.expires).to_string().into(),

@@ -5,16 +5,10 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use restante_api_types::{
-    RelayEntry, RelayOrigin, RelayRecipient, RelayRecipientState, RelayTarget, RelayTargetState, Time,
-};
+use restante_api_types::{RelayEntry, RelayOrigin, RelayRecipient, RelayTarget, RelayTargetState, Time};
 use restante_auth::Scope;
 use restante_journal::TranscriptLines;
-use restante_queue::{EntryFilter, EntryId, Selection};
-use restante_relay::{
-    Entry, EntryRecipient, Origin, RecipientState, Relay, ReleaseError, ReleaseRequest, Target, TargetStatus,
-};
-use restante_store::StoreError;
+use restante_relay::{Entry, EntryRecipient, Origin, Relay, ReleaseError, ReleaseRequest, Target, TargetStatus};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -86,27 +80,10 @@ pub(crate) async fn entry(
 
 impl EntryQueue for Relay {
     const NAME: &'static str = "relay";
-    type Entry = Entry;
     type Page<'a> = RelayEntries<'a>;
 
     fn of(services: &Services) -> Option<&Self> {
         services.relay.as_deref()
-    }
-
-    async fn entries(&self, filter: EntryFilter) -> Result<Vec<Entry>, StoreError> {
-        self.entries(filter).await
-    }
-
-    async fn entry(&self, id: EntryId) -> Result<Option<Entry>, StoreError> {
-        self.entry(id).await
-    }
-
-    async fn retry(&self, selection: Selection) -> Result<u64, StoreError> {
-        self.retry(selection).await
-    }
-
-    async fn cancel(&self, selection: Selection) -> Result<u64, StoreError> {
-        self.cancel(selection).await
     }
 
     fn common(entry: &Entry) -> &restante_queue::Entry {
@@ -238,11 +215,7 @@ fn entry_json<'a>(entry: &'a Entry, visibility: &Visibility) -> (RelayEntry<'a>,
 fn recipient_json(recipient: &EntryRecipient) -> RelayRecipient<'_> {
     RelayRecipient {
         address: recipient.address.as_str().into(),
-        state: match recipient.state {
-            RecipientState::Waiting => RelayRecipientState::Waiting,
-            RecipientState::Delivered => RelayRecipientState::Delivered,
-            RecipientState::Failed => RelayRecipientState::Failed,
-        },
+        state: recipient.state,
         reply: recipient.reply.as_str().into(),
     }
 }

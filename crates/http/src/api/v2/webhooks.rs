@@ -4,11 +4,10 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use restante_api_types::{Time, WebhookEntry, WebhookEvent, WebhookFilter, WebhookTarget, WebhookTargetState};
+use restante_api_types::{Time, WebhookEntry, WebhookFilter, WebhookTarget, WebhookTargetState};
 use restante_auth::{Grant, Scope};
-use restante_queue::{Entry, EntryFilter, EntryId, Selection};
-use restante_store::StoreError;
-use restante_webhook::{EventKind, Filter, TargetStatus, Webhooks, event_of};
+use restante_queue::{Entry, Selection};
+use restante_webhook::{Filter, TargetStatus, Webhooks, event_of};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -113,28 +112,10 @@ pub(crate) struct Resumed {
 
 impl EntryQueue for Webhooks {
     const NAME: &'static str = "webhook";
-    type Entry = Entry;
     type Page<'a> = WebhookEntries<'a>;
 
     fn of(services: &Services) -> Option<&Self> {
         services.webhooks.as_deref()
-    }
-
-    async fn entries(&self, filter: EntryFilter) -> Result<Vec<Entry>, StoreError> {
-        // The list does not contain the payloads, so a large page does not hold them in memory.
-        self.entries(EntryFilter { omits_payloads: true, ..filter }).await
-    }
-
-    async fn entry(&self, id: EntryId) -> Result<Option<Entry>, StoreError> {
-        self.entry(id).await
-    }
-
-    async fn retry(&self, selection: Selection) -> Result<u64, StoreError> {
-        self.retry(selection).await
-    }
-
-    async fn cancel(&self, selection: Selection) -> Result<u64, StoreError> {
-        self.cancel(selection).await
     }
 
     fn common(entry: &Entry) -> &Entry {
@@ -185,10 +166,7 @@ fn target_json(status: &TargetStatus, sees_everything: bool) -> WebhookTarget<'_
 }
 
 fn filter_json(filter: &Filter) -> WebhookFilter<'static> {
-    WebhookFilter {
-        events: filter.events().map(event_json).collect(),
-        mailboxes: filter.mailboxes().map(Into::into).collect(),
-    }
+    WebhookFilter { events: filter.events().collect(), mailboxes: filter.mailboxes().map(Into::into).collect() }
 }
 
 fn entry_json(entry: &Entry) -> WebhookEntry<'_> {
@@ -197,15 +175,8 @@ fn entry_json(entry: &Entry) -> WebhookEntry<'_> {
         message: entry.message.to_string().into(),
         mailbox: entry.mailbox.as_str().into(),
         target: entry.target.as_str().into(),
-        event: event_json(event_of(entry)),
+        event: event_of(entry),
         webhook_id: entry.key.as_deref().unwrap_or_default().into(),
         progress: progress_json(entry),
-    }
-}
-
-const fn event_json(event: EventKind) -> WebhookEvent {
-    match event {
-        EventKind::Stored => WebhookEvent::Stored,
-        EventKind::Deleted => WebhookEvent::Deleted,
     }
 }
