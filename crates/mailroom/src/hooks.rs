@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, Refusal};
-use restante_mail::message::{Headline, MessageId, Summary};
+use restante_mail::message::{Headline, Summary};
 use restante_mail::naming::MailboxName;
-use restante_mail::tags::Tags;
+use restante_store::feed::MarkChange;
 
 /// The hooks and observers of a mailroom.
 #[derive(Clone, Default)]
@@ -59,11 +59,8 @@ pub trait Observer: Send + Sync + 'static {
     /// A message was deleted, whatever the cause.
     fn message_deleted(&self, summary: &Summary);
 
-    /// A message was marked as read or unread. Most observers ignore this.
-    fn seen_changed(&self, _mailbox: &MailboxName, _id: MessageId, _seen: bool) {}
-
-    /// The tags of a copy were changed. Most observers ignore this.
-    fn tags_changed(&self, _mailbox: &MailboxName, _id: MessageId, _tags: &Tags) {}
+    /// A mark of a copy was changed. Most observers ignore this.
+    fn mark_changed(&self, _change: &MarkChange) {}
 
     /// Changes happened that are not known. Only a query of the store shows its current content. Called only for
     /// `store_observers`.

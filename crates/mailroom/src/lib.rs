@@ -36,6 +36,7 @@ use restante_store::overview::Overview;
 /// The query types of the store, and its error.
 pub use restante_store::{CopyKey, MailboxPage, MessageSelector, Page, StoreError};
 use restante_store::{Listing, MailboxState, MessageListing, Result, Store, Usage, Version};
+use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -44,7 +45,7 @@ use chaos::Chaos;
 use counters::Counters;
 pub use counters::{Counts, DeletionCause};
 pub use delivery::DeliveryOutcome;
-use events::{Hub, MarkChannel, MarkSubscription, Position, Subscription};
+use events::{Hub, MARK_CAPACITY, Mark, MarkChange, MarkSubscription, Position, Subscription};
 use hooks::{Extensions, HookPoint, Hooks};
 use policy::Policy;
 use run_to_completion::{incomplete_error, run_to_completion};
@@ -93,7 +94,8 @@ struct Inner {
     store: Arc<dyn Store>,
     extensions: Extensions,
     hub: Arc<Hub>,
-    marks: MarkChannel,
+    /// Sends the changes of marks to their subscribers.
+    marks: broadcast::Sender<MarkChange>,
     counters: Counters,
     /// Held while tags are changed, so that none of these changes is lost.
     tag_changes: tokio::sync::Mutex<()>,
@@ -112,7 +114,7 @@ impl Mailroom {
             store,
             extensions,
             hub,
-            marks: MarkChannel::new(),
+            marks: broadcast::Sender::new(MARK_CAPACITY),
             counters,
             tag_changes: tokio::sync::Mutex::new(()),
             is_shared,
@@ -228,15 +230,8 @@ impl Mailroom {
 
     /// Marks a message as read or unread. Returns false if it does not exist.
     pub async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        let (inner, mailbox) = (self.inner.clone(), mailbox.clone());
-        let operation = async move {
-            let existed = inner.store.set_seen(&mailbox, id, seen).await?;
-            if existed {
-                inner.publish_seen(&mailbox, id, seen);
-            }
-            Ok(existed)
-        };
-        run_to_completion(operation).await
+        let copy = CopyKey { mailbox: mailbox.clone(), id };
+        Ok(self.mark_copies(vec![copy], seen).await? > 0)
     }
 
     /// Deletes a message. Returns false if it does not exist.
@@ -260,7 +255,7 @@ impl Mailroom {
                 let _guard = inner.tag_changes.lock().await;
                 let existing = inner.store.set_tags(batch.to_vec(), tags.clone()).await?;
                 count += existing.len();
-                inner.publish_tags(&existing, &tags);
+                inner.publish_marks(existing, &Mark::Tags(tags.clone()));
             }
             Ok(count)
         };
@@ -296,7 +291,7 @@ impl Mailroom {
                 };
                 let (done, last_error) = inner.change_each(changes, set).await;
                 for (existing, tags) in done {
-                    inner.publish_tags(&existing, &tags);
+                    inner.publish_marks(existing, &Mark::Tags(tags));
                 }
                 last_error.map_or(Ok(()), Err)?;
             }
@@ -334,10 +329,9 @@ impl Mailroom {
                     Ok(existed.then_some(copy))
                 };
                 let (marked, last_error) = inner.change_each(batch.iter().cloned(), mark).await;
-                for copy in marked.into_iter().flatten() {
-                    count += 1;
-                    inner.publish_seen(&copy.mailbox, copy.id, seen);
-                }
+                let marked: Vec<CopyKey> = marked.into_iter().flatten().collect();
+                count += marked.len();
+                inner.publish_marks(marked, &Mark::Seen(seen));
                 last_error.map_or(Ok(()), Err)?;
             }
             Ok(count)
@@ -410,7 +404,7 @@ impl Mailroom {
 
     /// Subscribes to the changes of read marks and tags from now on.
     pub fn subscribe_to_marks(&self) -> MarkSubscription {
-        self.inner.marks.subscribe()
+        MarkSubscription(self.inner.marks.subscribe())
     }
 }
 

@@ -6,15 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::MutexGuard;
 use restante_mail::message::{MessageId, Summary};
-use restante_mail::naming::MailboxName;
-use restante_mail::tags::Tags;
 use restante_store::CopyKey;
-use restante_store::feed::{self, Change, Feed, FeedItem};
+use restante_store::feed::{Change, CopyEvent, FeedItem, Mark, MarkChange};
 use tokio::time::timeout;
 
-use crate::events::{Event, Mark, MessageCopies};
+use crate::events::{Event, MessageCopies};
 use crate::hooks::Observer;
 use crate::{DeletionCause, Inner, Mailroom};
 
@@ -26,7 +23,7 @@ impl Mailroom {
     /// subscriber of this node gets events, and the store waits for its feed to be read. Returns at once if the store
     /// is not shared.
     pub async fn follow_feed(&self) {
-        let Some(mut feed) = self.lock_feed().take() else { return };
+        let Some(mut feed) = self.feed.lock().take() else { return };
         while let Some(item) = feed.next().await {
             self.inner.handle_feed_item(item);
         }
@@ -37,15 +34,11 @@ impl Mailroom {
     /// comes from another node could not resume at its position. Returns after five seconds if the store does not
     /// respond.
     pub async fn read_feed_backlog(&self) {
-        let Some(mut feed) = self.lock_feed().take() else { return };
+        let Some(mut feed) = self.feed.lock().take() else { return };
         if let Ok(Some(item)) = timeout(BACKLOG_TIMEOUT, feed.next()).await {
             self.inner.handle_feed_item(item);
         }
-        *self.lock_feed() = Some(feed);
-    }
-
-    fn lock_feed(&self) -> MutexGuard<'_, Option<Feed>> {
-        self.feed.lock()
+        *self.feed.lock() = Some(feed);
     }
 }
 
@@ -63,24 +56,15 @@ impl Inner {
         }
     }
 
-    pub(crate) fn publish_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) {
-        for observer in self.direct_observers() {
-            observer.seen_changed(mailbox, id, seen);
-        }
-        if !self.is_shared {
-            self.marks.send(mailbox, id, || Mark::Seen(seen));
-        }
-    }
-
-    pub(crate) fn publish_tags(&self, copies: &[CopyKey], tags: &Tags) {
-        for observer in self.direct_observers() {
-            for CopyKey { mailbox, id } in copies {
-                observer.tags_changed(mailbox, *id, tags);
+    /// Publishes a changed mark of these copies.
+    pub(crate) fn publish_marks(&self, copies: impl IntoIterator<Item = CopyKey>, mark: &Mark) {
+        for CopyKey { mailbox, id } in copies {
+            let change = MarkChange { mailbox, id, mark: mark.clone() };
+            for observer in self.direct_observers() {
+                observer.mark_changed(&change);
             }
-        }
-        if !self.is_shared {
-            for CopyKey { mailbox, id } in copies {
-                self.marks.send(mailbox, *id, || Mark::Tags(tags.clone()));
+            if !self.is_shared {
+                self.send_mark(change);
             }
         }
     }
@@ -121,7 +105,7 @@ impl Inner {
         let mut copies = MessageCopies::default();
         let mut last_message = None;
         for (index, change) in changes.iter().enumerate() {
-            if let feed::CopyEvent::Stored(summary) = &change.event
+            if let CopyEvent::Stored(summary) = &change.event
                 && last_message.replace(summary.message) != Some(summary.message)
             {
                 copies = MessageCopies::new(&copies_from(&changes[index..], summary.message));
@@ -134,23 +118,24 @@ impl Inner {
     fn publish_change(&self, Change { position, event }: Change, copies: &MessageCopies) {
         let observers = self.extensions.store_observers.iter();
         match event {
-            feed::CopyEvent::Stored(summary) => {
+            CopyEvent::Stored(summary) => {
                 observers.for_each(|observer| observer.message_stored(&summary));
                 self.hub.publish_numbered(position, Event::Stored(summary, copies.clone()));
             }
-            feed::CopyEvent::Deleted(summary) => {
+            CopyEvent::Deleted(summary) => {
                 observers.for_each(|observer| observer.message_deleted(&summary));
                 self.hub.publish_numbered(position, Event::Deleted(summary));
             }
-            feed::CopyEvent::Seen { mailbox, id, seen } => {
-                observers.for_each(|observer| observer.seen_changed(&mailbox, id, seen));
-                self.marks.send(&mailbox, id, || Mark::Seen(seen));
-            }
-            feed::CopyEvent::Tagged { mailbox, id, tags } => {
-                observers.for_each(|observer| observer.tags_changed(&mailbox, id, &tags));
-                self.marks.send(&mailbox, id, || Mark::Tags(tags.clone()));
+            CopyEvent::Marked(change) => {
+                observers.for_each(|observer| observer.mark_changed(&change));
+                self.send_mark(change);
             }
         }
+    }
+
+    fn send_mark(&self, change: MarkChange) {
+        // Without subscribers the change is dropped.
+        let _ = self.marks.send(change);
     }
 
     /// Handles a gap in the feed: some changes are not known. Every observer, waiting request and subscriber has to
@@ -166,7 +151,7 @@ impl Inner {
 /// Returns the copies of a message at the start of these changes.
 fn copies_from(changes: &[Change], message: MessageId) -> Vec<Summary> {
     let stored = changes.iter().map_while(|change| match &change.event {
-        feed::CopyEvent::Stored(summary) if summary.message == message => Some(summary.clone()),
+        CopyEvent::Stored(summary) if summary.message == message => Some(summary.clone()),
         _ => None,
     });
     stored.collect()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
-use restante_mail::tags::Tags;
+use restante_mailroom::events::Mark;
 use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 use tokio::sync::{Notify, watch};
 
@@ -20,8 +20,7 @@ const MIN_EVENT_BYTES: usize = 256;
 pub(crate) enum IndexEvent {
     /// The summary is the one at the time of storing. Later changes cause other events.
     Stored(Summary),
-    SeenChanged(MessageId, bool),
-    TagsChanged(MessageId, Tags),
+    MarkChanged(MessageId, Mark),
     Deleted(MessageId),
     /// The index differs from the store for this message.
     Recheck(MailboxName, MessageId),
@@ -254,7 +253,7 @@ impl IndexEvent {
     fn size(&self) -> usize {
         match self {
             Self::Stored(summary) => MIN_EVENT_BYTES + summary.text_len(),
-            Self::TagsChanged(_, tags) => MIN_EVENT_BYTES + tags.encoded().len(),
+            Self::MarkChanged(_, Mark::Tags(tags)) => MIN_EVENT_BYTES + tags.encoded().len(),
             _ => MIN_EVENT_BYTES,
         }
     }
@@ -266,10 +265,7 @@ impl State {
             (IndexEvent::Stored(summary), _) => Resync::NewerThan(summary.id.number().saturating_sub(1).into()),
             // The comparison reads the current state of this message anyway.
             (
-                IndexEvent::SeenChanged(id, _)
-                | IndexEvent::TagsChanged(id, _)
-                | IndexEvent::Deleted(id)
-                | IndexEvent::Recheck(_, id),
+                IndexEvent::MarkChanged(id, _) | IndexEvent::Deleted(id) | IndexEvent::Recheck(_, id),
                 Some(Resync::NewerThan(above)),
             ) if *id > above => {
                 return;
@@ -296,6 +292,7 @@ mod tests {
     use restante_mail::details::Details;
     use restante_mail::message::Headline;
     use restante_mail::naming::Naming;
+    use restante_mail::tags::Tags;
 
     use super::*;
 

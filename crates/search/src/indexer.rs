@@ -128,8 +128,7 @@ impl Indexer {
         for event in events {
             match event {
                 IndexEvent::Stored(summary) => stored.push(summary),
-                IndexEvent::SeenChanged(id, seen) => changes.seen.push((id, seen)),
-                IndexEvent::TagsChanged(id, tags) => changes.tags.push((id, tags)),
+                IndexEvent::MarkChanged(id, mark) => changes.marks.push((id, mark)),
                 IndexEvent::Deleted(id) => changes.removed.push(id),
                 // The current state. A later change causes another event.
                 IndexEvent::Recheck(mailbox, id) => match self.operations.find(&mailbox, id)? {

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
-use restante_mail::tags::Tags;
+use restante_mailroom::events::MarkChange;
 use restante_mailroom::hooks::Observer;
 use restante_mailroom::{Mailroom, MessageSelector, StoreError};
 use restante_worker::Worker;
@@ -266,12 +266,8 @@ impl Observer for Search {
         self.queue.push(|| IndexEvent::Deleted(summary.id));
     }
 
-    fn seen_changed(&self, _: &MailboxName, id: MessageId, seen: bool) {
-        self.queue.push(|| IndexEvent::SeenChanged(id, seen));
-    }
-
-    fn tags_changed(&self, _: &MailboxName, id: MessageId, tags: &Tags) {
-        self.queue.push(|| IndexEvent::TagsChanged(id, tags.clone()));
+    fn mark_changed(&self, change: &MarkChange) {
+        self.queue.push(|| IndexEvent::MarkChanged(change.id, change.mark.clone()));
     }
 
     fn events_missed(&self) {

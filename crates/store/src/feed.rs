@@ -28,24 +28,28 @@ pub enum CopyEvent {
     Stored(Summary),
     /// It was deleted, for any reason.
     Deleted(Summary),
-    /// It was marked as read or as unread.
-    Seen {
-        /// The mailbox.
-        mailbox: MailboxName,
-        /// The message.
-        id: MessageId,
-        /// The new value.
-        seen: bool,
-    },
-    /// Its tags were changed.
-    Tagged {
-        /// The mailbox.
-        mailbox: MailboxName,
-        /// The copy.
-        id: MessageId,
-        /// The new tags.
-        tags: Tags,
-    },
+    /// One of its marks was changed.
+    Marked(MarkChange),
+}
+
+/// A change of a mark of a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkChange {
+    /// The mailbox of the copy.
+    pub mailbox: MailboxName,
+    /// The id of the copy.
+    pub id: MessageId,
+    /// What has changed.
+    pub mark: Mark,
+}
+
+/// The new value of a mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Whether the copy is read.
+    Seen(bool),
+    /// The tags.
+    Tags(Tags),
 }
 
 /// An item of a [`Feed`].

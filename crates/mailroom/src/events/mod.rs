@@ -24,7 +24,7 @@ use restante_mail::message::Summary;
 use restante_mail::naming::MailboxName;
 
 pub(crate) use hub::Hub;
-pub(crate) use marks::MarkChannel;
+pub(crate) use marks::MARK_CAPACITY;
 pub use marks::{Mark, MarkChange, MarkSubscription};
 pub use subscription::Subscription;
 pub(crate) use topic::TopicReceiver;

@@ -24,6 +24,7 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
+use restante_mailroom::events::Mark;
 use restante_sqlite::ErrorKind;
 use rusqlite::{Connection, Error, OptionalExtension as _, Result, Transaction, params};
 
@@ -62,10 +63,8 @@ pub(crate) struct Entry {
 pub(crate) struct Changes {
     /// New messages. Those already in the index are left as they are.
     pub(crate) added: Vec<Entry>,
-    /// Messages whose read mark changed, in the order of the changes.
-    pub(crate) seen: Vec<(MessageId, bool)>,
-    /// Messages whose tags changed, in the order of the changes.
-    pub(crate) tags: Vec<(MessageId, Tags)>,
+    /// Changed marks, in the order of the changes.
+    pub(crate) marks: Vec<(MessageId, Mark)>,
     /// Deleted messages.
     pub(crate) removed: Vec<MessageId>,
 }
@@ -98,13 +97,13 @@ pub(crate) struct Matches {
 impl Changes {
     /// Adds the properties of a message that can change.
     pub(crate) fn update(&mut self, summary: &Summary) {
-        self.seen.push((summary.id, summary.seen));
-        self.tags.push((summary.id, summary.tags.clone()));
+        self.marks.push((summary.id, Mark::Seen(summary.seen)));
+        self.marks.push((summary.id, Mark::Tags(summary.tags.clone())));
     }
 
     /// Returns true if there are no changes.
     pub(crate) fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.seen.is_empty() && self.tags.is_empty() && self.removed.is_empty()
+        self.added.is_empty() && self.marks.is_empty() && self.removed.is_empty()
     }
 }
 
@@ -159,12 +158,14 @@ impl Index {
         }
         let mut count = self.count;
         count += add_entries(&transaction, &changes.added)?;
-        for (id, seen) in &changes.seen {
-            let mut update = transaction.prepare_cached("UPDATE documents SET seen = ?2 WHERE id = ?1")?;
-            update.execute(params![id.number(), seen])?;
-        }
-        for (id, tags) in &changes.tags {
-            set_tags(&transaction, *id, tags)?;
+        for (id, mark) in &changes.marks {
+            match mark {
+                Mark::Seen(seen) => {
+                    let mut update = transaction.prepare_cached("UPDATE documents SET seen = ?2 WHERE id = ?1")?;
+                    update.execute(params![id.number(), seen])?;
+                }
+                Mark::Tags(tags) => set_tags(&transaction, *id, tags)?,
+            }
         }
         count -= delete_entries(&transaction, &changes.removed)?;
         transaction.commit()?;

@@ -12,6 +12,7 @@ use restante_mail::message::{Headline, MessageId, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::Naming;
 use restante_mail::tags::Tags;
+use restante_mailroom::events::Mark;
 
 use super::compile::Filter;
 use super::partition::Partition;
@@ -239,7 +240,7 @@ proptest! {
         for (position, tags) in tagged.iter().filter(|_| !samples.is_empty()) {
             let (summary, _) = stored.values_mut().nth(position.index(samples.len())).unwrap();
             summary.tags = tags.clone();
-            index.write(Changes { tags: vec![(summary.id, tags.clone())], ..Changes::default() }).unwrap();
+            index.write(Changes { marks: vec![(summary.id, Mark::Tags(tags.clone()))], ..Changes::default() }).unwrap();
         }
         for position in removed.iter().filter(|_| !samples.is_empty()) {
             let id = *stored.keys().nth(position.index(samples.len())).unwrap_or(&MessageId::ZERO);

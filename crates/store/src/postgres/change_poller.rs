@@ -384,7 +384,7 @@ fn complete_messages(changes: &[Change]) -> usize {
 fn mailbox_of(change: &Change) -> &MailboxName {
     match &change.event {
         CopyEvent::Stored(summary) | CopyEvent::Deleted(summary) => &summary.mailbox,
-        CopyEvent::Seen { mailbox, .. } | CopyEvent::Tagged { mailbox, .. } => mailbox,
+        CopyEvent::Marked(change) => &change.mailbox,
     }
 }
 
@@ -402,6 +402,7 @@ fn to_i64(number: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feed::{Mark, MarkChange};
 
     #[test]
     fn page_ends_before_the_message_at_its_end() {
@@ -410,8 +411,10 @@ mod tests {
             let message = crate::tests::conformance::summary(message);
             change(CopyEvent::Stored(message))
         };
-        let seen =
-            || change(CopyEvent::Seen { mailbox: crate::tests::conformance::name("bob"), id: 1.into(), seen: true });
+        let seen = || {
+            let mailbox = crate::tests::conformance::name("bob");
+            change(CopyEvent::Marked(MarkChange { mailbox, id: 1.into(), mark: Mark::Seen(true) }))
+        };
         let table = [
             (vec![], 0),
             (vec![stored(1)], 0),

@@ -136,7 +136,7 @@ impl ChangeTracker {
         let changes = rows.iter().map(rows::parse_change).collect::<Result<Vec<_>>>()?;
         let deleted = changes.iter().filter_map(|change| match &change.event {
             CopyEvent::Deleted(summary) => Some(summary.clone()),
-            CopyEvent::Stored(_) | CopyEvent::Seen { .. } | CopyEvent::Tagged { .. } => None,
+            CopyEvent::Stored(_) | CopyEvent::Marked(_) => None,
         });
         let deleted = deleted.collect();
         self.record_own_changes(before, changes);

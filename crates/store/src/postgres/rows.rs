@@ -8,7 +8,7 @@ use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
 use tokio_postgres::Row;
 
-use crate::feed::{Change, CopyEvent};
+use crate::feed::{Change, CopyEvent, Mark, MarkChange};
 use crate::sql_values::nanos_to_time;
 use crate::{Result, StoreError};
 
@@ -58,12 +58,13 @@ pub(super) fn parse_change(row: &Row) -> Result<Change> {
     let event = match get_column::<Option<bool>>(row, "deleted")? {
         None => CopyEvent::Stored(parse_summary(row, mailbox, None)?),
         Some(true) => CopyEvent::Deleted(parse_summary(row, mailbox, None)?),
-        Some(false) => match get_column::<Option<&[u8]>>(row, "tags")? {
-            Some(_) => {
-                CopyEvent::Tagged { mailbox, id: get_id(row, "id")?, tags: Tags::from_encoded(&get_text(row, "tags")?) }
-            }
-            None => CopyEvent::Seen { mailbox, id: get_id(row, "id")?, seen: get_column(row, "seen")? },
-        },
+        Some(false) => {
+            let mark = match get_column::<Option<&[u8]>>(row, "tags")? {
+                Some(_) => Mark::Tags(Tags::from_encoded(&get_text(row, "tags")?)),
+                None => Mark::Seen(get_column(row, "seen")?),
+            };
+            CopyEvent::Marked(MarkChange { mailbox, id: get_id(row, "id")?, mark })
+        }
     };
     Ok(Change { position: get_u64(row, "number")?, event })
 }

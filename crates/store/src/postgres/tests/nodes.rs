@@ -8,7 +8,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::*;
-use crate::feed::{Change, CopyEvent, FeedItem};
+use crate::StoreError;
+use crate::feed::{Change, CopyEvent, FeedItem, Mark, MarkChange};
 use crate::tests::conformance::{message, name};
 
 /// Longer than anything here takes.
@@ -218,8 +219,9 @@ async fn changed_tags_are_sent_to_other_nodes() {
     let changes = changes_until_deletion_of(&mut feed, stored[1].id).await;
     let after_storing = changes.into_iter().filter(|change| !matches!(change.event, CopyEvent::Stored(_)));
     let events: Vec<_> = after_storing.map(|change| change.event).collect();
-    let tagged =
-        keys.iter().map(|key| CopyEvent::Tagged { mailbox: key.mailbox.clone(), id: key.id, tags: tags.clone() });
+    let tagged = keys.iter().map(|CopyKey { mailbox, id }| {
+        CopyEvent::Marked(MarkChange { mailbox: mailbox.clone(), id: *id, mark: Mark::Tags(tags.clone()) })
+    });
     let deleted = stored.iter().map(|copy| CopyEvent::Deleted(Summary { tags: tags.clone(), ..copy.clone() }));
     assert_eq!(events, tagged.chain(deleted).collect::<Vec<_>>(), "setting the same tags again changes nothing");
 }
