@@ -236,14 +236,8 @@ impl Mailroom {
 
     /// Deletes a message. Returns false if it does not exist.
     pub async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<bool> {
-        let (inner, mailbox) = (self.inner.clone(), mailbox.clone());
-        let operation = async move {
-            let removed = inner.store.remove(&mailbox, id).await?;
-            let existed = removed.is_some();
-            inner.publish_deleted(DeletionCause::Request, removed);
-            Ok(existed)
-        };
-        run_to_completion(operation).await
+        let copy = CopyKey { mailbox: mailbox.clone(), id };
+        Ok(self.remove_copies(vec![copy], DeletionCause::Request).await? > 0)
     }
 
     /// Sets the tags of copies. Returns how many of them exist. After an error some of them may have the new tags.
@@ -300,8 +294,9 @@ impl Mailroom {
         run_to_completion(operation).await
     }
 
-    /// Deletes copies, in batches, each of them completely or not at all. Returns how many of them existed.
-    pub async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<usize> {
+    /// Deletes copies and counts them under this cause, in batches, each of them completely or not at all. Returns how many
+    /// of them existed.
+    pub async fn remove_copies(&self, copies: Vec<CopyKey>, cause: DeletionCause) -> Result<usize> {
         let inner = self.inner.clone();
         let operation = async move {
             let (mut count, mut wait_budget) = (0, MAX_SUBSCRIBER_WAIT);
@@ -311,7 +306,7 @@ impl Mailroom {
                 }
                 let removed = inner.store.remove_copies(batch.to_vec()).await?;
                 count += removed.len();
-                inner.publish_deleted(DeletionCause::Request, removed);
+                inner.publish_deleted(cause, removed);
             }
             Ok(count)
         };

@@ -5,14 +5,10 @@ use std::time::Duration;
 
 use restante_mail::message::Summary;
 use restante_store::{CopyKey, Result};
-use tokio::time::Instant;
 
-use crate::retention::ErrorReminder;
-use crate::run_to_completion::run_to_completion;
+use crate::retention::{RoundMessages, run_every_second};
 use crate::{DeletionCause, Mailroom};
 
-/// How often the messages are counted.
-const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of copies that are deleted at once. A store with one writer delays deliveries during a batch, so it is small.
 const BATCH_COPIES: usize = 100;
 /// How long one round waits in total for subscribers, so that they get every event.
@@ -22,19 +18,11 @@ impl Mailroom {
     /// Deletes the oldest messages if there are more than `max_messages`, about a second after they were exceeded, for as
     /// long as the future is polled. Several nodes that share a store may do so at the same time.
     pub async fn run_message_limit(&self, max_messages: usize) {
-        let mut reminder = ErrorReminder::default();
-        let mut ticks = tokio::time::interval(CHECK_INTERVAL);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            match self.enforce_message_limit(max_messages as u64).await {
-                Ok(()) if reminder.clear() => tracing::info!("the limit on messages is enforced again"),
-                Err(error) if reminder.is_log_due(Instant::now()) => {
-                    tracing::error!(%error, "cannot delete the messages above storage.maxmessages, retrying every second");
-                }
-                Ok(()) | Err(_) => {}
-            }
-        }
+        let messages = RoundMessages {
+            resumed: "the limit on messages is enforced again",
+            failed: "cannot delete the messages above storage.maxmessages, retrying every second",
+        };
+        run_every_second(messages, || self.enforce_message_limit(max_messages as u64)).await;
     }
 
     /// Deletes the oldest messages until there are at most `max_messages`.
@@ -49,13 +37,7 @@ impl Mailroom {
             if copies.is_empty() {
                 return Ok(());
             }
-            let (inner, copies) = (self.inner.clone(), copies.iter().map(CopyKey::from).collect());
-            let operation = async move {
-                let removed = inner.store.remove_copies(copies).await?;
-                inner.publish_deleted(DeletionCause::Limit, removed);
-                Ok(())
-            };
-            run_to_completion(operation).await?;
+            self.remove_copies(copies.iter().map(CopyKey::from).collect(), DeletionCause::Limit).await?;
             wait_budget = self.inner.hub.wait_for_subscribers(wait_budget).await;
             tokio::task::yield_now().await;
         }

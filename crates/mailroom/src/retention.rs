@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use crate::run_to_completion::run_to_completion;
 use crate::{DeletionCause, Mailroom};
 
-/// How often the oldest messages are checked. A message is deleted at most about this late.
-const SCAN_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the oldest messages and the number of messages are checked. A message is deleted at most about this late.
+const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of messages that are deleted at once. A store with one writer delays deliveries during a batch, so it is
 /// small. The next batch follows at once, after the deliveries that came meanwhile.
 const BATCH_SIZE: usize = 100;
@@ -23,19 +23,11 @@ impl Mailroom {
     /// Deletes messages older than `period`, about a second after they expire, for as long as the future is polled.
     pub async fn run_retention(&self, period: Duration) {
         let period = SignedDuration::try_from(period).unwrap_or(SignedDuration::MAX);
-        let mut reminder = ErrorReminder::default();
-        let mut ticks = tokio::time::interval(SCAN_INTERVAL);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            match self.expire(period).await {
-                Ok(()) if reminder.clear() => tracing::info!("retention works again"),
-                Err(error) if reminder.is_log_due(Instant::now()) => {
-                    tracing::error!(%error, "retention cannot delete expired messages, retrying every second");
-                }
-                Ok(()) | Err(_) => {}
-            }
-        }
+        let messages = RoundMessages {
+            resumed: "retention works again",
+            failed: "retention cannot delete expired messages, retrying every second",
+        };
+        run_every_second(messages, || self.expire(period)).await;
     }
 
     /// Deletes the messages that are older than `period` now.
@@ -74,13 +66,35 @@ impl Mailroom {
     }
 }
 
+/// What is logged about rounds that fail.
+pub(crate) struct RoundMessages {
+    /// After the first round that succeeds again.
+    pub(crate) resumed: &'static str,
+    pub(crate) failed: &'static str,
+}
+
+/// Runs a round of deletions every second, for as long as the future is polled.
+pub(crate) async fn run_every_second<R: Future<Output = Result<()>>>(messages: RoundMessages, round: impl Fn() -> R) {
+    let mut reminder = ErrorReminder::default();
+    let mut ticks = tokio::time::interval(ROUND_INTERVAL);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        match round().await {
+            Ok(()) if reminder.clear() => tracing::info!("{}", messages.resumed),
+            Err(error) if reminder.is_log_due(Instant::now()) => tracing::error!(%error, "{}", messages.failed),
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
 /// When a store error was last logged, until the store works again.
 #[derive(Default)]
-pub(crate) struct ErrorReminder(Option<Instant>);
+struct ErrorReminder(Option<Instant>);
 
 impl ErrorReminder {
     /// Returns whether an error should be logged now: the first one, and then once per [`LOG_INTERVAL`].
-    pub(crate) fn is_log_due(&mut self, now: Instant) -> bool {
+    fn is_log_due(&mut self, now: Instant) -> bool {
         if self.0.is_some_and(|logged| now.duration_since(logged) < LOG_INTERVAL) {
             return false;
         }
@@ -89,7 +103,7 @@ impl ErrorReminder {
     }
 
     /// Resets the state after a success. Returns true if errors were logged before.
-    pub(crate) fn clear(&mut self) -> bool {
+    fn clear(&mut self) -> bool {
         self.0.take().is_some()
     }
 }

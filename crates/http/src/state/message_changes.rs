@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use restante_auth::Grant;
 use restante_mail::message::{Message, MessageId};
-use restante_mailroom::CopyKey;
+use restante_mailroom::{CopyKey, DeletionCause};
 use restante_store::MessageSelector;
 
 use crate::response::problem::{Problem, internal_error};
@@ -75,7 +75,8 @@ impl Server {
                 Ok(marked.len() + changed_messages(&rest, changed_copies))
             }
             Change::Delete => {
-                let removed_copies = self.mailroom.remove_copies(messages.iter().flat_map(copy_keys).collect()).await?;
+                let copies = messages.iter().flat_map(copy_keys).collect();
+                let removed_copies = self.mailroom.remove_copies(copies, DeletionCause::Request).await?;
                 Ok(changed_messages(&messages, removed_copies))
             }
         }

@@ -105,15 +105,11 @@ impl Store for PausingStore {
     }
 
     async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>> {
+        let includes = |id: MessageId| copies.iter().any(|copy| copy.id == id);
+        assert!(!includes(PANICS_AT_ONCE), "panic at once");
         self.pause().await;
+        assert!(!includes(PANICS_LATER.into()), "panic after the wait");
         self.memory.remove_copies(copies).await
-    }
-
-    async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>> {
-        assert_ne!(id, PANICS_AT_ONCE, "panic at once");
-        self.pause().await;
-        assert_ne!(id.number(), PANICS_LATER, "panic after the wait");
-        self.memory.remove(mailbox, id).await
     }
 
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {

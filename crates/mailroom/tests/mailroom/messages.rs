@@ -9,7 +9,7 @@ use restante_mail::tags::Tags;
 use restante_mailroom::events::Mark;
 use restante_mailroom::hooks::IncomingMessage;
 use restante_mailroom::tagging::Tagging;
-use restante_mailroom::{CopyKey, MessageSelector, Settings};
+use restante_mailroom::{CopyKey, DeletionCause, MessageSelector, Settings};
 use restante_store::{Limits, Page};
 
 use crate::delivery::{FakeScript, deliver_stored, envelope, mailroom, settings};
@@ -66,7 +66,7 @@ async fn tags_are_set_on_arrival_and_by_request() {
     assert_eq!(mailroom.set_tags(keys.clone(), tags.clone()).await.unwrap(), 2);
     let listed = mailroom.messages(Page::ALL).await.unwrap().messages;
     assert_eq!(listed.iter().map(Message::tags).collect::<Vec<_>>(), std::slice::from_ref(&tags));
-    assert_eq!(mailroom.remove_copies(keys.clone()).await.unwrap(), 2);
+    assert_eq!(mailroom.remove_copies(keys.clone(), DeletionCause::Request).await.unwrap(), 2);
     assert_eq!(mailroom.set_tags(keys, tags).await.unwrap(), 0);
     assert!(mailroom.messages(Page::ALL).await.unwrap().messages.is_empty());
 }
@@ -101,7 +101,7 @@ async fn events_of_copies_contain_the_whole_message() {
         let published = events.next().await.unwrap();
         assert_eq!((published.event().summary(), published.event().copies()), (summary, copies.as_slice()));
     }
-    mailroom.remove_copies(several.iter().map(CopyKey::from).collect()).await.unwrap();
+    mailroom.remove_copies(several.iter().map(CopyKey::from).collect(), DeletionCause::Request).await.unwrap();
     for summary in &several {
         let published = events.next().await.unwrap();
         assert_eq!(published.event().copies(), std::slice::from_ref(summary), "one event per deleted copy");

@@ -15,6 +15,7 @@ use restante_http_connection::work::WorkPermit;
 use restante_mail::message::Message;
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::{MAX_TAGS, TagError, Tags};
+use restante_mailroom::DeletionCause;
 use restante_store::{MessageSelector, Version};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -117,7 +118,7 @@ pub(crate) async fn change(
 /// Deletes the permitted copies of a message.
 pub(crate) async fn delete(State(server): State<Arc<Server>>, target: PathWholeMessage) -> HandlerResult {
     let message = server.find_whole_message(&target).await?;
-    match server.mailroom.remove_copies(copy_keys(&message).collect()).await? {
+    match server.mailroom.remove_copies(copy_keys(&message).collect(), DeletionCause::Request).await? {
         0 => Err(Problem::NoSuchMessage),
         _ => success::done(),
     }
