@@ -20,7 +20,6 @@ use tokio_rustls::TlsConnector;
 use super::client::Client;
 use super::extensions::{Extension, Extensions};
 use super::login::log_in;
-use super::stream::Connection;
 use super::transaction::Session;
 use crate::settings::{Target, TargetTls, Verification};
 
@@ -124,7 +123,7 @@ impl Connector {
                     // Commands are small and wait for replies. Without this option the session is only slower.
                     let _ = stream.set_nodelay(true);
                     client.recorder().add_note(&format!("connected to {address}"));
-                    client.stream().set_connection(Connection::Plain(stream));
+                    client.stream().set_connection(stream, false);
                     return Ok(());
                 }
                 Err(error) => failure = format!("cannot connect to {address}: {error}"),
@@ -135,9 +134,7 @@ impl Connector {
 
     /// Encrypts the connection and verifies the certificate of the server.
     async fn start_tls(&self, client: &mut Client, target: &Target) -> Result<(), String> {
-        let (Connection::Plain(stream), unread) = client.stream().take_connection() else {
-            return Err("the connection is closed".to_owned());
-        };
+        let (stream, unread) = client.stream().take_connection();
         // These bytes were not encrypted. An attacker could have inserted them.
         if !unread.is_empty() {
             return Err("the server sent unencrypted data after its reply to STARTTLS".to_owned());
@@ -153,7 +150,7 @@ impl Connector {
         if let (Some(version), Some(suite)) = (session.protocol_version(), session.negotiated_cipher_suite()) {
             client.recorder().add_note(&format!("{version:?}, {:?}", suite.suite()));
         }
-        client.stream().set_connection(Connection::Tls(Box::new(stream)));
+        client.stream().set_connection(stream, true);
         Ok(())
     }
 

@@ -6,51 +6,46 @@ use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncBufRead as _, AsyncRead, AsyncWrite, BufReader, BufWriter, ReadBuf};
-use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
+use tokio::io::{AsyncBufRead as _, AsyncRead, AsyncWrite, BufReader, BufWriter, ReadBuf, empty};
 
 use super::recorder::Recorder;
 
 /// The size of the write buffer.
 const WRITE_BUFFER_BYTES: usize = 16 * 1024;
 
-/// A connection.
-pub(super) enum Connection {
-    /// No connection: before it is open, and after a failure.
-    Closed,
-    /// Without TLS.
-    Plain(TcpStream),
-    /// With TLS.
-    Tls(Box<TlsStream<TcpStream>>),
-}
+/// A TCP connection, with or without TLS.
+pub(super) trait Connection: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Connection for T {}
 
 /// A connection that is recorded. Every read returns at most one line, so that bytes after a reply stay in the buffer.
 pub(super) struct RecordedStream {
-    io: BufReader<BufWriter<Connection>>,
+    io: BufReader<BufWriter<Box<dyn Connection>>>,
+    is_encrypted: bool,
     pub(super) recorder: Recorder,
 }
 
 impl RecordedStream {
+    /// Creates a stream without a connection.
     pub(super) fn new() -> Self {
-        Self { io: buffered(Connection::Closed), recorder: Recorder::new() }
+        Self { io: buffered(Box::new(empty())), is_encrypted: false, recorder: Recorder::new() }
     }
 
     /// Sets the connection.
-    pub(super) fn set_connection(&mut self, connection: Connection) {
-        self.io = buffered(connection);
+    pub(super) fn set_connection(&mut self, connection: impl Connection + 'static, is_encrypted: bool) {
+        (self.io, self.is_encrypted) = (buffered(Box::new(connection)), is_encrypted);
     }
 
     /// Takes the connection, with the bytes that were received and not yet read.
-    pub(super) fn take_connection(&mut self) -> (Connection, Vec<u8>) {
-        let io = mem::replace(&mut self.io, buffered(Connection::Closed));
+    pub(super) fn take_connection(&mut self) -> (Box<dyn Connection>, Vec<u8>) {
+        let io = mem::replace(&mut self.io, buffered(Box::new(empty())));
         let unread = io.buffer().to_vec();
         (io.into_inner().into_inner(), unread)
     }
 
     /// Returns whether the connection uses TLS.
     pub(super) fn is_encrypted(&self) -> bool {
-        matches!(self.io.get_ref().get_ref(), Connection::Tls(_))
+        self.is_encrypted
     }
 
     /// Returns whether the server has sent something that was not yet read, or has closed the connection.
@@ -59,13 +54,13 @@ impl RecordedStream {
     }
 }
 
-fn buffered(connection: Connection) -> BufReader<BufWriter<Connection>> {
+fn buffered(connection: Box<dyn Connection>) -> BufReader<BufWriter<Box<dyn Connection>>> {
     BufReader::new(BufWriter::with_capacity(WRITE_BUFFER_BYTES, connection))
 }
 
 impl AsyncRead for RecordedStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<Result<()>> {
-        let Self { io, recorder } = self.get_mut();
+        let Self { io, recorder, .. } = self.get_mut();
         let available = ready!(Pin::new(&mut *io).poll_fill_buf(cx))?;
         if available.is_empty() {
             return Poll::Ready(Err(ErrorKind::UnexpectedEof.into()));
@@ -84,7 +79,7 @@ impl AsyncRead for RecordedStream {
 
 impl AsyncWrite for RecordedStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<Result<usize>> {
-        let Self { io, recorder } = self.get_mut();
+        let Self { io, recorder, .. } = self.get_mut();
         let count = ready!(Pin::new(io).poll_write(cx, buf))?;
         recorder.record_written(&buf[..count]);
         Poll::Ready(Ok(count))
@@ -96,41 +91,5 @@ impl AsyncWrite for RecordedStream {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
         Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
-    }
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<Result<()>> {
-        match self.get_mut() {
-            Self::Closed => Poll::Ready(Err(ErrorKind::NotConnected.into())),
-            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
-        }
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<Result<usize>> {
-        match self.get_mut() {
-            Self::Closed => Poll::Ready(Err(ErrorKind::NotConnected.into())),
-            Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        match self.get_mut() {
-            Self::Closed => Poll::Ready(Err(ErrorKind::NotConnected.into())),
-            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        match self.get_mut() {
-            Self::Closed => Poll::Ready(Ok(())),
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
     }
 }
