@@ -172,6 +172,19 @@ impl Schema {
         Ok(())
     }
 
+    /// Opens a file with `open`. If it is unusable, replaces it, passes the reason to `log`, and opens the new file.
+    pub fn open_or_replace<T>(
+        &self,
+        path: &Path,
+        open: impl Fn() -> Result<T, OpenError>,
+        log: impl FnOnce(Replaced),
+    ) -> Result<T, OpenError> {
+        open().or_else(|error| {
+            log(self.replace(path, error)?);
+            open()
+        })
+    }
+
     /// Removes or renames a file that could not be opened or read because of `error`, as [`Schema::unusable`] says. The next
     /// [`Schema::open`] then creates a new one. Returns the error if the file has to stay.
     pub fn replace(&self, path: &Path, error: OpenError) -> Result<Replaced, OpenError> {

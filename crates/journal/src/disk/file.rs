@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use restante_sqlite::{Migration, OpenError, Schema, Synchronous, Unusable, open_reader};
+use restante_sqlite::{Migration, OpenError, Replaced, Schema, Synchronous, Unusable, open_reader};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use crate::stored::encode_head;
@@ -87,13 +87,10 @@ impl JournalFile {
 
     fn open_or_replace(path: &Path, read: impl Fn(&Path) -> Result<Self, OpenError>) -> Result<Self, String> {
         let describe = |error: OpenError| format!("{} cannot be used: {error}", path.display());
-        let error = match read(path) {
-            Ok(file) => return Ok(file),
-            Err(error) => error,
+        let log = |replaced: Replaced| {
+            tracing::warn!(error = describe(replaced.error), "the transcripts of earlier sessions are deleted");
         };
-        let replaced = SCHEMA.replace(path, error).map_err(describe)?;
-        tracing::warn!(error = describe(replaced.error), "the transcripts of earlier sessions are deleted");
-        read(path).map_err(describe)
+        SCHEMA.open_or_replace(path, || read(path), log).map_err(describe)
     }
 
     fn load(path: &Path) -> Result<Self, OpenError> {

@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use restante_sqlite::{ErrorKind, Migration, OpenError, Schema, Synchronous, Unusable, has_space_beside_messages};
+use restante_sqlite::{
+    ErrorKind, Migration, OpenError, Replaced, Schema, Synchronous, Unusable, has_space_beside_messages,
+};
 use restante_store::{Result, StoreError};
 use rusqlite::Connection;
 
@@ -53,19 +55,15 @@ impl QueueFile {
             connection.execute_batch(RECOVER)?;
             Ok(connection)
         };
-        let connection = match connect() {
-            Ok(connection) => connection,
-            Err(error) => {
-                let replaced = schema.replace(&path, error).map_err(describe)?;
-                tracing::error!(
-                    error = describe(replaced.error),
-                    renamed_to = %replaced.renamed_to.unwrap_or_default().display(),
-                    "the {} queue is unusable and was renamed; its entries are not sent and a new file is created",
-                    kind.name
-                );
-                connect().map_err(describe)?
-            }
+        let log = |Replaced { error, renamed_to }: Replaced| {
+            tracing::error!(
+                error = describe(error),
+                renamed_to = %renamed_to.unwrap_or_default().display(),
+                "the {} queue is unusable and was renamed; its entries are not sent and a new file is created",
+                kind.name
+            );
         };
+        let connection = schema.open_or_replace(&path, connect, log).map_err(describe)?;
         Ok(Self::new(connection, Some(directory.to_owned()), kind, limits))
     }
 

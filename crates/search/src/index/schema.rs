@@ -42,13 +42,11 @@ pub(super) fn open(directory: Option<&Path>) -> Result<OpenedIndex> {
     let Some(path) = directory.map(file_path) else {
         return Ok(OpenedIndex { connection: SCHEMA.open_in_memory()?, path: None, complete_up_to: None, count: 0 });
     };
-    let error = match open_file(&path) {
-        Ok(index) => return Ok(index),
-        Err(error) => error,
-    };
-    let replaced = SCHEMA.replace(&path, error)?;
-    tracing::warn!(error = %replaced.error, "cannot use the search index, rebuilding it");
-    Ok(open_file(&path)?)
+    Ok(SCHEMA.open_or_replace(
+        &path,
+        || open_file(&path),
+        |replaced| tracing::warn!(error = %replaced.error, "cannot use the search index, rebuilding it"),
+    )?)
 }
 
 /// Opens the file for queries.
