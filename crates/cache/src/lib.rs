@@ -11,7 +11,7 @@ use std::mem;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use restante_mail::message::{Source, Summary};
+use restante_mail::message::{Message, Source, Summary};
 
 /// The memory that an entry is assumed to take in addition to its value: the key, its strings, and the slots in the table.
 const ENTRY_OVERHEAD_BYTES: usize = 256;
@@ -37,6 +37,21 @@ impl CacheValue for Summary {
 impl CacheValue for Source {
     fn bytes(&self) -> usize {
         self.len()
+    }
+}
+
+impl CacheValue for Message {
+    /// The copies share the headline.
+    fn bytes(&self) -> usize {
+        let texts = |copy: &Summary| size_of_val(copy) + copy.tags.encoded().len() + copy.details.encoded().len();
+        self.first().headline.text_len() + self.copies().iter().map(texts).sum::<usize>()
+    }
+}
+
+/// A value with a small addition.
+impl<V: CacheValue, A: Clone> CacheValue for (V, A) {
+    fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 }
 

@@ -309,6 +309,11 @@ pub enum StoreError {
     Broken(String),
 }
 
+/// Returns the error of a change that the writer of a store does not make any more.
+fn writer_stopped() -> StoreError {
+    StoreError::Unavailable("the writer has stopped".to_owned())
+}
+
 /// Conversions of ids, counts and times to the signed 64-bit integers of a database.
 pub mod sql_values {
     use jiff::Timestamp;

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
-use restante_store::feed::{Change, CopyEvent, Feed, FeedItem};
+use restante_store::feed::{Change, CopyEvent, Feed, FeedItem, Mark, MarkChange};
 use restante_store::memory::MemoryStore;
 use restante_store::overview::Overview;
 use restante_store::{
@@ -130,6 +130,10 @@ impl State {
         }
     }
 
+    async fn publish_mark(&mut self, mailbox: &MailboxName, id: MessageId, mark: Mark) {
+        self.publish(None, CopyEvent::Marked(MarkChange { mailbox: mailbox.clone(), id, mark })).await;
+    }
+
     async fn publish_deleted(&mut self, summaries: &[Summary]) {
         for summary in summaries {
             self.publish(None, CopyEvent::Deleted(summary.clone())).await;
@@ -164,7 +168,7 @@ impl Store for Node {
         let mut state = self.store.state.lock().await;
         let existed = self.store.memory.set_seen(mailbox, id, seen).await?;
         if existed {
-            state.publish(None, CopyEvent::Seen { mailbox: mailbox.clone(), id, seen }).await;
+            state.publish_mark(mailbox, id, Mark::Seen(seen)).await;
         }
         Ok(existed)
     }
@@ -173,8 +177,7 @@ impl Store for Node {
         let mut state = self.store.state.lock().await;
         let existing = self.store.memory.set_tags(copies, tags.clone()).await?;
         for CopyKey { mailbox, id } in &existing {
-            let event = CopyEvent::Tagged { mailbox: mailbox.clone(), id: *id, tags: tags.clone() };
-            state.publish(None, event).await;
+            state.publish_mark(mailbox, *id, Mark::Tags(tags.clone())).await;
         }
         Ok(existing)
     }

@@ -25,7 +25,6 @@ mod tests;
 mod watchdog;
 mod writer;
 
-use std::hash::Hash;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +33,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use restante_cache::{Cache, CacheValue};
+use restante_cache::Cache;
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
@@ -54,7 +53,7 @@ use self::writer::Writer;
 use crate::overview::Overview;
 use crate::{
     Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
-    Result, Store, StoreError, Usage, Version,
+    Result, Store, StoreError, Usage, Version, writer_stopped,
 };
 
 /// The capacity of the writer's queue. Tasks with further changes wait asynchronously, without blocking their threads.
@@ -98,7 +97,8 @@ pub struct DiskStore {
     shared: Arc<Shared>,
     /// Cached results of queries.
     summaries: Cache<(MailboxName, MessageSelector), Summary>,
-    messages: Cache<MessageSelector, VersionedMessage>,
+    /// Messages with the versions of the mailboxes of their copies. They are valid while they have these versions.
+    messages: Cache<MessageSelector, (Message, Vec<u64>)>,
     sources: Cache<(MailboxName, MessageId), Source>,
     /// `None` if the directory is open for reading only.
     writer: Option<(mpsc::Sender<Job>, Worker)>,
@@ -149,8 +149,7 @@ impl DiskStore {
 
     /// Returns a cached message if none of its mailboxes has changed since. `version` is that of the store.
     fn find_cached_message(&self, selector: MessageSelector, version: Option<u64>) -> Option<Message> {
-        let VersionedMessage { message, versions } =
-            self.messages.get(&selector, message_cache_state(selector, version)?)?;
+        let (message, versions) = self.messages.get(&selector, message_cache_state(selector, version)?)?;
         let mailboxes = message.mailboxes().zip(versions);
         let is_current = self.shared.mailbox_cache.lock().has_versions(mailboxes);
         is_current.then_some(message)
@@ -216,7 +215,7 @@ impl Store for DiskStore {
 
     async fn find(&self, mailbox: &MailboxName, selector: MessageSelector) -> Result<Option<Summary>> {
         let (key, lookup) = ((mailbox.clone(), selector), self.shared.cached_version(mailbox));
-        if let Some(summary) = find_cached(&self.summaries, &key, lookup) {
+        if let Some(summary) = lookup.ok().and_then(|version| self.summaries.get(&key, version)) {
             return Ok(Some(summary));
         }
         let (name, segments) = (mailbox.clone(), self.shared.segments.clone());
@@ -233,7 +232,7 @@ impl Store for DiskStore {
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
         let (key, lookup) = ((mailbox.clone(), id), self.shared.cached_version(mailbox));
-        if let Some(source) = find_cached(&self.sources, &key, lookup) {
+        if let Some(source) = lookup.ok().and_then(|version| self.sources.get(&key, version)) {
             return Ok(Some(source));
         }
         let (name, segments) = (mailbox.clone(), self.shared.segments.clone());
@@ -269,7 +268,7 @@ impl Store for DiskStore {
             self.sources.insert((first.mailbox.clone(), first.id), *version, source);
         }
         if let Some(state) = message_cache_state(selector, version) {
-            self.messages.insert(selector, state, VersionedMessage { message: message.clone(), versions });
+            self.messages.insert(selector, state, (message.clone(), versions));
         }
         Ok(Some(message))
     }
@@ -336,19 +335,6 @@ impl Store for DiskStore {
 /// The version of a mailbox if it is cached, otherwise the start of its lookup.
 type VersionLookup = Result<u64, LookupEpoch>;
 
-/// A message, and the versions of the mailboxes of its copies. It is valid while they have these versions.
-#[derive(Clone)]
-struct VersionedMessage {
-    message: Message,
-    versions: Vec<u64>,
-}
-
-impl CacheValue for VersionedMessage {
-    fn bytes(&self) -> usize {
-        self.message.copies().iter().map(|copy| size_of::<Summary>() + copy.text_len()).sum()
-    }
-}
-
 /// Returns the state of the store on which a cached message depends. `None` if it cannot be cached.
 fn message_cache_state(selector: MessageSelector, store_version: Option<u64>) -> Option<u64> {
     match selector {
@@ -356,15 +342,6 @@ fn message_cache_state(selector: MessageSelector, store_version: Option<u64>) ->
         MessageSelector::Id(_) => Some(0),
         MessageSelector::Latest => store_version,
     }
-}
-
-/// Returns a cached value if the mailbox has not changed since.
-fn find_cached<K: Eq + Hash, V: CacheValue>(cache: &Cache<K, V>, key: &K, lookup: VersionLookup) -> Option<V> {
-    cache.get(key, lookup.ok()?)
-}
-
-fn writer_stopped() -> StoreError {
-    StoreError::Unavailable("the writer has stopped".to_owned())
 }
 
 impl Shared {

@@ -13,7 +13,6 @@ mod clock;
 mod database;
 mod error;
 mod mailbox_generations;
-mod message_cache;
 mod reader;
 pub mod rows;
 mod schema;
@@ -41,7 +40,6 @@ use self::change_poller::ChangePoller;
 use self::change_tracker::ChangeTracker;
 pub use self::clock::DatabaseClock;
 pub use self::database::{Database, Parameters};
-use self::message_cache::MessageCache;
 use self::reader::CopySource;
 pub use self::schema::OpenError;
 pub use self::tls::ReadFile;
@@ -51,7 +49,7 @@ use crate::overview::Overview;
 use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
 use crate::{
     Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
-    Result, Store, StoreError, Usage, Version,
+    Result, Store, Usage, Version, writer_stopped,
 };
 
 const PURGE: &str = "SELECT * FROM purge_mailbox($1, $2, $3)";
@@ -107,7 +105,8 @@ pub struct PostgresStore {
     /// Cached results, with the generation of their mailbox.
     versions: Cache<MailboxName, Version>,
     summaries: Cache<(MailboxName, MessageSelector), Summary>,
-    messages: MessageCache,
+    /// Messages with the last generation of all mailboxes before they were read.
+    messages: Cache<MessageSelector, (Message, u64)>,
     sources: Cache<(MailboxName, MessageId), Source>,
 }
 
@@ -132,7 +131,7 @@ impl PostgresStore {
         Ok(Self {
             versions: Cache::new(cache_bytes / 8),
             summaries: Cache::new(cache_bytes / 8),
-            messages: MessageCache::new(cache_bytes / 4),
+            messages: Cache::new(cache_bytes / 4),
             sources: Cache::new(cache_bytes / 2),
             database,
             tracker,
@@ -184,6 +183,18 @@ impl PostgresStore {
         }
         self.tracker.catch_up().await?;
         Ok(cache.get(key, self.tracker.generations.generation(mailbox)))
+    }
+
+    /// Returns a cached message, if none of its mailboxes has changed since it was read.
+    fn find_cached_message(&self, selector: MessageSelector) -> Option<Message> {
+        let generations = &self.tracker.generations;
+        let (message, generation) = self.messages.get(&selector, 0)?;
+        let is_unchanged = match selector {
+            MessageSelector::Id(_) => message.mailboxes().all(|mailbox| generations.generation(mailbox) <= generation),
+            // Any new message replaces it.
+            MessageSelector::Latest => generations.last_generation() == generation,
+        };
+        is_unchanged.then_some(message)
     }
 }
 
@@ -241,15 +252,15 @@ impl Store for PostgresStore {
 
     async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>> {
         let generations = &self.tracker.generations;
-        if self.messages.get(selector, generations).is_some() {
+        if self.find_cached_message(selector).is_some() {
             self.tracker.catch_up().await?;
-            if let Some(message) = self.messages.get(selector, generations) {
+            if let Some(message) = self.find_cached_message(selector) {
                 return Ok(Some(message));
             }
         }
         let last_generation = generations.last_generation();
         let Some((message, source)) = reader::find_message(&self.database, selector).await? else { return Ok(None) };
-        self.messages.insert(selector, message.clone(), last_generation);
+        self.messages.insert(selector, 0, (message.clone(), last_generation));
         if let Some(CopySource { copy, source }) = source {
             let generation = generations.generation(&copy.mailbox);
             if generation <= last_generation {
@@ -326,8 +337,4 @@ impl CacheValue for Version {
     fn bytes(&self) -> usize {
         0
     }
-}
-
-fn writer_stopped() -> StoreError {
-    StoreError::Unavailable("the writer has stopped".to_owned())
 }
