@@ -1,9 +1,7 @@
 //! The content of messages that are sent: the header fields that change, line ends, and the detection of loops. The
 //! functions are pure. The content comes from other people, so nothing in it may add a header field or end the message.
 
-use std::borrow::Cow;
-
-use memchr::memchr2;
+use restante_mail::compose::with_crlf;
 use restante_mail::message::{Source, Summary};
 use restante_mail::mime::RawFields;
 
@@ -28,8 +26,9 @@ const MAX_ORIGINAL_FROM_CHARS: usize = 200;
 
 /// Returns a message as it is sent to a target. All lines end in CRLF.
 pub(crate) fn compose(source: &Source, target: &Target, identity: &str, domain: &str) -> Vec<u8> {
-    let trace = normalize_line_ends(&source.trace);
-    let message = normalize_line_ends(&source.body);
+    // Servers differ in whether a bare CR or LF ends a line, so that a message with one could end early for some of them
+    // (SMTP smuggling).
+    let (trace, message) = (with_crlf(&source.trace), with_crlf(&source.body));
     let mut output = Vec::with_capacity(trace.len() + message.len() + 512);
     write_field(&mut output, RELAY_FIELD, &one_line(format!("{identity} {domain}").as_bytes(), usize::MAX));
     // The server that delivers the message adds Return-Path itself (RFC 5321 section 4.4).
@@ -95,32 +94,6 @@ pub(crate) fn envelope_sender(target: &Target, summary: &Summary) -> String {
         Some(address) => address.text(),
         None => summary.details.sender().to_owned(),
     }
-}
-
-/// Converts all line ends to CRLF. Servers differ in whether a bare CR or LF ends a line, so that a message with one
-/// could end early for some of them (SMTP smuggling).
-fn normalize_line_ends(text: &[u8]) -> Cow<'_, [u8]> {
-    let mut output = Vec::new();
-    // The text before this position was copied.
-    let mut copied = 0;
-    let mut position = 0;
-    while let Some(offset) = memchr2(b'\r', b'\n', &text[position..]) {
-        let end = position + offset;
-        position = end + 1;
-        if text[end..].starts_with(b"\r\n") {
-            position += 1;
-            continue;
-        }
-        output.reserve(if copied == 0 { text.len() + text.len() / 16 } else { 0 });
-        output.extend_from_slice(&text[copied..end]);
-        output.extend_from_slice(b"\r\n");
-        copied = position;
-    }
-    if copied == 0 {
-        return Cow::Borrowed(text);
-    }
-    output.extend_from_slice(&text[copied..]);
-    Cow::Owned(output)
 }
 
 /// Returns the new value of From. The display name is kept if it needs no parsing.

@@ -82,7 +82,7 @@ impl<'a> MessageWriter<'a> {
     /// Writes a text part.
     pub(super) fn write_text(&mut self, subtype: &str, text: &str) {
         let text = match self.line_ends {
-            LineEnds::Crlf => Cow::Owned(with_crlf(text.as_bytes())),
+            LineEnds::Crlf => with_crlf(text.as_bytes()),
             LineEnds::Unchanged => Cow::Borrowed(text.as_bytes()),
         };
         let encoding = self.choose_encoding(&text);
@@ -257,8 +257,11 @@ fn is_content_type(text: &str) -> bool {
     is_essence && text.len() <= MAX_VALUE_BYTES && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// Returns the text with CRLF as the end of every line.
-fn with_crlf(text: &[u8]) -> Vec<u8> {
+/// Returns the text with CRLF as the end of every line. A bare CR or LF also ends a line.
+pub fn with_crlf(text: &[u8]) -> Cow<'_, [u8]> {
+    if count_bare_line_ends(text) == 0 {
+        return Cow::Borrowed(text);
+    }
     let mut lines = Vec::with_capacity(text.len() + text.len() / 32);
     let mut rest = text;
     while let Some(at) = memchr::memchr2(b'\r', b'\n', rest) {
@@ -267,7 +270,7 @@ fn with_crlf(text: &[u8]) -> Vec<u8> {
         rest = &rest[at + if rest[at..].starts_with(b"\r\n") { 2 } else { 1 }..];
     }
     lines.extend_from_slice(rest);
-    lines
+    lines.into()
 }
 
 /// Returns how often CR or LF occur alone. RFC 5322 section 2.3 does not allow that in a message.

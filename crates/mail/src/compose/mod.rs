@@ -15,6 +15,7 @@ use jiff::Timestamp;
 
 use crate::date::MailDate;
 use content::MessageWriter;
+pub use content::with_crlf;
 use draft_address::DraftAddress;
 use field::check_line;
 
