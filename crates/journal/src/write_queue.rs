@@ -132,12 +132,7 @@ impl WriteQueue {
         drop(contents);
     }
 
-    /// Accepts no more chunks.
-    pub(super) fn close(&self) {
-        self.inbox.close();
-    }
-
-    /// Waits until everything is written after [`Self::close`]. Returns false after a timeout.
+    /// Waits until everything is written after the inbox was closed. Returns false after a timeout.
     pub(super) fn wait_until_closed(&self) -> bool {
         let is_closed = |contents: &mut Contents<QueueState>| contents.queue.storage == StorageState::Closed;
         self.inbox.wait_until(Some(Instant::now() + CLOSE_TIMEOUT), is_closed).1
@@ -174,7 +169,10 @@ impl WriteQueue {
         };
         let (mut contents, _) = self.inbox.wait_until(Instant::now().checked_add(time), has_work);
         let state = &mut contents.queue;
-        let batch = state.in_progress.take().unwrap_or_else(|| Arc::new(state.take_batch()));
+        let batch = state.in_progress.take().unwrap_or_else(|| {
+            let (chunks, bytes) = state.chunks.take(usize::MAX, BATCH_BYTES);
+            Arc::new(ChunkBatch { chunks, bytes })
+        });
         state.in_progress = Some(batch.clone());
         let lost = mem::take(&mut state.lost);
         WriteJob {
@@ -202,16 +200,6 @@ impl WriteQueue {
             _ => NextStep::Pause,
         }
     }
-
-    /// Waits for some time, or until the queue is closed.
-    pub(super) fn pause(&self, time: Duration) {
-        self.inbox.pause(time);
-    }
-
-    /// Returns whether the queue is closed.
-    pub(super) fn is_closing(&self) -> bool {
-        self.inbox.is_closed()
-    }
 }
 
 impl QueueState {
@@ -221,12 +209,6 @@ impl QueueState {
         let is_expired = |chunk: &&Arc<Chunk>| self.deadline.is_some_and(|deadline| chunk.at < deadline);
         let in_progress = self.in_progress.iter().flat_map(|batch| &batch.chunks);
         in_progress.skip_while(is_expired).chain(self.chunks.iter())
-    }
-
-    /// Removes the next batch.
-    fn take_batch(&mut self) -> ChunkBatch {
-        let (chunks, bytes) = self.chunks.take(usize::MAX, BATCH_BYTES);
-        ChunkBatch { chunks, bytes }
     }
 
     /// Returns whether the storage must apply a later deadline.

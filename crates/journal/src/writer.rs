@@ -66,7 +66,7 @@ impl WriterThread {
 
 impl Drop for WriterThread {
     fn drop(&mut self) {
-        self.queue.close();
+        self.queue.inbox.close();
         let Some(thread) = self.thread.take() else { return };
         // A lowered priority cannot be raised again, so another thread finishes. The old one could take long on busy
         // processors.
@@ -113,7 +113,7 @@ impl<S: Storage> Writer<S> {
         let mut is_failing = false;
         loop {
             let job = self.queue.next_job(S::MAX_IDLE_TIME);
-            if self.queue.is_closing() {
+            if self.queue.inbox.is_closed() {
                 return;
             }
             let started = Instant::now();
@@ -121,13 +121,13 @@ impl<S: Storage> Writer<S> {
                 Ok(next) => {
                     is_failing = false;
                     let pause = if next == NextStep::Pause { BATCH_INTERVAL } else { Duration::ZERO };
-                    self.queue.pause(pause.max((started.elapsed() * S::PAUSE_FACTOR).min(MAX_PAUSE)));
+                    self.queue.inbox.pause(pause.max((started.elapsed() * S::PAUSE_FACTOR).min(MAX_PAUSE)));
                 }
                 Err(error) => {
                     if !mem::replace(&mut is_failing, true) {
                         tracing::error!(error, "cannot write session transcripts, retrying");
                     }
-                    self.queue.pause(S::RETRY_DELAY);
+                    self.queue.inbox.pause(S::RETRY_DELAY);
                     self.storage.repair();
                 }
             }
@@ -222,7 +222,7 @@ mod tests {
             steps,
             [NextStep::Continue, NextStep::Continue, NextStep::Continue, NextStep::Continue, NextStep::Pause]
         );
-        queue.close();
+        queue.inbox.close();
         assert_eq!(writer.write(&queue.next_job(Duration::MAX)), Ok(NextStep::Stop));
         assert_eq!((writer.storage.0, writer.loss_log.lost_chunks, writer.loss_log.last_logged), (101, 0, None));
     }

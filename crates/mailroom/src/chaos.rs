@@ -67,7 +67,7 @@ impl Trigger {
     }
 
     /// Decides at random whether to fail. Returns the reply code of the failure.
-    fn fire(self) -> Option<u16> {
+    pub fn fire(self) -> Option<u16> {
         // `RandomState` has new random keys each time.
         let is_fired = self.probability > 0 && RandomState::new().hash_one(()) % 100 < u64::from(self.probability);
         is_fired.then_some(self.code)
@@ -123,21 +123,6 @@ impl Chaos {
     pub fn set_triggers(&self, triggers: Triggers) {
         *self.triggers.write() = triggers;
     }
-
-    /// Returns the reply code if a sender is to be refused now.
-    pub fn sender_failure(&self) -> Option<u16> {
-        self.triggers().sender.fire()
-    }
-
-    /// Returns the reply code if a recipient is to be refused now.
-    pub fn recipient_failure(&self) -> Option<u16> {
-        self.triggers().recipient.fire()
-    }
-
-    /// Returns the reply code if a login is to be refused now.
-    pub fn login_failure(&self) -> Option<u16> {
-        self.triggers().authentication.fire()
-    }
 }
 
 #[cfg(test)]
@@ -185,9 +170,12 @@ mod tests {
     #[test]
     fn triggers_can_be_changed() {
         let chaos = Chaos::default();
-        assert_eq!((chaos.sender_failure(), chaos.recipient_failure(), chaos.login_failure()), (None, None, None));
+        let failures = || {
+            let Triggers { sender, recipient, authentication } = chaos.triggers();
+            [sender, recipient, authentication].map(Trigger::fire)
+        };
+        assert_eq!(failures(), [None; 3]);
         chaos.set_triggers("sender:450:100,recipient:550:100,auth:535:100".parse().unwrap());
-        let failures = (chaos.sender_failure(), chaos.recipient_failure(), chaos.login_failure());
-        assert_eq!(failures, (Some(450), Some(550), Some(535)));
+        assert_eq!(failures(), [Some(450), Some(550), Some(535)]);
     }
 }

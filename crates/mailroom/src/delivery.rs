@@ -7,7 +7,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::address::Address;
 use restante_mail::details::{DetailFields, Details};
-use restante_mail::envelope::{Envelope, Recipient, RecipientRefusal, ReversePath, SenderRefusal, reverse_path_text};
+use restante_mail::envelope::{Envelope, Recipient, RecipientRefusal, SenderRefusal, reverse_path_text};
 use restante_mail::message::{Headline, Summary};
 use restante_mail::mime::{HeaderSummary, Preview, summarize};
 use restante_mail::naming::MailboxName;
@@ -106,7 +106,8 @@ impl Mailroom {
             envelope.recipients.iter().filter(|recipient| self.settings.policy.stores(&recipient.address));
         let mailboxes = stored_recipients.map(|recipient| recipient.mailbox.clone()).collect();
         let (header, preview) = summarize(&body);
-        let from = header.from.as_ref().map_or_else(|| in_brackets(&envelope.from).into(), Cow::from);
+        let from =
+            header.from.as_ref().map_or_else(|| format!("<{}>", reverse_path_text(&envelope.from)).into(), Cow::from);
         let recipients = || envelope.recipients.iter().map(|to| format!("<{}>", to.address)).collect();
         let to = header.to.as_ref().map_or_else(|| Cow::Owned(recipients()), Cow::Borrowed);
         let message = IncomingMessage {
@@ -172,10 +173,6 @@ struct Arrival {
     lacks_to: bool,
     header: HeaderSummary,
     preview: Preview,
-}
-
-fn in_brackets(from: &ReversePath) -> String {
-    format!("<{}>", reverse_path_text(from))
 }
 
 /// Removes repeated mailboxes. A mailbox that is addressed twice gets one copy.

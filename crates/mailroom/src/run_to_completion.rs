@@ -12,28 +12,23 @@ use tokio::runtime::Handle;
 /// because its client disconnects. The store would still make the change, but its event would not be published. If the
 /// returned future is dropped after it started, the rest of the operation is moved to a new task. While the caller
 /// keeps polling, there is no extra task.
-pub(crate) fn run_to_completion<O: StoreOperation>(operation: O) -> RunToCompletion<O> {
+pub(crate) fn run_to_completion<T, O>(operation: O) -> RunToCompletion<O>
+where
+    T: Send + 'static,
+    O: Future<Output = Result<T>> + Send + 'static,
+{
     RunToCompletion { operation: Some(Box::pin(operation)), is_started: false }
 }
 
-/// A future that changes the store. Implemented for all suitable futures.
-pub(crate) trait StoreOperation: Future<Output = Result<Self::Value>> + Send + 'static {
-    type Value: Send + 'static;
-}
-
-impl<T: Send + 'static, O: Future<Output = Result<T>> + Send + 'static> StoreOperation for O {
-    type Value = T;
-}
-
 /// The future returned by [`run_to_completion`].
-pub(crate) struct RunToCompletion<O: StoreOperation> {
+pub(crate) struct RunToCompletion<O: Future<Output: Send> + Send + 'static> {
     /// `None` after it completed.
     operation: Option<Pin<Box<O>>>,
     is_started: bool,
 }
 
-impl<O: StoreOperation> Future for RunToCompletion<O> {
-    type Output = Result<O::Value>;
+impl<T: Send, O: Future<Output = Result<T>> + Send + 'static> Future for RunToCompletion<O> {
+    type Output = Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.is_started = true;
@@ -51,7 +46,7 @@ impl<O: StoreOperation> Future for RunToCompletion<O> {
     }
 }
 
-impl<O: StoreOperation> Drop for RunToCompletion<O> {
+impl<O: Future<Output: Send> + Send + 'static> Drop for RunToCompletion<O> {
     fn drop(&mut self) {
         if let Some(operation) = self.operation.take().filter(|_| self.is_started)
             && let Ok(runtime) = Handle::try_current()

@@ -1,17 +1,27 @@
 //! What the tasks that use a queue share: access to it, and the shutdown.
 
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use restante_mailroom::Mailroom;
 use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_store::{Result, StoreError};
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::queue::Queue;
+
+/// Creates the runtime of the thread on which tasks use a queue. Logs an error with the name of the program part.
+pub fn create_runtime(name: &str) -> Option<Runtime> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let log = |error: &io::Error| {
+        tracing::error!(%error, "cannot start {name}; nothing is sent until the server is restarted");
+    };
+    runtime.inspect_err(log).ok()
+}
 
 /// Whether the tasks continue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -18,7 +18,7 @@ mod target_state;
 mod tests;
 mod waiting;
 
-pub use context::{Context, Stage};
+pub use context::{Context, Stage, create_runtime};
 pub use entry::{
     AttemptOutcome, AttemptRecord, Entry, EntryFilter, EntryId, EntryState, NewEntry, Selection, StateCount,
 };

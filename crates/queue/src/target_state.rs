@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 const PROBE_WAIT: Duration = Duration::from_secs(1);
 
 /// See the module documentation.
+#[derive(Default)]
 pub struct TargetState {
     /// The name of the target.
     pub name: String,
@@ -58,15 +59,7 @@ pub(crate) enum Turn {
 impl TargetState {
     /// Creates the state of a target that was not contacted yet.
     pub fn new(name: String) -> Self {
-        Self {
-            name,
-            wake: Notify::new(),
-            pause: Mutex::default(),
-            delivered: AtomicU64::new(0),
-            deferred: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
-            contact_failures: AtomicU64::new(0),
-        }
+        Self { name, ..Self::default() }
     }
 
     /// Returns what a sender may do. After [`Turn::Probe`], it has to call [`TargetState::record_success`],

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use restante_queue::{Context, Sender, StateCount};
+use restante_queue::{Context, Sender, StateCount, create_runtime};
 use restante_worker::lower_priority;
-use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -37,13 +36,7 @@ pub(crate) fn run(context: &Context, shared: Arc<Shared>, identity: Arc<str>) {
     if let Err(error) = lower_priority() {
         tracing::debug!(%error, "cannot lower the priority of the relay thread");
     }
-    let runtime = match Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            tracing::error!(%error, "cannot start the relay; nothing is sent until the server is restarted");
-            return;
-        }
-    };
+    let Some(runtime) = create_runtime("the relay") else { return };
     let connector = Connector::new(shared.settings.domain.clone(), shared.settings.allow_private_addresses);
     let relay = RelayContext { shared, connector: Arc::new(connector), identity };
     runtime.block_on(run_tasks(context, &relay));

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 use restante_mail::message::MessageId;
 use restante_sqlite::has_space_beside_messages;
-use rusqlite::Result;
+use rusqlite::{Connection, Result};
 use tokio::sync::Notify;
 
-use crate::index::{Index, IndexQuery, Matches, Reader};
+use crate::index::{Index, IndexQuery, Matches, find_with_deadline, open_reader};
 
 /// The number of idle readers that are kept.
 const MAX_IDLE_READERS: usize = 2;
@@ -35,7 +35,7 @@ struct IdleReaders {
     generation: u64,
     /// True if there is an index to read.
     is_open: bool,
-    readers: Vec<Reader>,
+    readers: Vec<Connection>,
 }
 
 impl IndexFile {
@@ -112,11 +112,11 @@ impl IndexFile {
             (idle.generation, idle.readers.pop())
         };
         let Some(directory) = &self.directory else { return self.with_index(|index| index.find(query)) };
-        let mut reader = match reader.map_or_else(|| Reader::open(directory), Ok) {
+        let mut reader = match reader.map_or_else(|| open_reader(directory), Ok) {
             Ok(reader) => reader,
             Err(error) => return Some(Err(error)),
         };
-        let matches = reader.find(query);
+        let matches = find_with_deadline(&mut reader, query);
         let mut idle = self.idle.lock();
         if matches.is_ok() && idle.generation == generation && idle.readers.len() < MAX_IDLE_READERS {
             idle.readers.push(reader);

@@ -58,18 +58,19 @@ pub(crate) struct Batch {
 }
 
 /// The queue. See the module documentation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct IndexQueue {
     /// True once the indexer has started.
     is_open: AtomicBool,
-    inbox: Inbox<State>,
+    /// If it is stopped, queued events are not applied, and the index counts as incomplete.
+    pub(crate) inbox: Inbox<State>,
     /// Notified when `highest_id` grows.
     highest_changed: Notify,
     progress: watch::Sender<Progress>,
 }
 
 #[derive(Debug)]
-struct State {
+pub(crate) struct State {
     /// The size of an event is in bytes.
     events: BoundedQueue<IndexEvent>,
     resync: Option<Resync>,
@@ -85,17 +86,6 @@ impl Default for State {
     fn default() -> Self {
         let events = BoundedQueue::new(MAX_EVENTS * MIN_EVENT_BYTES);
         Self { events, resync: None, total_pushed: 0, highest_id: MessageId::ZERO, is_urgent: false }
-    }
-}
-
-impl Default for IndexQueue {
-    fn default() -> Self {
-        Self {
-            is_open: AtomicBool::new(false),
-            inbox: Inbox::default(),
-            highest_changed: Notify::new(),
-            progress: watch::channel(Progress::default()).0,
-        }
     }
 }
 
@@ -184,11 +174,6 @@ impl IndexQueue {
         Batch { is_last, is_clean: stage != Stage::Stopped, events, resync }
     }
 
-    /// Waits for `duration`, or until the queue is closed. Returns true if it is closed. Called by the indexer.
-    pub(crate) fn pause(&self, duration: Duration) -> bool {
-        self.inbox.pause(duration)
-    }
-
     /// Reports that `count` more events were applied, and whether nothing else is left to compare. Called by the
     /// indexer.
     pub(crate) fn mark_done(&self, count: usize, is_caught_up: bool) {
@@ -225,16 +210,6 @@ impl IndexQueue {
         let mut progress = self.progress.subscribe();
         let applied = progress.wait_for(|progress| progress.is_caught_up && progress.processed >= count);
         tokio::time::timeout(timeout, applied).await.is_ok_and(|applied| applied.is_ok())
-    }
-
-    /// Closes the queue for new events.
-    pub(crate) fn close(&self) {
-        self.inbox.close();
-    }
-
-    /// Makes the indexer stop without applying the queued events. The index then counts as incomplete.
-    pub(crate) fn abandon(&self) {
-        self.inbox.stop();
     }
 
     /// Returns the highest id of a stored message that the queue has seen.
@@ -426,7 +401,7 @@ mod tests {
         let queue = IndexQueue::default();
         queue.open();
         queue.push(|| stored(1));
-        queue.close();
+        queue.inbox.close();
         let first = queue.next_batch(10, Duration::from_hours(1), false);
         assert_eq!((first.events, first.is_last), (vec![stored(1)], false));
         let last = queue.next_batch(10, Duration::ZERO, false);

@@ -43,7 +43,7 @@ impl Indexer {
     /// Runs until the queue is closed.
     pub(crate) fn run(mut self) {
         while !self.open_index() {
-            if self.queue.pause(self.retry_delay) {
+            if self.queue.inbox.pause(self.retry_delay) {
                 return;
             }
         }
@@ -66,7 +66,7 @@ impl Indexer {
                 Err(error) => {
                     self.recover_from(&error);
                     self.queue.mark_done(count, false);
-                    if self.queue.pause(if error.is_damage() { REBUILD_DELAY } else { self.retry_delay }) {
+                    if self.queue.inbox.pause(if error.is_damage() { REBUILD_DELAY } else { self.retry_delay }) {
                         return;
                     }
                 }
@@ -247,7 +247,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(index_file.count(), count as u64);
-        queue.close();
+        queue.inbox.close();
         tokio::task::spawn_blocking(|| indexer.join().unwrap()).await.unwrap();
     }
 }

@@ -116,14 +116,14 @@ impl Search {
     /// Stops the indexer. Queued events are applied until `timeout` has passed; the next start adds the rest. If
     /// `is_clean` is false, further changes may follow, so the next start compares the whole index. Blocks.
     pub fn shut_down(&self, timeout: Duration, is_clean: bool) {
-        self.queue.close();
+        self.queue.inbox.close();
         if !is_clean {
-            self.queue.abandon();
+            self.queue.inbox.stop();
         }
         let worker = self.indexer.lock().worker.take();
         let Some(worker) = worker else { return };
         let has_ended = worker.wait_until(Instant::now() + timeout);
-        self.queue.abandon();
+        self.queue.inbox.stop();
         if has_ended {
             // If the thread has panicked, that was logged then.
             let _ = worker.join();
@@ -278,8 +278,8 @@ impl Observer for Search {
 /// Without [`Search::shut_down`] the indexer stops as soon as it can.
 impl Drop for Search {
     fn drop(&mut self) {
-        self.queue.close();
-        self.queue.abandon();
+        self.queue.inbox.close();
+        self.queue.inbox.stop();
     }
 }
 

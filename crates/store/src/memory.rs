@@ -21,6 +21,7 @@ use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
 
 use crate::overview::{Overview, TagCounter};
+use crate::sql_values::time_to_nanos;
 use crate::{
     Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewCopy,
     NewMessage, Newest, Page, Result, Store, Usage, Version,
@@ -99,7 +100,10 @@ impl Store for MemoryStore {
         let is_in_range = |copy: &StoredCopy, id| page.after.is_none_or(|after| copy.message(id) > after);
         let copies = state.copies.range(range).filter(|(id, copy)| is_in_range(copy, **id));
         let copies = copies.map(|(id, copy)| copy.summary(*id));
-        let copies = if page.after.is_some() { first_messages(copies, limit) } else { last_messages(copies, limit) };
+        let copies = match page.after {
+            Some(_) => first_messages(copies, limit),
+            None => reversed(first_messages(copies.rev(), limit).into_iter()),
+        };
         Ok(MessageListing { version, messages: Message::group(copies) })
     }
 
@@ -293,9 +297,7 @@ impl Body {
 
 impl Age {
     fn new(received: Timestamp, id: MessageId) -> Self {
-        let nanosecond = received.as_nanosecond();
-        let limit = if nanosecond < 0 { i64::MIN } else { i64::MAX };
-        Self(i64::try_from(nanosecond).unwrap_or(limit), id)
+        Self(time_to_nanos(received), id)
     }
 }
 
@@ -526,11 +528,6 @@ fn first_messages(copies: impl Iterator<Item = Summary>, limit: usize) -> Vec<Su
         count <= limit
     };
     copies.take_while(is_within_limit).collect()
-}
-
-/// Returns the copies of the last `limit` messages, ascending by id.
-fn last_messages(copies: impl DoubleEndedIterator<Item = Summary>, limit: usize) -> Vec<Summary> {
-    reversed(first_messages(copies.rev(), limit).into_iter())
 }
 
 /// Frees the copies and returns their summaries. Called after the lock is released.

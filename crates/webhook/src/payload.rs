@@ -26,7 +26,13 @@ pub(crate) struct Payload {
 
 impl Payload {
     pub(crate) fn new(event: EventKind, summary: &Summary) -> Self {
-        Self { webhook_id: webhook_id(event, summary), body: PayloadBody::new(event, summary).to_json() }
+        let name = match event {
+            EventKind::Stored => "message-stored",
+            EventKind::Deleted => "message-deleted",
+        };
+        let body = PayloadBody { event: name, message: summary.into() };
+        // Texts and numbers can always be serialized.
+        Self { webhook_id: webhook_id(event, summary), body: json::to_vec(&body).unwrap_or_default() }
     }
 }
 
@@ -66,21 +72,6 @@ pub(crate) fn to_request(
 struct PayloadBody<'a> {
     event: &'static str,
     message: MessageRecord<'a>,
-}
-
-impl<'a> PayloadBody<'a> {
-    fn new(event: EventKind, summary: &'a Summary) -> Self {
-        let event = match event {
-            EventKind::Stored => "message-stored",
-            EventKind::Deleted => "message-deleted",
-        };
-        Self { event, message: summary.into() }
-    }
-
-    fn to_json(&self) -> Vec<u8> {
-        // Texts and numbers can always be serialized.
-        json::to_vec(self).unwrap_or_default()
-    }
 }
 
 /// Returns the `webhook-id` of an event. A message id is unique within its mailbox only. The mailbox name is hashed,

@@ -13,10 +13,9 @@ use restante_http_client::HttpService;
 use restante_mail::message::{MessageId, Summary};
 use restante_queue::{
     AddError, AttemptOutcome, AttemptRecord, Context, Entry, EntryState, NewEntry, Queue, Sender, StateCount,
-    TargetLimits,
+    TargetLimits, create_runtime,
 };
 use restante_store::Result;
-use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
@@ -84,13 +83,7 @@ impl Shared {
 
 /// Runs until the shutdown.
 pub(crate) fn run(writer: Writer) {
-    let runtime = match Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            tracing::error!(%error, "cannot start the webhooks; nothing is sent until the server is restarted");
-            return;
-        }
-    };
+    let Some(runtime) = create_runtime("the webhooks") else { return };
     runtime.block_on(async {
         let (sender, results) = mpsc::channel(MAX_RESULTS);
         writer.start_senders(&sender);

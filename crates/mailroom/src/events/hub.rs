@@ -36,17 +36,17 @@ pub(crate) struct Hub {
     run: u64,
     history: usize,
     /// Also guards the order: history and ring always agree about it.
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
 }
 
 /// The state of the hub. Between a change of the store and its publication another task can overtake: the deletion of a
 /// message may be published before the message itself. So while deliveries are in progress, deletions are remembered.
 /// The changes of a shared store are already in order.
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     ring: Ring,
     /// What subscribers and waiting requests listen to: single mailboxes, or all if the key is `None`.
-    topics: HashMap<Option<MailboxName>, Topic>,
+    pub(super) topics: HashMap<Option<MailboxName>, Topic>,
     /// The number of subscribers of all topics.
     subscriber_count: usize,
     /// The number of the last listener.
@@ -223,7 +223,8 @@ impl Hub {
         let State { topics, last_listener, .. } = &mut *self.state.lock();
         *last_listener += 1;
         let found = topics.entry(topic.clone()).or_insert_with(|| Topic::new(topic.clone()));
-        TopicReceiver::new(self.clone(), topic, *last_listener, found.listen())
+        let (stored, changed) = found.listen();
+        TopicReceiver { hub: self.clone(), topic, number: *last_listener, stored, changed }
     }
 
     /// Ends what [`Hub::listen`] started.
@@ -273,11 +274,6 @@ impl Hub {
             state.history.pop_first();
         }
         notices
-    }
-
-    #[cfg(test)]
-    pub(super) fn topic_count(&self) -> usize {
-        self.state.lock().topics.len()
     }
 
     fn position(&self, number: u64) -> Position {

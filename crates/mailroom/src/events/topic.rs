@@ -11,6 +11,7 @@ use super::ring::Ring;
 use super::{Lagged, PublishedEvent};
 
 /// The events of one mailbox, or of all, and the subscribers and waiting requests that listen to them.
+#[derive(Default)]
 pub(super) struct Topic {
     /// `None` for all mailboxes.
     mailbox: Option<MailboxName>,
@@ -45,14 +46,7 @@ impl Notifiers {
 impl Topic {
     /// Creates the topic of a mailbox, or of all.
     pub(super) fn new(mailbox: Option<MailboxName>) -> Self {
-        Self {
-            mailbox,
-            notifiers: Notifiers::default(),
-            listener_count: 0,
-            cursors: HashMap::new(),
-            seqs: VecDeque::new(),
-            dropped_up_to: 0,
-        }
+        Self { mailbox, ..Self::default() }
     }
 
     /// Adds a listener.
@@ -161,20 +155,11 @@ pub(crate) struct TopicReceiver {
     pub(super) topic: Option<MailboxName>,
     /// The number by which the hub knows this listener.
     pub(super) number: u64,
-    stored: watch::Receiver<()>,
-    changed: watch::Receiver<()>,
+    pub(super) stored: watch::Receiver<()>,
+    pub(super) changed: watch::Receiver<()>,
 }
 
 impl TopicReceiver {
-    pub(super) fn new(
-        hub: Arc<Hub>,
-        topic: Option<MailboxName>,
-        number: u64,
-        (stored, changed): (watch::Receiver<()>, watch::Receiver<()>),
-    ) -> Self {
-        Self { hub, topic, number, stored, changed }
-    }
-
     /// Waits until there was an event since the last call, or since the start. Cancel safe.
     pub(super) async fn changed(&mut self) {
         // The sender exists as long as this receiver.

@@ -32,15 +32,10 @@ pub(super) struct Reply {
     /// The code of three digits.
     pub(super) code: u16,
     /// The lines, separated by line breaks.
-    lines: String,
+    pub(super) lines: String,
 }
 
 impl Reply {
-    #[cfg(test)]
-    pub(super) fn new(code: u16, lines: &str) -> Self {
-        Self { code, lines: lines.to_owned() }
-    }
-
     /// Returns whether the command succeeded.
     pub(super) fn is_success(&self) -> bool {
         (200..300).contains(&self.code)
@@ -169,7 +164,7 @@ mod tests {
 
     #[test]
     fn formats_replies() {
-        let reply = |lines: &str| Reply::new(550, lines);
+        let reply = |lines: &str| Reply { code: 550, lines: lines.to_owned() };
         assert_eq!(reply("550 5.7.606 no").text(), "550 5.7.606 no");
         assert_eq!(reply("550-5.1.1 one\n550-\n550 two").text(), "550 5.1.1 one  two");
         assert_eq!(reply("550").text(), "550");

@@ -95,7 +95,7 @@ mod tests {
 
     fn parse(lines: &[&str]) -> Extensions {
         let lines: Vec<String> = ["mx.test"].iter().chain(lines).map(|line| format!("250-{line}")).collect();
-        Extensions::parse(&Reply::new(250, &lines.join("\n")))
+        Extensions::parse(&Reply { code: 250, lines: lines.join("\n") })
     }
 
     #[test]

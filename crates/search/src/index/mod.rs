@@ -48,9 +48,6 @@ pub(crate) struct Index {
     is_marked_dirty: bool,
 }
 
-/// The index, open for queries.
-pub(crate) struct Reader(Connection);
-
 /// A message as it is added to the index.
 pub(crate) struct Entry {
     summary: Summary,
@@ -208,7 +205,7 @@ impl Index {
         Ok(missing)
     }
 
-    /// See [`Reader::find`].
+    /// See [`find_with_deadline`].
     pub(crate) fn find(&mut self, query: &IndexQuery<'_>) -> Result<Matches> {
         find_with_deadline(&mut self.connection, query)
     }
@@ -248,16 +245,9 @@ impl IndexQuery<'_> {
     }
 }
 
-impl Reader {
-    /// Opens an existing index of a data directory for queries, concurrently with its writer.
-    pub(crate) fn open(directory: &Path) -> Result<Self> {
-        schema::open_reader(&schema::file_path(directory)).map(Self)
-    }
-
-    /// Returns the matching messages, newest first.
-    pub(crate) fn find(&mut self, query: &IndexQuery<'_>) -> Result<Matches> {
-        find_with_deadline(&mut self.0, query)
-    }
+/// Opens an existing index of a data directory for queries, concurrently with its writer.
+pub(crate) fn open_reader(directory: &Path) -> Result<Connection> {
+    schema::open_reader(&schema::file_path(directory))
 }
 
 /// Returns true if the file is damaged and has to be rebuilt. Unexpected errors, such as a number out of range or a
@@ -271,7 +261,8 @@ pub(crate) fn is_interruption(error: &Error) -> bool {
     ErrorKind::classify(error) == ErrorKind::Interrupted
 }
 
-fn find_with_deadline(connection: &mut Connection, query: &IndexQuery<'_>) -> Result<Matches> {
+/// Returns the matching messages, newest first.
+pub(crate) fn find_with_deadline(connection: &mut Connection, query: &IndexQuery<'_>) -> Result<Matches> {
     let (deadline, caller) = (query.deadline, query.caller.clone());
     let is_cancelled = move || Instant::now() >= deadline || caller.strong_count() == 0;
     connection.progress_handler(PROGRESS_HANDLER_STEPS, Some(is_cancelled))?;

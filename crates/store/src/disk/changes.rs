@@ -275,11 +275,6 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// Adds a segment to those that [`Self::write_counters`] examines.
-    pub(super) fn touch_segment(&mut self, segment: u64) {
-        self.segment_mut(segment);
-    }
-
     /// Writes the counters, and deletes the rows of segments that are not in use. From here until
     /// [`MailboxCache::end_commit`](super::statistics::MailboxCache::end_commit), only the database knows whether the
     /// commit has happened.
@@ -379,7 +374,8 @@ impl<'a> Changes<'a> {
         self.counters.last_version
     }
 
-    fn segment_mut(&mut self, id: u64) -> &mut SegmentStats {
+    /// Returns the statistics of a segment, which [`Self::write_counters`] examines.
+    pub(super) fn segment_mut(&mut self, id: u64) -> &mut SegmentStats {
         let committed = self.statistics.segments.get(&id).copied();
         self.segments.entry(id).or_insert_with(|| committed.unwrap_or_default())
     }

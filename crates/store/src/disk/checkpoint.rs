@@ -51,18 +51,8 @@ struct CheckpointState {
     is_requested: AtomicBool,
     /// Whether the thread has copied most of the log. The writer then copies the rest.
     is_mostly_done: AtomicBool,
+    /// Space that can be freed.
     pending_frees: Mutex<PendingFrees>,
-}
-
-impl CheckpointState {
-    /// Adds space that can be freed.
-    fn add_pending_frees(&self, frees: PendingFrees) {
-        self.pending_frees.lock().merge(frees);
-    }
-
-    fn take_pending_frees(&self) -> PendingFrees {
-        std::mem::take(&mut self.pending_frees.lock())
-    }
 }
 
 impl Checkpointer {
@@ -117,7 +107,7 @@ impl Checkpointer {
             self.wake();
         }
         if !frees.is_empty() {
-            self.state.add_pending_frees(frees);
+            self.state.pending_frees.lock().merge(frees);
             self.wake();
         }
     }
@@ -199,7 +189,7 @@ impl CheckpointThread {
             self.checkpoint();
         }
         // These were committed before the sync that follows.
-        let frees = self.state.take_pending_frees();
+        let frees = std::mem::take(&mut *self.state.pending_frees.lock());
         let is_synced = match self.durability {
             Durability::Full => true,
             Durability::Relaxed => is_sync_due && self.sync(),
@@ -207,7 +197,7 @@ impl CheckpointThread {
         if is_synced {
             frees.free(&self.segments);
         } else {
-            self.state.add_pending_frees(frees);
+            self.state.pending_frees.lock().merge(frees);
         }
     }
 

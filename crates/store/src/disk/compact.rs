@@ -119,7 +119,8 @@ impl Writer {
             for ((from, copies), to) in moves.iter().zip(locations) {
                 changes.relocate_record(database, copies, *from, *to)?;
             }
-            changes.touch_segment(segment);
+            // Its row is examined, even if nothing was moved.
+            changes.segment_mut(segment);
             Ok(())
         })
     }

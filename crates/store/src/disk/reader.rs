@@ -58,7 +58,8 @@ impl ReaderPool {
         self: &Arc<Self>,
         query: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let Ok(permit) = self.permits.clone().acquire_owned().await else { return Err(store_closed()) };
+        let closed = |_| StoreError::Unavailable("the store is closed".to_owned());
+        let permit = self.permits.clone().acquire_owned().await.map_err(closed)?;
         let this = self.clone();
         let task = tokio::task::spawn_blocking(move || {
             // The permit is held until the query ends, even if its caller was cancelled.
@@ -93,10 +94,6 @@ impl ReaderPool {
             None => Ok(schema::open_reader(&self.database, self.cache_bytes)?),
         }
     }
-}
-
-fn store_closed() -> StoreError {
-    StoreError::Unavailable("the store is closed".to_owned())
 }
 
 pub(super) const SELECT_VERSION: &str = "SELECT version FROM mailboxes WHERE name = ?1";

@@ -17,6 +17,7 @@ use super::database::{Database, Driver, Parameters, setup_sql};
 use super::error::DatabaseError;
 use super::rows::{self, get_column};
 use crate::feed::{Change, CopyEvent, FeedItem};
+use crate::sql_values::to_i64;
 use crate::{Result, StoreError, Usage};
 
 /// The interval of polls that nothing else triggers.
@@ -82,7 +83,7 @@ impl ListenConnection {
         loop {
             let rows = with_timeout(self.client.query(&self.select_changes, &[&position, &page_rows])).await?;
             let mut changes = rows.iter().map(rows::parse_change).collect::<Result<Vec<_>>>()?;
-            if to_i64(changes.len() as u64) < page_rows {
+            if to_i64(changes.len()) < page_rows {
                 return Ok(changes);
             }
             let complete = complete_messages(&changes);
@@ -393,10 +394,6 @@ fn mailbox_of(change: &Change) -> &MailboxName {
 fn clock_error(before: i64, after: i64, other: i64) -> SignedDuration {
     let nearest = other.clamp(before, after.max(before));
     SignedDuration::from_micros(nearest - other)
-}
-
-fn to_i64(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
