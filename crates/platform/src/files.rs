@@ -1,10 +1,9 @@
 //! Files: private ones, reads and writes at an offset, identity, access, free space and syncing.
 
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::path::Path;
 
-pub use imp::FileSystem;
+pub use imp::{FileSystem, check_access, disk_space, file_id, private_dir, private_file, sync_dir, sync_file};
 
 /// The space on a file system, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -42,43 +41,6 @@ pub trait FileExt {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 }
 
-/// Returns options for a file that only its owner can read if it is created. On Windows it inherits the permissions of
-/// its directory, which is private in the home directory of a user.
-pub fn private_file() -> OpenOptions {
-    imp::private_file()
-}
-
-/// Creates directories that only their owner can read. See [`private_file`] for Windows.
-pub fn private_dir() -> DirBuilder {
-    imp::private_dir()
-}
-
-/// Returns the identity of a file.
-pub fn file_id(metadata: &Metadata) -> FileId {
-    imp::file_id(metadata)
-}
-
-/// Checks whether this process has access to a file or a directory, without opening it. Windows can only find out that
-/// a file is read-only.
-pub fn check_access(path: &Path, access: Access) -> io::Result<()> {
-    imp::check_access(path, access)
-}
-
-/// Returns the space on the file system that contains the path.
-pub fn disk_space(path: &Path) -> io::Result<DiskSpace> {
-    imp::disk_space(path)
-}
-
-/// Syncs the content of a file.
-pub fn sync_file(path: &Path) -> io::Result<()> {
-    imp::sync_file(path)
-}
-
-/// Syncs the entries of a directory. Does nothing on Windows, which writes them with the journal of the file system.
-pub fn sync_dir(path: &Path) -> io::Result<()> {
-    imp::sync_dir(path)
-}
-
 /// Frees the space of a part of a file. Only Linux supports this.
 #[cfg(target_os = "linux")]
 pub fn punch_hole(file: &File, start: u64, length: u64) -> io::Result<()> {
@@ -111,23 +73,29 @@ mod imp {
         }
     }
 
-    pub(super) fn private_file() -> OpenOptions {
+    /// Returns options for a file that only its owner can read if it is created. On Windows it inherits the permissions of
+    /// its directory, which is private in the home directory of a user.
+    pub fn private_file() -> OpenOptions {
         let mut options = OpenOptions::new();
         options.mode(0o600);
         options
     }
 
-    pub(super) fn private_dir() -> DirBuilder {
+    /// Creates directories that only their owner can read. See [`private_file`] for Windows.
+    pub fn private_dir() -> DirBuilder {
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
         builder
     }
 
-    pub(super) fn file_id(metadata: &Metadata) -> FileId {
+    /// Returns the identity of a file.
+    pub fn file_id(metadata: &Metadata) -> FileId {
         (metadata.dev(), metadata.ino())
     }
 
-    pub(super) fn check_access(path: &Path, access: Access) -> io::Result<()> {
+    /// Checks whether this process has access to a file or a directory, without opening it. Windows can only find out that
+    /// a file is read-only.
+    pub fn check_access(path: &Path, access: Access) -> io::Result<()> {
         use rustix::fs::Access as Flags;
         let flags = match access {
             Access::Read => Flags::READ_OK,
@@ -139,17 +107,20 @@ mod imp {
         Ok(rustix::fs::access(path, flags)?)
     }
 
-    pub(super) fn disk_space(path: &Path) -> io::Result<DiskSpace> {
+    /// Returns the space on the file system that contains the path.
+    pub fn disk_space(path: &Path) -> io::Result<DiskSpace> {
         let space = rustix::fs::statvfs(path)?;
         let bytes = |blocks: u64| blocks.saturating_mul(space.f_frsize);
         Ok(DiskSpace { free: bytes(space.f_bavail), total: bytes(space.f_blocks) })
     }
 
-    pub(super) fn sync_file(path: &Path) -> io::Result<()> {
+    /// Syncs the content of a file.
+    pub fn sync_file(path: &Path) -> io::Result<()> {
         File::open(path)?.sync_data()
     }
 
-    pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
+    /// Syncs the entries of a directory. Does nothing on Windows, which writes them with the journal of the file system.
+    pub fn sync_dir(path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
     }
 
@@ -218,19 +189,23 @@ mod imp {
         }
     }
 
-    pub(super) fn private_file() -> OpenOptions {
+    /// Returns options for a file, which inherits the permissions of its directory.
+    pub fn private_file() -> OpenOptions {
         OpenOptions::new()
     }
 
-    pub(super) fn private_dir() -> DirBuilder {
+    /// Creates directories, which inherit the permissions of their parent.
+    pub fn private_dir() -> DirBuilder {
         DirBuilder::new()
     }
 
-    pub(super) fn file_id(metadata: &Metadata) -> FileId {
+    /// Returns the identity of a file: the time of its creation.
+    pub fn file_id(metadata: &Metadata) -> FileId {
         (0, metadata.creation_time())
     }
 
-    pub(super) fn check_access(path: &Path, access: Access) -> io::Result<()> {
+    /// Checks whether a file is read-only.
+    pub fn check_access(path: &Path, access: Access) -> io::Result<()> {
         let metadata = fs::metadata(path)?;
         let writes = matches!(access, Access::Write | Access::ReadWrite);
         // The attribute has no effect on directories.
@@ -240,18 +215,20 @@ mod imp {
         Ok(())
     }
 
-    pub(super) fn disk_space(path: &Path) -> io::Result<DiskSpace> {
+    /// Returns the space on the file system that contains the path.
+    pub fn disk_space(path: &Path) -> io::Result<DiskSpace> {
         let space = fs4::statvfs(path)?;
         Ok(DiskSpace { free: space.available_space(), total: space.total_space() })
     }
 
-    /// A file must be open for writing to be synced.
-    pub(super) fn sync_file(path: &Path) -> io::Result<()> {
+    /// Syncs the content of a file, which must be open for writing.
+    pub fn sync_file(path: &Path) -> io::Result<()> {
         OpenOptions::new().write(true).open(path)?.sync_data()
     }
 
+    /// Does nothing: Windows writes the entries of a directory with the journal of the file system.
     #[expect(clippy::unnecessary_wraps, reason = "the other systems can fail")]
-    pub(super) fn sync_dir(_: &Path) -> io::Result<()> {
+    pub fn sync_dir(_: &Path) -> io::Result<()> {
         Ok(())
     }
 

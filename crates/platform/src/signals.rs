@@ -1,8 +1,6 @@
 //! Signals of the system that end or reload the server.
 
-use std::io;
-
-pub use imp::{Interrupts, SystemSignals};
+pub use imp::{Interrupts, SystemSignals, interrupts};
 
 /// The meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,11 +9,6 @@ pub enum SignalRequest {
     Shutdown,
     /// SIGHUP. Windows has no such signal.
     Reload,
-}
-
-/// Listens for Ctrl-C. Must be called within a runtime.
-pub fn interrupts() -> io::Result<Interrupts> {
-    imp::interrupts()
 }
 
 #[cfg(unix)]
@@ -65,7 +58,8 @@ mod imp {
         }
     }
 
-    pub(super) fn interrupts() -> io::Result<Interrupts> {
+    /// Listens for Ctrl-C. Must be called within a runtime.
+    pub fn interrupts() -> io::Result<Interrupts> {
         signal(SignalKind::interrupt())
     }
 }
@@ -124,7 +118,8 @@ mod imp {
         }
     }
 
-    pub(super) fn interrupts() -> io::Result<Interrupts> {
+    /// Listens for Ctrl-C. Must be called within a runtime.
+    pub fn interrupts() -> io::Result<Interrupts> {
         ctrl_c()
     }
 }

@@ -1,20 +1,9 @@
 //! Passwords and colors on the terminal.
 
-use std::io;
+pub use imp::{read_passwords, shows_colors};
 
 /// The maximum length of a password that is read, in bytes.
 const MAX_PASSWORD_BYTES: usize = 1024;
-
-/// Prompts for passwords on the terminal, without echo. Standard input must be a terminal. Ctrl-C is an error of the
-/// kind [`io::ErrorKind::Interrupted`].
-pub fn read_passwords<const N: usize>(prompts: [&str; N]) -> io::Result<[String; N]> {
-    imp::read_passwords(prompts)
-}
-
-/// Returns true if a terminal shows colors by escape sequences, as far as the environment tells.
-pub fn shows_colors() -> bool {
-    imp::shows_colors()
-}
 
 #[cfg(unix)]
 mod imp {
@@ -26,7 +15,9 @@ mod imp {
 
     const CTRL_C: u8 = 3;
 
-    pub(super) fn read_passwords<const N: usize>(prompts: [&str; N]) -> io::Result<[String; N]> {
+    /// Prompts for passwords on the terminal, without echo. Standard input must be a terminal. Ctrl-C is an error of the
+    /// kind [`io::ErrorKind::Interrupted`].
+    pub fn read_passwords<const N: usize>(prompts: [&str; N]) -> io::Result<[String; N]> {
         let _echo_off = EchoOff::start()?;
         let mut passwords = [const { String::new() }; N];
         for (prompt, password) in prompts.into_iter().zip(&mut passwords) {
@@ -72,7 +63,8 @@ mod imp {
         }
     }
 
-    pub(super) fn shows_colors() -> bool {
+    /// Returns true if a terminal shows colors by escape sequences, as far as the environment tells.
+    pub fn shows_colors() -> bool {
         std::env::var_os("TERM").is_none_or(|term| term != "dumb")
     }
 }
@@ -83,7 +75,9 @@ mod imp {
 
     use super::MAX_PASSWORD_BYTES;
 
-    pub(super) fn read_passwords<const N: usize>(prompts: [&str; N]) -> io::Result<[String; N]> {
+    /// Prompts for passwords on the terminal, without echo. Standard input must be a terminal. Ctrl-C is an error of the
+    /// kind [`io::ErrorKind::Interrupted`].
+    pub fn read_passwords<const N: usize>(prompts: [&str; N]) -> io::Result<[String; N]> {
         let mut passwords = [const { String::new() }; N];
         for (prompt, password) in prompts.into_iter().zip(&mut passwords) {
             *password = rpassword::prompt_password(prompt)?;
@@ -94,9 +88,9 @@ mod imp {
         Ok(passwords)
     }
 
-    /// The old console shows escape sequences as text. Windows Terminal and the terminals of editors and Unix shells
-    /// have a variable.
-    pub(super) fn shows_colors() -> bool {
+    /// Returns true if a terminal shows colors by escape sequences, as far as the environment tells. The old console
+    /// shows them as text. Windows Terminal and the terminals of editors and Unix shells have a variable.
+    pub fn shows_colors() -> bool {
         ["WT_SESSION", "TERM_PROGRAM"].into_iter().any(|name| std::env::var_os(name).is_some())
             || std::env::var_os("TERM").is_some_and(|term| term != "dumb")
     }
