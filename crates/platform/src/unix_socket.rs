@@ -1,4 +1,4 @@
-//! Unix sockets. Windows has types without values in their place, and creating one fails.
+//! Unix sockets. On Windows creating one fails, so their types are those of TCP, which have the same methods.
 
 pub use imp::{BlockingUnixStream, UnixListener, UnixStream, bind, connect, peek};
 
@@ -61,26 +61,11 @@ mod imp {
 
 #[cfg(windows)]
 mod imp {
-    use std::io::{self, Read, Write};
-    use std::net::Shutdown;
+    use std::io;
     use std::path::Path;
-    use std::pin::Pin;
-    use std::task::{Context, Poll};
-    use std::time::Duration;
 
-    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-    /// A listening Unix socket.
-    #[derive(Debug)]
-    pub enum UnixListener {}
-
-    /// A connection over a Unix socket.
-    #[derive(Debug)]
-    pub enum UnixStream {}
-
-    /// A connection over a Unix socket, with blocking calls.
-    #[derive(Debug)]
-    pub enum BlockingUnixStream {}
+    pub use std::net::TcpStream as BlockingUnixStream;
+    pub use tokio::net::{TcpListener as UnixListener, TcpStream as UnixStream};
 
     fn unsupported() -> io::Error {
         io::Error::new(io::ErrorKind::Unsupported, "Unix sockets are not supported on Windows: use a TCP port")
@@ -97,73 +82,7 @@ mod imp {
     }
 
     /// Waits for data from the peer without consuming it.
-    pub async fn peek(stream: &UnixStream, _: &mut [u8]) -> io::Result<usize> {
-        match *stream {}
-    }
-
-    impl UnixListener {
-        /// Waits for the next connection.
-        #[expect(clippy::unused_async, reason = "the other systems wait")]
-        pub async fn accept(&self) -> io::Result<(UnixStream, ())> {
-            match *self {}
-        }
-    }
-
-    impl AsyncRead for UnixStream {
-        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-            match *self {}
-        }
-    }
-
-    impl AsyncWrite for UnixStream {
-        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
-            match *self {}
-        }
-
-        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            match *self {}
-        }
-
-        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            match *self {}
-        }
-    }
-
-    impl BlockingUnixStream {
-        /// Sets the time limit of each read.
-        pub fn set_read_timeout(&self, _: Option<Duration>) -> io::Result<()> {
-            match *self {}
-        }
-
-        /// Sets the time limit of each write.
-        pub fn set_write_timeout(&self, _: Option<Duration>) -> io::Result<()> {
-            match *self {}
-        }
-
-        /// Returns a second handle of the same connection.
-        pub fn try_clone(&self) -> io::Result<Self> {
-            match *self {}
-        }
-
-        /// Closes one or both directions.
-        pub fn shutdown(&self, _: Shutdown) -> io::Result<()> {
-            match *self {}
-        }
-    }
-
-    impl Read for BlockingUnixStream {
-        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-            match *self {}
-        }
-    }
-
-    impl Write for BlockingUnixStream {
-        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            match *self {}
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            match *self {}
-        }
+    pub async fn peek(stream: &UnixStream, buffer: &mut [u8]) -> io::Result<usize> {
+        stream.peek(buffer).await
     }
 }
