@@ -69,28 +69,10 @@ mod imp {
     }
 
     /// Parses the line `VmRSS:    5120 kB` (proc_pid_status(5)).
-    fn parse_resident_bytes(status: &str) -> Option<u64> {
+    pub(super) fn parse_resident_bytes(status: &str) -> Option<u64> {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
         kibibytes.checked_mul(1024)
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn parses_resident_memory() {
-            let table = [
-                ("Name:\trestante\nVmRSS:\t    5120 kB\nRssAnon:\t  12 kB\n", Some(5120 * 1024)),
-                ("Name:\tkthreadd\n", None),
-                ("VmRSS:\tmuch\n", None),
-                ("", None),
-            ];
-            for (status, expected) in table {
-                assert_eq!(parse_resident_bytes(status), expected, "{status:?}");
-            }
-        }
     }
 }
 
@@ -126,6 +108,25 @@ mod imp {
         /// Returns the processor time used.
         pub fn cpu_time(&self) -> Option<Duration> {
             None
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::imp::parse_resident_bytes;
+
+    #[test]
+    fn parses_resident_memory() {
+        let table = [
+            ("Name:\trestante\nVmRSS:\t    5120 kB\nRssAnon:\t  12 kB\n", Some(5120 * 1024)),
+            ("Name:\tkthreadd\n", None),
+            ("VmRSS:\tmuch\n", None),
+            ("", None),
+        ];
+        for (status, expected) in table {
+            assert_eq!(parse_resident_bytes(status), expected, "{status:?}");
         }
     }
 }

@@ -27,7 +27,7 @@ mod imp {
     }
 
     /// Returns the name of a user in a list with lines of the form `name:password:number:…`.
-    fn user_name(list: &str, user: u32) -> Option<String> {
+    pub(super) fn user_name(list: &str, user: u32) -> Option<String> {
         list.lines().find_map(|line| {
             let mut fields = line.split(':');
             let name = fields.next().filter(|name| !name.is_empty())?;
@@ -38,21 +38,6 @@ mod imp {
     /// Returns the number of the owner of a file; `None` on Windows.
     pub fn file_owner(metadata: &Metadata) -> Option<u32> {
         Some(metadata.uid())
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn user_has_the_name_in_the_list() {
-            let list =
-                "root:x:0:0:root:/root:/bin/sh\n\n# comment\n+::::::\nann:x:1000:1000::/home/ann:/bin/sh\nbob:x\n";
-            let table = [(0, Some("root")), (1000, Some("ann")), (1, None)];
-            for (user, name) in table {
-                assert_eq!(user_name(list, user).as_deref(), name, "{user}");
-            }
-        }
     }
 }
 
@@ -73,5 +58,20 @@ mod imp {
     /// Returns `None`.
     pub fn file_owner(_: &Metadata) -> Option<u32> {
         None
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::imp::user_name;
+
+    #[test]
+    fn user_has_the_name_in_the_list() {
+        let list = "root:x:0:0:root:/root:/bin/sh\n\n# comment\n+::::::\nann:x:1000:1000::/home/ann:/bin/sh\nbob:x\n";
+        let table = [(0, Some("root")), (1000, Some("ann")), (1, None)];
+        for (user, name) in table {
+            assert_eq!(user_name(list, user).as_deref(), name, "{user}");
+        }
     }
 }
