@@ -28,7 +28,7 @@ pub async fn accept<F, S>(
     S: Future<Output = ()> + Send + 'static,
 {
     let mut status = admission_control.readiness.register_listener();
-    let refusal_log = Arc::new(RefusalLog::new(&listener));
+    let refusal_log = Arc::new(RefusalLog { listener: listener.to_string(), ..RefusalLog::default() });
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -104,13 +104,13 @@ impl NewConnection {
             Err(too_many) => (peer, Err(too_many)),
         };
         let admission = counters.count_admission(admission);
-        let _refusal_slot = match admission {
+        let _refusal_permit = match admission {
             Ok(_) => None,
             Err(too_many) => {
                 refusal_log.log_too_many(too_many, ip);
-                // Without a refusal slot the connection is closed without a reply.
-                let Some(slot) = admission_control.limits.acquire_refusal_slot() else { return };
-                Some(slot)
+                // Without this permit the connection is closed without a reply.
+                let Some(permit) = admission_control.limits.acquire_refusal_permit() else { return };
+                Some(permit)
             }
         };
         serve(stream, ip, admission, shutdown).await;
@@ -118,6 +118,7 @@ impl NewConnection {
 }
 
 /// Logs connections that are not served. Each kind is throttled separately.
+#[derive(Default)]
 struct RefusalLog {
     listener: String,
     in_total: LogThrottle,
@@ -126,15 +127,6 @@ struct RefusalLog {
 }
 
 impl RefusalLog {
-    fn new(listener: &Listener) -> Self {
-        Self {
-            listener: listener.to_string(),
-            in_total: LogThrottle::default(),
-            from_client: LogThrottle::default(),
-            bad_header: LogThrottle::default(),
-        }
-    }
-
     fn log_too_many(&self, too_many: TooMany, ip: Option<IpAddr>) {
         let Self { listener, in_total, from_client, .. } = self;
         match too_many {

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::counters::OpenGuard;
 
@@ -19,8 +19,8 @@ const MAX_CONCURRENT_REFUSALS: usize = 256;
 /// The limits of one protocol, shared by its listeners.
 #[derive(Debug)]
 pub struct ConnectionLimits {
-    connections: Slots,
-    refusals: Slots,
+    connections: Arc<Semaphore>,
+    refusals: Arc<Semaphore>,
     clients: Arc<ClientLimits>,
 }
 
@@ -37,11 +37,13 @@ pub struct ClientLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ClientKey(IpAddr);
 
-/// A counted connection.
+/// A counted connection. Its client slot is released first, so that a new connection is never within the total limit but
+/// above that of its client.
 #[derive(Debug)]
 pub struct Admission {
-    limits: Arc<ConnectionLimits>,
     client_slot: Option<ClientSlot>,
+    _permit: OwnedSemaphorePermit,
+    clients: Arc<ClientLimits>,
     /// Counts the connection as open while it exists.
     open_guard: Option<OpenGuard>,
 }
@@ -52,10 +54,6 @@ pub struct ClientSlot {
     clients: Arc<ClientLimits>,
     client: ClientKey,
 }
-
-/// Permission to send a refusal to a connection.
-#[derive(Debug)]
-pub(super) struct RefusalSlot(Arc<ConnectionLimits>);
 
 /// The limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +68,8 @@ impl ConnectionLimits {
     /// Creates limits on the total number of connections and, optionally, on the number per client.
     pub fn new(total: usize, per_client: Option<usize>) -> Arc<Self> {
         let clients = Arc::new(ClientLimits::new(per_client));
-        Arc::new(Self { connections: Slots::new(total), refusals: Slots::new(MAX_CONCURRENT_REFUSALS), clients })
+        let [connections, refusals] = [total, MAX_CONCURRENT_REFUSALS].map(|permits| Arc::new(Semaphore::new(permits)));
+        Arc::new(Self { connections, refusals, clients })
     }
 
     /// Returns the limit per client.
@@ -79,24 +78,21 @@ impl ConnectionLimits {
     }
 
     /// Counts a connection against the total.
-    pub fn admit(self: &Arc<Self>) -> Result<Admission, TooMany> {
-        if self.connections.try_acquire() {
-            Ok(Admission { limits: self.clone(), client_slot: None, open_guard: None })
-        } else {
-            Err(TooMany::InTotal)
-        }
+    pub fn admit(&self) -> Result<Admission, TooMany> {
+        let permit = self.connections.clone().try_acquire_owned().map_err(|_| TooMany::InTotal)?;
+        Ok(Admission { client_slot: None, _permit: permit, clients: self.clients.clone(), open_guard: None })
     }
 
-    /// Acquires a slot to refuse a connection. Returns `None` if too many refusals are being sent.
-    pub(super) fn acquire_refusal_slot(self: &Arc<Self>) -> Option<RefusalSlot> {
-        self.refusals.try_acquire().then(|| RefusalSlot(self.clone()))
+    /// Acquires the permission to send a refusal to a connection. Returns `None` if too many refusals are being sent.
+    pub(super) fn acquire_refusal_permit(&self) -> Option<OwnedSemaphorePermit> {
+        self.refusals.clone().try_acquire_owned().ok()
     }
 }
 
 impl Admission {
     /// Counts the connection for this client.
     pub fn for_client(mut self, client: IpAddr) -> Result<Self, TooMany> {
-        self.client_slot = self.limits.clients.admit(client)?;
+        self.client_slot = self.clients.admit(client)?;
         Ok(self)
     }
 
@@ -104,21 +100,6 @@ impl Admission {
     pub(super) fn with_open_guard(mut self, open_guard: OpenGuard) -> Self {
         self.open_guard = Some(open_guard);
         self
-    }
-}
-
-impl Drop for Admission {
-    fn drop(&mut self) {
-        // Release the client slot first, so that a new connection is never within the total limit but above that of its
-        // client.
-        self.client_slot = None;
-        self.limits.connections.release();
-    }
-}
-
-impl Drop for RefusalSlot {
-    fn drop(&mut self) {
-        self.0.refusals.release();
     }
 }
 
@@ -160,28 +141,6 @@ impl From<IpAddr> for ClientKey {
             IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
             v4 @ IpAddr::V4(_) => v4,
         })
-    }
-}
-
-/// A limited number of slots.
-#[derive(Debug)]
-struct Slots {
-    limit: usize,
-    used: AtomicUsize,
-}
-
-impl Slots {
-    fn new(limit: usize) -> Self {
-        Self { limit, used: AtomicUsize::new(0) }
-    }
-
-    fn try_acquire(&self) -> bool {
-        let one_more = |used| (used < self.limit).then_some(used + 1);
-        self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_ok()
-    }
-
-    fn release(&self) {
-        self.used.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -253,12 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn refusal_slots_are_limited() {
+    fn concurrent_refusals_are_limited() {
         let limits = ConnectionLimits::new(0, None);
         let mut refusals: Vec<_> =
-            (0..MAX_CONCURRENT_REFUSALS).map(|_| limits.acquire_refusal_slot().unwrap()).collect();
-        assert!(limits.acquire_refusal_slot().is_none());
+            (0..MAX_CONCURRENT_REFUSALS).map(|_| limits.acquire_refusal_permit().unwrap()).collect();
+        assert!(limits.acquire_refusal_permit().is_none());
         refusals.pop();
-        assert!(limits.acquire_refusal_slot().is_some());
+        assert!(limits.acquire_refusal_permit().is_some());
     }
 }

@@ -53,11 +53,6 @@ impl LineStream {
         self.stream.tls_info()
     }
 
-    /// Reserves space so that `bytes` bytes can be read at once.
-    pub fn reserve_input(&mut self, bytes: usize) {
-        self.input.reserve(bytes);
-    }
-
     /// Reserves space for a connection that may now be idle. An empty buffer that is larger than `bytes` is replaced.
     pub fn reserve_idle_input(&mut self, bytes: usize) {
         // The capacity shows the real size of the buffer only after the reservation.
@@ -182,7 +177,7 @@ mod tests {
         let (_peer, mut stream) = pair();
         stream.input = BytesMut::with_capacity(1000);
         let buffer = stream.input.as_ptr();
-        stream.reserve_input(500);
+        stream.input.reserve(500);
         assert_eq!((stream.input.as_ptr(), stream.input.capacity()), (buffer, 1000));
         // Almost all of it has been used.
         stream.input.extend_from_slice(&[0; 990]);

@@ -277,7 +277,7 @@ impl<'a> SessionDriver<'a> {
         }
         let deadline = self.deadline.expires_at(now, transferred.unwrap_or(0));
         if buffered > 0 {
-            self.connection.stream.reserve_input(MESSAGE_BUFFER_BYTES);
+            self.connection.stream.input.reserve(MESSAGE_BUFFER_BYTES);
         } else {
             self.connection.stream.reserve_idle_input(COMMAND_BUFFER_BYTES);
         }
