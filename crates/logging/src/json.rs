@@ -2,16 +2,16 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
 use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
-use tracing_subscriber::fmt::time::FormatTime as _;
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{SCRIPT_FIELDS, SCRIPT_PREFIX, UtcTime, is_unsafe_char, parse_object};
+use super::{SCRIPT_FIELDS, SCRIPT_PREFIX, is_unsafe_char, parse_object};
 
 /// The keys of every line. A field of a script with such a name, or with the name of another field, gets
 /// [`SCRIPT_PREFIX`].
@@ -27,9 +27,8 @@ where
 {
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let mut line = JsonLine::default();
-        let mut time = String::new();
-        UtcTime.format_time(&mut Writer::new(&mut time))?;
-        line.push("timestamp", time);
+        // In UTC, with milliseconds.
+        line.push("timestamp", format!("{:.3}", Timestamp::now()));
         line.push("level", event.metadata().level().as_str());
         event.record(&mut line);
         line.push("target", event.metadata().target());

@@ -8,7 +8,6 @@ mod json;
 mod text;
 mod throttle;
 
-use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::io::{IsTerminal, Write};
@@ -19,8 +18,7 @@ use parking_lot::Mutex;
 use tracing::Dispatch;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::format::{JsonFields, Writer};
-use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use json::Json;
@@ -198,15 +196,6 @@ fn is_unsafe_char(c: char) -> bool {
 /// Parses a JSON object. Returns an empty one if the text is invalid.
 fn parse_object(text: &str) -> serde_json::Map<String, serde_json::Value> {
     serde_json::from_str(text).unwrap_or_default()
-}
-
-/// Formats the time in UTC with milliseconds.
-struct UtcTime;
-
-impl FormatTime for UtcTime {
-    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
-        write!(writer, "{:.3}", jiff::Timestamp::now())
-    }
 }
 
 #[cfg(test)]

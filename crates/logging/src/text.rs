@@ -4,15 +4,15 @@ use std::borrow::Cow;
 use std::fmt;
 use std::fmt::Write as _;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
-use tracing_subscriber::fmt::time::FormatTime as _;
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{SCRIPT_FIELDS, SCRIPT_PREFIX, UtcTime, is_unsafe_char, parse_object};
+use super::{SCRIPT_FIELDS, SCRIPT_PREFIX, is_unsafe_char, parse_object};
 
 /// Names that have a meaning in log lines about scripts, or seem to have one. A field of a script with such a name gets
 /// [`SCRIPT_PREFIX`].
@@ -29,7 +29,6 @@ where
     N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        UtcTime.format_time(&mut writer)?;
         let level = *event.metadata().level();
         let (on, off) = match (self.colour, level) {
             (false, _) | (true, tracing::Level::INFO) => ("", ""),
@@ -37,7 +36,8 @@ where
             (true, tracing::Level::WARN) => ("\x1b[33m", "\x1b[0m"),
             (true, _) => ("\x1b[2m", "\x1b[0m"),
         };
-        write!(writer, " {on}{level:<5}{off} ")?;
+        // The time is in UTC, with milliseconds.
+        write!(writer, "{:.3} {on}{level:<5}{off} ", Timestamp::now())?;
 
         let mut line = TextLine::default();
         event.record(&mut line);
