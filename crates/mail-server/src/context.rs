@@ -46,7 +46,7 @@ pub struct ListenerContext {
 
 /// An accepted connection: its stream, the name of its session, and the shutdown signal.
 pub struct AcceptedConnection<'a> {
-    context: &'a ListenerContext,
+    pub(crate) context: &'a ListenerContext,
     /// The name of the session in the log.
     pub session_name: &'a str,
     /// The stream.

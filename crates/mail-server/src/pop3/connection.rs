@@ -243,14 +243,8 @@ impl<'a> SessionDriver<'a> {
             }
             // Release the page before waiting.
             drop(messages);
-            if !wait_for_memory(
-                &mut self.maildrop_reservation,
-                maildrop.memory_bytes(),
-                &mut self.connection,
-                self.server.context.idle_timeout,
-            )
-            .await
-            {
+            let bytes = maildrop.memory_bytes();
+            if !wait_for_memory(&mut self.maildrop_reservation, bytes, &mut self.connection).await {
                 tracing::warn!(session = self.connection.session_name, %mailbox, "no memory left to list a large mailbox, refusing the login");
                 return Err(Refusal::Unavailable);
             }
@@ -268,13 +262,7 @@ impl<'a> SessionDriver<'a> {
         let Some(summary) = found else { return Ok(None) };
         let size = usize::try_from(summary.size).unwrap_or(usize::MAX);
         if size > MAX_UNRESERVED_BYTES
-            && !wait_for_memory(
-                &mut self.message_reservation,
-                size,
-                &mut self.connection,
-                self.server.context.idle_timeout,
-            )
-            .await
+            && !wait_for_memory(&mut self.message_reservation, size, &mut self.connection).await
         {
             tracing::info!(session = self.connection.session_name, "no memory left to send a message, refusing it");
             return Err(Refusal::Unavailable);
@@ -355,16 +343,11 @@ impl<'a> SessionDriver<'a> {
 
 /// Waits for memory until the timeout, a disconnect or the shutdown: the queue is for clients that can still use the
 /// memory. Returns whether the memory is reserved.
-async fn wait_for_memory(
-    reservation: &mut Reservation,
-    bytes: usize,
-    connection: &mut AcceptedConnection<'_>,
-    timeout: Duration,
-) -> bool {
+async fn wait_for_memory(reservation: &mut Reservation, bytes: usize, connection: &mut AcceptedConnection<'_>) -> bool {
     tokio::select! {
         biased;
         () = reservation.adjust_to(bytes) => true,
-        () = sleep(timeout.min(MEMORY_TIMEOUT)) => false,
+        () = sleep(connection.context.idle_timeout.min(MEMORY_TIMEOUT)) => false,
         () = connection.stream.peer_disconnected(INPUT_BUFFER_BYTES) => false,
         () = connection.shutdown.triggered() => false,
     }
