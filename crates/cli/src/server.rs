@@ -59,6 +59,26 @@ pub(crate) struct ApiRequest<'a> {
     pub(crate) wait: Duration,
 }
 
+/// A list of the API that has pages.
+pub(crate) struct PagedList<'a> {
+    pub(crate) path: &'a [&'a str],
+    /// The member of the response that has the items.
+    pub(crate) member: &'a str,
+    /// The parameter with the position of a page.
+    pub(crate) cursor: &'a str,
+    /// The maximum number of items per request.
+    pub(crate) page_size: usize,
+}
+
+/// Items of a list.
+pub(crate) struct ListedItems {
+    pub(crate) items: Vec<Value>,
+    /// The position of the next page, or null if there are no more items.
+    pub(crate) next: Value,
+    /// False if the server reports that items may be missing.
+    pub(crate) is_complete: bool,
+}
+
 impl Server {
     pub(crate) fn new(base: Url, credentials: Credentials, trust: TlsTrust, timeout: Duration) -> Self {
         let policy = ClientPolicy {
@@ -87,8 +107,37 @@ impl Server {
     }
 
     /// Sends GET and returns the JSON document.
-    pub(crate) fn get(&self, request: ApiRequest<'_>) -> Result<Value, CommandError> {
-        json_body(&self.send("GET", request, None)?)
+    pub(crate) fn get(&self, path: &[&str], parameters: &[(&str, &str)]) -> Result<Value, CommandError> {
+        json_body(&self.send("GET", ApiRequest { path, parameters, ..ApiRequest::default() }, None)?)
+    }
+
+    /// Requests the items of a list that match the conditions, page by page, up to the limit.
+    pub(crate) fn list(
+        &self,
+        list: &PagedList<'_>,
+        conditions: &[(&str, String)],
+        limit: usize,
+    ) -> Result<ListedItems, CommandError> {
+        let mut found = ListedItems { items: Vec::new(), next: Value::Null, is_complete: true };
+        loop {
+            let page_size = (limit - found.items.len()).min(list.page_size).to_string();
+            let mut parameters = vec![("limit", page_size.as_str())];
+            parameters.extend(conditions.iter().map(|(name, value)| (*name, value.as_str())));
+            parameters.extend(found.next.as_str().map(|next| (list.cursor, next)));
+            let mut page = self.get(list.path, &parameters)?;
+            if let Some(Value::Array(items)) = page.get_mut(list.member).map(Value::take) {
+                found.items.extend(items);
+            }
+            found.is_complete &= page["complete"] != false;
+            let next = page.get_mut("next").map(Value::take).unwrap_or_default();
+            // A page may be empty although there are more. A position that is repeated would never end.
+            let is_last = !next.is_string() || next == found.next;
+            found.next = next;
+            if is_last || found.items.len() >= limit {
+                found.items.truncate(limit);
+                return Ok(found);
+            }
+        }
     }
 
     /// Sends POST with a JSON body and returns the JSON document.

@@ -6,15 +6,14 @@ use clap::Args;
 use jiff::Timestamp;
 use restante_mail::tags::{self, Tags};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::CommandContext;
 use crate::error::CommandError;
 use crate::output::{Column, Table, TextStyle, format_ago};
-use crate::server::{ApiRequest, Server};
+use crate::server::{ListedItems, PagedList, Server};
 
-/// The maximum number of messages per request.
-const PAGE_SIZE: usize = 200;
+const MESSAGES: PagedList<'_> =
+    PagedList { path: &["api", "v2", "messages"], member: "messages", cursor: "before", page_size: 200 };
 
 /// The fields of an entry of `/api/v2/messages` that are shown.
 #[derive(Debug, Deserialize)]
@@ -115,35 +114,9 @@ impl EntryFilter {
     }
 }
 
-/// Messages of the server, newest first.
-pub(super) struct NewestEntries {
-    pub(super) entries: Vec<Value>,
-    /// Where an older page begins, or null if there are no older messages.
-    pub(super) next: Value,
-}
-
-/// Returns the `limit` newest messages that match, page by page.
-pub(super) fn fetch_newest(server: &Server, filter: &EntryFilter, limit: usize) -> Result<NewestEntries, CommandError> {
-    let mut entries: Vec<Value> = Vec::new();
-    let mut next = Value::Null;
-    let conditions = filter.parameters();
-    loop {
-        let page_size = (limit - entries.len()).min(PAGE_SIZE).to_string();
-        let mut parameters = vec![("limit", page_size.as_str())];
-        parameters.extend(conditions.iter().map(|(name, value)| (*name, value.as_str())));
-        parameters.extend(next.as_str().map(|next| ("before", next)));
-        let path = &["api", "v2", "messages"];
-        let mut page = server.get(ApiRequest { path, parameters: &parameters, ..ApiRequest::default() })?;
-        if let Value::Array(messages) = page["messages"].take() {
-            entries.extend(messages);
-        }
-        let is_last = page["next"].as_str().is_none_or(|token| next == token);
-        next = page["next"].take();
-        if is_last || entries.len() >= limit {
-            entries.truncate(limit);
-            return Ok(NewestEntries { entries, next });
-        }
-    }
+/// Returns the `limit` newest messages that match, newest first.
+pub(super) fn fetch_newest(server: &Server, filter: &EntryFilter, limit: usize) -> Result<ListedItems, CommandError> {
+    server.list(&MESSAGES, &filter.parameters(), limit)
 }
 
 /// Prints messages as a table.

@@ -12,7 +12,7 @@ use super::wait_requests;
 use crate::error::CommandError;
 use crate::options::parse_duration;
 use crate::output::{Column, Table, TextStyle};
-use crate::server::{ApiRequest, Server, decode};
+use crate::server::{Server, decode};
 use crate::{CommandContext, Task};
 
 /// The longest wait that the server accepts in one request.
@@ -157,7 +157,7 @@ impl ExtractKind {
     }
 
     fn fetch(&self, server: &Server, scope: &Scope, id: &str) -> Result<Value, CommandError> {
-        server.get(ApiRequest { path: &scope.extract_path(id, self.name()), ..ApiRequest::default() })
+        server.get(&scope.extract_path(id, self.name()), &[])
     }
 
     /// Returns true if a message has a match. A message that was deleted in the meantime has none.

@@ -2,12 +2,11 @@
 
 use clap::Parser;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::scope::MessageArgs;
 use crate::error::CommandError;
 use crate::output::{Column, Table, TextStyle};
-use crate::server::{ApiRequest, decode};
+use crate::server::decode;
 use crate::{CommandContext, Task};
 
 /// The number of lines that are named in a row.
@@ -38,8 +37,7 @@ fn parse_percentage(text: &str) -> Result<f64, String> {
 impl Task for HtmlCheck {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let scope = self.message.scope();
-        let path = scope.extract_path(self.message.id(), "html-check");
-        let response: Value = context.server.get(ApiRequest { path: &path, ..ApiRequest::default() })?;
+        let response = context.server.get(&scope.extract_path(self.message.id(), "html-check"), &[])?;
         let report: Report = decode(&response)?;
         if context.json {
             context.style.write_json(context.out, &response)?;

@@ -47,11 +47,11 @@ impl Task for List {
 
 impl List {
     fn list_all(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let mut found = entry::fetch_newest(&context.server, &self.filter, self.limit.unwrap_or(DEFAULT_LIMIT))?;
-        let mut entries: Vec<Entry> = decode(&Value::Array(found.entries.clone()))?;
+        let found = entry::fetch_newest(&context.server, &self.filter, self.limit.unwrap_or(DEFAULT_LIMIT))?;
+        let document = json!({ "messages": found.items, "next": found.next });
+        let mut entries: Vec<Entry> = decode(&document["messages"])?;
         let has_more = !found.next.is_null();
         if context.json {
-            let document = json!({ "messages": found.entries, "next": found.next.take() });
             context.style.write_json(context.out, &document)?;
         } else if !entries.is_empty() {
             entries.reverse();

@@ -2,15 +2,15 @@
 
 use clap::Parser;
 use restante_api_types::{Mailbox, Newest};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::error::CommandError;
 use crate::output::{Column, Table, TextStyle, format_ago, format_size};
-use crate::server::{ApiRequest, Server, decode};
+use crate::server::{PagedList, decode};
 use crate::{CommandContext, Task};
 
-/// The number of mailboxes per request.
-const PAGE_SIZE: &str = "1000";
+const MAILBOXES: PagedList<'_> =
+    PagedList { path: &["api", "v2", "mailboxes"], member: "mailboxes", cursor: "after", page_size: 1000 };
 
 /// Lists the mailboxes that contain messages.
 #[derive(Parser)]
@@ -27,36 +27,17 @@ pub(super) struct ListMailboxes {
 
 impl Task for ListMailboxes {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let found = self.fetch_all(&context.server)?;
-        let mailboxes: Vec<Mailbox<'static>> = decode(&found)?;
+        let conditions: Vec<_> = self.prefix.iter().map(|prefix| ("prefix", prefix.clone())).collect();
+        let found = context.server.list(&MAILBOXES, &conditions, usize::MAX)?.items;
+        let document = json!({ "mailboxes": found, "next": null });
+        let mailboxes: Vec<Mailbox<'static>> = decode(&document["mailboxes"])?;
         let is_empty = mailboxes.is_empty();
         if context.json {
-            context.style.write_json(context.out, &json!({ "mailboxes": found, "next": null }))?;
+            context.style.write_json(context.out, &document)?;
         } else if !is_empty {
             print_mailboxes(context, mailboxes)?;
         }
         if is_empty { Err(CommandError::not_found("There are no messages.")) } else { Ok(()) }
-    }
-}
-
-impl ListMailboxes {
-    fn fetch_all(&self, server: &Server) -> Result<Value, CommandError> {
-        let mut found = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let mut parameters = vec![("limit", PAGE_SIZE)];
-            parameters.extend(self.prefix.as_deref().map(|prefix| ("prefix", prefix)));
-            parameters.extend(after.as_deref().map(|after| ("after", after)));
-            let path = &["api", "v2", "mailboxes"];
-            let mut page = server.get(ApiRequest { path, parameters: &parameters, ..ApiRequest::default() })?;
-            if let Value::Array(mailboxes) = page["mailboxes"].take() {
-                found.extend(mailboxes);
-            }
-            match page["next"].as_str() {
-                Some(next) if after.as_deref() != Some(next) => after = Some(next.to_owned()),
-                _ => return Ok(Value::Array(found)),
-            }
-        }
     }
 }
 

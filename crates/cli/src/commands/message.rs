@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::CommandContext;
 use crate::error::CommandError;
 use crate::output::{Column, Table, TextStyle, format_ago, format_size};
-use crate::server::{ApiRequest, Server, decode};
+use crate::server::{Server, decode};
 
 /// The number of messages per request.
 const PAGE_SIZE: usize = 1000;
@@ -53,11 +53,7 @@ pub(super) fn print_table(context: &mut CommandContext<'_>, messages: &[Message]
 /// a mailbox can be large.
 pub(super) fn list(server: &Server, mailbox: &str, last: Option<usize>) -> Result<Vec<Value>, CommandError> {
     let page = |parameters: &[(&str, &str)]| -> Result<Vec<Value>, CommandError> {
-        decode(&server.get(ApiRequest {
-            path: &["api", "v1", "mailbox", mailbox],
-            parameters,
-            ..ApiRequest::default()
-        })?)
+        decode(&server.get(&["api", "v1", "mailbox", mailbox], parameters)?)
     };
     if let Some(last) = last {
         return page(&[("limit", &last.to_string())]);

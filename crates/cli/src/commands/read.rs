@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::scope::{MessageArgs, Scope};
 use crate::error::CommandError;
 use crate::output::{Column, Table, TextStyle, format_size};
-use crate::server::{ApiRequest, Server, decode};
+use crate::server::{Server, decode};
 use crate::{CommandContext, Task};
 
 /// The header fields that are shown by default, in this order.
@@ -67,8 +67,7 @@ impl Task for Get {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let version = if context.json { "v1" } else { "v2" };
         let MessageCopy { mailbox, id } = self.find_copy(&context.server)?;
-        let path = &["api", version, "mailbox", &mailbox, &id];
-        let response = context.server.get(ApiRequest { path, ..ApiRequest::default() })?;
+        let response = context.server.get(&["api", version, "mailbox", &mailbox, &id], &[])?;
         if context.json {
             return Ok(context.style.write_json(context.out, &response)?);
         }
@@ -102,8 +101,7 @@ impl Get {
         if let Scope::Mailbox(mailbox) = self.message.scope() {
             return Ok(MessageCopy { mailbox, id: self.message.id().to_owned() });
         }
-        let path = &["api", "v2", "messages", self.message.id()];
-        decode(&server.get(ApiRequest { path, ..ApiRequest::default() })?["copies"][0])
+        decode(&server.get(&["api", "v2", "messages", self.message.id()], &[])?["copies"][0])
     }
 
     fn selected_fields<'a>(&self, fields: &'a [Field]) -> Vec<&'a Field> {

@@ -12,7 +12,7 @@ use super::queue::target_arg;
 use super::{arg_text, parse_segment};
 use crate::error::CommandError;
 use crate::options::duration_arg;
-use crate::server::{ApiRequest, Server, decode};
+use crate::server::{Server, decode};
 use crate::{CommandContext, Task};
 
 /// How long `--wait` waits by default.
@@ -100,7 +100,7 @@ impl Task for Release {
 fn wait_until_final(server: &Server, id: &str, timeout: Duration) -> Result<Value, CommandError> {
     let (started, mut pause) = (Instant::now(), MIN_PAUSE);
     loop {
-        let document = server.get(ApiRequest { path: &entry_path(id), ..ApiRequest::default() })?;
+        let document = server.get(&entry_path(id), &[])?;
         let remaining = timeout.saturating_sub(started.elapsed());
         if decode::<RelayEntry<'static>>(&document)?.progress.state.is_final() || remaining.is_zero() {
             return Ok(document);

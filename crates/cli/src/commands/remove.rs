@@ -77,7 +77,7 @@ impl Delete {
 /// Counts the messages, and asks whether to delete them.
 fn confirm(context: &CommandContext<'_>, filter: &EntryFilter) -> Result<bool, CommandError> {
     let found = entry::fetch_newest(&context.server, filter, MAX_COUNTED)?;
-    let count = match found.entries.len() {
+    let count = match found.items.len() {
         0 => return Err(CommandError::not_found("No message matches.")),
         MAX_COUNTED if !found.next.is_null() => format!("more than {MAX_COUNTED} messages"),
         count => count_with_noun(u64::try_from(count).unwrap_or(u64::MAX), "message"),

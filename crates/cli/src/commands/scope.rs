@@ -85,9 +85,8 @@ impl Scope {
         let mut ids: Vec<u64> = match self {
             Self::All => {
                 let filter = EntryFilter { after: (after > 0).then_some(after), ..EntryFilter::default() };
-                let mut entries = entry::fetch_newest(server, &filter, last)?.entries;
-                entries.reverse();
-                entries.iter().filter_map(|entry| entry["id"].as_str()?.parse().ok()).collect()
+                let entries = entry::fetch_newest(server, &filter, last)?.items;
+                entries.iter().rev().filter_map(|entry| entry["id"].as_str()?.parse().ok()).collect()
             }
             Self::Mailbox(mailbox) => {
                 let newest: Vec<MessageRecord<'static>> =

@@ -5,16 +5,16 @@ use std::io;
 use clap::Parser;
 use restante_api_types::{ExcerptPart, FoundMessage};
 use restante_mail::terminal_text;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{limit_parser, message};
 use crate::error::CommandError;
 use crate::output::{Column, OutputStyle, Table, TextStyle, display_width, truncate};
-use crate::server::{ApiRequest, decode};
+use crate::server::{ListedItems, PagedList, decode};
 use crate::{CommandContext, Task, print_note};
 
-/// The maximum number of messages per request.
-const PAGE_SIZE: usize = 200;
+const MATCHES: PagedList<'_> =
+    PagedList { path: &["api", "v2", "search"], member: "messages", cursor: "before", page_size: 200 };
 
 /// Searches all mailboxes, or one.
 #[derive(Parser)]
@@ -40,45 +40,20 @@ pub(super) struct Search {
 
 impl Task for Search {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let response = self.fetch_pages(context)?;
+        let mut conditions = vec![("q", self.query.join(" "))];
+        conditions.extend(self.mailbox.iter().map(|mailbox| ("mailbox", mailbox.clone())));
+        let ListedItems { items, next, is_complete } = context.server.list(&MATCHES, &conditions, self.limit)?;
+        let response = json!({ "messages": items, "next": next, "complete": is_complete });
         let found: Vec<FoundMessage<'static>> = decode(&response["messages"])?;
         if context.json {
             context.style.write_json(context.out, &response)?;
         } else if !found.is_empty() {
             print_matches(context, &found)?;
         }
-        if response["complete"] == false {
+        if !is_complete {
             print_note("The search index is not up to date: newer messages may be missing.");
         }
         if found.is_empty() { Err(CommandError::not_found("No message matches.")) } else { Ok(()) }
-    }
-}
-
-impl Search {
-    /// Returns all pages up to the limit as one response.
-    fn fetch_pages(&self, context: &CommandContext<'_>) -> Result<Value, CommandError> {
-        let query = self.query.join(" ");
-        let mut found: Vec<Value> = Vec::new();
-        let mut next = Value::Null;
-        let mut complete = true;
-        loop {
-            let limit = (self.limit - found.len()).min(PAGE_SIZE).to_string();
-            let mut parameters = vec![("q", query.as_str()), ("limit", &limit)];
-            parameters.extend(self.mailbox.as_deref().map(|mailbox| ("mailbox", mailbox)));
-            parameters.extend(next.as_str().map(|next| ("before", next)));
-            let path = &["api", "v2", "search"];
-            let mut page = context.server.get(ApiRequest { path, parameters: &parameters, ..ApiRequest::default() })?;
-            complete &= page["complete"] != false;
-            let before = found.len();
-            if let Value::Array(messages) = page["messages"].take() {
-                found.extend(messages);
-            }
-            next = page["next"].take();
-            if next.is_null() || found.len() >= self.limit || found.len() == before {
-                found.truncate(self.limit);
-                return Ok(json!({ "messages": found, "next": next, "complete": complete }));
-            }
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::entry::{Entry, parse_tag};
 use super::parse_segment;
 use crate::error::CommandError;
-use crate::server::{ApiRequest, decode};
+use crate::server::decode;
 use crate::{CommandContext, Task};
 
 /// Prints or sets the tags of a message.
@@ -42,8 +42,7 @@ impl Task for Tag {
         let response = if self.clear || !(self.is_query() || self.add || self.remove) {
             set_tags(context, &self.id, &collect(&self.tags)?)?
         } else {
-            let path = &["api", "v2", "messages", &self.id];
-            let message = context.server.get(ApiRequest { path, ..ApiRequest::default() })?;
+            let message = context.server.get(&["api", "v2", "messages", &self.id], &[])?;
             self.change_tags(context, message)?
         };
         if context.json {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::stream::UNIX_PREFIX;
 use crate::error::CommandError;
 use crate::options::{SMTP_VARIABLE, SmtpOptions, env_variable};
-use crate::server::{ApiRequest, Server};
+use crate::server::Server;
 
 /// The address if neither the user nor the server gives one.
 const DEFAULT_ADDR: &str = "localhost:2500";
@@ -36,7 +36,7 @@ impl SmtpTarget {
             })?;
             return Ok(Self { addr, use_credentials: true });
         }
-        let info = match server.get(ApiRequest { path: &["api", "v2", "server"], ..ApiRequest::default() }) {
+        let info = match server.get(&["api", "v2", "server"], &[]) {
             Ok(info) => info,
             Err(CommandError::NotFound(_)) => Value::Null,
             Err(error) if options.is_server_named => return Err(error),

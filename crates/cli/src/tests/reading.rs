@@ -126,7 +126,7 @@ fn waits_for_messages() {
 fn search_requests_pages_up_to_the_limit() {
     const RESPONSES: &[CannedResponse] = &[
         (
-            "GET /api/v2/search?q=the+code&limit=3",
+            "GET /api/v2/search?limit=3&q=the+code",
             200,
             concat!(
                 r#"{"messages":["#,
@@ -136,11 +136,11 @@ fn search_requests_pages_up_to_the_limit() {
             ),
         ),
         (
-            "GET /api/v2/search?q=the+code&limit=1&before=8",
+            "GET /api/v2/search?limit=1&q=the+code&before=8",
             200,
             concat!(r#"{"messages":["#, record!("7", "Older"), r#"],"next":"7","complete":false}"#),
         ),
-        ("GET /api/v2/search?q=no&limit=50&mailbox=ann", 200, r#"{"messages":[],"next":null,"complete":true}"#),
+        ("GET /api/v2/search?limit=50&q=no&mailbox=ann", 200, r#"{"messages":[],"next":null,"complete":true}"#),
     ];
     let server = FakeServer::new(RESPONSES);
     let (output, result) = server.run(OutputStyle::terminal(70, false), &["search", "the", "code", "--limit", "3"]);

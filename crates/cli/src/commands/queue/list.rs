@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::parse_segment;
 use super::{QueueKind, target_arg};
 use crate::error::CommandError;
-use crate::server::{ApiRequest, Server};
+use crate::server::Server;
 use crate::{CommandContext, Task, print_note};
 
 /// The number of entries that are listed, unless a limit is given.
@@ -95,7 +95,7 @@ impl ListEntries {
             parameters.extend(self.conditions.iter().map(|(name, value)| (*name, value.as_str())));
             parameters.extend(next.as_str().map(|next| ("before", next)));
             let path = &["api", "v2", self.queue.path, "entries"];
-            let mut page = server.get(ApiRequest { path, parameters: &parameters, ..ApiRequest::default() })?;
+            let mut page = server.get(path, &parameters)?;
             if let Value::Array(page) = page["entries"].take() {
                 entries.extend(page);
             }

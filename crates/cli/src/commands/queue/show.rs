@@ -5,7 +5,6 @@ use clap::{ArgMatches, Command};
 use super::super::arg_text;
 use super::{QueueKind, ids_arg};
 use crate::error::CommandError;
-use crate::server::ApiRequest;
 use crate::{CommandContext, Task};
 
 pub(super) fn command(queue: &QueueKind) -> Command {
@@ -27,7 +26,7 @@ struct Show {
 impl Task for Show {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let path = &["api", "v2", self.queue.path, "entries", &self.id];
-        let response = context.server.get(ApiRequest { path, ..ApiRequest::default() })?;
+        let response = context.server.get(path, &[])?;
         if context.json {
             return Ok(context.style.write_json(context.out, &response)?);
         }

@@ -1,11 +1,9 @@
 //! `restante relay targets` and `restante webhook targets`: list the targets of a server.
 
 use clap::{ArgMatches, Command};
-use serde_json::Value;
 
 use super::QueueKind;
 use crate::error::CommandError;
-use crate::server::ApiRequest;
 use crate::{CommandContext, Task};
 
 pub(super) fn command(queue: &QueueKind) -> Command {
@@ -26,7 +24,7 @@ struct ListTargets(&'static QueueKind);
 impl Task for ListTargets {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
         let path = &["api", "v2", self.0.path];
-        let response: Value = context.server.get(ApiRequest { path, ..ApiRequest::default() })?;
+        let response = context.server.get(path, &[])?;
         let is_empty = response["targets"].as_array().is_none_or(Vec::is_empty);
         if context.json {
             context.style.write_json(context.out, &response)?;

@@ -10,7 +10,6 @@ use self::mails::{MAIN_RECIPIENT, SampleMail, sample_mails};
 use super::{LocalSender, Outbox, SmtpArg, outgoing_message};
 use crate::error::CommandError;
 use crate::output::{TextStyle, count_with_noun};
-use crate::server::ApiRequest;
 use crate::{CommandContext, Task};
 
 /// Sends a dozen sample messages, to try a server.
@@ -99,7 +98,7 @@ fn print_next_steps(
 /// Returns the address of the web interface. `None` if the HTTP server cannot be reached, for example because only an
 /// SMTP server was given.
 fn page_url(context: &CommandContext<'_>) -> Option<String> {
-    match context.server.get(ApiRequest { path: &["api", "v2", "server"], ..ApiRequest::default() }) {
+    match context.server.get(&["api", "v2", "server"], &[]) {
         Err(CommandError::Unreachable(_)) => None,
         // A server that requires a login has a page too.
         _ => Some(context.server.url().to_owned()),
