@@ -82,8 +82,8 @@ impl Options {
         if has_timeout {
             return command;
         }
-        let timeout = duration_arg(TIMEOUT_FLAG, "The time limit for a response [default: 30s]");
-        command.arg(timeout.help_heading(HEADING))
+        let timeout = Arg::new(TIMEOUT_FLAG).long(TIMEOUT_FLAG).value_name("TIME").value_parser(parse_duration);
+        command.arg(timeout.help("The time limit for a response [default: 30s]").help_heading(HEADING))
     }
 
     pub(crate) fn parse(matches: &ArgMatches) -> Self {
@@ -152,11 +152,6 @@ impl Options {
         let pem = std::fs::read(path).map_err(|error| invalid(error.to_string()))?;
         TlsTrust::with_extra_roots(&pem).map_err(|error| invalid(error.to_string()))
     }
-}
-
-/// Returns a flag with a duration as value.
-pub(crate) fn duration_arg(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name("TIME").value_parser(parse_duration).help(help)
 }
 
 /// Returns an environment variable, unless it is empty.

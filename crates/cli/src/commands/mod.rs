@@ -41,7 +41,7 @@ const COMMANDS: &[CommandEntry] = &[
     entry::<html_check::HtmlCheck>(),
     (send::command, send::parse),
     entry::<send::demo::SendSamples>(),
-    (release::command, release::parse),
+    entry::<release::Release>(),
     entry::<tag::Tag>(),
     entry::<remove::Delete>(),
     entry::<remove::Purge>(),
@@ -96,9 +96,4 @@ fn parse_segment(text: &str) -> Result<String, String> {
         "" | "." | ".." => Err("must be a name, and not empty, . or ..".to_owned()),
         _ => Ok(text.to_owned()),
     }
-}
-
-/// Returns the text of an argument; empty if it was not given.
-fn arg_text(matches: &ArgMatches, name: &str) -> String {
-    matches.get_one::<String>(name).cloned().unwrap_or_default()
 }

@@ -3,15 +3,14 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Parser;
 use restante_api_types::{QueueEntryState, RelayEntry};
 use serde_json::{Map, Value};
 
-use super::queue::relay::{entry_path, print_entries};
-use super::queue::target_arg;
-use super::{arg_text, parse_segment};
+use super::parse_segment;
+use super::queue::relay::print_entries;
 use crate::error::CommandError;
-use crate::options::duration_arg;
+use crate::options::parse_duration;
 use crate::server::{Server, decode};
 use crate::{CommandContext, Task};
 
@@ -21,54 +20,33 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const MIN_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-pub(super) fn command() -> Command {
-    Command::new("release")
-        .about("Sends a message to other mail servers")
-        .long_about(
-            "Sends a message through a relay target of the server. It prints the entry of the relay queue, as `restante \
-             relay list` does. With --wait, it waits until the message was sent, and fails if a recipient was refused.",
-        )
-        .after_help(
-            "Exit codes: 0 success, 1 no such message, or with --wait not sent in time or refused, 2 wrong usage, 3 \
-             server not reachable, 4 credentials or recipients refused, 5 error of the server or of this machine.",
-        )
-        .arg(
-            Arg::new("id")
-                .value_name("ID")
-                .required(true)
-                .value_parser(parse_segment)
-                .help("The id of a message, or latest"),
-        )
-        .arg(
-            Arg::new("to")
-                .long("to")
-                .value_name("ADDRESS")
-                .action(ArgAction::Append)
-                .help("A recipient; may be repeated [default: the recipients of the envelope]"),
-        )
-        .arg(target_arg().help("The relay target [default: the only one]"))
-        .arg(Arg::new("wait").long("wait").action(ArgAction::SetTrue).help("Waits until the message was sent"))
-        .arg(
-            duration_arg("wait-timeout", "How long to wait [default: 30s]").long("timeout").requires("wait"),
-        )
-}
-
-pub(super) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
-    let timeout = matches.get_one("wait-timeout").copied().unwrap_or(DEFAULT_TIMEOUT);
-    Box::new(Release {
-        id: arg_text(matches, "id"),
-        recipients: matches.get_many("to").into_iter().flatten().cloned().collect(),
-        target: matches.get_one("target").cloned(),
-        wait: matches.get_flag("wait").then_some(timeout),
-    })
-}
-
-struct Release {
+/// Sends a message to other mail servers.
+#[derive(Parser)]
+#[command(
+    name = "release",
+    long_about = "Sends a message through a relay target of the server. It prints the entry of the relay queue, as `restante \
+        relay list` does. With --wait, it waits until the message was sent, and fails if a recipient was refused.",
+    after_help = "Exit codes: 0 success, 1 no such message, or with --wait not sent in time or refused, 2 wrong usage, 3 \
+        server not reachable, 4 credentials or recipients refused, 5 error of the server or of this machine."
+)]
+pub(super) struct Release {
+    /// The id of a message, or latest
+    #[arg(value_parser = parse_segment)]
     id: String,
+    /// A recipient; may be repeated [default: the recipients of the envelope]
+    #[arg(long = "to", value_name = "ADDRESS")]
     recipients: Vec<String>,
+    /// The relay target [default: the only one]
+    #[arg(long, value_name = "NAME")]
     target: Option<String>,
-    /// How long to wait until the message was sent, if at all.
-    wait: Option<Duration>,
+    /// Waits until the message was sent
+    #[arg(long)]
+    wait: bool,
+    /// How long to wait [default: 30s]
+    #[arg(
+        id = "wait-timeout", long = "timeout", value_name = "TIME", value_parser = parse_duration, requires = "wait"
+    )]
+    timeout: Option<Duration>,
 }
 
 impl Task for Release {
@@ -82,9 +60,9 @@ impl Task for Release {
         }
         let path = &["api", "v2", "messages", &self.id, "release"];
         let mut document = context.server.post(path, &Value::Object(body))?;
-        if let Some(timeout) = self.wait {
+        if self.wait {
             let id = decode::<RelayEntry<'static>>(&document)?.id;
-            document = wait_until_final(&context.server, &id, timeout)?;
+            document = wait_until_final(&context.server, &id, self.timeout.unwrap_or(DEFAULT_TIMEOUT))?;
         }
         let entry: RelayEntry<'static> = decode(&document)?;
         if context.json {
@@ -92,7 +70,7 @@ impl Task for Release {
         } else {
             print_entries(context, std::slice::from_ref(&entry))?;
         }
-        if self.wait.is_some() { sent_result(&entry) } else { Ok(()) }
+        if self.wait { sent_result(&entry) } else { Ok(()) }
     }
 }
 
@@ -100,7 +78,7 @@ impl Task for Release {
 fn wait_until_final(server: &Server, id: &str, timeout: Duration) -> Result<Value, CommandError> {
     let (started, mut pause) = (Instant::now(), MIN_PAUSE);
     loop {
-        let document = server.get(&entry_path(id), &[])?;
+        let document = server.get(&["api", "v2", "relay", "entries", id], &[])?;
         let remaining = timeout.saturating_sub(started.elapsed());
         if decode::<RelayEntry<'static>>(&document)?.progress.state.is_final() || remaining.is_zero() {
             return Ok(document);

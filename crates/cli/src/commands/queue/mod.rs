@@ -4,19 +4,19 @@
 mod change;
 mod list;
 pub(super) mod relay;
-mod show;
-mod targets;
 mod webhook;
 
 use std::io;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::builder::StyledStr;
+use clap::{ArgMatches, Command, FromArgMatches as _, Subcommand};
 use jiff::Timestamp;
 use restante_api_types::{QueueEntryCounts, QueueEntryProgress};
 use restante_mail::terminal_text;
 use serde_json::Value;
 
-use self::change::ChangeKind;
+use self::change::{ChangeKind, EntryArgs, TargetArgs};
+use self::list::ListArgs;
 use super::{parse_segment, with_common_options};
 use crate::error::CommandError;
 use crate::options::Options;
@@ -28,11 +28,10 @@ struct QueueKind {
     /// The name of the group of commands.
     group: &'static str,
     about: &'static str,
+    /// The commands, and the details in their help texts.
+    commands: &'static [(&'static str, &'static str)],
     /// The segment of its paths in the API.
     path: &'static str,
-    /// Whether its targets can be paused.
-    can_pause: bool,
-    help: HelpTexts,
     /// The error if the server has no targets.
     no_targets: &'static str,
     print_targets: Print,
@@ -41,71 +40,126 @@ struct QueueKind {
     print_entry: Print,
 }
 
-/// The texts that describe the details of a queue.
-struct HelpTexts {
-    /// The columns of the targets, and what else a user must know of them.
-    targets: &'static str,
-    /// The columns of the list of entries.
-    list: &'static str,
-    /// What is shown of an entry.
-    show: &'static str,
-    retry: &'static str,
-    cancel: &'static str,
-}
-
 /// Prints a document, or an array of documents.
 type Print = fn(&mut CommandContext<'_>, &Value) -> Result<(), CommandError>;
 
 /// In the order of the help text.
 const QUEUES: [&QueueKind; 2] = [&relay::RELAY, &webhook::WEBHOOK];
 
-/// A command of the group: its definition, and the parser of its arguments.
-type Subcommand = (fn(&QueueKind) -> Command, fn(&'static QueueKind, &ArgMatches) -> Box<dyn Task>);
-
-/// In the order of the help text. The last two are those of queues whose targets can be paused.
-const SUBCOMMANDS: [Subcommand; 7] = [
-    (targets::command, targets::parse),
-    (list::command, list::parse),
-    (show::command, show::parse),
-    (change::retry_command, |queue, matches| change::parse(queue, ChangeKind::Retry, matches)),
-    (change::cancel_command, |queue, matches| change::parse(queue, ChangeKind::Cancel, matches)),
-    (change::pause_command, |queue, matches| change::parse(queue, ChangeKind::Pause, matches)),
-    (change::resume_command, |queue, matches| change::parse(queue, ChangeKind::Resume, matches)),
-];
+/// The commands of all queues. In their help texts, `{queue}` is the name of the queue, and `{details}` what differs
+/// between the queues.
+#[derive(Subcommand)]
+enum QueueCommand {
+    /// Lists the {queue} targets of a server.
+    #[command(
+        long_about = "Lists the {queue} targets of a server, with the number of entries in each state. In a pipe, the \
+            columns are separated by tabs: {details}"
+    )]
+    Targets,
+    /// Lists entries of the {queue} queue.
+    #[command(
+        long_about = "Lists the newest entries of the {queue} queue, oldest first. In a pipe, the columns are separated by \
+            tabs: {details} With --json, the newest entry comes first, as in the REST API."
+    )]
+    List(ListArgs),
+    /// Shows an entry of the {queue} queue.
+    #[command(long_about = "Shows an entry of the {queue} queue: {details}")]
+    Show {
+        /// The id of an entry
+        #[arg(value_parser = parse_segment)]
+        id: String,
+    },
+    /// Sends entries of the {queue} queue now.
+    #[command(
+        long_about = "Sends entries of the {queue} queue now: those that wait for their next attempt, and those that have \
+            failed or were cancelled. {details}"
+    )]
+    Retry(EntryArgs),
+    /// Cancels entries of the {queue} queue.
+    #[command(long_about = "Cancels entries of the {queue} queue that have not been sent yet. {details}")]
+    Cancel(EntryArgs),
+    /// Pauses {queue} targets.
+    #[command(
+        long_about = "Pauses {queue} targets: their entries wait until the targets are resumed, also after a restart of \
+            the server."
+    )]
+    Pause(TargetArgs),
+    /// Resumes {queue} targets that were paused.
+    Resume(TargetArgs),
+}
 
 pub(super) fn commands() -> impl Iterator<Item = Command> {
     QUEUES.into_iter().map(|queue| {
+        let all = QueueCommand::augment_subcommands(Command::new(queue.group));
         Command::new(queue.group)
             .about(queue.about)
             .subcommand_required(true)
             .arg_required_else_help(true)
             .disable_help_subcommand(true)
-            .subcommands(queue.subcommands().map(|(command, _)| with_common_options(command(queue))))
+            .subcommands(all.get_subcommands().filter_map(|command| queue.describe(command)).map(with_common_options))
     })
 }
 
 /// Parses a command of a group. Returns `None` if there is no group with this name.
 pub(super) fn parse(group: &str, matches: &ArgMatches) -> Option<(Box<dyn Task>, Options)> {
     let queue = QUEUES.into_iter().find(|queue| queue.group == group)?;
-    let (name, subcommand) = matches.subcommand()?;
-    let (_, parse) = queue.subcommands().find(|(command, _)| command(queue).get_name() == name)?;
-    Some((parse(queue, subcommand), Options::parse(subcommand)))
+    let command = QueueCommand::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
+    let (_, subcommand) = matches.subcommand()?;
+    Some((Box::new(QueueTask { queue, command }), Options::parse(subcommand)))
 }
 
 impl QueueKind {
-    fn subcommands(&self) -> impl Iterator<Item = Subcommand> {
-        SUBCOMMANDS.into_iter().take(if self.can_pause { 7 } else { 5 })
+    /// Returns a command with the help texts of this queue, or `None` if the queue does not have it.
+    fn describe(&self, command: &Command) -> Option<Command> {
+        let (_, details) = self.commands.iter().find(|(name, _)| *name == command.get_name())?;
+        let fill_in = |text: &StyledStr| text.to_string().replace("{queue}", self.group).replace("{details}", details);
+        let described = command.clone().about(fill_in(command.get_about()?));
+        Some(match command.get_long_about() {
+            Some(text) => described.long_about(fill_in(text)),
+            None => described,
+        })
+    }
+
+    fn list_targets(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let response = context.server.get(&["api", "v2", self.path], &[])?;
+        let is_empty = response["targets"].as_array().is_none_or(Vec::is_empty);
+        if context.json {
+            context.style.write_json(context.out, &response)?;
+        } else if !is_empty {
+            (self.print_targets)(context, &response["targets"])?;
+        }
+        if is_empty { Err(CommandError::not_found(self.no_targets)) } else { Ok(()) }
+    }
+
+    fn show_entry(&self, context: &mut CommandContext<'_>, id: &str) -> Result<(), CommandError> {
+        let response = context.server.get(&["api", "v2", self.path, "entries", id], &[])?;
+        if context.json {
+            return Ok(context.style.write_json(context.out, &response)?);
+        }
+        (self.print_entry)(context, &response)
     }
 }
 
-/// Returns the argument `--target NAME`.
-pub(super) fn target_arg() -> Arg {
-    Arg::new("target").long("target").value_name("NAME")
+/// A command of a queue.
+struct QueueTask {
+    queue: &'static QueueKind,
+    command: QueueCommand,
 }
 
-/// Returns the argument for the ids of entries.
-fn ids_arg() -> Arg {
-    Arg::new("ids").value_name("ID").value_parser(parse_segment).help("The id of an entry")
+impl Task for QueueTask {
+    fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+        let queue = self.queue;
+        let (kind, selection) = match &self.command {
+            QueueCommand::Targets => return queue.list_targets(context),
+            QueueCommand::List(list) => return list.run(queue, context),
+            QueueCommand::Show { id } => return queue.show_entry(context, id),
+            QueueCommand::Retry(entries) => (ChangeKind::Retry, entries.selection()),
+            QueueCommand::Cancel(entries) => (ChangeKind::Cancel, entries.selection()),
+            QueueCommand::Pause(targets) => (ChangeKind::Pause, targets.selection()),
+            QueueCommand::Resume(targets) => (ChangeKind::Resume, targets.selection()),
+        };
+        kind.apply(queue, &selection, context)
+    }
 }
 
 /// Returns a time: relative on a terminal, otherwise as the server writes it.

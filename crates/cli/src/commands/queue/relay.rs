@@ -8,7 +8,7 @@ use restante_mail::terminal_text;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{HelpTexts, QueueKind, TargetRow, display_time, print_fields, print_target_rows, separator};
+use super::{QueueKind, TargetRow, display_time, print_fields, print_target_rows, separator};
 use crate::CommandContext;
 use crate::error::CommandError;
 use crate::output::{Column, Table, TextStyle};
@@ -18,17 +18,24 @@ pub(super) const RELAY: QueueKind = QueueKind {
     group: "relay",
     about: "Shows relay targets, and shows and changes the relay queue",
     path: "relay",
-    can_pause: false,
-    help: HelpTexts {
-        targets: "NAME, SERVER, STATE, QUEUED, SENDING, DELIVERED, FAILED, CANCELLED, the ALLOWED recipients, and the last \
-                  ERROR. A target that cannot be reached is paused.",
-        list: "ID, DATE, STATE, TARGET, MESSAGE, the recipients separated by commas, the number of attempts, and the last \
-               reply.",
-        show: "its fields, its recipients with their replies, and the transcript of its last attempt. In the transcript, C \
-               is this server and S is the target.",
-        retry: "The message is not sent again to recipients for which it was accepted.",
-        cancel: "A message that is being sent may still be accepted.",
-    },
+    commands: &[
+        (
+            "targets",
+            "NAME, SERVER, STATE, QUEUED, SENDING, DELIVERED, FAILED, CANCELLED, the ALLOWED recipients, and the last ERROR. A \
+             target that cannot be reached is paused.",
+        ),
+        (
+            "list",
+            "ID, DATE, STATE, TARGET, MESSAGE, the recipients separated by commas, the number of attempts, and the last reply.",
+        ),
+        (
+            "show",
+            "its fields, its recipients with their replies, and the transcript of its last attempt. In the transcript, C is \
+             this server and S is the target.",
+        ),
+        ("retry", "The message is not sent again to recipients for which it was accepted."),
+        ("cancel", "A message that is being sent may still be accepted."),
+    ],
     no_targets: "The server has no relay targets: set relay.targets.",
     print_targets,
     print_entries: |context, entries| Ok(print_entries(context, &decode::<Vec<RelayEntry<'static>>>(entries)?)?),
@@ -42,11 +49,6 @@ struct Line {
     after_millis: u64,
     from: String,
     text: String,
-}
-
-/// Returns the path of an entry.
-pub(in super::super) fn entry_path(id: &str) -> [&str; 5] {
-    ["api", "v2", RELAY.path, "entries", id]
 }
 
 /// Prints entries as a table.

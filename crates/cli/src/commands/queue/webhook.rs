@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use restante_api_types::{WebhookEntry, WebhookFilter, WebhookTarget};
 use serde_json::Value;
 
-use super::{HelpTexts, QueueKind, TargetRow, display_time, print_fields, print_target_rows, separator};
+use super::{QueueKind, TargetRow, display_time, print_fields, print_target_rows, separator};
 use crate::CommandContext;
 use crate::error::CommandError;
 use crate::output::{Column, Table, TextStyle};
@@ -15,15 +15,19 @@ pub(super) const WEBHOOK: QueueKind = QueueKind {
     group: "webhook",
     about: "Shows and pauses webhook targets, and shows and changes the webhook queue",
     path: "webhooks",
-    can_pause: true,
-    help: HelpTexts {
-        targets: "NAME, URL, STATE, QUEUED, SENDING, DELIVERED, FAILED, CANCELLED, the FILTERS, and the last ERROR. Of a URL, \
-                  only scheme, host and port are shown: the rest may be a secret.",
-        list: "ID, DATE, STATE, TARGET, EVENT, MESSAGE, MAILBOX, the number of attempts, and the last reply.",
-        show: "its fields, and the body of its request, unless the event was delivered.",
-        retry: "Delivered events, and failed or cancelled ones above 16 KiB, cannot be sent again.",
-        cancel: "An event that is being sent may still be accepted.",
-    },
+    commands: &[
+        (
+            "targets",
+            "NAME, URL, STATE, QUEUED, SENDING, DELIVERED, FAILED, CANCELLED, the FILTERS, and the last ERROR. Of a URL, only \
+             scheme, host and port are shown: the rest may be a secret.",
+        ),
+        ("list", "ID, DATE, STATE, TARGET, EVENT, MESSAGE, MAILBOX, the number of attempts, and the last reply."),
+        ("show", "its fields, and the body of its request, unless the event was delivered."),
+        ("retry", "Delivered events, and failed or cancelled ones above 16 KiB, cannot be sent again."),
+        ("cancel", "An event that is being sent may still be accepted."),
+        ("pause", ""),
+        ("resume", ""),
+    ],
     no_targets: "The server has no webhook targets: set webhook.urls.",
     print_targets,
     print_entries,
