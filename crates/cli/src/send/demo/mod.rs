@@ -1,7 +1,6 @@
 //! `restante demo`: sends sample messages, to try a server without other software.
 
 mod mails;
-mod pdf;
 
 use clap::Parser;
 use serde_json::json;
@@ -30,8 +29,7 @@ pub(crate) struct SendSamples {
 
 impl Task for SendSamples {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        let mails = sample_mails(context.now)
-            .map_err(|error| CommandError::Local(format!("A sample message cannot be composed: {error}.")))?;
+        let mails = sample_mails(context.now);
         let (outbox, local) = (Outbox::find(context, self.smtp.smtp.as_deref())?, LocalSender::detect());
         let total = mails.len();
         for (number, mail) in (1..).zip(&mails) {
