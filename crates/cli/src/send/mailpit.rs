@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
+use std::net::Shutdown;
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
@@ -16,7 +17,7 @@ use restante_mail::terminal_text;
 
 use super::raw_message::{DefaultHeaders, RawMessage, parse_all_addresses};
 use super::smtp::{ConnectionSettings, OutgoingMessage, connect_error, send_message};
-use super::stream::SmtpStream;
+use super::stream;
 use super::{LocalSender, parse_address, random_number, read_stdin};
 use crate::error::CommandError;
 use crate::options::env_variable;
@@ -165,7 +166,7 @@ fn parse_sender(text: &str) -> Result<String, CommandError> {
 /// Connects standard input and output to the SMTP server, until the server closes the connection.
 pub(super) fn speak_smtp(addr: &str, refused_hint: &str) -> Result<(), CommandError> {
     let failed = |error: io::Error| connect_error(addr, &error, refused_hint);
-    let mut stream = SmtpStream::connect(addr, TIMEOUT).map_err(failed)?;
+    let mut stream = stream::connect(addr, TIMEOUT).map_err(failed)?;
     let mut replies = stream.try_clone().map_err(failed)?;
     let (sender, done) = mpsc::channel();
     thread::spawn(move || {
@@ -175,7 +176,7 @@ pub(super) fn speak_smtp(addr: &str, refused_hint: &str) -> Result<(), CommandEr
     });
     // The server may close the connection before the end of the input.
     let _ = io::copy(&mut io::stdin().lock(), &mut stream);
-    let _ = stream.close_write();
+    let _ = stream.shutdown(Shutdown::Write);
     let _ = done.recv_timeout(TIMEOUT);
     Ok(())
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use restante_mail::address::Address;
+use socket2::Socket;
 
-use super::stream::SmtpStream;
+use super::stream;
 use crate::error::CommandError;
 use crate::server::Credentials;
 
@@ -126,16 +127,18 @@ fn encode_data(source: &[u8]) -> Vec<u8> {
 
 /// An SMTP connection.
 struct SmtpConnection<'a> {
-    reader: BufReader<SmtpStream>,
+    reader: BufReader<Socket>,
     addr: &'a str,
 }
 
 impl<'a> SmtpConnection<'a> {
     fn open(settings: &ConnectionSettings<'a>) -> Result<Self, CommandError> {
         let addr = settings.addr;
-        let stream = SmtpStream::connect(addr, settings.timeout)
+        let stream = stream::connect(addr, settings.timeout)
             .map_err(|error| connect_error(addr, &error, settings.refused_hint))?;
-        stream.set_timeout(settings.timeout).map_err(|error| unreachable(addr, &error))?;
+        let timeout = Some(settings.timeout);
+        let limited = stream.set_read_timeout(timeout).and_then(|()| stream.set_write_timeout(timeout));
+        limited.map_err(|error| unreachable(addr, &error))?;
         Ok(Self { reader: BufReader::new(stream), addr })
     }
 
@@ -161,7 +164,7 @@ impl<'a> SmtpConnection<'a> {
             Credentials::Token(token) => (TOKEN_USER, token),
             Credentials::User { name, password } => (name.as_str(), password),
         };
-        let is_local = self.reader.get_ref().is_local().map_err(|error| unreachable(self.addr, &error))?;
+        let is_local = stream::is_local(self.reader.get_ref()).map_err(|error| unreachable(self.addr, &error))?;
         if !(settings.insecure || is_local) {
             let addr = self.addr;
             return Err(CommandError::Unauthorized(format!(

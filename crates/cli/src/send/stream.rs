@@ -1,96 +1,35 @@
 //! A connection to an SMTP server, over TCP or a Unix socket (`unix:/path`).
 
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, TcpStream, ToSocketAddrs as _};
+use std::io;
+use std::net::{IpAddr, TcpStream, ToSocketAddrs as _};
 use std::path::Path;
 use std::time::Duration;
 
-use restante_platform::unix_socket::{self, BlockingUnixStream};
+use restante_platform::unix_socket;
+use socket2::Socket;
 
 /// The beginning of the address of a Unix socket.
 pub(super) const UNIX_PREFIX: &str = "unix:";
 
-/// A connection.
-#[derive(Debug)]
-pub(super) enum SmtpStream {
-    Tcp(TcpStream),
-    Unix(BlockingUnixStream),
+/// Connects to `unix:/path`, or to a host and a port. All addresses of a host name are tried, because the server may not
+/// listen on all of them. Each of them has this time limit.
+pub(super) fn connect(addr: &str, timeout: Duration) -> io::Result<Socket> {
+    if let Some(path) = addr.strip_prefix(UNIX_PREFIX) {
+        return unix_socket::connect(Path::new(path)).map(Socket::from);
+    }
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in addr.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, timeout) {
+            Ok(stream) => return Ok(stream.into()),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
-impl SmtpStream {
-    /// Connects to `unix:/path`, or to a host and a port. All addresses of a host name are tried, because the server may
-    /// not listen on all of them. Each of them has this time limit.
-    pub(super) fn connect(addr: &str, timeout: Duration) -> io::Result<Self> {
-        if let Some(path) = addr.strip_prefix(UNIX_PREFIX) {
-            return unix_socket::connect(Path::new(path)).map(Self::Unix);
-        }
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in addr.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, timeout) {
-                Ok(stream) => return Ok(Self::Tcp(stream)),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
-    /// Sets the time limit of each read and write.
-    pub(super) fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
-        let timeout = Some(timeout);
-        match self {
-            Self::Tcp(stream) => stream.set_read_timeout(timeout).and_then(|()| stream.set_write_timeout(timeout)),
-            Self::Unix(stream) => stream.set_read_timeout(timeout).and_then(|()| stream.set_write_timeout(timeout)),
-        }
-    }
-
-    /// Returns true if the server runs on this machine.
-    pub(super) fn is_local(&self) -> io::Result<bool> {
-        match self {
-            Self::Tcp(stream) => stream.peer_addr().map(|peer| is_loopback(peer.ip())),
-            Self::Unix(_) => Ok(true),
-        }
-    }
-
-    /// Returns a second handle of the same connection.
-    pub(super) fn try_clone(&self) -> io::Result<Self> {
-        match self {
-            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
-            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
-        }
-    }
-
-    /// Closes the sending direction of the connection.
-    pub(super) fn close_write(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
-            Self::Unix(stream) => stream.shutdown(Shutdown::Write),
-        }
-    }
-}
-
-impl Read for SmtpStream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(buffer),
-            Self::Unix(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for SmtpStream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes),
-            Self::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.flush(),
-            Self::Unix(stream) => stream.flush(),
-        }
-    }
+/// Returns true if the server runs on this machine: at a loopback address, or at a Unix socket.
+pub(super) fn is_local(stream: &Socket) -> io::Result<bool> {
+    Ok(stream.peer_addr()?.as_socket().is_none_or(|peer| is_loopback(peer.ip())))
 }
 
 /// Returns true for a loopback address, also if it is mapped to IPv6.
@@ -101,6 +40,20 @@ fn is_loopback(address: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn connections_to_this_machine_are_local() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap().to_string();
+        assert!(is_local(&connect(&addr, Duration::from_secs(30)).unwrap()).unwrap());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn unix_sockets_are_local() {
+        let (client, _server) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert!(is_local(&client.into()).unwrap());
+    }
 
     #[test]
     fn recognizes_loopback_addresses() {
