@@ -21,30 +21,21 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{ArgMatches, Command};
+use clap::ArgMatches;
 use jiff::Timestamp;
 use restante_mail::terminal_text;
 use restante_platform::program_name;
 
-pub use commands::EXIT_CODES;
+pub use commands::inbucket::with_two_dashes;
+pub use commands::{EXIT_CODES, all as commands};
 pub use error::CommandError;
 pub use options::ENVIRONMENT_VARIABLES;
+pub use send::mailpit::run as run_as_mailpit_sendmail;
 
 use interaction::{Confirm, confirm_on_terminal, exit_on_interrupt};
 use options::{Options, SmtpOptions};
 use output::OutputStyle;
 use server::Server;
-
-/// Returns the commands in the order of the help text.
-pub fn commands() -> impl Iterator<Item = Command> {
-    commands::all()
-}
-
-/// Converts flags such as `-output` to `--output` after the commands of Inbucket's client, so that scripts written for
-/// it work unchanged.
-pub fn with_two_dashes(args: Vec<OsString>) -> Vec<OsString> {
-    commands::inbucket::with_two_dashes(args)
-}
 
 /// A command for a server, with its arguments.
 pub struct ClientCommand {
@@ -94,11 +85,6 @@ impl fmt::Debug for ClientCommand {
 /// Acts as `sendmail` if the program is called by that name. Returns the exit code, or `None` if it has another name.
 pub fn run_as_sendmail(args: &[OsString]) -> Option<ExitCode> {
     (program_name(args) == "sendmail").then(|| send::sendmail::run(args))
-}
-
-/// Acts as the command `mailpit sendmail`. The arguments begin with `sendmail`.
-pub fn run_as_mailpit_sendmail(args: &[OsString]) -> ExitCode {
-    send::mailpit::run(args)
 }
 
 /// Prints a note for the user to standard error.

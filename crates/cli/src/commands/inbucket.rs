@@ -29,7 +29,9 @@ const SINGLE_DASH_FLAGS: &[&str] = &["delete", "from", "help", "host", "maxage",
 /// The memory limit of a compiled regular expression in bytes.
 const MAX_REGEX_BYTES: usize = 1024 * 1024;
 
-pub(crate) fn with_two_dashes(args: Vec<OsString>) -> Vec<OsString> {
+/// Converts flags such as `-output` to `--output` after the commands of Inbucket's client, so that scripts written for it
+/// work unchanged.
+pub fn with_two_dashes(args: Vec<OsString>) -> Vec<OsString> {
     let allows_single_dash = |arg: &OsString| arg.to_str().is_some_and(|arg| SINGLE_DASH_COMMANDS.contains(&arg));
     let Some(at) = args.iter().position(allows_single_dash) else { return args };
     args.into_iter().enumerate().map(|(index, arg)| if index > at { add_dash(arg) } else { arg }).collect()

@@ -53,7 +53,8 @@ const COMMANDS: &[CommandEntry] = &[
 pub const EXIT_CODES: &str = "Exit codes: 0 success, 1 nothing found or no message in time, 2 wrong usage, 3 server \
  not reachable, 4 credentials missing or refused, 5 error of the server or of this machine.";
 
-pub(crate) fn all() -> impl Iterator<Item = Command> {
+/// Returns the commands in the order of the help text.
+pub fn all() -> impl Iterator<Item = Command> {
     let ours = COMMANDS.iter().map(|(command, _)| with_common_options(command()));
     ours.chain(queue::commands()).chain([inbucket::client_command()])
 }

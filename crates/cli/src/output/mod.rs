@@ -65,16 +65,6 @@ impl OutputStyle {
         Self { width, colors }
     }
 
-    #[cfg(test)]
-    pub(crate) fn terminal(width: usize, colors: bool) -> Self {
-        Self { width: Some(width), colors }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn pipe() -> Self {
-        Self { width: None, colors: false }
-    }
-
     /// Returns the width of the terminal; `None` for a pipe or a file.
     pub(crate) fn width(&self) -> Option<usize> {
         self.width
@@ -109,6 +99,17 @@ impl OutputStyle {
     pub(crate) fn write_json(&self, out: &mut dyn Write, document: &Value) -> io::Result<()> {
         let text = if self.is_terminal() { format!("{document:#}") } else { document.to_string() };
         writeln!(out, "{}", terminal_text::escape_json(&text))
+    }
+}
+
+#[cfg(test)]
+impl OutputStyle {
+    pub(crate) fn terminal(width: usize, colors: bool) -> Self {
+        Self { width: Some(width), colors }
+    }
+
+    pub(crate) fn pipe() -> Self {
+        Self { width: None, colors: false }
     }
 }
 

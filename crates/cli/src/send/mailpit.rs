@@ -36,8 +36,8 @@ const REFUSED_HINT: &str = "Is a server running? Choose another one with --smtp-
 const INVALID_MESSAGE: u8 = 11;
 const FAILED: u8 = 1;
 
-/// Runs the command. The arguments begin with its name.
-pub(crate) fn run(args: &[OsString]) -> ExitCode {
+/// Acts as the command `mailpit sendmail`. The arguments begin with `sendmail`.
+pub fn run(args: &[OsString]) -> ExitCode {
     let matches = match command().try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => {
