@@ -142,14 +142,8 @@ fn check_header(input: &[u8]) -> Result<(), CommandError> {
 /// Returns the recipients on the command line, or else those in the header, each once.
 fn recipients(matches: &ArgMatches, raw: &RawMessage<'_>, local: &LocalSender) -> Result<Vec<Address>, CommandError> {
     let lists: Vec<&String> = matches.get_many("recipients").into_iter().flatten().collect();
-    let mut to = if lists.is_empty() { raw.recipients() } else { Vec::new() };
-    for list in lists {
-        let found = parse_all_addresses(list.as_bytes());
-        to.extend(found.ok_or_else(|| CommandError::Usage(format!("{list:?} is not a recipient address.")))?);
-    }
-    let mut to: Vec<String> = to.iter().map(|address| local.qualify(address)).collect();
-    to.sort_unstable();
-    to.dedup();
+    let header_recipients = if lists.is_empty() { raw.recipients() } else { Vec::new() };
+    let to = local.collect_recipients(lists, header_recipients)?;
     if to.is_empty() {
         return Err(CommandError::Usage("The message has no recipients.".to_owned()));
     }

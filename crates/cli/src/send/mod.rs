@@ -12,6 +12,7 @@ mod smtp;
 mod smtp_target;
 mod stream;
 
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::Read as _;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ use restante_mail::mime::NamedAddress;
 use serde_json::json;
 
 use self::compose::ComposeFlags;
-use self::sendmail::SendmailTask;
+use self::raw_message::parse_all_addresses;
+use self::sendmail::{SendmailArgs, SendmailTask};
 use self::smtp::{ConnectionSettings, OutgoingMessage, send_message};
 use self::smtp_target::SmtpTarget;
 use crate::error::CommandError;
@@ -84,25 +86,12 @@ struct SmtpArg {
 }
 
 fn sendmail_args() -> impl Iterator<Item = Arg> {
-    let flag = |short: char, name: &'static str| Arg::new(name).short(short);
-    let shown = [
-        flag('t', "t").action(ArgAction::SetTrue).help("Also reads recipients from To, Cc and Bcc, and removes Bcc"),
-        flag('i', "i")
-            .action(ArgAction::SetTrue)
-            .help("Does not end the message at a line with a single dot (also -oi)"),
-        flag('f', "sender").short_alias('r').value_name("ADDRESS").help("The envelope sender (also -r)"),
-        flag('F', "name").value_name("NAME").help("The name of the sender, if the message has no From"),
-        flag('b', "b").value_name("MODE").hide(true),
-        flag('q', "q").value_name("TIME").num_args(0..=1).hide(true),
-        flag('o', "o").value_name("OPTION").action(ArgAction::Append).hide(true),
-        Arg::new("recipients").value_name("RECIPIENT").num_args(0..).help("The recipients"),
-    ];
-    let with_value = IGNORED_FLAGS_WITH_VALUE
-        .chars()
-        .map(|short| Arg::new(format!("ignored-{short}")).short(short).action(ArgAction::Append).hide(true));
-    let without = IGNORED_FLAGS
-        .chars()
-        .map(|short| Arg::new(format!("ignored-{short}")).short(short).action(ArgAction::Count).hide(true));
+    let shown: Vec<Arg> = SendmailArgs::augment_args(Command::new("sendmail")).get_arguments().cloned().collect();
+    let ignored = |action: ArgAction| {
+        move |short: char| Arg::new(format!("ignored-{short}")).short(short).action(action.clone()).hide(true)
+    };
+    let with_value = IGNORED_FLAGS_WITH_VALUE.chars().map(ignored(ArgAction::Append));
+    let without = IGNORED_FLAGS.chars().map(ignored(ArgAction::Count));
     shown.into_iter().chain(with_value).chain(without)
 }
 
@@ -225,6 +214,21 @@ impl LocalSender {
     /// Returns the address of the user who runs the program.
     fn address(&self) -> String {
         format!("{}@{}", self.user, self.host)
+    }
+
+    /// Returns the addresses in the lists and in the header, each once and with a domain.
+    fn collect_recipients<'a>(
+        &self,
+        lists: impl IntoIterator<Item = &'a String>,
+        header_recipients: Vec<String>,
+    ) -> Result<Vec<String>, CommandError> {
+        let mut to = header_recipients;
+        for list in lists {
+            let found = parse_all_addresses(list.as_bytes());
+            to.extend(found.ok_or_else(|| CommandError::Usage(format!("{list:?} is not a recipient address.")))?);
+        }
+        let to: BTreeSet<String> = to.iter().map(|address| self.qualify(address)).collect();
+        Ok(to.into_iter().collect())
     }
 
     /// Adds the local domain to an address without one.

@@ -4,11 +4,11 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Args as _, Command};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches as _};
 use restante_mail::mime::NamedAddress;
 
 use super::compose::ComposeFlags;
-use super::raw_message::{DefaultHeaders, RawMessage, parse_all_addresses, truncate_at_dot};
+use super::raw_message::{DefaultHeaders, RawMessage, truncate_at_dot};
 use super::smtp_target::SmtpTarget;
 use super::{
     COMPOSE_FLAGS, LocalSender, REFUSED_HINT, SmtpArg, mailpit, parse, random_number, read_stdin, send, sendmail_args,
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &[OsString]) -> ExitCode {
         return ClientCommand { task: parse(&matches), options }.run();
     }
     let task = SendmailTask::parse(&matches).with_variables(&matches, &options);
-    if task.mode.as_deref() != Some("s") {
+    if task.args.mode.as_deref() != Some("s") {
         return ClientCommand { task: Box::new(task), options }.run();
     }
     let Err(error) = task.speak_smtp(&options) else { return ExitCode::SUCCESS };
@@ -71,41 +71,50 @@ pub(crate) fn run(args: &[OsString]) -> ExitCode {
 /// Sends a message from standard input, as `sendmail` does.
 pub(super) struct SendmailTask {
     smtp: Option<String>,
-    sender: Option<String>,
-    name: String,
+    args: SendmailArgs,
+}
+
+// The arguments of `sendmail`. A doc comment would replace the description of the command.
+#[derive(Args)]
+pub(super) struct SendmailArgs {
+    /// Also reads recipients from To, Cc and Bcc, and removes Bcc
+    #[arg(short = 't')]
     recipients_from_header: bool,
+    /// Does not end the message at a line with a single dot (also -oi)
+    #[arg(short = 'i')]
     ignores_dots: bool,
+    /// The envelope sender (also -r)
+    #[arg(short = 'f', short_alias = 'r', value_name = "ADDRESS")]
+    sender: Option<String>,
+    /// The name of the sender, if the message has no From
+    #[arg(short = 'F')]
+    name: Option<String>,
+    #[arg(short = 'b', hide = true)]
     mode: Option<String>,
-    queue: bool,
+    #[arg(short = 'q', num_args = 0..=1, default_missing_value = "", hide = true)]
+    queue: Option<String>,
+    #[arg(short = 'o', hide = true)]
+    options: Vec<String>,
+    /// The recipients
+    #[arg(value_name = "RECIPIENT")]
     recipients: Vec<String>,
 }
 
 impl SendmailTask {
     pub(super) fn parse(matches: &ArgMatches) -> Self {
-        let texts = |name: &str| matches.get_many::<String>(name).into_iter().flatten().cloned().collect::<Vec<_>>();
-        Self {
-            smtp: matches.get_one("smtp").cloned(),
-            sender: matches.get_one("sender").cloned(),
-            name: matches.get_one("name").cloned().unwrap_or_default(),
-            recipients_from_header: matches.get_flag("t"),
-            ignores_dots: matches.get_flag("i") || texts("o").iter().any(|option| option == "i"),
-            mode: matches.get_one("b").cloned(),
-            queue: matches.contains_id("q"),
-            recipients: texts("recipients"),
-        }
+        let args = SendmailArgs::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
+        Self { smtp: matches.get_one("smtp").cloned(), args }
     }
 
     /// Adds the server and the sender from Mailpit's variables, and the sender from `--from`. Flags and variables of
     /// Restante override the variables.
-    fn with_variables(self, matches: &ArgMatches, options: &Options) -> Self {
+    fn with_variables(mut self, matches: &ArgMatches, options: &Options) -> Self {
         let is_server_named = options.smtp_options().is_server_named;
         let other_addr = || env_variable(mailpit::ADDR_VARIABLE).filter(|_| !is_server_named);
         let other_sender = || matches.get_one("from").cloned().or_else(|| env_variable(mailpit::FROM_VARIABLE));
-        Self {
-            smtp: self.smtp.or_else(|| env_variable(SMTP_VARIABLE)).or_else(other_addr),
-            sender: self.sender.or_else(|| Some(NamedAddress::from_display(&other_sender()?).address)),
-            ..self
-        }
+        self.smtp = self.smtp.or_else(|| env_variable(SMTP_VARIABLE)).or_else(other_addr);
+        self.args.sender = self.args.sender.or_else(|| Some(NamedAddress::from_display(&other_sender()?).address));
+        self
     }
 
     /// Connects standard input and output to the SMTP server (`-bs`).
@@ -117,40 +126,34 @@ impl SendmailTask {
 
 impl Task for SendmailTask {
     fn run(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        if let Some(mode) = self.mode.as_deref().filter(|mode| *mode != "m") {
+        let args = &self.args;
+        if let Some(mode) = args.mode.as_deref().filter(|mode| *mode != "m") {
             return Err(CommandError::Usage(format!(
                 "The flag -b{mode} is not supported: messages can only be sent (-bm)."
             )));
         }
-        if self.queue {
+        if args.queue.is_some() {
             return Err(CommandError::Usage("The flag -q is not supported: there is no queue.".to_owned()));
         }
-        if self.recipients.is_empty() && !self.recipients_from_header {
+        if args.recipients.is_empty() && !args.recipients_from_header {
             return Err(CommandError::Usage("There are no recipients: give addresses, -t or --to.".to_owned()));
         }
         let local = LocalSender::detect();
         let input = read_stdin()?;
-        let raw = RawMessage::parse(if self.ignores_dots { &input } else { truncate_at_dot(&input) });
+        let ignores_dots = args.ignores_dots || args.options.iter().any(|option| option == "i");
+        let raw = RawMessage::parse(if ignores_dots { &input } else { truncate_at_dot(&input) });
 
-        let mut named = Vec::new();
-        for list in &self.recipients {
-            let found = parse_all_addresses(list.as_bytes());
-            named.extend(found.ok_or_else(|| CommandError::Usage(format!("{list:?} is not a recipient address.")))?);
-        }
-        let header_recipients = if self.recipients_from_header { raw.recipients() } else { Vec::new() };
-        let mut to: Vec<String> =
-            named.into_iter().chain(header_recipients).map(|address| local.qualify(&address)).collect();
-        to.sort_unstable();
-        to.dedup();
-        let sender = match &self.sender {
+        let header_recipients = if args.recipients_from_header { raw.recipients() } else { Vec::new() };
+        let to = local.collect_recipients(&args.recipients, header_recipients)?;
+        let sender = match &args.sender {
             Some(sender) => sender.trim_matches(['<', '>']).to_owned(),
             None => raw.from().map_or_else(|| local.address(), |from| local.qualify(&from)),
         };
         let author = if sender.is_empty() { local.address() } else { local.qualify(&sender) };
         let unique_id = format!("{:x}.{:016x}", context.now.as_microsecond(), random_number());
-        let defaults =
-            DefaultHeaders { now: context.now, unique_id: &unique_id, host: &local.host, from: (&author, &self.name) };
-        let source = raw.with_defaults(&defaults, self.recipients_from_header);
+        let from = (author.as_str(), args.name.as_deref().unwrap_or_default());
+        let defaults = DefaultHeaders { now: context.now, unique_id: &unique_id, host: &local.host, from };
+        let source = raw.with_defaults(&defaults, args.recipients_from_header);
         send(context, self.smtp.as_deref(), &local, &sender, &to, source)
     }
 
