@@ -4,6 +4,8 @@ use std::fmt;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use strsim::osa_distance;
+
 use super::setting::Setting;
 
 /// The prefix of Inbucket's variables, which existing installations use.
@@ -152,49 +154,15 @@ pub(super) fn suggestion(given: &str, names: impl Iterator<Item = String>) -> St
     }
     let max_distance = 1 + given.len() / 5;
     names
-        .map(|name| (distance(given.as_bytes(), name.as_bytes()), name))
+        .map(|name| (osa_distance(given, &name), name))
         .filter(|(distance, _)| *distance <= max_distance)
         .min()
         .map_or_else(String::new, |(_, name)| format!("; did you mean {name}?"))
 }
 
-/// Returns the number of bytes to insert, remove, replace or swap with a neighbor to turn one text into the other.
-fn distance(from: &[u8], to: &[u8]) -> usize {
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=to.len()).collect();
-    for i in 0..from.len() {
-        let mut row = vec![i + 1];
-        for j in 0..to.len() {
-            let replaced = last[j] + usize::from(from[i] != to[j]);
-            let mut best = replaced.min(last[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && from[i] == to[j - 1] && from[i - 1] == to[j] {
-                best = best.min(before_last[j - 1] + 1);
-            }
-            row.push(best);
-        }
-        before_last = std::mem::replace(&mut last, row);
-    }
-    last[to.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn computes_edit_distances() {
-        let cases = [
-            ("", "", 0),
-            ("abc", "", 3),
-            ("", "ab", 2),
-            ("kitten", "sitting", 3),
-            ("adress", "address", 1),
-            ("smpt", "smtp", 1),
-        ];
-        for (from, to, expected) in cases {
-            assert_eq!(distance(from.as_bytes(), to.as_bytes()), expected, "{from} {to}");
-        }
-    }
 
     #[test]
     fn suggests_only_similar_names() {

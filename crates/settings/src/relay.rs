@@ -7,21 +7,14 @@ mod target;
 pub(super) use rule::parse_rules;
 pub(super) use target::parse_targets;
 
+use percent_encoding::percent_decode_str;
 use restante_mail::address::{Address, Alphabet};
 use restante_relay::RecipientPatterns;
-
-use super::values::{collect_all, split_list};
 
 /// The separator of several values of an option.
 const SEPARATOR: char = '|';
 /// The maximum number of characters in the name of a target.
 const MAX_NAME_CHARS: usize = 64;
-
-/// Parses all entries of a list. An error begins with the number of its entry.
-fn parse_entries<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
-    let parse = |(entry, number): (&String, usize)| parse(entry).map_err(|message| format!("entry {number} {message}"));
-    collect_all(split_list(text).iter().zip(1..).map(parse))
-}
 
 /// Splits an entry into words at blanks. The value of an option may be in double quotes, and then contain blanks.
 fn split_words(entry: &str) -> Result<Vec<String>, String> {
@@ -117,30 +110,15 @@ fn decode_value(name: &str, text: &str) -> Result<String, String> {
 
 /// Decodes `%XX`. The error does not contain the text.
 fn decode(text: &str) -> Result<String, String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        if *first != b'%' {
-            bytes.push(*first);
-            rest = tail;
-            continue;
-        }
-        let [high, low, tail @ ..] = tail else { return Err(INVALID_PERCENT.to_owned()) };
-        let byte = hex_digit(*high).zip(hex_digit(*low)).map(|(high, low)| high * 16 + low);
-        bytes.push(byte.ok_or(INVALID_PERCENT)?);
-        rest = tail;
+    let is_escape = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if !text.split('%').skip(1).all(is_escape) {
+        return Err("has a % without two hexadecimal digits (a % is written %25)".to_owned());
     }
-    let text = String::from_utf8(bytes).map_err(|_| "has a value that is not UTF-8".to_owned())?;
-    if text.chars().any(char::is_control) {
+    let decoded = percent_decode_str(text).decode_utf8().map_err(|_| "has a value that is not UTF-8")?;
+    if decoded.chars().any(char::is_control) {
         return Err("has a control character".to_owned());
     }
-    Ok(text)
-}
-
-const INVALID_PERCENT: &str = "has a % without two hexadecimal digits (a % is written %25)";
-
-fn hex_digit(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+    Ok(decoded.into_owned())
 }
 
 fn parse_address(text: &str) -> Result<Address, String> {

@@ -97,6 +97,12 @@ pub(super) fn collect_all<T>(entries: impl IntoIterator<Item = Result<T, String>
     if errors.is_empty() { Ok(values) } else { Err(errors.join("; ")) }
 }
 
+/// Parses all entries of a list. An error begins with the number of its entry.
+pub(super) fn parse_entries<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+    let parse = |(entry, number): (&String, usize)| parse(entry).map_err(|message| format!("entry {number} {message}"));
+    collect_all(split_list(text).iter().zip(1..).map(parse))
+}
+
 /// Parses a list of values that implement `FromStr`.
 pub(super) fn parsed_list<T>(text: &str) -> Result<Vec<T>, String>
 where

@@ -3,7 +3,7 @@
 
 use restante_webhook::{EventKind, Key, Target};
 
-use super::values::{collect_all, is_authority, split_list};
+use super::values::{is_authority, parse_entries};
 
 /// The options that may follow the URL of an entry.
 const EVENTS: &str = "events";
@@ -13,12 +13,7 @@ const EXAMPLE_URL: &str = "http://ci.example.org:8080/hook";
 
 /// Parses a list of `URL [events=stored|deleted] [mailboxes=PATTERN|PATTERN]`.
 pub(super) fn parse_targets(text: &str) -> Result<Vec<Target>, String> {
-    collect_all(
-        split_list(text)
-            .iter()
-            .zip(1..)
-            .map(|(entry, number)| parse_target(entry).map_err(|message| format!("entry {number} {message}"))),
-    )
+    parse_entries(text, parse_target)
 }
 
 /// Parses the key that signs requests; empty means none.

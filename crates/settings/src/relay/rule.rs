@@ -4,7 +4,8 @@ use restante_mail::tags;
 use restante_relay::ForwardRule;
 use restante_search::Query;
 
-use super::{Options, is_name, parse_address, parse_entries, split_words};
+use super::{Options, is_name, parse_address, split_words};
+use crate::values::parse_entries;
 
 const MAILBOXES: &str = "mailboxes";
 const RECIPIENTS: &str = "recipients";

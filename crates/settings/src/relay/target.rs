@@ -7,8 +7,8 @@ use restante_http_client::parse_url;
 use restante_proto::Secret;
 use restante_relay::{Login, Mechanism, Password, Target, TargetTls, Verification};
 
-use super::{MAX_NAME_CHARS, Options, decode, is_name, parse_address, parse_entries, split_words};
-use crate::values::{duration_between, host_of, is_authority, number, parse_boolean};
+use super::{MAX_NAME_CHARS, Options, decode, is_name, parse_address, split_words};
+use crate::values::{duration_between, host_of, is_authority, number, parse_boolean, parse_entries};
 
 const ALLOW: &str = "allow";
 const BLOCK: &str = "block";
