@@ -273,14 +273,10 @@ impl Checker<'_> {
     }
 
     fn add(&mut self, setting: &Setting, message: &str) {
-        if !self.is_valid(setting) {
-            return;
+        if self.is_valid(setting) {
+            let (value, origin) = (self.sources.value(setting), self.sources.origin(setting));
+            self.problems.push(Problem::with_value(setting, value, origin, message));
         }
-        let problem = match self.sources.effective(setting) {
-            Some(given) => Problem::with_value(setting, &given.value, &given.origin, message),
-            None => Problem::with_value(setting, setting.default, &Origin::Default, message),
-        };
-        self.problems.push(problem);
     }
 
     /// Returns true if all values of a setting were parsed without an error.

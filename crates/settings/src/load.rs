@@ -123,21 +123,12 @@ pub fn load(
 }
 
 fn effective_settings(sources: &Sources) -> Vec<EffectiveSetting> {
-    SETTINGS
-        .iter()
-        .map(|setting| match sources.effective(setting) {
-            Some(given) => EffectiveSetting {
-                setting,
-                display_value: display_value(setting, &given.value, usize::MAX),
-                origin: given.origin.clone(),
-            },
-            None => EffectiveSetting {
-                setting,
-                display_value: display_value(setting, setting.default, usize::MAX),
-                origin: Origin::Default,
-            },
-        })
-        .collect()
+    let effective = |setting: &'static Setting| EffectiveSetting {
+        setting,
+        display_value: display_value(setting, sources.value(setting), usize::MAX),
+        origin: sources.origin(setting).clone(),
+    };
+    SETTINGS.iter().map(effective).collect()
 }
 
 /// Returns the host name of the machine if it is a valid domain.

@@ -33,9 +33,14 @@ impl Sources {
         self.0.get(setting.key).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the value that takes effect.
+    /// Returns the value that takes effect, unless it is the default.
     pub(super) fn effective(&self, setting: &Setting) -> Option<&GivenValue> {
         self.values(setting).last()
+    }
+
+    /// Returns the text of the value that takes effect.
+    pub(super) fn value<'a>(&'a self, setting: &'a Setting) -> &'a str {
+        self.effective(setting).map_or(setting.default, |given| &given.value)
     }
 
     /// Returns the source of the value that takes effect.

@@ -181,12 +181,8 @@ fn store_kind(storage: &Storage, sources: &Sources) -> Result<(&'static Setting,
     match strongest.find(|(_, other)| *other != kind) {
         None => Ok((deciding_setting, kind)),
         Some((setting, _)) => {
-            let value = sources.effective(deciding_setting).map_or(deciding_setting.default, |given| &given.value);
-            let (key, value, origin) = (
-                deciding_setting.key,
-                display_value(deciding_setting, value, usize::MAX),
-                sources.origin(deciding_setting),
-            );
+            let value = display_value(deciding_setting, sources.value(deciding_setting), usize::MAX);
+            let (key, origin) = (deciding_setting.key, sources.origin(deciding_setting));
             Err((setting, format!("conflicts with {key} = {value} ({origin}): remove one of them")))
         }
     }
