@@ -36,8 +36,8 @@ pub use restante_logging::{Level, Output as LogOutput};
 pub use setting::{Apply, Setting, Status, Value};
 pub use table::SETTINGS;
 pub use types::{
-    Auth, CertSource, Config, Durability, Hosts, Lmtp, Origins, Pop3, Relay, Scripting, Search, Smtp, Storage,
-    StoreKind, Tls, Web, Webhooks,
+    AllowList, Auth, CertSource, Config, Durability, Lmtp, Pop3, Relay, Scripting, Search, Smtp, Storage, StoreKind,
+    Tls, Web, Webhooks,
 };
 pub use values::parse_boolean;
 

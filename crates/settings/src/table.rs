@@ -12,9 +12,9 @@ use super::credential::{Credential, parse_users};
 use super::relay;
 use super::setting::{Setting, Value};
 
-use super::types::{CertSource, Config, Hosts, Origins, StoreKind, Tls};
+use super::types::{AllowList, CertSource, Config, StoreKind, Tls};
 use super::values::{
-    base_path, chaos_triggers, collect_all, domain_patterns, duration_between, host_name, kibibytes, number,
+    base_path, chaos_triggers, choice, collect_all, domain_patterns, duration_between, host_name, kibibytes, number,
     optional_duration, optional_limit, optional_path, origin, parse_boolean, parsed_list, public_url,
     regular_expression, split_list, split_params, tag_rules,
 };
@@ -57,7 +57,10 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "loglevel", "info", Value::Text("LEVEL"),
         "The lowest level that is logged: debug, info, warn or error.",
-        |c, v| set(&mut c.log.level, level(v)),
+        |c, v| set(
+            &mut c.log.level,
+            choice(v, &[("debug", Level::Debug), ("info", Level::Info), ("warn", Level::Warn), ("error", Level::Error)]),
+        ),
     ),
     Setting::new(
         "logjson", "false", Value::Bool,
@@ -384,13 +387,13 @@ pub const SETTINGS: &[Setting] = &[
          .localhost, .local, .internal and .svc, the host name of this machine, and the host of web.publicurl. Requests for \
          other names are refused with 421, because a web page can point its own name at this server (DNS rebinding). `*` \
          accepts every name and turns this protection off.",
-        |c, v| set(&mut c.web.hosts, hosts(v)),
+        |c, v| set(&mut c.web.hosts, allow_list(v, allowed_host)),
     ),
     Setting::new(
         "web.corsorigins", "", Value::List("ORIGIN"),
         "Origins whose web pages may use the REST API and the live feeds, such as https://app.example:8443. `*` allows every \
          page that is open in a browser that can reach the server. If empty, only the pages of this server are allowed.",
-        |c, v| set(&mut c.web.cors, origins(v)),
+        |c, v| set(&mut c.web.cors, allowed_origins(v)),
     ),
     Setting::new(
         "web.trustedproxies", "", NETWORKS,
@@ -492,7 +495,10 @@ pub const SETTINGS: &[Setting] = &[
         "The kind of store: memory, file or postgres. A memory store loses all messages when the process ends. A file store \
          keeps them in a data directory. A postgres store keeps them in a database that several servers can share. Setting \
          only storage.path implies file; setting only storage.url implies postgres.",
-        |c, v| set(&mut c.storage.kind, store_kind(v)),
+        |c, v| set(
+            &mut c.storage.kind,
+            choice(v, &[("memory", StoreKind::Memory), ("file", StoreKind::File), ("postgres", StoreKind::Postgres)]),
+        ),
     ),
     Setting::new(
         "storage.params", "", Value::Params,
@@ -514,7 +520,10 @@ pub const SETTINGS: &[Setting] = &[
          the disk, so that no acknowledged message is ever lost. With relaxed, it is acknowledged earlier, which is faster. \
          Then a crash of the process loses nothing, but a power failure or a crash of the machine can lose the last \
          acknowledged messages.",
-        |c, v| set(&mut c.storage.durability, durability(v)),
+        |c, v| set(
+            &mut c.storage.durability,
+            choice(v, &[("full", Durability::Full), ("relaxed", Durability::Relaxed)]),
+        ),
     ),
     Setting::new(
         "storage.cachekb", "16384", Value::Number,
@@ -775,16 +784,6 @@ fn set<T>(target: &mut T, parsed: Result<T, String>) -> Result<(), String> {
     Ok(())
 }
 
-fn level(text: &str) -> Result<Level, String> {
-    match text.to_ascii_lowercase().as_str() {
-        "debug" => Ok(Level::Debug),
-        "info" => Ok(Level::Info),
-        "warn" => Ok(Level::Warn),
-        "error" => Ok(Level::Error),
-        _ => Err("must be debug, info, warn or error".to_owned()),
-    }
-}
-
 fn log_output(text: &str) -> Result<LogOutput, String> {
     Ok(match text {
         "stderr" => LogOutput::Stderr,
@@ -821,44 +820,22 @@ fn optional_commands(text: &str) -> Result<Vec<OptionalCommand>, String> {
     collect_all(split_list(text).iter().map(command))
 }
 
-fn hosts(text: &str) -> Result<Hosts, String> {
+/// Parses a list of values; `*` allows any.
+fn allow_list(text: &str, parse: fn(&str) -> Result<String, String>) -> Result<AllowList, String> {
     let items = split_list(text);
     if items.iter().any(|item| item == "*") {
-        return Ok(Hosts::Any);
+        return Ok(AllowList::Any);
     }
-    let name = |item: &String| {
-        host_name(item)
-            .map_err(|_| format!("{item:?} is neither a host name such as mail.example.org, without a port, nor *"))
-    };
-    collect_all(items.iter().map(name)).map(Hosts::Only)
+    collect_all(items.iter().map(|item| parse(item))).map(AllowList::Only)
 }
 
-fn origins(text: &str) -> Result<Option<Origins>, String> {
-    let items = split_list(text);
-    if items.is_empty() {
-        return Ok(None);
-    }
-    if items.iter().any(|item| item == "*") {
-        return Ok(Some(Origins::Any));
-    }
-    collect_all(items.iter().map(|item| origin(item))).map(|origins| Some(Origins::Only(origins)))
+fn allowed_origins(text: &str) -> Result<Option<AllowList>, String> {
+    if split_list(text).is_empty() { Ok(None) } else { allow_list(text, origin).map(Some) }
 }
 
-fn store_kind(text: &str) -> Result<StoreKind, String> {
-    match text.to_ascii_lowercase().as_str() {
-        "memory" => Ok(StoreKind::Memory),
-        "file" => Ok(StoreKind::File),
-        "postgres" => Ok(StoreKind::Postgres),
-        _ => Err("must be memory, file or postgres".to_owned()),
-    }
-}
-
-fn durability(text: &str) -> Result<Durability, String> {
-    match text.to_ascii_lowercase().as_str() {
-        "full" => Ok(Durability::Full),
-        "relaxed" => Ok(Durability::Relaxed),
-        _ => Err("must be full or relaxed".to_owned()),
-    }
+fn allowed_host(text: &str) -> Result<String, String> {
+    host_name(text)
+        .map_err(|_| format!("{text:?} is neither a host name such as mail.example.org, without a port, nor *"))
 }
 
 fn storage_params(config: &mut Config, text: &str) -> Result<(), String> {

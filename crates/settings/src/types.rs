@@ -254,10 +254,11 @@ pub struct Web {
     pub base_path: String,
     /// The URL of the server as clients see it, without a trailing slash.
     pub public_url: Option<String>,
-    /// The host names that requests may be addressed to.
-    pub hosts: Hosts,
-    /// The origins whose pages may use the API.
-    pub cors: Option<Origins>,
+    /// The host names that requests may be addressed to, in addition to loopback names and IP addresses. They are in lower
+    /// case and have no port.
+    pub hosts: AllowList,
+    /// The origins whose pages may use the API (RFC 6454 section 4), written as browsers do.
+    pub cors: Option<AllowList>,
     /// Proxies whose `X-Forwarded-*` header fields are trusted.
     pub trusted_proxies: Vec<Network>,
     /// The maximum number of concurrent connections.
@@ -278,23 +279,23 @@ pub struct Web {
     pub monitor_history: usize,
 }
 
-/// The host names that requests may be addressed to, in addition to loopback names and IP addresses.
+/// The values of a setting that are allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hosts {
-    /// Any name.
+pub enum AllowList {
+    /// Any value.
     Any,
-    /// These names, in lower case.
+    /// These values.
     Only(Vec<String>),
 }
 
-impl Default for Hosts {
+impl Default for AllowList {
     fn default() -> Self {
         Self::Only(Vec::new())
     }
 }
 
-impl Hosts {
-    /// Returns the configured names.
+impl AllowList {
+    /// Returns the configured values.
     pub fn names(&self) -> &[String] {
         match self {
             Self::Any => &[],
@@ -302,7 +303,7 @@ impl Hosts {
         }
     }
 
-    /// Adds a name, which must be in lower case.
+    /// Adds a value.
     pub(super) fn add(&mut self, name: &str) {
         if let Self::Only(names) = self
             && !names.iter().any(|known| known == name)
@@ -311,31 +312,9 @@ impl Hosts {
         }
     }
 
-    /// Returns true if requests for this host name are accepted. The name has no port, and its case is ignored.
-    pub fn allows(&self, host: &str) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Only(names) => names.iter().any(|name| name.eq_ignore_ascii_case(host)),
-        }
-    }
-}
-
-/// Origins of web pages (RFC 6454 section 4).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origins {
-    /// Any origin.
-    Any,
-    /// These origins, written as browsers do.
-    Only(Vec<String>),
-}
-
-impl Origins {
-    /// Returns true if this origin is allowed. Scheme and host are compared in any case of letters.
-    pub fn allow(&self, origin: &str) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Only(origins) => origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)),
-        }
+    /// Returns true if this value is allowed. Its case is ignored.
+    pub fn allows(&self, name: &str) -> bool {
+        *self == Self::Any || self.names().iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
     }
 }
 

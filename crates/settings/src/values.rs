@@ -30,6 +30,16 @@ pub fn parse_boolean(text: &str) -> Result<bool, String> {
     }
 }
 
+/// Parses one of several names, in any case of letters.
+pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
+    let given = choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    given.map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let (last, others) = names.split_last().unwrap_or((&"", &[]));
+        format!("must be {} or {last}", others.join(", "))
+    })
+}
+
 /// Parses a whole number within a range.
 pub(super) fn number<T>(text: &str, range: RangeInclusive<u64>) -> Result<T, String>
 where

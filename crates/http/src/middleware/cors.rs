@@ -68,7 +68,7 @@ fn is_shared(settings: &Settings, path: &str) -> bool {
 fn allowed_origin(settings: &Settings, request: &Request) -> Option<HeaderValue> {
     let headers = request.headers();
     let origin = single_origin(headers)?;
-    if !settings.cors.as_ref()?.allow(origin.to_str().ok()?) {
+    if !settings.cors.as_ref()?.allows(origin.to_str().ok()?) {
         return None;
     }
     // A request for another host is refused by the request checks, whatever its origin is.

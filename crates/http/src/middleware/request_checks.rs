@@ -406,13 +406,13 @@ fn is_port(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use restante_settings::Hosts;
+    use restante_settings::AllowList;
 
     #[test]
     fn accepts_and_rejects_hosts() {
         let settings = Settings {
             public_url: Some("https://Public.example:8443/mail".to_owned()),
-            hosts: Hosts::Only(vec!["mail.example.org".to_owned()]),
+            hosts: AllowList::Only(vec!["mail.example.org".to_owned()]),
             ..Settings::default()
         };
         // Some(true): a host of this server. Some(false): another host. None: not a host.
@@ -463,7 +463,7 @@ mod tests {
             let served = Host::parse(authority).map(|host| serves_host(&settings, host));
             assert_eq!(served, expected, "{authority:?}");
         }
-        let any = Settings { hosts: Hosts::Any, ..Settings::default() };
+        let any = Settings { hosts: AllowList::Any, ..Settings::default() };
         assert!(Host::parse("evil.example").is_some_and(|host| serves_host(&any, host)));
     }
 

@@ -48,7 +48,7 @@ use restante_net::{ClientLimits, Network, Readiness};
 use restante_relay::Relay;
 use restante_script::Host;
 use restante_search::Search;
-use restante_settings::{Hosts, Origins};
+use restante_settings::AllowList;
 use restante_webhook::Webhooks;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -82,9 +82,9 @@ pub struct Settings {
     /// The URL under which clients see the server, without a trailing slash.
     pub public_url: Option<String>,
     /// The host names that requests may be addressed to, in addition to loopback names and IP addresses.
-    pub hosts: Hosts,
+    pub hosts: AllowList,
     /// The other origins whose web pages may use the API.
-    pub cors: Option<Origins>,
+    pub cors: Option<AllowList>,
     /// Proxies whose `X-Forwarded-*` headers are trusted.
     pub trusted_proxies: Vec<Network>,
     /// The size of the response cache in bytes. 0 disables it.

@@ -1,18 +1,18 @@
 //! Requests of web pages of other origins that the operator allows.
 
-use restante_settings::Origins;
+use restante_settings::AllowList;
 
 use super::*;
 
 const APP: &str = "https://app.example:8443";
 const LIST: &str = "/api/v1/mailbox/test";
 
-fn server(cors: Option<Origins>) -> TestServer {
+fn server(cors: Option<AllowList>) -> TestServer {
     TestServer::with(Settings { cors, base_path: "/mail".to_owned(), ..Settings::default() })
 }
 
 fn only_app() -> TestServer {
-    server(Some(Origins::Only(vec![APP.to_owned()])))
+    server(Some(AllowList::Only(vec![APP.to_owned()])))
 }
 
 /// Returns the preflight request of a browser for a DELETE from a page of this origin.
@@ -110,7 +110,7 @@ async fn live_events_are_shared() {
 
 #[tokio::test]
 async fn any_origin_is_allowed() {
-    let server = server(Some(Origins::Any));
+    let server = server(Some(AllowList::Any));
     for origin in ["https://anybody.example", "null"] {
         assert_eq!(server.request(&preflight(LIST, origin)).await.header("access-control-allow-origin"), origin);
         assert_eq!(server.request(&format!("DELETE {LIST}\nOrigin: {origin}")).await.status, 200);
@@ -127,7 +127,7 @@ async fn cookies_of_other_origins_are_removed() {
 
     use crate::middleware::cors::apply_cors;
 
-    let settings = Settings { cors: Some(Origins::Any), ..Settings::default() };
+    let settings = Settings { cors: Some(AllowList::Any), ..Settings::default() };
     let mailroom = Mailroom::new(
         restante_mailroom::Settings::default(),
         Arc::new(MemoryStore::new(Limits::default())),

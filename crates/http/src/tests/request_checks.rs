@@ -1,6 +1,6 @@
 //! The request checks: host names, proxies, and web pages of other origins.
 
-use restante_settings::Hosts;
+use restante_settings::AllowList;
 
 use super::*;
 
@@ -91,7 +91,7 @@ async fn links_start_with_requested_host() {
     let plain = || Settings::default();
     let based = || Settings { base_path: "/mail".to_owned(), ..plain() };
     let public = || Settings { public_url: Some("https://mail.example.org/x".to_owned()), ..based() };
-    let listed = || Settings { hosts: Hosts::Only(vec!["mail.example.org".to_owned()]), ..plain() };
+    let listed = || Settings { hosts: AllowList::Only(vec!["mail.example.org".to_owned()]), ..plain() };
     let behind_proxy = || Settings { trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()], ..listed() };
     let forwarded =
         "\nHost: localhost:9000\nX-Forwarded-Proto: https\nX-Forwarded-Host: evil.example, mail.example.org";
@@ -229,7 +229,7 @@ async fn rejects_requests_from_other_origins() {
 /// Browsers send Fetch Metadata only to `localhost` and loopback addresses, not to other names of this machine.
 #[tokio::test]
 async fn browsers_must_use_a_loopback_name_on_the_same_machine() {
-    let server = TestServer::with(Settings { hosts: Hosts::Only(vec!["box".to_owned()]), ..Settings::default() });
+    let server = TestServer::with(Settings { hosts: AllowList::Only(vec!["box".to_owned()]), ..Settings::default() });
     let browser = "\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64)";
     let table = [
         ("localhost:9000", browser, 200),

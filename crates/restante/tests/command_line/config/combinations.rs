@@ -198,9 +198,9 @@ fn cors_origins() {
         ("http://app.example", false),
         ("null", false),
     ] {
-        assert_eq!(some.allow(origin), expected, "{origin}");
+        assert_eq!(some.allows(origin), expected, "{origin}");
     }
-    assert!(allowed("https://app.example,*").is_some_and(|origins| origins.allow("null")));
+    assert!(allowed("https://app.example,*").is_some_and(|origins| origins.allows("null")));
     let text = flags(&["--web-corsorigins=https://app.example/,app.example"]).error_text();
     for bad in ["https://app.example/", "app.example"] {
         assert!(

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use restante_mail::naming::Naming;
 use restante_net::ListenAddr;
-use restante_settings::{Hosts, Level, LogOutput, SETTINGS, Scripting, Webhooks};
+use restante_settings::{AllowList, Level, LogOutput, SETTINGS, Scripting, Webhooks};
 use restante_webhook::{EventKind, Target};
 
 use super::{ProcessInput, env, file, flags, storage_location};
@@ -28,7 +28,7 @@ fn default_values() {
     assert_eq!(config.smtp.max_inflight_bytes, 256 << 20);
     assert_eq!(config.smtp.transcript_bytes, 8 << 20);
     assert_eq!(config.web.addr, [ListenAddr::Localhost(9000)]);
-    assert_eq!(config.web.hosts, Hosts::Only(Vec::new()));
+    assert_eq!(config.web.hosts, AllowList::Only(Vec::new()));
     assert_eq!(config.storage.max_bytes, 1 << 30);
     assert_eq!(config.storage.retention_period, Some(Duration::from_hours(24)));
     assert_eq!((config.storage.mailbox_msg_cap, config.storage.max_messages), (Some(500), None));
