@@ -8,6 +8,7 @@ mod passwords;
 mod tests;
 mod web_sessions;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +50,21 @@ pub struct Settings {
     /// The key that signs session cookies. If `None`, a random key is used, and cookies are valid for this process
     /// only.
     pub secret: Option<Vec<u8>>,
+}
+
+impl Settings {
+    /// Returns true if authentication is required. This includes an empty or missing token file: revoking the last
+    /// token must not allow anonymous access.
+    pub fn is_enabled(&self) -> bool {
+        self.users.is_some() || !self.credentials.is_empty() || self.tokens.is_some()
+    }
+}
+
+/// Passwords and the key are not shown.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("users", &self.users).field("tokens", &self.tokens).finish_non_exhaustive()
+    }
 }
 
 /// Checks passwords, tokens and session cookies.

@@ -1,5 +1,6 @@
 //! The settings of the relay.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use restante_proto::Secret;
 use crate::recipients::RecipientPatterns;
 
 /// The settings of the relay.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Settings {
     /// The targets. Their names are unique.
     pub targets: Vec<Target>,
@@ -20,8 +21,18 @@ pub struct Settings {
     pub allow_private_addresses: bool,
     /// How long sending is retried.
     pub give_up_after: Duration,
+    /// The maximum number of entries that wait in the queue, with which the queue is opened.
+    pub max_queued: usize,
     /// The host name of this server, for EHLO and for the detection of loops.
     pub domain: String,
+}
+
+/// Targets contain user names, so only their names are shown.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.targets.iter().map(|target| target.name.as_str()).collect();
+        f.debug_struct("Settings").field("targets", &names).field("rules", &self.rules).finish_non_exhaustive()
+    }
 }
 
 /// An SMTP server that messages are sent to.

@@ -242,7 +242,7 @@ async fn serve(
     let mut registry = Registry::default();
     let metrics = Arc::new(Metrics::new(config.storage.retention_period, &mut registry));
     metrics::register(services.services().clone(), &metrics, &mut registry);
-    let auth = AuthService::open(config.auth.settings())?;
+    let auth = AuthService::open(config.auth.clone())?;
     let emulated = options.emulated;
     let (registry, readiness) = (Arc::new(registry), Arc::default());
     let components = Components { config, emulated, mailroom, services, metrics, registry, readiness, auth };

@@ -83,8 +83,7 @@ impl ManagedServices {
     /// Creates the webhooks, if there are any. Otherwise ends those of an earlier configuration. Their queue is next to the
     /// messages, so the store must be open. The error is a sentence for the operator.
     pub async fn add_webhooks(&mut self, config: &Config, opened: &OpenedStore) -> Result<(), String> {
-        let webhooks = config.webhooks.clone();
-        if webhooks.targets.is_empty() {
+        if config.webhooks.targets.is_empty() {
             match storage::end_webhooks(config, opened).await {
                 Ok(0) => {}
                 Ok(events) => tracing::warn!(events, "dropped events for webhooks that are no longer configured"),
@@ -95,15 +94,7 @@ impl ManagedServices {
             return Ok(());
         }
         let (queue, is_durable) = storage::open_webhook_queue(config, opened).await?;
-        let settings = restante_webhook::Settings {
-            targets: webhooks.targets,
-            secret: webhooks.secret,
-            private_addresses: webhooks.private_addresses,
-            timeout: webhooks.timeout,
-            give_up_after: webhooks.give_up_after,
-            max_queued: webhooks.queue,
-            is_durable,
-        };
+        let settings = restante_webhook::Settings { is_durable, ..config.webhooks.clone() };
         let webhooks = Webhooks::new(settings, queue).await?;
         tracing::info!("webhooks started: {}", webhooks.target_count());
         self.services.webhooks = Some(webhooks);
@@ -128,7 +119,7 @@ impl ManagedServices {
         } else {
             storage::open_relay_queue(config, opened).await?
         };
-        let relay = Relay::new(config.relay_settings(), queue);
+        let relay = Relay::new(config.relay.clone(), queue);
         let (targets, rules) = (relay.targets().len(), relay.rule_count());
         tracing::info!("relay started: targets={targets} forward_rules={rules}");
         self.services.relay = Some(relay);

@@ -141,7 +141,7 @@ pub async fn open_queue(
 
 /// Opens the queue of the relay. The error is a sentence for the operator.
 pub async fn open_relay_queue(config: &Config, opened: &OpenedStore) -> Result<Arc<dyn Queue>, String> {
-    let limits = QueueLimits { max_waiting: config.relay.queue, max_finished: restante_relay::MAX_FINISHED };
+    let limits = QueueLimits { max_waiting: config.relay.max_queued, max_finished: restante_relay::MAX_FINISHED };
     open_queue(config, opened, restante_relay::QUEUE, limits).await
 }
 

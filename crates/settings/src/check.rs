@@ -20,7 +20,7 @@ use super::protocols::ProtocolListeners;
 use super::setting::{Setting, Status};
 use super::sources::Sources;
 use super::table::{SETTINGS, row};
-use super::types::{Config, Tls, Webhooks};
+use super::types::{Config, Tls};
 use super::values::host_of;
 
 const POP3_CREDENTIALS: &Setting = row("pop3.credentials");
@@ -81,6 +81,7 @@ pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
     // A message larger than the budget could never be received.
     let smtp = &mut config.smtp;
     smtp.max_inflight_bytes = smtp.max_inflight_bytes.max(smtp.max_message_bytes);
+    config.relay.domain.clone_from(&smtp.domain);
 
     // Requests for the host of the public URL are accepted.
     let public_host = config.web.public_url.as_deref().and_then(|url| {
@@ -156,13 +157,13 @@ fn open_proxies_warning(config: &Config) -> Option<String> {
 }
 
 /// Warns about a webhook key without webhooks.
-fn unused_secret_warning(webhooks: &Webhooks) -> Option<String> {
+fn unused_secret_warning(webhooks: &restante_webhook::Settings) -> Option<String> {
     let is_unused = webhooks.secret.is_some() && webhooks.targets.is_empty();
     is_unused.then(|| format!("{} has no effect without {}", WEBHOOK_SECRET.key, WEBHOOK_URLS.key))
 }
 
 /// Warns about webhooks at private addresses that are not allowed. The addresses of host names are not known here.
-fn private_webhooks_warning(webhooks: &Webhooks) -> Option<String> {
+fn private_webhooks_warning(webhooks: &restante_webhook::Settings) -> Option<String> {
     if webhooks.private_addresses {
         return None;
     }

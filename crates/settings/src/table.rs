@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use restante_logging::{Level, Output as LogOutput};
-use restante_proto::Secret;
 use restante_proto::smtp::OptionalCommand;
 use restante_store::disk::Durability;
 use restante_store::postgres::Url;
@@ -648,7 +647,7 @@ pub const SETTINGS: &[Setting] = &[
         "webhook.queue", "10000", Value::Number,
         "The maximum number of events that wait for each webhook, from 1 to 1000000. Further events are dropped and counted. \
          With a data directory, waiting events survive a restart.",
-        |c, v| set(&mut c.webhooks.queue, number(v, 1..=MAX_COUNT)),
+        |c, v| set(&mut c.webhooks.max_queued, number(v, 1..=MAX_COUNT)),
     ),
     // Relay
     Setting::new(
@@ -681,7 +680,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "relay.private", "false", Value::Bool,
         "Allows targets at loopback, private and link-local addresses, that is, on this machine and in its local network.",
-        |c, v| set(&mut c.relay.private_addresses, parse_boolean(v)),
+        |c, v| set(&mut c.relay.allow_private_addresses, parse_boolean(v)),
     ),
     Setting::new(
         "relay.giveup", "24h", Value::Duration,
@@ -692,7 +691,7 @@ pub const SETTINGS: &[Setting] = &[
         "relay.queue", "10000", Value::Number,
         "The maximum number of messages that wait to be sent, from 1 to 1000000. Above it, releases are refused, and \
          forwarding waits. With a data directory or a database, waiting messages survive a restart.",
-        |c, v| set(&mut c.relay.queue, number(v, 1..=MAX_COUNT)),
+        |c, v| set(&mut c.relay.max_queued, number(v, 1..=MAX_COUNT)),
     ),
     // Tags
     Setting::new(
@@ -854,13 +853,13 @@ fn storage_params(config: &mut Config, text: &str) -> Result<(), String> {
 }
 
 /// Parses a signing key; empty means none. The error does not contain it.
-fn session_key(text: &str) -> Result<Option<Secret>, String> {
+fn session_key(text: &str) -> Result<Option<Vec<u8>>, String> {
     match text.len() {
         0 => Ok(None),
         1..MIN_KEY_BYTES => {
             Err(format!("must be a key of at least {MIN_KEY_BYTES} bytes, such as the output of openssl rand -hex 32"))
         }
-        _ => Ok(Some(Secret::new(text))),
+        _ => Ok(Some(text.into())),
     }
 }
 

@@ -1,21 +1,16 @@
 //! The typed configuration. How its values are written is defined in the table and the parsers, not here.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use restante_auth::PasswordHash;
 use restante_mail::naming::Naming;
 use restante_mailroom::chaos::Triggers;
 use restante_mailroom::policy::Policy;
 use restante_mailroom::tagging::Tagging;
 use restante_net::{Certificate, ListenAddr, Network};
-use restante_proto::Secret;
 use restante_proto::smtp::OptionalCommand;
-use restante_relay::ForwardRule;
 pub use restante_store::disk::Durability;
 use restante_store::postgres::{Address, Url};
-use restante_webhook::Target;
 
 use super::credential::{Credential, MailboxPassword};
 
@@ -42,16 +37,16 @@ pub struct Config {
     pub pop3: Pop3,
     /// The HTTP listeners.
     pub web: Web,
-    /// Authentication.
-    pub auth: Auth,
+    /// Authentication. In a loaded configuration, the token file is also the one in the data directory, if it exists.
+    pub auth: restante_auth::Settings,
     /// The store and its limits.
     pub storage: Storage,
     /// The script.
     pub scripting: Scripting,
-    /// The webhooks.
-    pub webhooks: Webhooks,
-    /// The relay.
-    pub relay: Relay,
+    /// The webhooks. Whether their queue is durable is known when it is opened.
+    pub webhooks: restante_webhook::Settings,
+    /// The relay. In a loaded configuration, its domain is that of SMTP, and the targets of its rules exist.
+    pub relay: restante_relay::Settings,
     /// The search.
     pub search: Search,
 }
@@ -87,11 +82,11 @@ impl Config {
             lmtp: Lmtp::default(),
             pop3: Pop3::default(),
             web: Web::default(),
-            auth: Auth::default(),
+            auth: restante_auth::Settings::default(),
             storage: Storage::default(),
             scripting: Scripting::default(),
-            webhooks: Webhooks::default(),
-            relay: Relay::default(),
+            webhooks: restante_webhook::Settings::default(),
+            relay: restante_relay::Settings::default(),
             search: Search::default(),
         }
     }
@@ -104,18 +99,6 @@ impl Config {
             limit => usize::try_from(limit - limit / 64).unwrap_or(usize::MAX),
         };
         self.smtp.max_message_bytes.min(limit)
-    }
-
-    /// Returns the settings of the relay.
-    pub fn relay_settings(&self) -> restante_relay::Settings {
-        let Relay { targets, rules, private_addresses, give_up_after, .. } = self.relay.clone();
-        restante_relay::Settings {
-            targets,
-            rules,
-            allow_private_addresses: private_addresses,
-            give_up_after,
-            domain: self.smtp.domain.clone(),
-        }
     }
 
     /// Returns the path of the token file: the configured one, or the one in the data directory.
@@ -321,40 +304,6 @@ impl AllowList {
 /// The name of the token file in a data directory.
 pub(super) const TOKENS_FILE_NAME: &str = "tokens.toml";
 
-/// The authentication settings.
-#[derive(Debug, Clone, Default)]
-pub struct Auth {
-    /// The user file.
-    pub users: Option<PathBuf>,
-    /// Further users, with their passwords or the hashes of them.
-    pub credentials: Vec<(String, PasswordHash)>,
-    /// The token file. In a loaded configuration this is also the one in the data directory, if it exists.
-    pub tokens: Option<PathBuf>,
-    /// How long a login to the web interface is valid.
-    pub session_time: Duration,
-    /// The key that signs session cookies.
-    pub secret: Option<Secret>,
-}
-
-impl Auth {
-    /// Returns the settings of the authenticator.
-    pub fn settings(&self) -> restante_auth::Settings {
-        restante_auth::Settings {
-            users: self.users.clone(),
-            credentials: self.credentials.clone(),
-            tokens: self.tokens.clone(),
-            session_time: self.session_time,
-            secret: self.secret.as_ref().map(|secret| secret.expose().as_bytes().to_vec()),
-        }
-    }
-
-    /// Returns true if authentication is required. This includes an empty or missing token file: revoking the last
-    /// token must not allow anonymous access.
-    pub fn is_enabled(&self) -> bool {
-        self.users.is_some() || !self.credentials.is_empty() || self.tokens.is_some()
-    }
-}
-
 /// The store and its limits.
 #[derive(Debug, Clone, Default)]
 pub struct Storage {
@@ -419,56 +368,9 @@ pub struct Scripting {
     pub queue: usize,
 }
 
-/// The webhook settings.
-#[derive(Clone, Default)]
-pub struct Webhooks {
-    /// The webhooks.
-    pub targets: Vec<Target>,
-    /// The key that signs requests.
-    pub secret: Option<restante_webhook::Key>,
-    /// True if webhooks may have private addresses.
-    pub private_addresses: bool,
-    /// The time limit for a response.
-    pub timeout: Duration,
-    /// How long the delivery of an event is retried.
-    pub give_up_after: Duration,
-    /// The maximum number of events that wait for one webhook.
-    pub queue: usize,
-}
-
-/// The relay settings.
-#[derive(Clone, Default)]
-pub struct Relay {
-    /// The targets.
-    pub targets: Vec<restante_relay::Target>,
-    /// The rules that forward messages. Their targets exist.
-    pub rules: Vec<ForwardRule>,
-    /// True if targets may have private addresses.
-    pub private_addresses: bool,
-    /// How long sending is retried.
-    pub give_up_after: Duration,
-    /// The maximum number of entries that wait in the queue.
-    pub queue: usize,
-}
-
-/// Targets contain user names, so only their names are shown.
-impl fmt::Debug for Relay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.targets.iter().map(|target| target.name.as_str()).collect();
-        f.debug_struct("Relay").field("targets", &names).field("rules", &self.rules).finish_non_exhaustive()
-    }
-}
-
 /// The search settings.
 #[derive(Clone, Debug, Default)]
 pub struct Search {
     /// True if there is an index, so that all messages can be searched.
     pub enabled: bool,
-}
-
-/// URLs may contain tokens, so only their number is shown.
-impl fmt::Debug for Webhooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhooks").field("targets", &self.targets.len()).finish_non_exhaustive()
-    }
 }

@@ -1,5 +1,6 @@
 //! The settings of webhooks.
 
+use std::fmt;
 use std::time::Duration;
 
 /// A kind of event.
@@ -28,7 +29,7 @@ pub const QUEUE: QueueKind = QueueKind {
 pub const QUEUE_LIMITS: Limits = Limits { max_waiting: usize::MAX, max_finished: 10_000 };
 
 /// The settings of webhooks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default)]
 pub struct Settings {
     /// The targets.
     pub targets: Vec<Target>,
@@ -44,6 +45,13 @@ pub struct Settings {
     pub max_queued: usize,
     /// Whether the queue survives the end of the process. Otherwise the shutdown sends what it can.
     pub is_durable: bool,
+}
+
+/// URLs may contain tokens, so only their number is shown.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("targets", &self.targets.len()).finish_non_exhaustive()
+    }
 }
 
 /// A target. Entries with the same URL are one target, which gets the events that match any of them.

@@ -2,13 +2,12 @@
 //! that nothing can be sent to, and about unprotected connections.
 
 use restante_http_client::{has_private_host, parse_url};
-use restante_relay::{Password, Target, Verification};
+use restante_relay::{Password, Settings, Target, Verification};
 
 use super::Checker;
 use crate::ReadFile;
 use crate::setting::Setting;
 use crate::table::row;
-use crate::types::Relay;
 
 const TARGETS: &Setting = row("relay.targets");
 const FORWARD: &Setting = row("relay.forward");
@@ -16,8 +15,8 @@ const PRIVATE: &Setting = row("relay.private");
 
 impl Checker<'_> {
     /// Checks rules and files. Messages do not contain the paths: the setting is secret.
-    pub(super) fn check_relay(&mut self, relay: &Relay, read_file: ReadFile<'_>) {
-        let Relay { targets, rules, .. } = relay;
+    pub(super) fn check_relay(&mut self, relay: &Settings, read_file: ReadFile<'_>) {
+        let Settings { targets, rules, .. } = relay;
         if !self.is_valid(TARGETS) {
             return;
         }
@@ -43,12 +42,12 @@ impl Checker<'_> {
 }
 
 /// Returns warnings about valid targets.
-pub(super) fn warnings(relay: &Relay) -> Vec<String> {
+pub(super) fn warnings(relay: &Settings) -> Vec<String> {
     let names = |applies: &dyn Fn(&Target) -> bool| {
         let names = relay.targets.iter().filter(|target| applies(target)).map(|target| target.name.as_str());
         Some(names.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
     };
-    let is_unreachable = |target: &Target| !relay.private_addresses && has_private_address(target);
+    let is_unreachable = |target: &Target| !relay.allow_private_addresses && has_private_address(target);
     let allows_unencrypted = |target: &Target| target.login.as_ref().is_some_and(|login| login.allow_unencrypted);
     let (key, private) = (TARGETS.key, PRIVATE.key);
     let never_sent = relay.rules.iter().zip(1_usize..).filter(|(rule, _)| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use restante_mail::naming::Naming;
 use restante_net::ListenAddr;
-use restante_settings::{AllowList, Level, LogOutput, SETTINGS, Scripting, Webhooks};
+use restante_settings::{AllowList, Level, LogOutput, SETTINGS, Scripting};
 use restante_webhook::{EventKind, Target};
 
 use super::{ProcessInput, env, file, flags, storage_location};
@@ -39,8 +39,8 @@ fn default_values() {
     assert!(config.webhooks.targets.is_empty() && config.webhooks.secret.is_none());
     assert!(!config.webhooks.private_addresses);
     assert_eq!(config.webhooks.give_up_after, Duration::from_hours(24));
-    assert!(config.relay.targets.is_empty() && config.relay.rules.is_empty() && !config.relay.private_addresses);
-    assert_eq!((config.relay.give_up_after, config.relay.queue), (Duration::from_hours(24), 10_000));
+    assert!(config.relay.targets.is_empty() && config.relay.rules.is_empty() && !config.relay.allow_private_addresses);
+    assert_eq!((config.relay.give_up_after, config.relay.max_queued), (Duration::from_hours(24), 10_000));
     assert!(ProcessInput::default().serve().warnings.is_empty());
 }
 
@@ -223,16 +223,19 @@ fn script_and_webhook_settings() {
     assert_eq!(paths, [Path::new("/dev/null")]);
     assert_eq!((trusted_files_only, sandbox, timeout), (false, true, Duration::from_millis(100)));
     assert_eq!((memory_bytes, states, max_calls, queue), (1 << 20, Some(3), 40, 7));
-    let Webhooks { targets, secret, private_addresses, timeout, give_up_after, queue } = loaded.config.webhooks;
+    let webhooks = loaded.config.webhooks;
     let first = Target {
         url: "https://ci.example.org/hook?t=1".to_owned(),
         events: vec![EventKind::Stored],
         mailboxes: vec!["ci-*".to_owned(), "QA".to_owned()],
     };
     let second = Target { url: "http://other.example.org".to_owned(), events: Vec::new(), mailboxes: Vec::new() };
-    assert_eq!(targets, [first, second]);
-    assert!(secret.is_some() && private_addresses);
-    assert_eq!((timeout, give_up_after, queue), (Duration::from_secs(1), Duration::from_mins(1), 8));
+    assert_eq!(webhooks.targets, [first, second]);
+    assert!(webhooks.secret.is_some() && webhooks.private_addresses);
+    assert_eq!(
+        (webhooks.timeout, webhooks.give_up_after, webhooks.max_queued),
+        (Duration::from_secs(1), Duration::from_mins(1), 8)
+    );
 }
 
 #[test]
@@ -252,8 +255,8 @@ fn relay_settings() {
         "#;
     let loaded = file(&[("r.toml", text)]).serve();
     assert_eq!(loaded.warnings, Vec::<String>::new());
-    assert_eq!(loaded.config.relay.queue, 8);
-    let settings = loaded.config.relay_settings();
+    let settings = loaded.config.relay;
+    assert_eq!(settings.max_queued, 8);
     assert_eq!(settings.domain, "mail.example.org");
     assert_eq!((settings.allow_private_addresses, settings.give_up_after), (true, Duration::from_mins(1)));
     let servers: Vec<_> = settings.targets.iter().map(|t| (t.name.as_str(), t.host.as_str(), t.port)).collect();
