@@ -40,16 +40,14 @@ const REFUSED_HINT: &str =
 const MAX_INPUT_BYTES: u64 = 256 * 1024 * 1024;
 /// The flags that compose a message.
 const COMPOSE_FLAGS: &[&str] = &["from", "to", "cc", "bcc", "subject", "text", "html", "header", "attach"];
+/// The heading of the arguments of `sendmail`.
+const SENDMAIL_HEADING: &str = "Message from standard input, like sendmail";
 /// Flags of `sendmail` with a value that are ignored.
 const IGNORED_FLAGS_WITH_VALUE: &str = "ABCLNORVXdep";
 /// Flags of `sendmail` that are ignored.
 const IGNORED_FLAGS: &str = "GUmnv";
 
 pub(crate) fn command() -> Command {
-    let raw = sendmail_args().map(|arg| {
-        let arg = arg.help_heading("Message from standard input, like sendmail");
-        if arg.get_id() == "sender" { arg } else { arg.conflicts_with_all(COMPOSE_FLAGS) }
-    });
     let command = Command::new("send")
         .about("Sends a message by SMTP: a new one, or one from standard input like sendmail")
         .long_about(
@@ -63,7 +61,11 @@ pub(crate) fn command() -> Command {
              refused, 69 message refused, 74 input cannot be read, 75 try again later, 77 wrong credentials.",
         );
     let command = SmtpArg::augment_args(command).next_help_heading("New message");
-    ComposeFlags::augment_args(command).args(raw)
+    let command = ComposeFlags::augment_args(command).next_help_heading(SENDMAIL_HEADING);
+    with_sendmail_args(command).mut_args(|arg| match arg.get_help_heading() {
+        Some(SENDMAIL_HEADING) if arg.get_id() != "sender" => arg.conflicts_with_all(COMPOSE_FLAGS),
+        _ => arg,
+    })
 }
 
 pub(crate) fn parse(matches: &ArgMatches) -> Box<dyn Task> {
@@ -85,14 +87,14 @@ struct SmtpArg {
     smtp: Option<String>,
 }
 
-fn sendmail_args() -> impl Iterator<Item = Arg> {
-    let shown: Vec<Arg> = SendmailArgs::augment_args(Command::new("sendmail")).get_arguments().cloned().collect();
+/// Adds the arguments of `sendmail`, and those that it ignores.
+fn with_sendmail_args(command: Command) -> Command {
     let ignored = |action: ArgAction| {
         move |short: char| Arg::new(format!("ignored-{short}")).short(short).action(action.clone()).hide(true)
     };
-    let with_value = IGNORED_FLAGS_WITH_VALUE.chars().map(ignored(ArgAction::Append));
-    let without = IGNORED_FLAGS.chars().map(ignored(ArgAction::Count));
-    shown.into_iter().chain(with_value).chain(without)
+    SendmailArgs::augment_args(command)
+        .args(IGNORED_FLAGS_WITH_VALUE.chars().map(ignored(ArgAction::Append)))
+        .args(IGNORED_FLAGS.chars().map(ignored(ArgAction::Count)))
 }
 
 /// Sends a message composed from flags.

@@ -11,7 +11,8 @@ use super::compose::ComposeFlags;
 use super::raw_message::{DefaultHeaders, RawMessage, truncate_at_dot};
 use super::smtp_target::SmtpTarget;
 use super::{
-    COMPOSE_FLAGS, LocalSender, REFUSED_HINT, SmtpArg, mailpit, parse, random_number, read_stdin, send, sendmail_args,
+    COMPOSE_FLAGS, LocalSender, REFUSED_HINT, SmtpArg, mailpit, parse, random_number, read_stdin, send,
+    with_sendmail_args,
 };
 use crate::error::CommandError;
 use crate::options::{Options, SMTP_VARIABLE, env_variable};
@@ -39,11 +40,9 @@ pub(crate) fn run(args: &[OsString]) -> ExitCode {
     // The other names are those of Mailpit's sendmail.
     let command = SmtpArg::augment_args(command)
         .mut_arg("smtp", |arg| arg.short('S').visible_alias("smtp-addr"))
-        .arg(Arg::new("verbose").long("verbose").action(ArgAction::Count).hide(true))
-        .args(sendmail_args());
-    let command = COMPOSE_FLAGS
-        .iter()
-        .fold(ComposeFlags::augment_args(command), |command, name| command.mut_arg(name, |arg| arg.hide(true)));
+        .arg(Arg::new("verbose").long("verbose").action(ArgAction::Count).hide(true));
+    let command = ComposeFlags::augment_args(with_sendmail_args(command));
+    let command = COMPOSE_FLAGS.iter().fold(command, |command, name| command.mut_arg(name, |arg| arg.hide(true)));
     let command = Options::add_to(command);
     let matches = match command.args_override_self(true).try_get_matches_from(args) {
         Ok(matches) => matches,
@@ -96,7 +95,7 @@ pub(super) struct SendmailArgs {
     #[arg(short = 'o', hide = true)]
     options: Vec<String>,
     /// The recipients
-    #[arg(value_name = "RECIPIENT")]
+    #[arg(value_name = "RECIPIENT", num_args = 0..)]
     recipients: Vec<String>,
 }
 
