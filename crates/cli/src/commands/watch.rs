@@ -1,5 +1,6 @@
 //! `restante watch`: prints messages as they arrive.
 
+use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -57,14 +58,14 @@ impl Task for Watch {
         }
         let items =
             event_stream::subscribe(context.server.clone(), &Scope::new(self.mailbox.as_deref()).events_path())?;
-        let printer = Printer { time_zone: TimeZone::system(), json: context.json };
+        let time_zone = TimeZone::system();
         let mut newest = skipped_up_to;
         let mut count = 0;
         loop {
             let Some(item) = next_item(&items, deadline)? else { return self.timeout_result(count) };
             let message = match item {
                 StreamItem::Connected => {
-                    printer.print_header(context)?;
+                    print_header(context)?;
                     continue;
                 }
                 StreamItem::Stored(mut event) => event["message"].take(),
@@ -98,7 +99,7 @@ impl Task for Watch {
                 Some(false) => continue,
                 None => return self.timeout_result(count),
             }
-            printer.print(context, &entry, &message)?;
+            print_message(context, &entry, &message, &time_zone)?;
             count += 1;
             if self.count == Some(count) {
                 return Ok(());
@@ -175,49 +176,47 @@ fn next_item(items: &Receiver<StreamItem>, deadline: Option<Instant>) -> Result<
     }
 }
 
-/// Prints one line for each message, and flushes it.
-struct Printer {
-    time_zone: TimeZone,
-    json: bool,
+fn print_header(context: &mut CommandContext<'_>) -> io::Result<()> {
+    if !context.json && context.style.is_terminal() {
+        context.style.write_table(context.out, &Table::new(columns(&context.style)))?;
+        context.out.flush()?;
+    }
+    Ok(())
 }
 
-impl Printer {
-    fn print_header(&self, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
-        if !self.json && context.style.is_terminal() {
-            context.style.write_table(context.out, &Table::new(columns(&context.style)))?;
-            context.out.flush()?;
-        }
-        Ok(())
-    }
+/// Prints the line of a message, and flushes it.
+fn print_message(
+    context: &mut CommandContext<'_>,
+    entry: &Entry,
+    message: &Value,
+    time_zone: &TimeZone,
+) -> io::Result<()> {
+    let line = if context.json {
+        terminal_text::escape_json(&message.to_string())
+    } else if context.style.is_terminal() {
+        terminal_line(&context.style, entry, time_zone)
+    } else {
+        let mut table = Table::new(entry::COLUMNS);
+        table.add_row(entry.cells(entry.received.clone(), false));
+        table.lines(&context.style).concat()
+    };
+    writeln!(context.out, "{}", line.trim_end())?;
+    context.out.flush()
+}
 
-    fn print(&self, context: &mut CommandContext<'_>, entry: &Entry, message: &Value) -> Result<(), CommandError> {
-        let line = if self.json {
-            terminal_text::escape_json(&message.to_string())
-        } else if context.style.is_terminal() {
-            self.terminal_line(&context.style, entry)
-        } else {
-            let mut table = Table::new(entry::COLUMNS);
-            table.add_row(entry.cells(entry.received.clone(), false));
-            table.lines(&context.style).concat()
-        };
-        writeln!(context.out, "{}", line.trim_end())?;
-        Ok(context.out.flush()?)
+/// Returns a line in which only the subject has the rest of the width.
+fn terminal_line(style: &OutputStyle, entry: &Entry, time_zone: &TimeZone) -> String {
+    let time = entry.received_at().to_zoned(time_zone.clone()).strftime("%H:%M:%S").to_string();
+    let mut subject = entry.subject.clone();
+    if entry.attachments > 0 {
+        subject = format!("{subject} ({})", count_with_noun(entry.attachments, "attachment"));
     }
-
-    /// Returns a line in which only the subject has the rest of the width.
-    fn terminal_line(&self, style: &OutputStyle, entry: &Entry) -> String {
-        let time = entry.received_at().to_zoned(self.time_zone.clone()).strftime("%H:%M:%S").to_string();
-        let mut subject = entry.subject.clone();
-        if entry.attachments > 0 {
-            subject = format!("{subject} ({})", count_with_noun(entry.attachments, "attachment"));
-        }
-        if !entry.tags.is_empty() {
-            subject = format!("{subject} [{}]", entry.tags.join(", "));
-        }
-        let mut table = Table::new(columns(style));
-        table.add_row([entry.id.clone(), time, entry.from.clone(), entry.mailboxes.join(", "), subject]);
-        table.lines(style).pop().unwrap_or_default()
+    if !entry.tags.is_empty() {
+        subject = format!("{subject} [{}]", entry.tags.join(", "));
     }
+    let mut table = Table::new(columns(style));
+    table.add_row([entry.id.clone(), time, entry.from.clone(), entry.mailboxes.join(", "), subject]);
+    table.lines(style).pop().unwrap_or_default()
 }
 
 /// Returns the columns for a terminal. Their widths are fixed, because the next messages are not known yet.
