@@ -33,7 +33,7 @@ pub use options::ENVIRONMENT_VARIABLES;
 pub use send::mailpit::run as run_as_mailpit_sendmail;
 
 use interaction::{Confirm, confirm_on_terminal, exit_on_interrupt};
-use options::{Options, SmtpOptions};
+use options::Options;
 use output::OutputStyle;
 use server::Server;
 
@@ -69,9 +69,8 @@ impl ClientCommand {
 
     fn execute(&self, out: &mut dyn Write, style: OutputStyle, confirm: Confirm) -> Result<(), CommandError> {
         let server = Arc::new(self.options.server()?);
-        let (smtp_options, json) = (self.options.smtp_options(), self.options.json);
-        let (has_server_flag, now) = (self.options.has_server_flag(), Timestamp::now());
-        self.task.run(&mut CommandContext { server, smtp_options, has_server_flag, style, json, out, confirm, now })
+        let (options, json, now) = (&self.options, self.options.json, Timestamp::now());
+        self.task.run(&mut CommandContext { server, options, style, json, out, confirm, now })
     }
 }
 
@@ -111,9 +110,7 @@ pub(crate) trait Task {
 /// What a command has access to.
 pub(crate) struct CommandContext<'a> {
     pub(crate) server: Arc<Server>,
-    pub(crate) smtp_options: SmtpOptions,
-    /// True if the server was given with a flag.
-    pub(crate) has_server_flag: bool,
+    pub(crate) options: &'a Options,
     pub(crate) style: OutputStyle,
     /// True if the response of the API is printed as JSON.
     pub(crate) json: bool,

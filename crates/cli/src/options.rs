@@ -38,19 +38,19 @@ const HEADING: &str = "Server and output";
 pub(crate) struct Options {
     /// The URL of the server, or HOST:PORT; variable RESTANTE_SERVER [default: http://localhost:9000]
     #[arg(long, help_heading = HEADING, value_name = "URL")]
-    server: Option<String>,
+    pub(crate) server: Option<String>,
     /// A token for the server; variable RESTANTE_TOKEN
     #[arg(long, help_heading = HEADING)]
     token: Option<String>,
     /// The user name; variable RESTANTE_USER. The password is read from RESTANTE_PASSWORD or from the terminal
     #[arg(long, help_heading = HEADING, value_name = "NAME")]
-    user: Option<String>,
+    pub(crate) user: Option<String>,
     /// A PEM file with additional trusted certificates for HTTPS
     #[arg(long, help_heading = HEADING, value_name = "FILE")]
     cacert: Option<PathBuf>,
     /// Accepts every certificate of the server; sends SMTP credentials unencrypted, even to other machines
     #[arg(long, help_heading = HEADING, conflicts_with = "cacert")]
-    insecure: bool,
+    pub(crate) insecure: bool,
     /// Prints the response of the REST API as one JSON document
     #[arg(long, help_heading = HEADING)]
     pub(crate) json: bool,
@@ -58,18 +58,6 @@ pub(crate) struct Options {
     #[arg(long, help_heading = HEADING, value_name = "WHEN")]
     pub(crate) color: Option<Color>,
     #[arg(skip = DEFAULT_TIMEOUT)]
-    timeout: Duration,
-}
-
-/// The options that apply to sending by SMTP.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SmtpOptions {
-    /// True if a server was given; otherwise it is the default one.
-    pub(crate) is_server_named: bool,
-    /// True if a user was given with a flag.
-    pub(crate) has_user: bool,
-    /// True if credentials may be sent over an unencrypted connection.
-    pub(crate) insecure: bool,
     pub(crate) timeout: Duration,
 }
 
@@ -123,18 +111,9 @@ impl Options {
         Ok(Server::new(url, credentials, self.trust()?, self.timeout))
     }
 
-    pub(crate) fn smtp_options(&self) -> SmtpOptions {
-        SmtpOptions {
-            is_server_named: self.server_url().is_some(),
-            has_user: self.user.is_some(),
-            insecure: self.insecure,
-            timeout: self.timeout,
-        }
-    }
-
-    /// Returns true if the server was given with a flag.
-    pub(crate) fn has_server_flag(&self) -> bool {
-        self.server.is_some()
+    /// Returns true if a server was given; otherwise it is the default one.
+    pub(crate) fn is_server_named(&self) -> bool {
+        self.server_url().is_some()
     }
 
     fn server_url(&self) -> Option<String> {

@@ -29,7 +29,7 @@ use self::sendmail::{SendmailArgs, SendmailTask};
 use self::smtp::{ConnectionSettings, OutgoingMessage, send_message};
 use self::smtp_target::SmtpTarget;
 use crate::error::CommandError;
-use crate::options::{SmtpOptions, env_variable};
+use crate::options::{Options, env_variable};
 use crate::server::{Credentials, Server};
 use crate::{CommandContext, Task};
 
@@ -148,16 +148,16 @@ fn outgoing_message(sender: &str, to: &[String], source: Vec<u8>) -> Result<Outg
 }
 
 /// The SMTP server that messages are sent to, with the options and credentials of the command.
-struct Outbox {
+struct Outbox<'a> {
     target: SmtpTarget,
     server: Arc<Server>,
-    options: SmtpOptions,
+    options: &'a Options,
 }
 
-impl Outbox {
+impl<'a> Outbox<'a> {
     /// Finds the SMTP server.
-    fn find(context: &CommandContext<'_>, smtp: Option<&str>) -> Result<Self, CommandError> {
-        let (server, options) = (Arc::clone(&context.server), context.smtp_options);
+    fn find(context: &CommandContext<'a>, smtp: Option<&str>) -> Result<Self, CommandError> {
+        let (server, options) = (Arc::clone(&context.server), context.options);
         Ok(Self { target: SmtpTarget::find(smtp, &server, options)?, server, options })
     }
 

@@ -108,8 +108,7 @@ impl SendmailTask {
     /// Adds the server and the sender from Mailpit's variables, and the sender from `--from`. Flags and variables of
     /// Restante override the variables.
     fn with_variables(mut self, matches: &ArgMatches, options: &Options) -> Self {
-        let is_server_named = options.smtp_options().is_server_named;
-        let other_addr = || env_variable(mailpit::ADDR_VARIABLE).filter(|_| !is_server_named);
+        let other_addr = || env_variable(mailpit::ADDR_VARIABLE).filter(|_| !options.is_server_named());
         let other_sender = || matches.get_one("from").cloned().or_else(|| env_variable(mailpit::FROM_VARIABLE));
         self.smtp = self.smtp.or_else(|| env_variable(SMTP_VARIABLE)).or_else(other_addr);
         self.args.sender = self.args.sender.or_else(|| Some(NamedAddress::from_display(&other_sender()?).address));
@@ -118,7 +117,7 @@ impl SendmailTask {
 
     /// Connects standard input and output to the SMTP server (`-bs`).
     fn speak_smtp(&self, options: &Options) -> Result<(), CommandError> {
-        let target = SmtpTarget::find(self.smtp.as_deref(), &options.server()?, options.smtp_options())?;
+        let target = SmtpTarget::find(self.smtp.as_deref(), &options.server()?, options)?;
         mailpit::speak_smtp(&target.addr, REFUSED_HINT)
     }
 }

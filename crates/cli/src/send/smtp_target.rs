@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::stream::UNIX_PREFIX;
 use crate::error::CommandError;
-use crate::options::{SMTP_VARIABLE, SmtpOptions, env_variable};
+use crate::options::{Options, SMTP_VARIABLE, env_variable};
 use crate::server::Server;
 
 /// The address if neither the user nor the server gives one.
@@ -26,7 +26,7 @@ impl SmtpTarget {
     /// Returns the address given by the user, or the one reported by the server, which knows its port even if the
     /// system has chosen it. A server given by the user must report its port, so that messages are not sent to another
     /// server. If the user gives no server, the default address is used: there may be an SMTP server without an API.
-    pub(super) fn find(smtp: Option<&str>, server: &Server, options: SmtpOptions) -> Result<Self, CommandError> {
+    pub(super) fn find(smtp: Option<&str>, server: &Server, options: &Options) -> Result<Self, CommandError> {
         if let Some(addr) = smtp.map(ToOwned::to_owned).or_else(|| env_variable(SMTP_VARIABLE)) {
             let addr = with_port(&addr).map_err(|reason| {
                 CommandError::Usage(format!(
@@ -39,16 +39,16 @@ impl SmtpTarget {
         let info = match server.get(&["api", "v2", "server"], &[]) {
             Ok(info) => info,
             Err(CommandError::NotFound(_)) => Value::Null,
-            Err(error) if options.is_server_named => return Err(error),
+            Err(error) if options.is_server_named() => return Err(error),
             Err(_) => Value::Null,
         };
         let smtp = &info["smtp"];
         match (server.host(), smtp["port"].as_u64()) {
             (Some(host), Some(port)) => {
-                let use_credentials = options.has_user || smtp["auth-required"] != false;
+                let use_credentials = options.user.is_some() || smtp["auth-required"] != false;
                 Ok(Self { addr: format!("{host}:{port}"), use_credentials })
             }
-            _ if options.is_server_named => {
+            _ if options.is_server_named() => {
                 Err(CommandError::Server("The server does not report an SMTP port: use --smtp.".to_owned()))
             }
             _ => Ok(Self { addr: DEFAULT_ADDR.to_owned(), use_credentials: true }),

@@ -77,7 +77,7 @@ fn print_next_steps(
         return Ok(());
     };
     // Without the option, the commands would use another server.
-    let option = if context.has_server_flag { format!(" --server {page}") } else { String::new() };
+    let option = if context.options.server.is_some() { format!(" --server {page}") } else { String::new() };
     writeln!(context.out, "\nSent {count} to {addr}. Read them at {page}\n\nTry also:")?;
     let commands = [
         ("list".to_owned(), "lists the messages"),
