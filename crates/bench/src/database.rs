@@ -12,12 +12,12 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Statement};
 
 use crate::Verdict;
+use crate::connection::with_timeout;
 use crate::error::Error;
 use crate::load::parse_positive;
 use crate::measure::{Results, median, mib, ratio, to_f64};
 use crate::message::{self, END_OF_DATA, MessageKind, mailbox_name};
 use crate::report::{Report, Row};
-use crate::smtp::with_timeout;
 
 const TABLES: &str = include_str!("../../store/src/postgres/tables.sql");
 const CREATE_SCHEMA: &str = "CREATE SCHEMA restante_bench";

@@ -32,11 +32,6 @@ impl Error {
         let prefix = String::from_utf8_lossy(&text[..text.len().min(MAX_SHOWN)]);
         Self::Refused(prefix.split_whitespace().collect::<Vec<_>>().join(" "))
     }
-
-    /// Creates an error of the operating system during `action`.
-    pub(crate) fn io(action: &'static str, error: io::Error) -> Self {
-        Self::Io(action, error)
-    }
 }
 
 /// Formats an error with the last of its causes.

@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::Value;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, sleep_until};
+use tokio::time::sleep;
 
 use crate::Verdict;
 use crate::error::Error;
 use crate::http::Client;
-use crate::load::{Load, build_envelopes, parse_positive, recover_session};
-use crate::measure::{Percentiles, Results, ratio, to_f64};
+use crate::load::{Load, build_envelopes, parse_positive, wait_until_due};
+use crate::measure::{Percentiles, Results};
 use crate::message::{self, Envelope, MessageKind, mailbox_name};
 use crate::report::{Report, Row, rounded};
-use crate::rest::MailboxApi;
+use crate::rest;
 use crate::servers::ServerOptions;
-use crate::smtp::{self, CommandMode};
+use crate::smtp::{CommandMode, Sender};
 
 const PREFIX: &str = "expiry";
 /// The interval at which the remaining messages are counted.
@@ -64,15 +64,10 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
     let addresses = options.servers.smtp_addresses().await?;
     let mut watcher = ExpiryWatcher::new(options).await?;
     watcher.purge().await?;
-    let load = Arc::new(Load {
-        addresses: addresses.clone(),
-        connections: 50,
-        connection_per_message: false,
-        mode: CommandMode::Pipelined,
-        envelopes: build_envelopes(PREFIX, options.mailboxes, 1),
-        message: message::build_message(MessageKind::Text, PREFIX, options.size),
-    });
-    let filled = load.run(options.messages).await.results.verdict();
+    let envelopes = build_envelopes(PREFIX, options.mailboxes, 1);
+    let message = message::build_message(MessageKind::Text, PREFIX, options.size);
+    let load = Arc::new(Load { connections: 50, ..Load::new(addresses.clone(), envelopes, message) });
+    let filled = load.run(0..options.messages).await.results.verdict();
     sleep(Duration::from_secs(options.settle)).await;
 
     let stream = Arc::new(SteadyStream {
@@ -124,32 +119,29 @@ struct Interval {
 
 /// Counts the messages in some of the mailboxes whose messages will expire.
 struct ExpiryWatcher {
-    mailboxes: MailboxApi,
     client: Client,
     names: Vec<String>,
 }
 
 impl ExpiryWatcher {
     async fn new(options: &Options) -> Result<Self, Error> {
-        let mailboxes = options.servers.mailbox_api().await?;
         let watched = options.mailboxes.min(MAX_WATCHED);
         let names = (0..watched).map(|n| mailbox_name(PREFIX, n * options.mailboxes / watched)).collect();
-        Ok(Self { client: mailboxes.client(), mailboxes, names })
+        Ok(Self { client: options.servers.http_client().await?, names })
     }
 
     async fn purge(&mut self) -> Result<(), Error> {
         for name in &self.names {
-            self.mailboxes.purge(&mut self.client, name).await?;
+            rest::purge(&mut self.client, name).await?;
         }
-        // Use a new connection, because the server may close this one while the mailboxes are filled.
-        self.client = self.mailboxes.client();
+        self.client.disconnect();
         Ok(())
     }
 
     async fn count(&mut self) -> Result<usize, Error> {
         let mut count = 0;
         for name in &self.names {
-            count += self.mailboxes.list(&mut self.client, name).await?.len();
+            count += rest::list(&mut self.client, name).await?.len();
         }
         Ok(count)
     }
@@ -211,37 +203,16 @@ impl SteadyStream {
     /// Runs one connection: sends its share of the messages, each when it is due.
     async fn work(self: Arc<Self>, worker: u32, workers: u32) -> Vec<SentMessage> {
         let mut sent = Vec::new();
-        let mut session = None;
+        let mut sender = Sender::new(&self.addresses);
         let mut due = self.start + self.interval * worker;
         while !self.is_stopped.load(Ordering::Relaxed) {
-            // If the message before it took too long, the latency counts from the time at which this one was due.
-            // Otherwise it counts from now: the timer has a resolution of milliseconds, which is not the server's
-            // fault.
-            let started_at = if Instant::now() > due {
-                due
-            } else {
-                sleep_until(due.into()).await;
-                Instant::now()
-            };
-            let outcome = match self.deliver(&mut session).await {
-                Ok(()) => Ok(started_at.elapsed()),
-                Err(error) => {
-                    session = recover_session(session, &error).await;
-                    Err(Arc::new(error))
-                }
-            };
+            let started_at = wait_until_due(due).await.unwrap_or_else(Instant::now);
+            let result = sender.send(&self.envelope, &self.message, CommandMode::Pipelined).await;
+            let outcome = result.map(|()| started_at.elapsed()).map_err(Arc::new);
             sent.push(SentMessage { due, outcome });
             due += self.interval * workers;
         }
         sent
-    }
-
-    async fn deliver(&self, session: &mut Option<smtp::Client>) -> Result<(), Error> {
-        let client = match session {
-            Some(client) => client,
-            None => session.insert(smtp::Client::connect(&self.addresses).await?),
-        };
-        client.send(&self.envelope, &self.message, CommandMode::Pipelined).await
     }
 }
 
@@ -254,14 +225,12 @@ fn report(json: bool, intervals: &[Interval], sent: Vec<SentMessage>) -> Verdict
     for (phase, name) in [(Phase::Before, "before"), (Phase::During, "during"), (Phase::After, "after")] {
         let results = std::mem::take(&mut results_by_phase[phase as usize]);
         let lengths = intervals.iter().filter(|interval| interval.phase == phase).map(|interval| interval.length);
-        let seconds = lengths.sum::<Duration>().as_secs_f64();
+        let elapsed = lengths.sum::<Duration>();
         verdict = verdict.and(results.verdict());
         let row = Row::default()
             .with("phase", name)
-            .with_rounded("seconds", seconds, 1)
-            .with("messages", results.latencies.len())
-            .with("errors", results.errors)
-            .with_rounded("per_s", ratio(to_f64(results.latencies.len()), seconds), 0);
+            .with_rounded("seconds", elapsed.as_secs_f64(), 1)
+            .with_rate("messages", &results, elapsed);
         let latency = results.latencies.percentiles();
         let baseline = baseline.get_or_insert(latency);
         report.row(&row.with_percentiles(latency).with("p99_ratio", p99_ratio(latency, *baseline)));

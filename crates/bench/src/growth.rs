@@ -11,11 +11,10 @@ use crate::error::Error;
 use crate::http::Client;
 use crate::load::{Load, build_envelopes, parse_positive};
 use crate::measure::{Latencies, Sample, ratio, to_f64};
-use crate::message::{self, MessageKind, mailbox_name};
+use crate::message::{self, Envelope, MessageKind, mailbox_name};
 use crate::report::{Report, Row};
-use crate::rest::MailboxApi;
+use crate::rest::{self, message_path};
 use crate::servers::ServerOptions;
-use crate::smtp::{self, CommandMode};
 
 const PREFIX: &str = "growth";
 /// The maximum number of mailboxes whose messages are read and deleted.
@@ -66,8 +65,10 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
 
 /// The mailboxes while they grow.
 struct Growth {
-    load: Arc<Load>,
-    mailboxes: MailboxApi,
+    /// Fills all mailboxes.
+    filling: Arc<Load>,
+    /// Appends messages to the sampled mailboxes, one after the other.
+    appending: Arc<Load>,
     client: Client,
     /// How many messages each step added.
     filled: Vec<usize>,
@@ -77,28 +78,26 @@ struct Growth {
 impl Growth {
     /// Purges the mailboxes, and creates the measurement.
     async fn prepare(options: &Options) -> Result<Self, Error> {
-        let load = Arc::new(Load {
-            addresses: options.servers.smtp_addresses().await?,
-            connections: 10,
-            connection_per_message: false,
-            mode: CommandMode::Pipelined,
-            envelopes: build_envelopes(PREFIX, options.mailboxes, 1),
-            message: message::build_message(MessageKind::Text, "growth", options.size),
-        });
-        let mailboxes = options.servers.mailbox_api().await?;
-        let mut client = mailboxes.client();
+        let addresses = options.servers.smtp_addresses().await?;
+        let message = message::build_message(MessageKind::Text, "growth", options.size);
+        let samples = options.mailboxes.min(MAX_SAMPLES);
+        let sampled = (0..samples).map(|n| mailbox_name(PREFIX, sampled_mailbox(n, samples, options.mailboxes)));
+        let sampled = sampled.map(|name| Envelope::to([name.as_str()])).collect();
+        let appending = Load { connections: 1, ..Load::new(addresses.clone(), sampled, message.clone()) };
+        let filling = Load::new(addresses, build_envelopes(PREFIX, options.mailboxes, 1), message);
+        let mut client = options.servers.http_client().await?;
         for n in 0..options.mailboxes {
-            mailboxes.purge(&mut client, &mailbox_name(PREFIX, n)).await?;
+            rest::purge(&mut client, &mailbox_name(PREFIX, n)).await?;
         }
-        Ok(Self { load, mailboxes, client, filled: Vec::new(), verdict: Verdict::Clean })
+        let (filling, appending) = (Arc::new(filling), Arc::new(appending));
+        Ok(Self { filling, appending, client, filled: Vec::new(), verdict: Verdict::Clean })
     }
 
     async fn fill_up_to(&mut self, step: usize) {
         let missing = step - self.stored();
-        let outcome = self.load.run(missing).await;
+        let outcome = self.filling.run(0..missing).await;
         self.filled.push(missing);
-        // Use a new connection, because the server may have closed this one while it was idle.
-        self.client = self.mailboxes.client();
+        self.client.disconnect();
         self.verdict = self.verdict.and(outcome.results.verdict());
     }
 
@@ -110,15 +109,13 @@ impl Growth {
     /// Times all kinds of operations. Deletes as many messages as it appends.
     async fn measure(&mut self, operations: usize) -> Result<Row, Error> {
         let mut row = Row::default().with("stored", self.stored());
-        let append = self.append(operations).await?;
+        let append = self.appending.send_all(operations).await?.results.latencies;
         let messages = self.find(operations).await?;
-        let requests = |build: &dyn Fn(&(String, String)) -> Vec<u8>| messages.iter().map(build).collect::<Vec<_>>();
-        let get = requests(&|(mailbox, id)| self.mailboxes.message_request(mailbox, id));
-        let latest = requests(&|(mailbox, _)| self.mailboxes.message_request(mailbox, "latest"));
-        let delete = requests(&|(mailbox, id)| self.mailboxes.delete_request(mailbox, id));
-        let get = self.time_requests(&get).await?;
-        let latest = self.time_requests(&latest).await?;
-        let delete = self.time_requests(&delete).await?;
+        let path = |(mailbox, id): &(String, String)| message_path(mailbox, id);
+        let latest_path = |(mailbox, _): &(String, String)| message_path(mailbox, "latest");
+        let get = self.time_requests("GET", messages.iter().map(path)).await?;
+        let latest = self.time_requests("GET", messages.iter().map(latest_path)).await?;
+        let delete = self.time_requests("DELETE", messages.iter().map(path)).await?;
         for (p50_name, p99_name, latencies) in [
             ("append_p50_us", "append_p99_us", append),
             ("get_p50_us", "get_p99_us", get),
@@ -131,30 +128,16 @@ impl Growth {
         Ok(row)
     }
 
-    /// Sends messages to the sampled mailboxes in turn.
-    async fn append(&mut self, operations: usize) -> Result<Latencies, Error> {
-        let mut session = smtp::Client::connect(&self.load.addresses).await?;
-        let mut latencies = Latencies::default();
-        for n in 0..operations {
-            let envelope = &self.load.envelopes[self.sampled_mailbox(n % self.sample_count())];
-            let start = Instant::now();
-            session.send(envelope, &self.load.message, self.load.mode).await?;
-            latencies.push(start.elapsed());
-        }
-        session.quit().await?;
-        Ok(latencies)
-    }
-
     /// Returns the mailbox and id of as many messages as were appended, spread over old and new messages of the sampled
     /// mailboxes.
     async fn find(&mut self, appended: usize) -> Result<Vec<(String, String)>, Error> {
-        let (samples, all) = (self.sample_count(), self.load.envelopes.len());
+        let (samples, all) = (self.appending.envelopes.len(), self.filling.envelopes.len());
         let mut messages = Vec::with_capacity(appended);
         let (mut stored, mut expected) = (0, appended);
         for n in 0..samples {
-            let number = self.sampled_mailbox(n);
+            let number = sampled_mailbox(n, samples, all);
             let mailbox = mailbox_name(PREFIX, number);
-            let entries = self.mailboxes.list(&mut self.client, &mailbox).await?;
+            let entries = rest::list(&mut self.client, &mailbox).await?;
             stored += entries.len();
             expected += self.filled.iter().map(|&fill| round_robin_share(fill, all, number)).sum::<usize>();
             let count = round_robin_share(appended, samples, n).min(entries.len());
@@ -171,25 +154,20 @@ impl Growth {
         Ok(messages)
     }
 
-    /// Returns the number of sampled mailboxes.
-    fn sample_count(&self) -> usize {
-        self.load.envelopes.len().min(MAX_SAMPLES)
-    }
-
-    /// Returns the number of the `n`th sampled mailbox. They are spread over all mailboxes.
-    fn sampled_mailbox(&self, n: usize) -> usize {
-        n * self.load.envelopes.len() / self.sample_count()
-    }
-
-    async fn time_requests(&mut self, requests: &[Vec<u8>]) -> Result<Latencies, Error> {
+    async fn time_requests(&mut self, method: &str, paths: impl Iterator<Item = String>) -> Result<Latencies, Error> {
         let mut latencies = Latencies::default();
-        for request in requests {
+        for path in paths {
             let start = Instant::now();
-            self.client.exchange(request).await?.ok()?;
+            self.client.request(method, &path).await?;
             latencies.push(start.elapsed());
         }
         Ok(latencies)
     }
+}
+
+/// Returns the number of the `n`th of `samples` mailboxes, which are spread over `all` mailboxes.
+fn sampled_mailbox(n: usize, samples: usize, all: usize) -> usize {
+    n * all / samples
 }
 
 /// Returns how many of `total` items the `n`th of `parts` gets if they are distributed round-robin.

@@ -1,20 +1,25 @@
-//! SMTP load: many connections that send prepared messages as fast as the server accepts them, and the `smtp` command
-//! that measures it. Other commands use [`Load`] to fill mailboxes.
+//! SMTP load: many connections that send messages as fast as the server accepts them, or at a fixed rate, and the `smtp`
+//! command that measures it. Other commands use [`Load`] to fill mailboxes.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
+use tokio::time::sleep_until;
 
 use crate::Verdict;
+use crate::connection::resolve;
 use crate::error::Error;
-use crate::measure::{Results, Sample, mib, ratio, to_f64};
+use crate::measure::{Results, Sample, ratio, to_f64};
 use crate::message::{self, END_OF_DATA, Envelope, MessageKind};
 use crate::report::{Report, Row};
-use crate::smtp::{Client, CommandMode, resolve};
+use crate::smtp::{CommandMode, Sender};
 
 /// Options of the `smtp` command.
 #[derive(Args)]
@@ -60,17 +65,17 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
     let mut report = Report::new(json);
     let mut verdict = Verdict::Clean;
     for &size in &options.size {
+        let envelopes = build_envelopes("bench", options.mailboxes, options.recipients);
+        let message = message::build_message(options.kind, "bench", size);
         let load = Arc::new(Load {
-            addresses: addresses.clone(),
             connections: options.connections,
             connection_per_message: options.one_per_message,
             mode: if options.pipelined { CommandMode::Pipelined } else { CommandMode::Sequential },
-            envelopes: build_envelopes("bench", options.mailboxes, options.recipients),
-            message: message::build_message(options.kind, "bench", size),
+            ..Load::new(addresses.clone(), envelopes, message)
         });
-        load.run(options.warmup).await;
+        load.run(0..options.warmup).await;
         let before = options.pid.map(Sample::read).transpose()?;
-        let outcome = load.run(options.messages).await;
+        let outcome = load.run(0..options.messages).await;
         let after = options.pid.map(Sample::read).transpose()?;
         verdict = verdict.and(outcome.results.verdict());
         report.row(&row(size, outcome, before.zip(after)));
@@ -78,7 +83,7 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
     Ok(verdict)
 }
 
-/// A stream of equal messages over several connections.
+/// A stream of messages over several connections.
 pub(crate) struct Load {
     /// The addresses of the server.
     pub(crate) addresses: Vec<SocketAddr>,
@@ -88,10 +93,20 @@ pub(crate) struct Load {
     pub(crate) connection_per_message: bool,
     /// Whether commands are pipelined.
     pub(crate) mode: CommandMode,
-    /// The transactions, used in turn.
+    /// Messages per second; `None` for as fast as the server accepts them.
+    pub(crate) rate: Option<u32>,
+    /// The transactions. The number of a message selects one.
     pub(crate) envelopes: Vec<Envelope>,
-    /// The message with its end-of-data line.
-    pub(crate) message: Vec<u8>,
+    /// The messages.
+    pub(crate) messages: Messages,
+}
+
+/// The messages of a [`Load`], with their end-of-data lines.
+pub(crate) enum Messages {
+    /// All are equal.
+    Equal(Vec<u8>),
+    /// Each is generated from its number.
+    Generated(Box<dyn Fn(usize) -> Vec<u8> + Send + Sync>),
 }
 
 /// The result of sending.
@@ -100,78 +115,131 @@ pub(crate) struct LoadResult {
     pub(crate) results: Results,
     /// From the first command to the last reply.
     pub(crate) elapsed: Duration,
+    /// When each message was acknowledged, by its offset from the first number.
+    pub(crate) acknowledged: Vec<Option<Instant>>,
+}
+
+/// What the connections of one run share.
+struct Run {
+    numbers: Range<usize>,
+    next: AtomicUsize,
+    start: Instant,
+    acknowledged: Mutex<Vec<Option<Instant>>>,
 }
 
 impl Load {
-    /// Sends `count` messages, or fewer if the server cannot be reached.
-    pub(crate) async fn run(self: &Arc<Self>, count: usize) -> LoadResult {
-        let next = Arc::new(AtomicUsize::new(0));
-        let start = Instant::now();
-        let mut workers = JoinSet::new();
-        for _ in 0..self.connections.min(count) {
-            workers.spawn(Arc::clone(self).work(Arc::clone(&next), count));
+    /// Creates a load of equal messages over ten connections, as fast as the server accepts them, with pipelined commands.
+    pub(crate) fn new(addresses: Vec<SocketAddr>, envelopes: Vec<Envelope>, message: Vec<u8>) -> Self {
+        Self {
+            addresses,
+            connections: 10,
+            connection_per_message: false,
+            mode: CommandMode::Pipelined,
+            rate: None,
+            envelopes,
+            messages: Messages::Equal(message),
         }
-        LoadResult { results: Results::merge(workers.join_all().await), elapsed: start.elapsed() }
+    }
+
+    /// Sends the messages with these numbers, or fewer if the server cannot be reached.
+    pub(crate) async fn run(self: &Arc<Self>, numbers: Range<usize>) -> LoadResult {
+        let run = Arc::new(Run {
+            next: AtomicUsize::new(numbers.start),
+            start: Instant::now(),
+            acknowledged: Mutex::new(vec![None; numbers.len()]),
+            numbers,
+        });
+        let mut workers = JoinSet::new();
+        for _ in 0..self.connections.min(run.numbers.len()) {
+            workers.spawn(Arc::clone(self).work(Arc::clone(&run)));
+        }
+        let results = Results::merge(workers.join_all().await);
+        let elapsed = run.start.elapsed();
+        LoadResult { results, elapsed, acknowledged: std::mem::take(&mut run.acknowledged.lock()) }
+    }
+
+    /// Sends messages. Fails if one of them was not accepted.
+    pub(crate) async fn send_all(self: &Arc<Self>, messages: usize) -> Result<LoadResult, Error> {
+        let outcome = self.run(0..messages).await;
+        match &outcome.results.first_error {
+            Some(error) => Err(Error::Usage(format!("sending messages: {error}"))),
+            None => Ok(outcome),
+        }
     }
 
     /// Runs one connection: sends the message with the next number until there are no more.
-    async fn work(self: Arc<Self>, next: Arc<AtomicUsize>, count: usize) -> Results {
+    async fn work(self: Arc<Self>, run: Arc<Run>) -> Results {
         // After this many consecutive errors the server is considered gone. Otherwise every remaining message would be
         // tried, too.
         const MAX_CONSECUTIVE_ERRORS: u32 = 10;
         let mut results = Results::default();
-        let mut session = None;
+        let mut sender = Sender::new(&self.addresses);
         let mut consecutive_errors = 0;
         while consecutive_errors < MAX_CONSECUTIVE_ERRORS {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= count {
+            let number = run.next.fetch_add(1, Ordering::Relaxed);
+            if number >= run.numbers.end {
                 break;
             }
-            match self.deliver(number, &mut session).await {
-                Ok(elapsed) => {
+            match self.deliver(number, &run, &mut sender).await {
+                Ok((elapsed, bytes)) => {
                     consecutive_errors = 0;
-                    results.record_success(elapsed, self.message.len() - END_OF_DATA.len());
+                    results.record_success(elapsed, bytes);
                 }
                 Err(error) => {
                     results.record_error(&error);
                     consecutive_errors = if matches!(error, Error::Refused(_)) { 0 } else { consecutive_errors + 1 };
-                    session = recover_session(session, &error).await;
                 }
             }
         }
-        if let Some(client) = session {
-            // Every message has been acknowledged or counted as an error. The reply to QUIT changes nothing.
-            let _ = client.quit().await;
-        }
+        // Every message has been acknowledged or counted as an error. The reply to QUIT changes nothing.
+        let _ = sender.quit().await;
         results
     }
 
-    async fn deliver(&self, number: usize, session: &mut Option<Client>) -> Result<Duration, Error> {
+    /// Sends a message when it is due. Returns its latency and size.
+    async fn deliver(&self, number: usize, run: &Run, sender: &mut Sender) -> Result<(Duration, usize), Error> {
         let envelope = &self.envelopes[number % self.envelopes.len()];
-        let connect_started = Instant::now();
-        let client = match session {
-            Some(client) => client,
-            None => session.insert(Client::connect(&self.addresses).await?),
+        let message = match &self.messages {
+            Messages::Equal(message) => Cow::Borrowed(message),
+            Messages::Generated(generate) => Cow::Owned(generate(number)),
         };
+        let offset = number - run.numbers.start;
+        let interval = |rate| Duration::from_secs(1).mul_f64(to_f64(offset) / f64::from(rate));
+        let missed = match self.rate {
+            Some(rate) => wait_until_due(run.start + interval(rate)).await,
+            None => None,
+        };
+        let connect_started = Instant::now();
+        sender.open().await?;
         let send_started = Instant::now();
-        client.send(envelope, &self.message, self.mode).await?;
-        if !self.connection_per_message {
-            return Ok(send_started.elapsed());
+        sender.send(envelope, &message, self.mode).await?;
+        let acknowledged_at = Instant::now();
+        run.acknowledged.lock()[offset] = Some(acknowledged_at);
+        let mut elapsed = acknowledged_at - missed.unwrap_or(send_started);
+        if self.connection_per_message {
+            sender.quit().await?;
+            elapsed = connect_started.elapsed();
         }
-        if let Some(client) = session.take() {
-            client.quit().await?;
-        }
-        Ok(connect_started.elapsed())
+        Ok((elapsed, message.len() - END_OF_DATA.len()))
     }
 }
 
-/// Returns the session after an error, if it can still be used.
-pub(crate) async fn recover_session(session: Option<Client>, error: &Error) -> Option<Client> {
-    let mut client = session?;
-    match error {
-        Error::Refused(_) => client.reset().await.is_ok().then_some(client),
-        _ => None,
+/// Waits until a message is due. If it is too late because earlier messages took too long, returns that time: the latency of
+/// the message counts from it. Otherwise the latency counts from the moment at which the message is sent: the timer has a
+/// resolution of milliseconds, which is not the server's fault.
+pub(crate) async fn wait_until_due(due: Instant) -> Option<Instant> {
+    if Instant::now() > due {
+        return Some(due);
     }
+    sleep_until(due.into()).await;
+    None
+}
+
+/// Sends equal messages over an SMTP server, in turn to the recipients of the envelopes. Any server accepts this: commands
+/// are not pipelined.
+pub(crate) async fn fill(smtp: &str, envelopes: Vec<Envelope>, messages: usize, message: Vec<u8>) -> Result<(), Error> {
+    let load = Load { mode: CommandMode::Sequential, ..Load::new(resolve(smtp).await?, envelopes, message) };
+    Arc::new(load).send_all(messages).await.map(|_| ())
 }
 
 /// Builds transactions to `recipients` mailboxes each, so that all mailboxes get the same number of messages in turn.
@@ -191,23 +259,19 @@ pub(crate) fn parse_positive(text: &str) -> Result<usize, String> {
 }
 
 fn row(size: usize, outcome: LoadResult, samples: Option<(Sample, Sample)>) -> Row {
-    let LoadResult { results, elapsed } = outcome;
+    let LoadResult { results, elapsed, .. } = outcome;
     let count = to_f64(results.latencies.len());
     let row = Row::default()
         .with("size", size)
-        .with("messages", results.latencies.len())
-        .with("errors", results.errors)
-        .with_rounded("per_s", ratio(count, elapsed.as_secs_f64()), 0)
-        .with_rounded("mib_per_s", ratio(mib(results.bytes), elapsed.as_secs_f64()), 1)
-        .with_percentiles(results.latencies.percentiles());
+        .with_rate("messages", &results, elapsed)
+        .with_throughput(&results, elapsed)
+        .with_percentiles(results.latencies.percentiles())
+        .with_samples(samples, count);
     let Some((before, after)) = samples else {
         return row;
     };
-    row.with_cpu(before, after, count).with_memory(before, after).with_rounded(
-        "bytes_per_message",
-        ratio(to_f64(after.resident) - to_f64(before.resident), count),
-        0,
-    )
+    let grown = to_f64(after.resident) - to_f64(before.resident);
+    row.with_rounded("bytes_per_message", ratio(grown, count), 0)
 }
 
 #[cfg(test)]

@@ -10,13 +10,13 @@ use tokio::task::JoinSet;
 
 use crate::Verdict;
 use crate::error::Error;
-use crate::load::{parse_positive, recover_session};
+use crate::load::parse_positive;
 use crate::measure::Results;
 use crate::message::{self, Envelope, MessageKind, mailbox_name};
 use crate::report::{Report, Row};
-use crate::rest::ListEntry;
+use crate::rest::{self, ListEntry};
 use crate::servers::ServerOptions;
-use crate::smtp::{Client, CommandMode};
+use crate::smtp::{CommandMode, Sender};
 
 const PREFIX: &str = "lost";
 
@@ -42,10 +42,9 @@ pub(crate) struct Options {
 /// Runs the `lost` command.
 pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let addresses = options.servers.smtp_addresses().await?;
-    let mailboxes = options.servers.mailbox_api().await?;
-    let mut client = mailboxes.client();
+    let mut client = options.servers.http_client().await?;
     for n in 0..options.connections {
-        mailboxes.purge(&mut client, &mailbox_name(PREFIX, n)).await?;
+        rest::purge(&mut client, &mailbox_name(PREFIX, n)).await?;
     }
 
     let mut senders = JoinSet::new();
@@ -55,12 +54,10 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
     let sent = senders.join_all().await;
     tokio::time::sleep(Duration::from_secs(options.settle)).await;
 
-    // Use a new connection, because the server may have closed this one while it was idle.
-    let mut client = mailboxes.client();
+    client.disconnect();
     let mut total = Comparison::default();
     for SentMessages { mailbox, acknowledged, .. } in &sent {
-        let stored = mailboxes.list(&mut client, mailbox).await?;
-        total = total.plus(&compare(acknowledged, &stored));
+        total.add(acknowledged, &rest::list(&mut client, mailbox).await?);
     }
     let results = Results::merge(sent.into_iter().map(|sent| sent.results));
     let row = Row::default()
@@ -90,39 +87,23 @@ async fn send_messages(addresses: Vec<SocketAddr>, mailbox: String, messages: us
     let envelope = Envelope::to([mailbox.as_str()]);
     let mut acknowledged = Vec::with_capacity(messages);
     let mut results = Results::default();
-    let mut session = None;
+    let mut sender = Sender::new(&addresses);
     for number in 0..messages {
         let subject = format!("{mailbox}-{number}");
         let message = message::build_message(MessageKind::Text, &subject, size);
-        match deliver(&addresses, &mut session, &envelope, &message).await {
+        match sender.send(&envelope, &message, CommandMode::Pipelined).await {
             Ok(()) => acknowledged.push(subject),
             Err(error) => {
                 results.record_error(&error);
                 if matches!(error, Error::Timeout) {
                     break;
                 }
-                session = recover_session(session, &error).await;
             }
         }
     }
-    if let Some(client) = session {
-        // Every message has been acknowledged or counted as an error. The reply to QUIT changes nothing.
-        let _ = client.quit().await;
-    }
+    // Every message has been acknowledged or counted as an error. The reply to QUIT changes nothing.
+    let _ = sender.quit().await;
     SentMessages { mailbox, acknowledged, results }
-}
-
-async fn deliver(
-    addresses: &[SocketAddr],
-    session: &mut Option<Client>,
-    envelope: &Envelope,
-    message: &[u8],
-) -> Result<(), Error> {
-    let client = match session {
-        Some(client) => client,
-        None => session.insert(Client::connect(addresses).await?),
-    };
-    client.send(envelope, message, CommandMode::Pipelined).await
 }
 
 /// The result of comparing one or more mailboxes.
@@ -135,28 +116,17 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn plus(&self, other: &Self) -> Self {
-        Self {
-            acknowledged: self.acknowledged + other.acknowledged,
-            stored: self.stored + other.stored,
-            lost: self.lost + other.lost,
-            doubled: self.doubled + other.doubled,
+    /// Compares a list with the acknowledgements. A message that is stored without an acknowledgement is not an error; a
+    /// message that is stored twice is.
+    fn add(&mut self, acknowledged: &[String], stored: &[ListEntry]) {
+        let mut copies: HashMap<&str, usize> = HashMap::new();
+        for entry in stored {
+            *copies.entry(&entry.subject).or_default() += 1;
         }
-    }
-}
-
-/// Compares a list with the acknowledgements. A message that is stored without an acknowledgement is not an error; a
-/// message that is stored twice is.
-fn compare(acknowledged: &[String], stored: &[ListEntry]) -> Comparison {
-    let mut copies: HashMap<&str, usize> = HashMap::new();
-    for entry in stored {
-        *copies.entry(&entry.subject).or_default() += 1;
-    }
-    Comparison {
-        acknowledged: acknowledged.len(),
-        stored: stored.len(),
-        lost: acknowledged.iter().filter(|subject| !copies.contains_key(subject.as_str())).count(),
-        doubled: copies.values().filter(|&&copies| copies > 1).count(),
+        self.acknowledged += acknowledged.len();
+        self.stored += stored.len();
+        self.lost += acknowledged.iter().filter(|subject| !copies.contains_key(subject.as_str())).count();
+        self.doubled += copies.values().filter(|&&copies| copies > 1).count();
     }
 }
 
@@ -178,7 +148,8 @@ mod tests {
             let acknowledged: Vec<String> = acknowledged.split_whitespace().map(str::to_owned).collect();
             let entry = |subject: &str| ListEntry { id: String::new(), subject: subject.to_owned() };
             let entries: Vec<_> = stored.split_whitespace().map(entry).collect();
-            let count = compare(&acknowledged, &entries);
+            let mut count = Comparison::default();
+            count.add(&acknowledged, &entries);
             assert_eq!((count.lost, count.doubled), expected, "{acknowledged:?} {stored:?}");
         }
     }

@@ -9,11 +9,11 @@ use serde::Deserialize;
 use crate::Verdict;
 use crate::error::Error;
 use crate::http::{BaseUrl, Client};
-use crate::load::parse_positive;
+use crate::load::{fill, parse_positive};
 use crate::measure::ratio;
 use crate::message::{self, Envelope, MessageKind};
 use crate::report::{Report, Row};
-use crate::request_load::{RequestLoad, fill};
+use crate::request_load::RequestLoad;
 
 /// The recipient and the subject of the messages, and the word that the search finds.
 const WORD: &str = "bench";
@@ -113,10 +113,9 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
     for &kind in if options.what.is_empty() { all } else { &options.what } {
         let mut reference_rate = None;
         for Server { url, base, pid, list } in &servers {
-            let requests = paths(kind, &list.messages).map(|path| base.request("GET", &path)).collect();
             let duration = Some(Duration::from_secs(options.seconds));
             let load = RequestLoad { base, connections: options.connections, duration, pid: *pid };
-            let measurement = load.measure(requests).await?;
+            let measurement = load.measure(paths(kind, &list.messages)).await?;
             let mut row = Row::default().with("server", *url).with("what", format!("{kind:?}").to_lowercase());
             if servers.len() > 1 {
                 let rate = measurement.rate();
@@ -134,13 +133,12 @@ async fn prepare<'a>(options: &Options, number: usize, url: &'a str) -> Result<S
     let base = BaseUrl::parse(url).await?;
     let mut client = Client::new(&base);
     if let Some(smtp) = options.smtp.get(number) {
-        client.exchange(&base.request("DELETE", "/api/v1/messages")).await?.ok()?;
+        client.request("DELETE", "/api/v1/messages").await?;
         let message = message::build_message(options.kind, WORD, options.size);
         fill(smtp, vec![Envelope::to([WORD])], options.messages, message).await?;
+        client.disconnect();
     }
-    let list = client.exchange(&base.request("GET", &format!("/api/v1/messages?limit={MAX_SAMPLED}"))).await?;
-    let list: MessageList =
-        serde_json::from_slice(list.ok()?).map_err(|_| Error::Protocol("list is not the expected JSON"))?;
+    let list: MessageList = client.get_json(&format!("/api/v1/messages?limit={MAX_SAMPLED}")).await?;
     if list.messages.is_empty() {
         return Err(Error::Usage(format!("{url} has no messages: use --smtp to send some")));
     }

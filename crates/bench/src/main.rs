@@ -1,6 +1,7 @@
 //! The command line of the load generator: the commands, their options and the exit code. Each command is in its own
 //! module.
 
+mod connection;
 mod database;
 mod error;
 mod expiry;
@@ -106,7 +107,7 @@ fn run(Cli { command, json }: Cli) -> Result<Verdict, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::io("starting the runtime", error))?;
+        .map_err(|error| Error::Io("starting the runtime", error))?;
     match command {
         Command::Smtp(options) => runtime.block_on(load::run(&options, json)),
         Command::Http(options) => runtime.block_on(rest::run(&options, json)),

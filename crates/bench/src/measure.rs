@@ -16,10 +16,6 @@ impl Latencies {
         self.0.push(u32::try_from(elapsed.as_micros()).unwrap_or(u32::MAX));
     }
 
-    fn append(&mut self, mut other: Self) {
-        self.0.append(&mut other.0);
-    }
-
     /// Returns the number of operations.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
@@ -76,10 +72,14 @@ pub(crate) struct Results {
 impl Results {
     /// Merges the results of all workers.
     pub(crate) fn merge(parts: impl IntoIterator<Item = Self>) -> Self {
-        parts.into_iter().fold(Self::default(), |mut merged, results| {
-            merged.append(results);
-            merged
-        })
+        let mut merged = Self::default();
+        for mut part in parts {
+            merged.latencies.0.append(&mut part.latencies.0);
+            merged.bytes += part.bytes;
+            merged.errors += part.errors;
+            merged.first_error = merged.first_error.or(part.first_error);
+        }
+        merged
     }
 
     /// Adds a successful operation.
@@ -92,13 +92,6 @@ impl Results {
     pub(crate) fn record_error(&mut self, error: &Error) {
         self.errors += 1;
         self.first_error.get_or_insert_with(|| error.to_string());
-    }
-
-    fn append(&mut self, other: Self) {
-        self.latencies.append(other.latencies);
-        self.bytes += other.bytes;
-        self.errors += other.errors;
-        self.first_error = self.first_error.take().or(other.first_error);
     }
 
     /// Prints the first error and returns the verdict.
@@ -128,7 +121,7 @@ impl Sample {
     pub(crate) fn read(pid: u32) -> Result<Self, Error> {
         let read = |file: &str| {
             fs::read_to_string(format!("/proc/{pid}/{file}"))
-                .map_err(|error| Error::io("reading the state of the server process", error))
+                .map_err(|error| Error::Io("reading the state of the server process", error))
         };
         let (stat, status) = (read("stat")?, read("status")?);
         Self::parse(&stat, &status)

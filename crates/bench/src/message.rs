@@ -18,20 +18,17 @@ pub(crate) enum MessageKind {
 /// The commands of one transaction from MAIL to DATA, which can be sent one by one or all at once.
 pub(crate) struct Envelope {
     bytes: Vec<u8>,
-    /// The end of each line in `bytes`.
-    ends: Vec<usize>,
+    /// The number of commands, and so of replies.
+    len: usize,
 }
 
 impl Envelope {
     /// Creates a transaction that sends one message to all `mailboxes`.
     pub(crate) fn to<'a>(mailboxes: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut envelope = Self { bytes: Vec::new(), ends: Vec::new() };
-        envelope.push_line("MAIL FROM:<sender@bench.example>\r\n");
-        for mailbox in mailboxes {
-            envelope.push_line(&format!("RCPT TO:<{mailbox}@bench.example>\r\n"));
-        }
-        envelope.push_line("DATA\r\n");
-        envelope
+        let mut lines = vec!["MAIL FROM:<sender@bench.example>\r\n".to_owned()];
+        lines.extend(mailboxes.into_iter().map(|mailbox| format!("RCPT TO:<{mailbox}@bench.example>\r\n")));
+        lines.push("DATA\r\n".to_owned());
+        Self { bytes: lines.concat().into_bytes(), len: lines.len() }
     }
 
     /// Returns all lines.
@@ -41,18 +38,12 @@ impl Envelope {
 
     /// Returns the single lines. The last one is DATA.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
+        self.bytes.split_inclusive(|byte| *byte == b'\n')
     }
 
     /// Returns the number of commands, and so of replies.
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    fn push_line(&mut self, line: &str) {
-        self.bytes.extend_from_slice(line.as_bytes());
-        self.ends.push(self.bytes.len());
+        self.len
     }
 }
 

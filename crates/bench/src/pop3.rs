@@ -4,17 +4,16 @@
 use std::net::SocketAddr;
 
 use memchr::{memchr, memmem};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
+use crate::connection::{Connection, with_timeout};
 use crate::error::Error;
-use crate::smtp::{connect, with_timeout};
+use crate::message::END_OF_DATA;
 
 /// The maximum length of a status line.
 const MAX_LINE_BYTES: usize = 4 * 1024;
 /// The maximum length of a list or message.
 const MAX_CONTENT_BYTES: usize = 1 << 28;
-/// How much the buffer grows for each read.
+/// The size of a read.
 const READ_BYTES: usize = 64 * 1024;
 
 /// The number and total size of the messages in a mailbox.
@@ -27,19 +26,13 @@ pub(crate) struct Stat {
 }
 
 /// An open session. After an error other than [`Error::Refused`] it must not be used again.
-pub(crate) struct Client {
-    stream: TcpStream,
-    /// Received bytes; everything before `consumed` has been returned.
-    buffer: Vec<u8>,
-    consumed: usize,
-}
+pub(crate) struct Client(Connection);
 
 impl Client {
     /// Connects and reads the greeting.
     pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<Self, Error> {
         with_timeout(async {
-            let stream = connect(addresses).await?;
-            let mut client = Self { stream, buffer: Vec::with_capacity(READ_BYTES), consumed: 0 };
+            let mut client = Self(Connection::open(addresses, READ_BYTES).await?);
             client.read_status().await?;
             Ok(client)
         })
@@ -49,70 +42,50 @@ impl Client {
     /// Opens a mailbox.
     pub(crate) async fn login(&mut self, user: &str, password: &str) -> Result<(), Error> {
         self.command(&format!("USER {user}\r\n")).await?;
-        self.command(&format!("PASS {password}\r\n")).await
+        self.command(&format!("PASS {password}\r\n")).await?;
+        Ok(())
     }
 
     /// Returns the number and size of the messages.
     pub(crate) async fn stat(&mut self) -> Result<Stat, Error> {
-        with_timeout(async {
-            self.write(b"STAT\r\n").await?;
-            let line = self.read_status().await?;
-            parse_stat(line).ok_or(Error::Protocol("response to STAT without two numbers"))
-        })
-        .await
+        let line = self.command("STAT\r\n").await?;
+        parse_stat(line).ok_or(Error::Protocol("response to STAT without two numbers"))
     }
 
     /// Marks a message as deleted.
     pub(crate) async fn delete(&mut self, number: usize) -> Result<(), Error> {
-        self.command(&format!("DELE {number}\r\n")).await
+        self.command(&format!("DELE {number}\r\n")).await.map(|_| ())
     }
 
     /// Ends the session. The server deletes the marked messages now.
-    pub(crate) async fn quit(mut self) -> Result<(), Error> {
-        self.command("QUIT\r\n").await
+    pub(crate) async fn quit(&mut self) -> Result<(), Error> {
+        self.command("QUIT\r\n").await.map(|_| ())
     }
 
     /// Sends a command with a multi-line response. Returns the lines as received, without removing stuffed dots, and
     /// without the last line.
     pub(crate) async fn fetch(&mut self, command: &str) -> Result<&[u8], Error> {
         with_timeout(async {
-            self.write(command.as_bytes()).await?;
+            self.0.write(command.as_bytes()).await?;
             self.read_status().await?;
             self.read_content().await
         })
         .await
     }
 
-    async fn command(&mut self, line: &str) -> Result<(), Error> {
+    /// Sends a command. Returns the status line of the response.
+    async fn command(&mut self, line: &str) -> Result<&[u8], Error> {
         with_timeout(async {
-            self.write(line.as_bytes()).await?;
-            self.read_status().await.map(|_| ())
+            self.0.write(line.as_bytes()).await?;
+            self.read_status().await
         })
         .await
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.stream.write_all(bytes).await.map_err(|error| Error::io("sending", error))
-    }
-
     /// Reads a status line and checks that it is `+OK` (RFC 1939 section 3).
     async fn read_status(&mut self) -> Result<&[u8], Error> {
-        if self.consumed == self.buffer.len() {
-            self.buffer.clear();
-            self.consumed = 0;
-        }
-        let start = self.consumed;
-        let length = loop {
-            if let Some(newline) = memchr(b'\n', &self.buffer[start..]) {
-                break newline + 1;
-            }
-            if self.buffer.len() - start > MAX_LINE_BYTES {
-                return Err(Error::Protocol("status line too long"));
-            }
-            self.fill().await?;
-        };
-        self.consumed = start + length;
-        let line = &self.buffer[start..self.consumed];
+        let find_end = |bytes: &[u8]| Ok(memchr(b'\n', bytes).map(|newline| ((), newline + 1)));
+        let ((), line) = self.0.read(MAX_LINE_BYTES, find_end).await?;
         match line {
             [b'+', b'O', b'K', ..] => Ok(line),
             [b'-', b'E', b'R', b'R', ..] => Err(Error::refused(line)),
@@ -123,30 +96,17 @@ impl Client {
     /// Reads the lines after a status line, up to a line with a single dot.
     async fn read_content(&mut self) -> Result<&[u8], Error> {
         const END: &[u8] = b"\r\n.\r\n";
-        let start = self.consumed;
-        // If there are no lines, the end of the status line is the first part of the pattern.
-        let mut search_start = start.saturating_sub(2);
-        let end = loop {
-            if let Some(found) = memmem::find(&self.buffer[search_start..], END) {
-                break search_start + found + 2;
+        let mut search_start = 0;
+        let find_end = |bytes: &[u8]| {
+            if bytes.starts_with(END_OF_DATA) {
+                return Ok(Some(((), END_OF_DATA.len())));
             }
-            search_start = search_start.max(self.buffer.len().saturating_sub(END.len() - 1));
-            if self.buffer.len() - start > MAX_CONTENT_BYTES {
-                return Err(Error::Protocol("list or message too long"));
-            }
-            self.fill().await?;
+            let found = memmem::find(&bytes[search_start..], END).map(|at| ((), search_start + at + END.len()));
+            search_start = bytes.len().saturating_sub(END.len() - 1);
+            Ok(found)
         };
-        self.consumed = end + END.len() - 2;
-        Ok(&self.buffer[start..end])
-    }
-
-    async fn fill(&mut self) -> Result<(), Error> {
-        self.buffer.reserve(READ_BYTES);
-        let read = self.stream.read_buf(&mut self.buffer).await;
-        match read.map_err(|error| Error::io("receiving", error))? {
-            0 => Err(Error::Protocol("connection closed before the response")),
-            _ => Ok(()),
-        }
+        let ((), content) = self.0.read(MAX_CONTENT_BYTES, find_end).await?;
+        Ok(&content[..content.len() - END_OF_DATA.len()])
     }
 }
 
@@ -207,7 +167,7 @@ mod tests {
         let cases = [
             ("-ERR busy\r\n", "refused: -ERR busy"),
             ("220 this is SMTP\r\n", "protocol error of the server: invalid POP3 status line"),
-            ("+OK\r\n+OK\r\n1 5\r\n", "protocol error of the server: connection closed before the response"),
+            ("+OK\r\n+OK\r\n1 5\r\n", "protocol error of the server: connection closed unexpectedly"),
         ];
         for (response, expected) in cases {
             assert_eq!(fetched(response), Err(expected.to_owned()));

@@ -3,20 +3,19 @@
 //! each step has a rate.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use tokio::task::JoinSet;
 
 use crate::Verdict;
+use crate::connection::resolve;
 use crate::error::Error;
-use crate::load::{Load, build_envelopes, parse_positive};
-use crate::measure::{Results, Sample, mib, ratio, to_f64};
+use crate::load::{build_envelopes, fill, parse_positive};
+use crate::measure::{Results, Sample, ratio, to_f64};
 use crate::message::{self, MessageKind, mailbox_name};
 use crate::pop3::{Client, Stat};
 use crate::report::{Report, Row};
-use crate::smtp::{CommandMode, resolve};
 
 /// Options of the `pop3` command.
 #[derive(Args)]
@@ -63,18 +62,18 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
         for n in 0..options.sessions {
             empty_mailbox(&addresses, &mailbox_name(&options.mailbox, n), &options.password).await?;
         }
-        fill_mailboxes(smtp, options).await?;
+        let envelopes = build_envelopes(&options.mailbox, options.sessions, 1);
+        let message = message::build_message(MessageKind::Text, "pop3", options.size);
+        fill(smtp, envelopes, options.messages * options.sessions, message).await?;
     }
-    let settings = Arc::new(SessionSettings { password: options.password.clone(), retrieve: options.retrieve });
     let mut sessions = Vec::new();
     for n in 0..options.sessions {
-        let client = Client::connect(&addresses).await?;
-        let stat = Stat { messages: 0, octets: 0 };
         sessions.push(Session {
-            client,
+            client: Client::connect(&addresses).await?,
             user: mailbox_name(&options.mailbox, n),
-            stat,
-            settings: Arc::clone(&settings),
+            password: options.password.clone(),
+            retrieve: options.retrieve,
+            stat: Stat { messages: 0, octets: 0 },
         });
     }
 
@@ -88,7 +87,7 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
         let start = Instant::now();
         let results;
         (sessions, results) = run_step_in_all(sessions, step).await;
-        let elapsed = start.elapsed().as_secs_f64();
+        let elapsed = start.elapsed();
         let after = options.pid.map(Sample::read).transpose()?;
         verdict = verdict.and(results.verdict());
         if step == Step::Stat {
@@ -119,83 +118,61 @@ impl Step {
     const ALL: [Self; 7] = [Self::Login, Self::Stat, Self::List, Self::Uidl, Self::Retr, Self::Dele, Self::Quit];
 }
 
-/// What all sessions share.
-struct SessionSettings {
-    password: String,
-    retrieve: usize,
-}
-
 struct Session {
     client: Client,
     user: String,
+    password: String,
+    /// The maximum number of messages to fetch.
+    retrieve: usize,
     /// The reply to STAT.
     stat: Stat,
-    settings: Arc<SessionSettings>,
 }
 
 impl Session {
     /// Runs one step. Returns no session after an error or after the last step.
     async fn run_step(mut self, step: Step) -> (Option<Self>, Results) {
         let mut results = Results::default();
-        let outcome = match step {
-            Step::Quit => {
-                let start = Instant::now();
-                let outcome = self.client.quit().await.map(|()| results.record_success(start.elapsed(), 0));
-                return (None, with_outcome(results, outcome));
-            }
-            Step::Login => self.login(&mut results).await,
-            Step::Stat => self.stat(&mut results).await,
-            Step::List => self.list("LIST\r\n", &mut results).await,
-            Step::Uidl => self.list("UIDL\r\n", &mut results).await,
-            Step::Retr => self.retrieve(&mut results).await,
-            Step::Dele => self.delete(&mut results).await,
+        let outcome = self.run_operations(step, &mut results).await;
+        if let Err(error) = &outcome {
+            results.record_error(error);
+        }
+        (outcome.is_ok().then_some(self).filter(|_| step != Step::Quit), results)
+    }
+
+    /// Runs the operations of a step.
+    async fn run_operations(&mut self, step: Step, results: &mut Results) -> Result<(), Error> {
+        let (retrieved, total) = (self.retrieve.min(self.stat.messages), self.stat.messages);
+        let operations = match step {
+            Step::Retr => retrieved,
+            Step::Dele => total,
+            Step::Login | Step::Stat | Step::List | Step::Uidl | Step::Quit => 1,
         };
-        let session = outcome.is_ok().then_some(self);
-        (session, with_outcome(results, outcome))
-    }
-
-    async fn login(&mut self, results: &mut Results) -> Result<(), Error> {
-        let start = Instant::now();
-        self.client.login(&self.user, &self.settings.password).await?;
-        results.record_success(start.elapsed(), 0);
+        for n in 0..operations {
+            let start = Instant::now();
+            let bytes = match step {
+                Step::Login => self.client.login(&self.user, &self.password).await.map(|()| 0)?,
+                Step::Stat => {
+                    self.stat = self.client.stat().await?;
+                    0
+                }
+                Step::List => self.list("LIST\r\n").await?,
+                Step::Uidl => self.list("UIDL\r\n").await?,
+                Step::Retr => self.client.fetch(&format!("RETR {}\r\n", 1 + n * total / retrieved)).await?.len(),
+                Step::Dele => self.client.delete(n + 1).await.map(|()| 0)?,
+                Step::Quit => self.client.quit().await.map(|()| 0)?,
+            };
+            results.record_success(start.elapsed(), bytes);
+        }
         Ok(())
     }
 
-    async fn stat(&mut self, results: &mut Results) -> Result<(), Error> {
-        let start = Instant::now();
-        self.stat = self.client.stat().await?;
-        results.record_success(start.elapsed(), 0);
-        Ok(())
-    }
-
-    async fn list(&mut self, command: &str, results: &mut Results) -> Result<(), Error> {
-        let start = Instant::now();
+    /// Requests a list and checks its length. Returns its size.
+    async fn list(&mut self, command: &str) -> Result<usize, Error> {
         let lines = self.client.fetch(command).await?;
-        results.record_success(start.elapsed(), lines.len());
         if memchr::memchr_iter(b'\n', lines).count() != self.stat.messages {
             return Err(Error::Protocol("number of list entries differs from STAT"));
         }
-        Ok(())
-    }
-
-    async fn retrieve(&mut self, results: &mut Results) -> Result<(), Error> {
-        let total = self.stat.messages;
-        let count = self.settings.retrieve.min(total);
-        for n in 0..count {
-            let start = Instant::now();
-            let message = self.client.fetch(&format!("RETR {}\r\n", 1 + n * total / count)).await?;
-            results.record_success(start.elapsed(), message.len());
-        }
-        Ok(())
-    }
-
-    async fn delete(&mut self, results: &mut Results) -> Result<(), Error> {
-        for number in 1..=self.stat.messages {
-            let start = Instant::now();
-            self.client.delete(number).await?;
-            results.record_success(start.elapsed(), 0);
-        }
-        Ok(())
+        Ok(lines.len())
     }
 }
 
@@ -209,13 +186,6 @@ async fn run_step_in_all(sessions: Vec<Session>, step: Step) -> (Vec<Session>, R
     (remaining.into_iter().flatten().collect(), Results::merge(results))
 }
 
-fn with_outcome(mut results: Results, outcome: Result<(), Error>) -> Results {
-    if let Err(error) = outcome {
-        results.record_error(&error);
-    }
-    results
-}
-
 /// Deletes all messages of a mailbox over POP3.
 async fn empty_mailbox(addresses: &[SocketAddr], user: &str, password: &str) -> Result<(), Error> {
     let mut client = Client::connect(addresses).await?;
@@ -224,19 +194,6 @@ async fn empty_mailbox(addresses: &[SocketAddr], user: &str, password: &str) -> 
         client.delete(number).await?;
     }
     client.quit().await
-}
-
-async fn fill_mailboxes(smtp: &str, options: &Options) -> Result<(), Error> {
-    let load = Arc::new(Load {
-        addresses: resolve(smtp).await?,
-        connections: 10,
-        connection_per_message: false,
-        mode: CommandMode::Pipelined,
-        envelopes: build_envelopes(&options.mailbox, options.sessions, 1),
-        message: message::build_message(MessageKind::Text, "pop3", options.size),
-    });
-    let outcome = load.run(options.messages * options.sessions).await;
-    outcome.results.first_error.map_or(Ok(()), |error| Err(Error::Usage(format!("filling the mailboxes: {error}"))))
 }
 
 /// Checks that the mailboxes contain the messages that were sent.
@@ -255,18 +212,13 @@ fn check_filled(sessions: &[Session], options: &Options) -> Verdict {
     Verdict::Faulty
 }
 
-fn row(step: Step, results: Results, seconds: f64, samples: Option<(Sample, Sample)>) -> Row {
+fn row(step: Step, results: Results, elapsed: Duration, samples: Option<(Sample, Sample)>) -> Row {
     let count = to_f64(results.latencies.len());
-    let row = Row::default()
+    Row::default()
         .with("step", format!("{step:?}").to_lowercase())
-        .with("operations", results.latencies.len())
-        .with("errors", results.errors)
-        .with_rounded("per_s", ratio(count, seconds), 0)
-        .with_rounded("mib_per_s", ratio(mib(results.bytes), seconds), 1)
+        .with_rate("operations", &results, elapsed)
+        .with_throughput(&results, elapsed)
         .with_rounded("bytes_each", ratio(to_f64(results.bytes), count), 0)
-        .with_percentiles(results.latencies.percentiles());
-    match samples {
-        Some((before, after)) => row.with_cpu(before, after, count).with_memory(before, after),
-        None => row,
-    }
+        .with_percentiles(results.latencies.percentiles())
+        .with_samples(samples, count)
 }

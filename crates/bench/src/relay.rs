@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use crate::Verdict;
+use crate::connection::resolve;
 use crate::error::Error;
 use crate::http::{BaseUrl, Client};
 use crate::load::{Load, build_envelopes, parse_positive};
 use crate::measure::{median, ratio, to_f64};
 use crate::message::{self, MessageKind};
 use crate::report::{Report, Row};
-use crate::smtp::{CommandMode, resolve};
+use crate::smtp::CommandMode;
 
 /// The counter of messages that were sent.
 const DELIVERED: &str = "restante_relay_attempts_total{";
@@ -53,19 +54,18 @@ pub(crate) struct Options {
 /// Runs the `relay` command.
 pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let (reference, forwarding) = (options.load(&options.reference).await?, options.load(&options.smtp).await?);
-    let base = BaseUrl::parse(&options.http).await?;
-    let mut client = Client::new(&base);
+    let mut client = Client::new(&BaseUrl::parse(&options.http).await?);
     let mut report = Report::new(json);
     let (mut verdict, mut ratios, mut rates) = (Verdict::Clean, Vec::new(), Vec::new());
     for round in 1..=options.rounds {
-        let sent_before = read_delivered(&base, &mut client).await?;
-        let without = reference.run(options.messages).await;
-        let with = forwarding.run(options.messages).await;
+        let sent_before = read_delivered(&mut client).await?;
+        let without = reference.run(0..options.messages).await;
+        let with = forwarding.run(0..options.messages).await;
         verdict = verdict.and(without.results.verdict()).and(with.results.verdict());
         let accepted = to_f64(with.results.latencies.len());
-        let sent_during_load = read_delivered(&base, &mut client).await? - sent_before;
+        let sent_during_load = read_delivered(&mut client).await? - sent_before;
         let drain_started = Instant::now();
-        let is_complete = wait_for_queue(options, &base, &mut client, sent_before + accepted).await?;
+        let is_complete = wait_for_queue(options, &mut client, sent_before + accepted).await?;
         let drain_seconds = drain_started.elapsed().as_secs_f64();
         let rate = |elapsed: Duration, count: f64| ratio(count, elapsed.as_secs_f64());
         let rate_without = rate(without.elapsed, to_f64(without.results.latencies.len()));
@@ -100,22 +100,20 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
 
 impl Options {
     async fn load(&self, smtp: &str) -> Result<Arc<Load>, Error> {
+        let message = message::build_message(MessageKind::Text, "bench", self.size);
         Ok(Arc::new(Load {
-            addresses: resolve(smtp).await?,
             connections: self.connections,
-            connection_per_message: false,
             mode: CommandMode::Sequential,
-            envelopes: build_envelopes("bench", 100, 1),
-            message: message::build_message(MessageKind::Text, "bench", self.size),
+            ..Load::new(resolve(smtp).await?, build_envelopes("bench", 100, 1), message)
         }))
     }
 }
 
 /// Waits until this number of messages was sent. Returns false if it takes too long.
-async fn wait_for_queue(options: &Options, base: &BaseUrl, client: &mut Client, expected: f64) -> Result<bool, Error> {
+async fn wait_for_queue(options: &Options, client: &mut Client, expected: f64) -> Result<bool, Error> {
     let deadline = Instant::now() + Duration::from_secs(options.timeout);
     while Instant::now() < deadline {
-        if read_delivered(base, client).await? >= expected {
+        if read_delivered(client).await? >= expected {
             return Ok(true);
         }
         tokio::time::sleep(POLL_INTERVAL).await;
@@ -124,9 +122,8 @@ async fn wait_for_queue(options: &Options, base: &BaseUrl, client: &mut Client, 
 }
 
 /// Reads how many messages the server has sent since its start.
-async fn read_delivered(base: &BaseUrl, client: &mut Client) -> Result<f64, Error> {
-    let response = client.exchange(&base.request("GET", "/metrics")).await?;
-    let text = String::from_utf8_lossy(response.ok()?).into_owned();
+async fn read_delivered(client: &mut Client) -> Result<f64, Error> {
+    let text = String::from_utf8_lossy(client.request("GET", "/metrics").await?);
     let lines = text.lines().filter(|line| line.starts_with(DELIVERED) && line.contains(DELIVERED_RESULT));
     let value = |line: &str| line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok());
     let values: Vec<f64> = lines.filter_map(value).collect();

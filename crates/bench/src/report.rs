@@ -2,10 +2,11 @@
 //! is complete, so that a long measurement can be watched.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::measure::{Percentiles, Sample, mib, ratio};
+use crate::measure::{Percentiles, Results, Sample, mib, ratio, to_f64};
 
 /// One row: names and values in the order of output.
 #[derive(Debug, Default)]
@@ -32,10 +33,23 @@ impl Row {
             .with("max_us", latency.max)
     }
 
-    /// Adds the CPU seconds of the server per 1,000 of `count` operations.
-    pub(crate) fn with_cpu(self, before: Sample, after: Sample, count: f64) -> Self {
+    /// Adds the number of operations by this name, their errors and their rate.
+    pub(crate) fn with_rate(self, name: &'static str, results: &Results, elapsed: Duration) -> Self {
+        let count = results.latencies.len();
+        let per_second = ratio(to_f64(count), elapsed.as_secs_f64());
+        self.with(name, count).with("errors", results.errors).with_rounded("per_s", per_second, 0)
+    }
+
+    /// Adds the bytes of content per second.
+    pub(crate) fn with_throughput(self, results: &Results, elapsed: Duration) -> Self {
+        self.with_rounded("mib_per_s", ratio(mib(results.bytes), elapsed.as_secs_f64()), 1)
+    }
+
+    /// Adds the CPU seconds of the server per 1,000 of `count` operations, and its memory, if there are samples.
+    pub(crate) fn with_samples(self, samples: Option<(Sample, Sample)>, count: f64) -> Self {
+        let Some((before, after)) = samples else { return self };
         let seconds = after.cpu_seconds - before.cpu_seconds;
-        self.with_rounded("cpu_s_per_1000", ratio(seconds * 1000.0, count), 4)
+        self.with_rounded("cpu_s_per_1000", ratio(seconds * 1000.0, count), 4).with_memory(before, after)
     }
 
     /// Adds the resident memory of the server before and after, and its peak, in MiB.

@@ -4,15 +4,16 @@ use std::io;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
 use crate::Verdict;
 use crate::error::Error;
 use crate::http::{BaseUrl, Client};
-use crate::load::parse_positive;
+use crate::load::{fill, parse_positive};
 use crate::message::{self, Envelope, MessageKind, mailbox_name};
 use crate::report::{Report, Row};
-use crate::request_load::{RequestLoad, fill};
+use crate::request_load::RequestLoad;
 
 /// Options of the `http` command.
 #[derive(Args)]
@@ -79,6 +80,8 @@ enum RequestKind {
     Message,
 }
 
+/// All but the unreserved characters, which are escaped in a segment of a path (RFC 3986 section 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// The maximum number of messages that are requested one by one. If there are more, an evenly spread sample is used.
 const MAX_SAMPLED: usize = 20_000;
 
@@ -94,28 +97,30 @@ impl Options {
 
 /// Runs the `http` command.
 pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
-    let mailboxes = MailboxApi::new(BaseUrl::parse(&options.http).await?);
+    let base = BaseUrl::parse(&options.http).await?;
+    let mut client = Client::new(&base);
     let names = options.names();
     if let Some(smtp) = &options.smtp {
-        let mut client = mailboxes.client();
         for name in &names {
-            mailboxes.purge(&mut client, name).await?;
+            purge(&mut client, name).await?;
         }
         let envelopes = names.iter().map(|name| Envelope::to([name.as_str()])).collect();
-        fill(smtp, envelopes, options.messages, message::build_message(options.kind, "bench", options.size)).await?;
+        let message = message::build_message(options.kind, "bench", options.size);
+        fill(smtp, envelopes, options.messages, message).await?;
+        client.disconnect();
     }
-    let (stored, requests) = build_requests(&mailboxes, &names, options.what).await?;
+    let (stored, paths) = request_paths(&mut client, &names, options.what).await?;
     if stored == 0 {
         return Err(Error::Usage(format!("mailbox {:?} is empty: use --smtp to fill it", names[0])));
     }
     if options.pause {
         eprintln!("restante-bench: {stored} messages were found; press Enter to begin");
-        io::stdin().read_line(&mut String::new()).map_err(|error| Error::io("waiting for Enter", error))?;
+        io::stdin().read_line(&mut String::new()).map_err(|error| Error::Io("waiting for Enter", error))?;
     }
 
     let duration = (!options.once).then(|| Duration::from_secs(options.seconds));
-    let load = RequestLoad { base: &mailboxes.base, connections: options.connections, duration, pid: options.pid };
-    let measurement = load.measure(requests).await?;
+    let load = RequestLoad { base: &base, connections: options.connections, duration, pid: options.pid };
+    let measurement = load.measure(paths.into_iter()).await?;
     let verdict = measurement.verdict();
     let row = Row::default()
         .with("what", format!("{:?}", options.what).to_lowercase())
@@ -123,11 +128,6 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
         .with("stored", stored);
     Report::new(json).row(&measurement.append_to(row));
     Ok(verdict)
-}
-
-/// The mailbox API of one server.
-pub(crate) struct MailboxApi {
-    base: BaseUrl,
 }
 
 /// The fields of a list entry that are used.
@@ -140,98 +140,57 @@ pub(crate) struct ListEntry {
     pub(crate) subject: String,
 }
 
-impl MailboxApi {
-    /// Creates the API at a base URL.
-    pub(crate) fn new(base: BaseUrl) -> Self {
-        Self { base }
+/// Lists a mailbox.
+pub(crate) async fn list(client: &mut Client, mailbox: &str) -> Result<Vec<ListEntry>, Error> {
+    client.get_json(&mailbox_path(mailbox)).await
+}
+
+/// Deletes all messages of a mailbox.
+pub(crate) async fn purge(client: &mut Client, mailbox: &str) -> Result<(), Error> {
+    client.request("DELETE", &mailbox_path(mailbox)).await.map(|_| ())
+}
+
+impl RequestKind {
+    /// Returns the path of the request. Those about one message use the id.
+    fn path(self, mailbox: &str, id: &str) -> String {
+        match self {
+            Self::List => mailbox_path(mailbox),
+            Self::Get => message_path(mailbox, id),
+            Self::Source => message_path(mailbox, id) + "/source",
+            Self::Latest => message_path(mailbox, "latest"),
+            Self::Page => format!("{}?limit=50&before={id}", mailbox_path(mailbox)),
+            Self::AllPage => format!("/api/v2/messages?limit=50&before={id}"),
+            Self::AllFirst => "/api/v2/messages?limit=50".to_owned(),
+            Self::Message => format!("/api/v2/messages/{id}"),
+        }
     }
 
-    /// Creates a connection to it.
-    pub(crate) fn client(&self) -> Client {
-        Client::new(&self.base)
-    }
-
-    /// Lists a mailbox.
-    pub(crate) async fn list(&self, client: &mut Client, mailbox: &str) -> Result<Vec<ListEntry>, Error> {
-        let response = client.exchange(&self.list_request(mailbox)).await?;
-        serde_json::from_slice(response.ok()?).map_err(|_| Error::Protocol("list is not the expected JSON"))
-    }
-
-    /// Deletes all messages of a mailbox.
-    pub(crate) async fn purge(&self, client: &mut Client, mailbox: &str) -> Result<(), Error> {
-        let request = self.base.request("DELETE", &mailbox_path(mailbox));
-        client.exchange(&request).await?.ok().map(|_| ())
-    }
-
-    /// Returns the request for the list of a mailbox.
-    pub(crate) fn list_request(&self, mailbox: &str) -> Vec<u8> {
-        self.base.request("GET", &mailbox_path(mailbox))
-    }
-
-    /// Returns the request for one message; `latest` is the id of the newest.
-    pub(crate) fn message_request(&self, mailbox: &str, id: &str) -> Vec<u8> {
-        self.base.request("GET", &message_path(mailbox, id))
-    }
-
-    /// Returns the request for the source of one message.
-    pub(crate) fn source_request(&self, mailbox: &str, id: &str) -> Vec<u8> {
-        self.base.request("GET", &(message_path(mailbox, id) + "/source"))
-    }
-
-    /// Returns the request for the 50 messages of a mailbox before this one.
-    fn page_request(&self, mailbox: &str, before: &str) -> Vec<u8> {
-        self.base.request("GET", &format!("{}?limit=50&before={before}", mailbox_path(mailbox)))
-    }
-
-    /// Returns the request for the 50 messages of all mailboxes before this one, or for the last ones.
-    fn all_mail_request(&self, before: &str) -> Vec<u8> {
-        let before = if before.is_empty() { String::new() } else { format!("&before={before}") };
-        self.base.request("GET", &format!("/api/v2/messages?limit=50{before}"))
-    }
-
-    /// Returns the request for one message in all mailboxes.
-    fn whole_message_request(&self, id: &str) -> Vec<u8> {
-        self.base.request("GET", &format!("/api/v2/messages/{id}"))
-    }
-
-    /// Returns the request that deletes one message.
-    pub(crate) fn delete_request(&self, mailbox: &str, id: &str) -> Vec<u8> {
-        self.base.request("DELETE", &message_path(mailbox, id))
+    /// Returns whether there is one request for each message, instead of one for each mailbox.
+    fn is_per_message(self) -> bool {
+        !matches!(self, Self::List | Self::Latest | Self::AllFirst)
     }
 }
 
-/// Returns the number of stored messages and the requests to send. The mailboxes alternate.
-async fn build_requests(api: &MailboxApi, names: &[String], kind: RequestKind) -> Result<(usize, Vec<Vec<u8>>), Error> {
-    let mut client = api.client();
+/// Returns the number of stored messages and the paths to request. The mailboxes alternate.
+async fn request_paths(
+    client: &mut Client,
+    names: &[String],
+    kind: RequestKind,
+) -> Result<(usize, Vec<String>), Error> {
     let count = MAX_SAMPLED.div_ceil(names.len());
     let mut stored = 0;
-    let mut rounds: Vec<Vec<Vec<u8>>> = Vec::new();
+    let mut rounds: Vec<Vec<String>> = Vec::new();
     for name in names {
-        let entries = api.list(&mut client, name).await?;
+        let entries = list(client, name).await?;
         stored += entries.len();
-        let requests: Vec<_> = match kind {
-            RequestKind::List => vec![api.list_request(name)],
-            RequestKind::Latest => vec![api.message_request(name, "latest")],
-            RequestKind::AllFirst => vec![api.all_mail_request("")],
-            RequestKind::Page => {
-                evenly_spaced(&entries, count).map(|entry| api.page_request(name, &entry.id)).collect()
-            }
-            RequestKind::AllPage => {
-                evenly_spaced(&entries, count).map(|entry| api.all_mail_request(&entry.id)).collect()
-            }
-            RequestKind::Message => {
-                evenly_spaced(&entries, count).map(|entry| api.whole_message_request(&entry.id)).collect()
-            }
-            RequestKind::Get => {
-                evenly_spaced(&entries, count).map(|entry| api.message_request(name, &entry.id)).collect()
-            }
-            RequestKind::Source => {
-                evenly_spaced(&entries, count).map(|entry| api.source_request(name, &entry.id)).collect()
-            }
+        let paths: Vec<_> = if kind.is_per_message() {
+            evenly_spaced(&entries, count).map(|entry| kind.path(name, &entry.id)).collect()
+        } else {
+            vec![kind.path(name, "")]
         };
-        rounds.resize_with(rounds.len().max(requests.len()), Vec::new);
-        for (round, request) in rounds.iter_mut().zip(requests) {
-            round.push(request);
+        rounds.resize_with(rounds.len().max(paths.len()), Vec::new);
+        for (round, path) in rounds.iter_mut().zip(paths) {
+            round.push(path);
         }
     }
     Ok((stored, rounds.concat()))
@@ -244,24 +203,12 @@ fn evenly_spaced(entries: &[ListEntry], count: usize) -> impl Iterator<Item = &L
 }
 
 fn mailbox_path(mailbox: &str) -> String {
-    format!("/api/v1/mailbox/{}", encode_segment(mailbox))
+    format!("/api/v1/mailbox/{}", utf8_percent_encode(mailbox, RESERVED))
 }
 
-fn message_path(mailbox: &str, id: &str) -> String {
-    format!("{}/{}", mailbox_path(mailbox), encode_segment(id))
-}
-
-/// Encodes a name as one segment of a path: all but the unreserved characters are escaped (RFC 3986 section 2.3).
-fn encode_segment(name: &str) -> String {
-    let hex = |digit: u8| char::from(b"0123456789ABCDEF"[usize::from(digit)]);
-    let mut encoded = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
-            _ => encoded.extend(['%', hex(byte >> 4), hex(byte & 15)]),
-        }
-    }
-    encoded
+/// Returns the path of one message; `latest` is the id of the newest.
+pub(crate) fn message_path(mailbox: &str, id: &str) -> String {
+    format!("{}/{}", mailbox_path(mailbox), utf8_percent_encode(id, RESERVED))
 }
 
 #[cfg(test)]

@@ -2,30 +2,28 @@
 //! messages is as uneven as in natural language. The same number always generates the same message, so that the results
 //! are reproducible. The server must have `/api/v2/search`.
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Deserialize;
-use tokio::task::JoinSet;
 
 use crate::Verdict;
 use crate::error::Error;
-use crate::http::{BaseUrl, Client};
-use crate::load::{build_envelopes, parse_positive};
-use crate::measure::{Latencies, Results, Sample, mib, ratio, to_f64};
+use crate::http::Client;
+use crate::load::{Load, Messages, build_envelopes, parse_positive};
+use crate::measure::{Latencies, Sample, mib, ratio, to_f64};
 use crate::message::END_OF_DATA;
 use crate::report::{Report, Row};
 use crate::servers::ServerOptions;
-use crate::smtp::{self, CommandMode};
 
 const PREFIX: &str = "search";
 /// The number of different words.
 const WORD_COUNT: u64 = 50_000;
 /// The ranks of words that are in many messages, and of words that are in few.
-const COMMON_RANKS: std::ops::Range<u64> = 3..30;
-const RARE_RANKS: std::ops::Range<u64> = 5_000..20_000;
+const COMMON_RANKS: Range<u64> = 3..30;
+const RARE_RANKS: Range<u64> = 5_000..20_000;
 /// The maximum time to wait until everything is indexed.
 const INDEX_TIMEOUT: Duration = Duration::from_hours(1);
 /// The interval at which the index is checked.
@@ -69,16 +67,12 @@ struct SearchResponse {
 /// Runs the `search` command.
 pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let generator = Arc::new(WordGenerator::new());
-    let base = options.servers.base_url().await?;
-    let mut client = Client::new(&base);
-    let mut verdict = Verdict::Clean;
+    let mut client = options.servers.http_client().await?;
     if !options.filled {
         let start = Instant::now();
-        let results = fill(options, &generator).await?;
-        verdict = results.verdict();
-        let sent = to_f64(results.latencies.len());
+        let sent = to_f64(fill(options, &generator).await?);
         let fill_time = start.elapsed();
-        wait_for_index(&base, &mut client).await?;
+        wait_for_index(&mut client).await?;
         let index_time = start.elapsed();
         eprintln!(
             "restante-bench: {sent} messages in {:.1} s, {:.0}/s; all indexed after {:.1} s",
@@ -88,18 +82,18 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
         );
     }
     let mut report = Report::new(json);
-    for kind in QueryKind::ALL {
+    for (name, words) in &QUERY_KINDS {
         let mut latencies = Latencies::default();
         let mut found = 0;
         for number in 0..options.operations {
-            let query = generator.query(kind, number, options);
+            let query = generator.query(words.as_ref(), number, options);
             let start = Instant::now();
-            let response = search(&base, &mut client, &query).await?;
+            let response = search(&mut client, &query).await?;
             latencies.push(start.elapsed());
             found += response.messages.len();
         }
         let mut row = Row::default()
-            .with("words", kind.name())
+            .with("words", *name)
             .with("stored", options.messages)
             .with("questions", options.operations)
             .with_rounded("found", ratio(to_f64(found), to_f64(options.operations)), 1)
@@ -109,18 +103,17 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
         }
         report.row(&row);
     }
-    Ok(verdict)
+    Ok(Verdict::Clean)
 }
 
-async fn search(base: &BaseUrl, client: &mut Client, query: &str) -> Result<SearchResponse, Error> {
+async fn search(client: &mut Client, query: &str) -> Result<SearchResponse, Error> {
     let query = query.replace(' ', "%20").replace('"', "%22");
-    let response = client.exchange(&base.request("GET", &format!("/api/v2/search?q={query}"))).await?;
-    serde_json::from_slice(response.ok()?).map_err(|_| Error::Protocol("response is not the expected JSON"))
+    client.get_json(&format!("/api/v2/search?q={query}")).await
 }
 
-async fn wait_for_index(base: &BaseUrl, client: &mut Client) -> Result<(), Error> {
+async fn wait_for_index(client: &mut Client) -> Result<(), Error> {
     let deadline = Instant::now() + INDEX_TIMEOUT;
-    while !search(base, client, "nothing").await?.complete {
+    while !search(client, "nothing").await?.complete {
         if Instant::now() > deadline {
             return Err(Error::Timeout);
         }
@@ -129,73 +122,43 @@ async fn wait_for_index(base: &BaseUrl, client: &mut Client) -> Result<(), Error
     Ok(())
 }
 
-async fn fill(options: &Options, generator: &Arc<WordGenerator>) -> Result<Results, Error> {
+/// Sends all messages. Returns their number.
+async fn fill(options: &Options, generator: &Arc<WordGenerator>) -> Result<usize, Error> {
     let addresses = options.servers.smtp_addresses().await?;
-    let envelopes = Arc::new(build_envelopes(PREFIX, options.mailboxes, 1));
-    let next = Arc::new(AtomicUsize::new(0));
-    let mut workers = JoinSet::new();
-    for _ in 0..options.connections {
-        let (addresses, envelopes) = (addresses.clone(), envelopes.clone());
-        let (generator, next) = (generator.clone(), next.clone());
-        let (messages, words) = (options.messages, options.words);
-        workers.spawn(async move {
-            let mut results = Results::default();
-            let mut session = smtp::Client::connect(&addresses).await?;
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= messages {
-                    session.quit().await?;
-                    return Ok(results);
-                }
-                let message = generator.message(number, words);
-                let start = Instant::now();
-                session.send(&envelopes[number % envelopes.len()], &message, CommandMode::Pipelined).await?;
-                results.record_success(start.elapsed(), message.len());
-            }
-        });
-    }
-    let results: Result<Vec<Results>, Error> = workers.join_all().await.into_iter().collect();
-    Ok(Results::merge(results?))
+    let (generator, words) = (Arc::clone(generator), options.words);
+    let load = Load {
+        connections: options.connections,
+        messages: Messages::Generated(Box::new(move |number| generator.message(number, words))),
+        ..Load::new(addresses, build_envelopes(PREFIX, options.mailboxes, 1), Vec::new())
+    };
+    Ok(Arc::new(load).send_all(options.messages).await?.results.latencies.len())
 }
 
-/// The kind of a query.
-#[derive(Clone, Copy)]
-enum QueryKind {
-    TwoCommon,
-    CommonAndRare,
-    TwoRare,
-    Phrase,
-    /// The beginnings of two common words.
-    TwoCommonPrefixes,
-    /// The beginnings of a common and a rare word.
-    CommonAndRarePrefix,
-    /// The first letters of two words.
-    TwoLetters,
+/// The ranks of a word of a query, and the part of the word that is searched.
+type WordChoice = (Range<u64>, Part);
+
+enum Part {
+    Whole,
+    First(usize),
+    WithoutLast,
 }
 
-impl QueryKind {
-    const ALL: [Self; 7] = [
-        Self::TwoCommon,
-        Self::CommonAndRare,
-        Self::TwoRare,
-        Self::Phrase,
-        Self::TwoCommonPrefixes,
-        Self::CommonAndRarePrefix,
-        Self::TwoLetters,
-    ];
+const COMMON: WordChoice = (COMMON_RANKS, Part::Whole);
+const RARE: WordChoice = (RARE_RANKS, Part::Whole);
+const COMMON_PREFIX: WordChoice = (COMMON_RANKS, Part::First(3));
+const RARE_PREFIX: WordChoice = (RARE_RANKS, Part::WithoutLast);
+const LETTER: WordChoice = (0..16, Part::First(1));
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::TwoCommon => "common+common",
-            Self::CommonAndRare => "common+rare",
-            Self::TwoRare => "rare+rare",
-            Self::Phrase => "phrase",
-            Self::TwoCommonPrefixes => "common*+common*",
-            Self::CommonAndRarePrefix => "common*+rare*",
-            Self::TwoLetters => "letter+letter",
-        }
-    }
-}
+/// The kinds of queries: their names, and their words. `None` for two words that follow each other in a message.
+const QUERY_KINDS: [(&str, Option<[WordChoice; 2]>); 7] = [
+    ("common+common", Some([COMMON, COMMON])),
+    ("common+rare", Some([COMMON, RARE])),
+    ("rare+rare", Some([RARE, RARE])),
+    ("phrase", None),
+    ("common*+common*", Some([COMMON_PREFIX, COMMON_PREFIX])),
+    ("common*+rare*", Some([COMMON_PREFIX, RARE_PREFIX])),
+    ("letter+letter", Some([LETTER, LETTER])),
+];
 
 /// Generates words. The nth word is n times rarer than the first.
 struct WordGenerator {
@@ -245,37 +208,23 @@ impl WordGenerator {
         self.cumulative_weights.partition_point(|&sum| sum <= random % total) as u64
     }
 
-    fn query(&self, kind: QueryKind, number: usize, options: &Options) -> String {
+    fn query(&self, words: Option<&[WordChoice; 2]>, number: usize, options: &Options) -> String {
         let mut random = SplitMix64(u64::MAX - number as u64);
-        let prefix = |word: &str, length: usize| word[..length.min(word.len())].to_owned();
-        match kind {
-            QueryKind::TwoCommon => {
-                format!("{} {}", word(random.in_range(COMMON_RANKS)), word(random.in_range(COMMON_RANKS)))
-            }
-            QueryKind::CommonAndRare => {
-                format!("{} {}", word(random.in_range(COMMON_RANKS)), word(random.in_range(RARE_RANKS)))
-            }
-            QueryKind::TwoRare => {
-                format!("{} {}", word(random.in_range(RARE_RANKS)), word(random.in_range(RARE_RANKS)))
-            }
-            QueryKind::TwoCommonPrefixes => {
-                let (left, right) = (word(random.in_range(COMMON_RANKS)), word(random.in_range(COMMON_RANKS)));
-                format!("{} {}", prefix(&left, 3), prefix(&right, 3))
-            }
-            QueryKind::CommonAndRarePrefix => {
-                let (common, rare) = (word(random.in_range(COMMON_RANKS)), word(random.in_range(RARE_RANKS)));
-                format!("{} {}", prefix(&common, 3), prefix(&rare, rare.len() - 1))
-            }
-            QueryKind::TwoLetters => {
-                let (left, right) = (word(random.in_range(0..16)), word(random.in_range(0..16)));
-                format!("{} {}", prefix(&left, 1), prefix(&right, 1))
-            }
-            QueryKind::Phrase => {
-                let number = usize::try_from(random.next()).unwrap_or(0) % options.messages;
-                let words = self.words(number, options.words);
-                format!("\"{}\"", words[words.len().saturating_sub(2)..].join(" "))
-            }
-        }
+        let Some(words) = words else {
+            let number = usize::try_from(random.next()).unwrap_or(0) % options.messages;
+            let words = self.words(number, options.words);
+            return format!("\"{}\"", words[words.len().saturating_sub(2)..].join(" "));
+        };
+        let words = words.each_ref().map(|(ranks, part)| {
+            let mut word = word(random.in_range(ranks));
+            word.truncate(match part {
+                Part::Whole => word.len(),
+                Part::First(length) => *length,
+                Part::WithoutLast => word.len() - 1,
+            });
+            word
+        });
+        words.join(" ")
     }
 }
 
@@ -304,7 +253,7 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    fn in_range(&mut self, range: std::ops::Range<u64>) -> u64 {
+    fn in_range(&mut self, range: &Range<u64>) -> u64 {
         range.start + self.next() % (range.end - range.start)
     }
 }

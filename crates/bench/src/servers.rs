@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 
 use clap::Args;
 
+use crate::connection::resolve;
 use crate::error::Error;
-use crate::http::BaseUrl;
-use crate::rest::MailboxApi;
-use crate::smtp::resolve;
+use crate::http::{BaseUrl, Client};
 
 /// The addresses of one server.
 #[derive(Args)]
@@ -26,9 +25,9 @@ impl ServerOptions {
         resolve(&self.smtp).await
     }
 
-    /// Returns the mailbox API of the web server.
-    pub(crate) async fn mailbox_api(&self) -> Result<MailboxApi, Error> {
-        Ok(MailboxApi::new(self.base_url().await?))
+    /// Creates a client of the web server.
+    pub(crate) async fn http_client(&self) -> Result<Client, Error> {
+        Ok(Client::new(&self.base_url().await?))
     }
 
     /// Returns the base URL of the web server.

@@ -2,19 +2,15 @@
 //! (RFC 2920), QUIT.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, lookup_host};
-use tokio::time::timeout;
-
+use crate::connection::{Connection, with_timeout};
 use crate::error::Error;
 use crate::message::{END_OF_DATA, Envelope};
 
-/// The timeout of a transaction, or of opening a session.
-const TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum length of a reply with all its lines.
 const MAX_REPLY_BYTES: usize = 16 * 1024;
+/// The size of a read.
+const READ_BYTES: usize = 1024;
 
 /// Whether the commands of a transaction are pipelined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,35 +21,69 @@ pub(crate) enum CommandMode {
     Pipelined,
 }
 
-/// Resolves `HOST:PORT` once, so that connecting needs no lookup later.
-pub(crate) async fn resolve(host_and_port: &str) -> Result<Vec<SocketAddr>, Error> {
-    let found = lookup_host(host_and_port).await;
-    Ok(found.map_err(|_| Error::Usage(format!("cannot find the address of {host_and_port:?}")))?.collect())
+/// Sessions with a server. One is opened when it is needed, and replaced after an error.
+pub(crate) struct Sender {
+    addresses: Vec<SocketAddr>,
+    client: Option<Client>,
+}
+
+impl Sender {
+    /// Creates a sender without a session.
+    pub(crate) fn new(addresses: &[SocketAddr]) -> Self {
+        Self { addresses: addresses.to_vec(), client: None }
+    }
+
+    /// Opens a session unless there is one.
+    pub(crate) async fn open(&mut self) -> Result<&mut Client, Error> {
+        match &mut self.client {
+            Some(client) => Ok(client),
+            slot => Ok(slot.insert(Client::connect(&self.addresses).await?)),
+        }
+    }
+
+    /// Sends one message. `message` ends with its end-of-data line. After a refusal the session continues; after another
+    /// error the next message opens a new one.
+    pub(crate) async fn send(&mut self, envelope: &Envelope, message: &[u8], mode: CommandMode) -> Result<(), Error> {
+        let client = self.open().await?;
+        let result = client.send(envelope, message, mode).await;
+        let is_usable = match &result {
+            Ok(()) => true,
+            Err(Error::Refused(_)) => client.reset().await.is_ok(),
+            Err(_) => false,
+        };
+        if !is_usable {
+            self.client = None;
+        }
+        result
+    }
+
+    /// Ends the session.
+    pub(crate) async fn quit(&mut self) -> Result<(), Error> {
+        match self.client.take() {
+            Some(mut client) => with_timeout(client.command(b"QUIT\r\n", 2)).await,
+            None => Ok(()),
+        }
+    }
 }
 
 /// An open session for transactions.
-pub(crate) struct Client {
-    stream: TcpStream,
-    /// Received bytes; everything before `consumed` has been returned as a reply.
-    buffer: Vec<u8>,
-    consumed: usize,
-}
+pub(crate) struct Client(Connection);
 
 impl Client {
     /// Connects, reads the greeting and sends EHLO.
-    pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<Self, Error> {
+    async fn connect(addresses: &[SocketAddr]) -> Result<Self, Error> {
         with_timeout(async {
-            let mut client = Self { stream: connect(addresses).await?, buffer: Vec::with_capacity(1024), consumed: 0 };
-            client.read_reply().await?.expect(2)?;
+            let mut client = Self(Connection::open(addresses, READ_BYTES).await?);
+            check(client.read_reply().await?, 2)?;
             client.command(b"EHLO bench.example\r\n", 2).await?;
             Ok(client)
         })
         .await
     }
 
-    /// Sends one message. `message` ends with its end-of-data line. After [`Error::Refused`] the session can continue
-    /// with [`Client::reset`]; after any other error it must not be used again.
-    pub(crate) async fn send(&mut self, envelope: &Envelope, message: &[u8], mode: CommandMode) -> Result<(), Error> {
+    /// Sends one message. After [`Error::Refused`] the session can continue with [`Client::reset`]; after any other error it
+    /// must not be used again.
+    async fn send(&mut self, envelope: &Envelope, message: &[u8], mode: CommandMode) -> Result<(), Error> {
         with_timeout(async {
             match mode {
                 CommandMode::Sequential => self.send_envelope_sequential(envelope).await?,
@@ -65,13 +95,8 @@ impl Client {
     }
 
     /// Resets a refused transaction.
-    pub(crate) async fn reset(&mut self) -> Result<(), Error> {
+    async fn reset(&mut self) -> Result<(), Error> {
         with_timeout(self.command(b"RSET\r\n", 2)).await
-    }
-
-    /// Ends the session with QUIT.
-    pub(crate) async fn quit(mut self) -> Result<(), Error> {
-        with_timeout(self.command(b"QUIT\r\n", 2)).await
     }
 
     async fn send_envelope_sequential(&mut self, envelope: &Envelope) -> Result<(), Error> {
@@ -85,17 +110,17 @@ impl Client {
     /// Sends the envelope at once and reads all replies, also after a refusal. RFC 2920 section 3.1: a client that
     /// pipelines DATA must expect a 354 although no recipient was accepted, and then send an empty message.
     async fn send_envelope_pipelined(&mut self, envelope: &Envelope) -> Result<(), Error> {
-        self.write(envelope.as_bytes()).await?;
+        self.0.write(envelope.as_bytes()).await?;
         let mut refusal = None;
         for _ in 1..envelope.len() {
-            refusal = refusal.or(self.read_reply().await?.expect(2).err());
+            refusal = refusal.or(check(self.read_reply().await?, 2).err());
         }
-        let data_reply = self.read_reply().await?.expect(3);
+        let data_reply = check(self.read_reply().await?, 3);
         match (refusal, data_reply) {
             (None, data_reply) => data_reply,
             (Some(refusal), Err(_)) => Err(refusal),
             (Some(refusal), Ok(())) => {
-                self.write(END_OF_DATA).await?;
+                self.0.write(END_OF_DATA).await?;
                 self.read_reply().await?;
                 Err(refusal)
             }
@@ -103,51 +128,19 @@ impl Client {
     }
 
     async fn command(&mut self, line: &[u8], class: u16) -> Result<(), Error> {
-        self.write(line).await?;
-        self.read_reply().await?.expect(class)
+        self.0.write(line).await?;
+        check(self.read_reply().await?, class)
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.stream.write_all(bytes).await.map_err(|error| Error::io("sending", error))
-    }
-
-    async fn read_reply(&mut self) -> Result<Reply<'_>, Error> {
-        if self.consumed == self.buffer.len() {
-            self.buffer.clear();
-            self.consumed = 0;
-        }
-        let start = self.consumed;
-        let (code, length) = loop {
-            if let Some(found) = parse_reply(&self.buffer[start..])? {
-                break found;
-            }
-            if self.buffer.len() - start > MAX_REPLY_BYTES {
-                return Err(Error::Protocol("reply too long"));
-            }
-            let read = self.stream.read_buf(&mut self.buffer).await;
-            if read.map_err(|error| Error::io("receiving", error))? == 0 {
-                return Err(Error::Protocol("connection closed before the reply"));
-            }
-        };
-        self.consumed = start + length;
-        Ok(Reply { code, text: &self.buffer[start..self.consumed] })
+    /// Returns the code and the text of a reply with all its lines.
+    async fn read_reply(&mut self) -> Result<(u16, &[u8]), Error> {
+        self.0.read(MAX_REPLY_BYTES, parse_reply).await
     }
 }
 
-/// One reply of the server with all its lines.
-struct Reply<'a> {
-    code: u16,
-    text: &'a [u8],
-}
-
-impl Reply<'_> {
-    /// Accepts only codes of the given class: 2 for done, 3 for go ahead.
-    fn expect(&self, class: u16) -> Result<(), Error> {
-        if self.code / 100 == class {
-            return Ok(());
-        }
-        Err(Error::refused(self.text))
-    }
+/// Accepts only codes of the given class: 2 for done, 3 for go ahead.
+fn check((code, text): (u16, &[u8]), class: u16) -> Result<(), Error> {
+    if code / 100 == class { Ok(()) } else { Err(Error::refused(text)) }
 }
 
 /// Parses the first reply and returns its code and length. Returns `None` if it is incomplete. RFC 5321 section 4.2: a
@@ -171,18 +164,6 @@ fn parse_reply(bytes: &[u8]) -> Result<Option<(u16, usize)>, Error> {
         }
     }
     Ok(None)
-}
-
-/// Connects to the first address that accepts it.
-pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
-    let stream = TcpStream::connect(addresses).await.map_err(|error| Error::io("connecting", error))?;
-    stream.set_nodelay(true).map_err(|error| Error::io("connecting", error))?;
-    Ok(stream)
-}
-
-/// Runs `work` with a timeout.
-pub(crate) async fn with_timeout<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    timeout(TIMEOUT, work).await.unwrap_or(Err(Error::Timeout))
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ impl Server {
         let mut command = Command::new(program);
         command.args(words).stdin(Stdio::null()).stdout(output()).stderr(output());
         let started = Instant::now();
-        let mut child = command.spawn().map_err(|error| Error::io("starting the server", error))?;
+        let mut child = command.spawn().map_err(|error| Error::Io("starting the server", error))?;
         let (sender, pattern_seen) = mpsc::channel();
         if let Some(pattern) = pattern {
             if let Some(stdout) = child.stdout.take() {
@@ -102,16 +102,16 @@ impl Server {
     fn wait_for_greeting(&mut self, address: SocketAddr) -> Result<Duration, Error> {
         while self.started.elapsed() < TIMEOUT {
             if let Ok(mut stream) = TcpStream::connect(address) {
-                stream.set_read_timeout(Some(TIMEOUT)).map_err(|error| Error::io("connecting", error))?;
+                stream.set_read_timeout(Some(TIMEOUT)).map_err(|error| Error::Io("connecting", error))?;
                 let mut code = [0; 4];
-                stream.read_exact(&mut code).map_err(|error| Error::io("waiting for the greeting", error))?;
+                stream.read_exact(&mut code).map_err(|error| Error::Io("waiting for the greeting", error))?;
                 let elapsed = self.started.elapsed();
                 return match &code {
                     b"220 " | b"220-" => Ok(elapsed),
                     _ => Err(Error::refused(&code)),
                 };
             }
-            let status = self.child.try_wait().map_err(|error| Error::io("watching the server", error))?;
+            let status = self.child.try_wait().map_err(|error| Error::Io("watching the server", error))?;
             if let Some(status) = status {
                 return Err(Error::Usage(format!("the server ended before its greeting: {status}")));
             }
@@ -124,9 +124,9 @@ impl Server {
     fn stop(mut self) -> Result<Duration, Error> {
         let stop_started = Instant::now();
         kill_process(Pid::from_child(&self.child), Signal::TERM)
-            .map_err(|error| Error::io("stopping the server", error.into()))?;
+            .map_err(|error| Error::Io("stopping the server", error.into()))?;
         while stop_started.elapsed() < TIMEOUT {
-            let status = self.child.try_wait().map_err(|error| Error::io("watching the server", error))?;
+            let status = self.child.try_wait().map_err(|error| Error::Io("watching the server", error))?;
             if status.is_some() {
                 return Ok(stop_started.elapsed());
             }

@@ -1,23 +1,23 @@
 //! The `wait` command: the time from the 250 of a message to the responses of requests that wait for it, and the memory
 //! of the server for each request.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::{sleep, timeout};
 
 use crate::Verdict;
 use crate::error::Error;
-use crate::load::parse_positive;
+use crate::load::{Load, build_envelopes, parse_positive};
 use crate::measure::{Results, Sample, ratio, to_f64};
-use crate::message::{self, Envelope, MessageKind, mailbox_name};
+use crate::message::{self, MessageKind, mailbox_name};
 use crate::monitors::allow_open_files;
 use crate::report::{Report, Row};
 use crate::servers::ServerOptions;
-use crate::smtp::{Client, CommandMode};
 
 const PREFIX: &str = "wait";
 /// How long the server gets to read the last requests before messages are sent.
@@ -66,7 +66,8 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
         match result {
             // The response can arrive before the sender has read its 250.
             Ok(at) => {
-                results.record_success(at.saturating_duration_since(acknowledged[number % acknowledged.len()]), 0);
+                let acknowledged_at = acknowledged[number % acknowledged.len()].unwrap_or(at);
+                results.record_success(at.saturating_duration_since(acknowledged_at), 0);
             }
             Err(error) => results.record_error(&error),
         }
@@ -90,9 +91,9 @@ async fn start_waiters(options: &Options) -> Result<WaiterTasks, Error> {
     for number in 0..options.waiters {
         let mailbox = mailbox_name(PREFIX, if options.together { 0 } else { number });
         let path = format!("/api/v2/mailbox/{mailbox}/wait?timeout=10m{match_parameter}");
-        let mut stream = TcpStream::connect(base.addresses()).await.map_err(|error| Error::io("connecting", error))?;
+        let mut stream = TcpStream::connect(base.addresses()).await.map_err(|error| Error::Io("connecting", error))?;
         let sent = stream.write_all(&base.request("GET", &path)).await;
-        sent.map_err(|error| Error::io("sending", error))?;
+        sent.map_err(|error| Error::Io("sending", error))?;
         tasks.spawn(async move { (number, wait_for_response(stream).await) });
     }
     Ok(tasks)
@@ -103,7 +104,7 @@ async fn wait_for_response(mut stream: TcpStream) -> Result<Instant, Error> {
     let mut head = [0; 64];
     let read = timeout(RESPONSE_TIMEOUT, stream.read(&mut head)).await;
     let at = Instant::now();
-    let length = read.map_err(|_| Error::Timeout)?.map_err(|error| Error::io("reading the response", error))?;
+    let length = read.map_err(|_| Error::Timeout)?.map_err(|error| Error::Io("reading the response", error))?;
     if head[..length].starts_with(b"HTTP/1.1 200 ") {
         return Ok(at);
     }
@@ -111,19 +112,14 @@ async fn wait_for_response(mut stream: TcpStream) -> Result<Instant, Error> {
 }
 
 /// Sends the messages. Returns when each was acknowledged.
-async fn send_messages(options: &Options) -> Result<Vec<Instant>, Error> {
-    let mut client = Client::connect(&options.servers.smtp_addresses().await?).await?;
-    let message = message::build_message(MessageKind::Text, "wait", 1024);
+async fn send_messages(options: &Options) -> Result<Vec<Option<Instant>>, Error> {
+    let addresses = options.servers.smtp_addresses().await?;
     let messages = if options.together { 1 } else { options.waiters };
-    let mut acknowledged = Vec::with_capacity(messages);
-    let mut next = tokio::time::Instant::now();
-    for number in 0..messages {
-        sleep_until(next).await;
-        next += Duration::from_secs(1) / options.rate;
-        let mailbox = mailbox_name(PREFIX, number);
-        client.send(&Envelope::to([mailbox.as_str()]), &message, CommandMode::Pipelined).await?;
-        acknowledged.push(Instant::now());
-    }
-    client.quit().await?;
-    Ok(acknowledged)
+    let message = message::build_message(MessageKind::Text, "wait", 1024);
+    let load = Load {
+        connections: 1,
+        rate: Some(options.rate),
+        ..Load::new(addresses, build_envelopes(PREFIX, messages, 1), message)
+    };
+    Ok(Arc::new(load).send_all(messages).await?.acknowledged)
 }

@@ -10,16 +10,16 @@ use clap::Args;
 use tokio::time::sleep;
 
 use super::Topic;
-use super::delivery::{Delivery, DeliveryOptions, DeliveryResult, Numbers};
+use super::delivery::{DeliveryOptions, Numbers};
 use super::monitor::Protocol;
 use super::monitor_group::{GroupOutcome, GroupSettings, MonitorGroup};
 use super::tables::{Pass, check_outcome};
 use crate::Verdict;
+use crate::connection::resolve;
 use crate::error::Error;
 use crate::http::BaseUrl;
-use crate::load::{build_envelopes, parse_positive};
+use crate::load::{Load, LoadResult, build_envelopes, parse_positive};
 use crate::report::{Report, Row};
-use crate::smtp::resolve;
 
 const PREFIX: &str = "cluster";
 /// How long the monitors stay connected after they have received everything, in order to notice repeated events.
@@ -66,22 +66,17 @@ pub(crate) struct Options {
 
 /// Runs the `cluster` command.
 pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
-    let delivery = Arc::new(Delivery {
-        addresses: resolve(&options.smtp).await?,
-        connections: options.connections,
-        rate: options.delivery.rate,
-        envelopes: build_envelopes(PREFIX, options.mailboxes, 1),
-        size: options.delivery.size,
-    });
+    let envelopes = build_envelopes(PREFIX, options.mailboxes, 1);
+    let load = options.delivery.load(resolve(&options.smtp).await?, options.connections, envelopes);
     let nodes = Nodes::new(options).await?;
     let mut numbers = Numbers::new();
-    delivery.run(numbers.take(options.delivery.warmup)).await;
+    load.run(numbers.take(options.delivery.warmup)).await;
     let mut report = Report::new(json);
     let mut verdict = Verdict::Clean;
     let mut rows = Vec::new();
     for round in 1..=options.delivery.rounds {
         let (delivery_result, outcomes) =
-            nodes.deliver_and_receive(&delivery, numbers.take(options.delivery.messages)).await?;
+            nodes.deliver_and_receive(&load, numbers.take(options.delivery.messages)).await?;
         verdict = verdict.and(delivery_result.results.verdict());
         report.row(&Pass { delivery: delivery_result, samples: None }.row(round, nodes.monitors()).0);
         for (url, outcome) in outcomes {
@@ -126,15 +121,15 @@ impl<'a> Nodes<'a> {
     /// Sends messages with these numbers while all monitors listen. Returns the results of each node.
     async fn deliver_and_receive(
         &self,
-        delivery: &Arc<Delivery>,
-        numbers: Range<u64>,
-    ) -> Result<(DeliveryResult, Vec<(&'a str, GroupOutcome)>), Error> {
+        load: &Arc<Load>,
+        numbers: Range<usize>,
+    ) -> Result<(LoadResult, Vec<(&'a str, GroupOutcome)>), Error> {
         let mut groups = Vec::new();
         for (url, settings) in &self.0 {
             let group = MonitorGroup::open(GroupSettings { numbers: numbers.clone(), ..settings.clone() }).await;
             groups.push((*url, group.map_err(|error| Error::Usage(format!("{url}: {error}")))?));
         }
-        let delivery_result = delivery.run(numbers).await;
+        let delivery_result = load.run(numbers).await;
         for (_, group) in &groups {
             group.wait_for(&delivery_result.acknowledged).await;
         }

@@ -4,7 +4,7 @@
 use memchr::memchr;
 
 use crate::error::Error;
-use crate::http::chunk_length;
+use crate::http::{ChunkDecoder, Framing};
 
 /// The maximum length of a line. A summary is a few hundred bytes.
 const MAX_LINE_BYTES: usize = 1 << 20;
@@ -24,8 +24,8 @@ pub(super) struct EventStream {
 
 impl EventStream {
     /// Creates a parser for the body of a response.
-    pub(super) fn new(chunked: bool) -> Self {
-        let chunks = chunked.then(ChunkDecoder::default);
+    pub(super) fn new(framing: Framing) -> Self {
+        let chunks = (framing == Framing::Chunked).then(ChunkDecoder::default);
         Self { chunks, text: Vec::new(), consumed: 0, id: None, last_id: None }
     }
 
@@ -63,55 +63,12 @@ impl EventStream {
 
     /// Returns whether the response has ended with its last chunk.
     pub(super) fn is_finished(&self) -> bool {
-        self.chunks.as_ref().is_some_and(|chunks| chunks.is_finished)
+        self.chunks.as_ref().is_some_and(ChunkDecoder::is_finished)
     }
 
     /// Returns the id of the last complete event, from which the stream can be resumed.
     pub(super) fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
-    }
-}
-
-/// Decodes chunks (RFC 9112 section 7.1) that arrive in pieces.
-#[derive(Default)]
-struct ChunkDecoder {
-    /// Remaining bytes of the current chunk.
-    left: usize,
-    /// The part of the line between two chunks that has arrived.
-    line: Vec<u8>,
-    is_finished: bool,
-}
-
-impl ChunkDecoder {
-    fn decode(&mut self, mut bytes: &[u8], text: &mut Vec<u8>) -> Result<(), Error> {
-        const MAX_CHUNK_LINE: usize = 256;
-        while !bytes.is_empty() && !self.is_finished {
-            if self.left > 0 {
-                let (content, rest) = bytes.split_at(self.left.min(bytes.len()));
-                text.extend_from_slice(content);
-                self.left -= content.len();
-                bytes = rest;
-                continue;
-            }
-            let newline = memchr(b'\n', bytes);
-            let (part, rest) = bytes.split_at(newline.map_or(bytes.len(), |at| at + 1));
-            self.line.extend_from_slice(part);
-            bytes = rest;
-            if self.line.len() > MAX_CHUNK_LINE {
-                return Err(Error::Protocol("chunk length too long"));
-            }
-            if newline.is_none() {
-                return Ok(());
-            }
-            // An empty line ends the previous chunk.
-            let line = self.line.trim_ascii_end();
-            if !line.is_empty() {
-                self.left = chunk_length(line)?;
-                self.is_finished = self.left == 0;
-            }
-            self.line.clear();
-        }
-        Ok(())
     }
 }
 
@@ -123,8 +80,8 @@ mod tests {
         ": hello\n\nid: 7\nevent: stored\ndata: one\n\nid:8\r\ndata:two\r\n\r\ndata: three\n\nid: 9\ndata: four\n";
 
     /// Returns the data of all events, the last id and whether the stream ended, if it arrives in pieces of this size.
-    fn parse(body: &str, chunked: bool, piece: usize) -> (Vec<String>, Option<String>, bool) {
-        let mut stream = EventStream::new(chunked);
+    fn parse(body: &str, framing: Framing, piece: usize) -> (Vec<String>, Option<String>, bool) {
+        let mut stream = EventStream::new(framing);
         let mut data = Vec::new();
         for piece in body.as_bytes().chunks(piece) {
             stream.feed(piece).expect("a valid stream");
@@ -140,8 +97,8 @@ mod tests {
         let chunks = EVENTS.as_bytes().chunks(13).map(|chunk| String::from_utf8_lossy(chunk));
         let chunked = chunks.map(|chunk| format!("{:x}\r\n{chunk}\r\n", chunk.len())).collect::<Vec<_>>().concat();
         for piece in [1, 2, 3, 7, 1000] {
-            for (body, is_chunked) in [(EVENTS, false), (&chunked, true)] {
-                let (data, last_id, _) = parse(body, is_chunked, piece);
+            for (body, framing) in [(EVENTS, Framing::UntilClose), (&chunked, Framing::Chunked)] {
+                let (data, last_id, _) = parse(body, framing, piece);
                 assert_eq!(data, ["one", "two", "three", "four"], "in pieces of {piece}");
                 assert_eq!(last_id.as_deref(), Some("8"), "event 9 has not ended");
             }
@@ -150,13 +107,13 @@ mod tests {
 
     #[test]
     fn last_chunk_ends_the_stream() {
-        assert!(!parse("5\r\ndata:\r\n", true, 3).2);
-        assert!(parse("5\r\ndata:\r\n0\r\n\r\n", true, 3).2);
+        assert!(!parse("5\r\ndata:\r\n", Framing::Chunked, 3).2);
+        assert!(parse("5\r\ndata:\r\n0\r\n\r\n", Framing::Chunked, 3).2);
     }
 
     #[test]
     fn rejects_invalid_chunks() {
-        assert!(EventStream::new(true).feed(b"zz\r\n").is_err());
-        assert!(EventStream::new(true).feed(&[b'1'; 300]).is_err());
+        assert!(EventStream::new(Framing::Chunked).feed(b"zz\r\n").is_err());
+        assert!(EventStream::new(Framing::Chunked).feed(&[b'1'; 300]).is_err());
     }
 }

@@ -18,14 +18,14 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use tokio::time::{sleep, timeout};
 
-use self::delivery::{Delivery, DeliveryOptions, Numbers};
+use self::delivery::{DeliveryOptions, Numbers};
 use self::monitor::Protocol;
 pub(crate) use self::monitor_group::allow_open_files;
 use self::monitor_group::{GroupOutcome, GroupSettings, MonitorGroup};
 use self::tables::{Pass, check_outcome, group_row, report_medians};
 use crate::Verdict;
 use crate::error::Error;
-use crate::load::{build_envelopes, parse_positive};
+use crate::load::{Load, build_envelopes, parse_positive};
 use crate::measure::Sample;
 use crate::report::Report;
 use crate::servers::ServerOptions;
@@ -90,8 +90,8 @@ pub(crate) enum Topic {
 
 impl Topic {
     /// Returns whether the monitor with this index, of `monitors` in total, gets the message.
-    fn includes(self, number: u64, index: usize, monitors: usize) -> bool {
-        self == Self::All || number % monitors as u64 == index as u64
+    fn includes(self, number: usize, index: usize, monitors: usize) -> bool {
+        self == Self::All || number % monitors == index
     }
 }
 
@@ -99,7 +99,7 @@ impl Topic {
 pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
     let mut bench = MonitorBench::prepare(options).await?;
     let warmup = bench.numbers.take(options.delivery.warmup);
-    bench.delivery.run(warmup).await;
+    bench.load.run(warmup).await;
     let mut report = Report::new(json);
     let mut verdict = Verdict::Clean;
     let mut figures_by_kind = [Vec::new(), Vec::new()];
@@ -127,7 +127,7 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
 
 /// What all passes share.
 struct MonitorBench {
-    delivery: Arc<Delivery>,
+    load: Arc<Load>,
     settings: GroupSettings,
     messages: usize,
     pid: Option<u32>,
@@ -136,13 +136,9 @@ struct MonitorBench {
 
 impl MonitorBench {
     async fn prepare(options: &Options) -> Result<Self, Error> {
-        let delivery = Arc::new(Delivery {
-            addresses: options.servers.smtp_addresses().await?,
-            connections: options.connections,
-            rate: options.delivery.rate,
-            envelopes: build_envelopes(PREFIX, options.monitors, 1),
-            size: options.delivery.size,
-        });
+        let envelopes = build_envelopes(PREFIX, options.monitors, 1);
+        let addresses = options.servers.smtp_addresses().await?;
+        let load = options.delivery.load(addresses, options.connections, envelopes);
         let settings = GroupSettings {
             base: options.servers.base_url().await?,
             protocol: options.protocol,
@@ -153,20 +149,20 @@ impl MonitorBench {
             is_low_priority: true,
             numbers: 0..0,
         };
-        Ok(Self { delivery, settings, messages: options.delivery.messages, pid: options.pid, numbers: Numbers::new() })
+        Ok(Self { load, settings, messages: options.delivery.messages, pid: options.pid, numbers: Numbers::new() })
     }
 
     /// Sends all messages once.
     async fn run_pass(&mut self, with_monitors: bool) -> Result<(Pass, Option<GroupOutcome>), Error> {
         let numbers = self.numbers.take(self.messages);
         if !with_monitors {
-            let (delivery, samples) = with_samples(self.pid, self.delivery.run(numbers)).await?;
+            let (delivery, samples) = with_samples(self.pid, self.load.run(numbers)).await?;
             return Ok((Pass { delivery, samples }, None));
         }
         let settings = GroupSettings { numbers: numbers.clone(), ..self.settings.clone() };
         let work = async {
             let group = MonitorGroup::open(settings).await?;
-            let delivery = self.delivery.run(numbers).await;
+            let delivery = self.load.run(numbers).await;
             group.wait_for(&delivery.acknowledged).await;
             Ok((delivery, group))
         };

@@ -1,23 +1,21 @@
 //! A live monitor: opens a WebSocket or an event stream and returns the numbers of the messages in its events. Counting
 //! and reconnecting are in `monitor_group`.
 
+use std::io;
 use std::net::SocketAddr;
 
 use clap::ValueEnum;
-use memchr::memmem;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::delivery::find_number;
 use super::events::EventStream;
 use super::websocket::{self, Frame};
+use crate::connection::{Connection, with_timeout};
 use crate::error::Error;
-use crate::http::{BaseUrl, Head};
-use crate::smtp::with_timeout;
+use crate::http::{BaseUrl, Head, MAX_HEAD_BYTES};
 
-/// The maximum size of a read.
+/// The size of a read.
 const READ_BYTES: usize = 8 * 1024;
-const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// The receive buffer of a monitor that never reads: as small as the kernel allows, so that the server soon notices.
 const STALLED_BUFFER_BYTES: u32 = 4 * 1024;
 
@@ -62,19 +60,25 @@ pub(super) struct Subscription {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MonitorEvent {
     /// A message with this number was stored.
-    Stored(u64),
+    Stored(usize),
     /// Something else.
     Other,
     /// The server reports that the monitor lagged.
     Lagged,
 }
 
+impl MonitorEvent {
+    /// Returns the event for the text of a server.
+    fn from_text(text: &[u8]) -> Self {
+        find_number(text).map_or(Self::Other, Self::Stored)
+    }
+}
+
 /// An open monitor.
 pub(super) struct Monitor {
-    stream: TcpStream,
-    /// The buffer for reading.
-    read_buffer: Box<[u8]>,
-    decoder: Decoder,
+    connection: Connection,
+    /// The parser of an event stream; `None` for a WebSocket.
+    events: Option<EventStream>,
 }
 
 impl Monitor {
@@ -90,154 +94,84 @@ impl Monitor {
         }
         let request = base.request_with("GET", &protocol.path(mailbox.as_deref()), &fields);
         with_timeout(async {
-            let mut stream = if *is_stalled {
+            let stream = if *is_stalled {
                 connect_with_small_buffer(base.addresses()).await
             } else {
-                TcpStream::connect(base.addresses()).await.map_err(|error| Error::io("connecting", error))
-            }?;
-            stream.write_all(&request).await.map_err(|error| Error::io("sending", error))?;
-            let decoder = read_response_head(&mut stream, *protocol).await?;
-            Ok(Self { stream, read_buffer: vec![0; READ_BYTES].into(), decoder })
+                TcpStream::connect(base.addresses()).await
+            };
+            let stream = stream.map_err(|error| Error::Io("connecting", error))?;
+            let mut connection = Connection::new(stream, READ_BYTES);
+            connection.write(&request).await?;
+            let (head, bytes) = connection.read(MAX_HEAD_BYTES, Head::parse).await?;
+            let events = match (protocol, head.status) {
+                (Protocol::V1 | Protocol::V2, 101) if websocket::is_accepted(&head) => None,
+                (Protocol::V1 | Protocol::V2, 101) => return Err(Error::Protocol("wrong Sec-WebSocket-Accept")),
+                (Protocol::Sse, 200) => Some(EventStream::new(head.framing)),
+                _ => return Err(Error::refused(bytes)),
+            };
+            Ok(Self { connection, events })
         })
         .await
     }
 
     /// Waits for the next event. Must not be called again after an error or after [`MonitorEvent::Lagged`].
     pub(super) async fn next(&mut self) -> Result<MonitorEvent, Error> {
-        loop {
-            match self.decoder.next()? {
-                Some(Decoded::Event(event)) => return Ok(event),
-                Some(Decoded::Ping(pong)) => {
-                    self.stream.write_all(&pong).await.map_err(|error| Error::io("sending", error))?;
-                    continue;
-                }
-                None => {}
-            }
-            let read = self.stream.read(&mut self.read_buffer).await.map_err(|error| Error::io("receiving", error))?;
-            if read == 0 {
-                return self.decoder.end();
-            }
-            self.decoder.feed(&self.read_buffer[..read])?;
+        match &mut self.events {
+            Some(events) => next_of_stream(&mut self.connection, events).await,
+            None => next_of_socket(&mut self.connection).await,
         }
     }
 
     /// Returns the id of the last event that has one, from which to resume.
     pub(super) fn last_id(&self) -> Option<&str> {
-        match &self.decoder {
-            Decoder::WebSocket(_) => None,
-            Decoder::Events(stream) => stream.last_id(),
+        self.events.as_ref().and_then(EventStream::last_id)
+    }
+}
+
+/// Waits for the next event of an event stream. Its end is the only way to report that the monitor lagged.
+async fn next_of_stream(connection: &mut Connection, events: &mut EventStream) -> Result<MonitorEvent, Error> {
+    loop {
+        if let Some(data) = events.next_data() {
+            return Ok(MonitorEvent::from_text(data));
+        }
+        if events.is_finished() {
+            return Ok(MonitorEvent::Lagged);
+        }
+        match connection.read_some().await? {
+            Some(bytes) => events.feed(bytes)?,
+            None => return Ok(MonitorEvent::Lagged),
         }
     }
 }
 
-enum Decoded {
-    Event(MonitorEvent),
-    /// A ping, with the frame to reply.
-    Ping(Vec<u8>),
-}
-
-/// Decodes the received bytes.
-enum Decoder {
-    WebSocket(Frames),
-    Events(EventStream),
-}
-
-/// Received bytes of WebSocket frames.
-#[derive(Default)]
-struct Frames {
-    buffer: Vec<u8>,
-    /// Everything before this has been returned.
-    consumed: usize,
-}
-
-impl Decoder {
-    fn feed(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        match self {
-            Self::WebSocket(Frames { buffer, consumed }) => {
-                buffer.drain(..*consumed);
-                *consumed = 0;
-                buffer.extend_from_slice(bytes);
-                Ok(())
-            }
-            Self::Events(stream) => stream.feed(bytes),
-        }
-    }
-
-    fn next(&mut self) -> Result<Option<Decoded>, Error> {
-        let stored_event =
-            |text: &[u8]| Decoded::Event(find_number(text).map_or(MonitorEvent::Other, MonitorEvent::Stored));
-        match self {
-            Self::WebSocket(Frames { buffer, consumed }) => {
-                let Some((frame, length)) = websocket::parse_frame(&buffer[*consumed..])? else { return Ok(None) };
-                let decoded = match frame {
-                    Frame::Text(text) => stored_event(text),
-                    Frame::Ping(content) => Decoded::Ping(websocket::pong(content)),
-                    Frame::TryAgainLater => Decoded::Event(MonitorEvent::Lagged),
-                    Frame::Closed => return Err(Error::Protocol("monitor closed without having lagged")),
-                    Frame::Other => Decoded::Event(MonitorEvent::Other),
-                };
-                *consumed += length;
-                Ok(Some(decoded))
-            }
-            Self::Events(stream) => {
-                if let Some(data) = stream.next_data() {
-                    return Ok(Some(stored_event(data)));
-                }
-                Ok(stream.is_finished().then_some(Decoded::Event(MonitorEvent::Lagged)))
-            }
-        }
-    }
-
-    /// Returns what the end of the connection means. An event stream has no other way to report that the monitor
-    /// lagged.
-    fn end(&self) -> Result<MonitorEvent, Error> {
-        match self {
-            Self::WebSocket(_) => Err(Error::Protocol("connection of a monitor closed without a close frame")),
-            Self::Events(_) => Ok(MonitorEvent::Lagged),
-        }
-    }
-}
-
-/// Reads the head of the response and passes the bytes after it to the decoder.
-async fn read_response_head(stream: &mut TcpStream, protocol: Protocol) -> Result<Decoder, Error> {
-    let mut buffer = Vec::new();
-    let end = loop {
-        if let Some(end) = memmem::find(&buffer, b"\r\n\r\n") {
-            break end;
-        }
-        if buffer.len() > MAX_HEAD_BYTES {
-            return Err(Error::Protocol("response head too long"));
-        }
-        let read = stream.read_buf(&mut buffer).await.map_err(|error| Error::io("receiving", error))?;
-        if read == 0 {
-            return Err(Error::Protocol("connection closed before the response"));
-        }
+/// Waits for the next event of a WebSocket, and answers pings.
+async fn next_of_socket(connection: &mut Connection) -> Result<MonitorEvent, Error> {
+    let parse = |bytes: &[u8]| {
+        let Some((frame, length)) = websocket::parse_frame(bytes)? else { return Ok(None) };
+        let parsed = match frame {
+            Frame::Text(text) => Ok(MonitorEvent::from_text(text)),
+            Frame::Ping(content) => Err(websocket::pong(content)),
+            Frame::TryAgainLater => Ok(MonitorEvent::Lagged),
+            Frame::Closed => return Err(Error::Protocol("monitor closed without having lagged")),
+            Frame::Other => Ok(MonitorEvent::Other),
+        };
+        Ok(Some((parsed, length)))
     };
-    let mut lines = buffer[..end].split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end);
-    let mut head = Head::parse(lines.next().unwrap_or_default())?;
-    let mut is_accepted = false;
-    for line in lines {
-        head.parse_field(line)?;
-        is_accepted |= websocket::is_accept_field(line);
+    loop {
+        match connection.read(websocket::MAX_FRAME_BYTES, parse).await?.0 {
+            Ok(event) => return Ok(event),
+            Err(pong) => connection.write(&pong).await?,
+        }
     }
-    let mut decoder = match (protocol, head.status) {
-        (Protocol::V1 | Protocol::V2, 101) if is_accepted => Decoder::WebSocket(Frames::default()),
-        (Protocol::V1 | Protocol::V2, 101) => return Err(Error::Protocol("wrong Sec-WebSocket-Accept")),
-        (Protocol::Sse, 200) => Decoder::Events(EventStream::new(head.chunked)),
-        _ => return Err(Error::refused(&buffer[..end])),
-    };
-    decoder.feed(&buffer[end + 4..])?;
-    Ok(decoder)
 }
 
 /// Connects with a small receive buffer.
-async fn connect_with_small_buffer(addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
-    let mut outcome = Err(Error::Timeout);
+async fn connect_with_small_buffer(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+    let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
     for &address in addresses {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
-        let socket = socket.map_err(|error| Error::io("connecting", error))?;
-        socket.set_recv_buffer_size(STALLED_BUFFER_BYTES).map_err(|error| Error::io("connecting", error))?;
-        outcome = socket.connect(address).await.map_err(|error| Error::io("connecting", error));
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_recv_buffer_size(STALLED_BUFFER_BYTES)?;
+        outcome = socket.connect(address).await;
         if outcome.is_ok() {
             break;
         }

@@ -52,7 +52,7 @@ pub(super) struct GroupSettings {
     /// Whether their thread gets the lowest priority.
     pub(super) is_low_priority: bool,
     /// The numbers of the messages that count.
-    pub(super) numbers: Range<u64>,
+    pub(super) numbers: Range<usize>,
 }
 
 /// A group of open monitors.
@@ -176,10 +176,10 @@ fn open_all(shared: &Shared) -> Result<OpenMonitors, Error> {
     if shared.settings.is_low_priority {
         // On Linux a priority belongs to a thread, and `None` means the calling one.
         let result = setpriority_process(None, 19);
-        result.map_err(|error| Error::io("lowering the priority of the monitors", error.into()))?;
+        result.map_err(|error| Error::Io("lowering the priority of the monitors", error.into()))?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Error::io("starting the runtime of the monitors", error))?;
+    let runtime = runtime.map_err(|error| Error::Io("starting the runtime of the monitors", error))?;
     let settings = &shared.settings;
     let subscription = |mailbox, is_stalled| {
         let (base, protocol) = (settings.base.clone(), settings.protocol);
@@ -287,14 +287,13 @@ fn monitors_ended() -> Error {
     Error::Usage("the thread of the monitors panicked".to_owned())
 }
 
-/// Locks a record. A panic never leaves it half updated.
 /// Raises the limit of open files to the allowed maximum. Fails if that is not enough.
 pub(crate) fn allow_open_files(connections: usize) -> Result<(), Error> {
     /// The connections that send, and the other files of the process.
     const OTHER_FILES: u64 = 200;
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    setrlimit(Resource::Nofile, limit).map_err(|error| Error::io("raising the limit of open files", error.into()))?;
+    setrlimit(Resource::Nofile, limit).map_err(|error| Error::Io("raising the limit of open files", error.into()))?;
     let needed = connections as u64 + OTHER_FILES;
     match limit.maximum {
         Some(maximum) if maximum < needed => Err(Error::Usage(format!(

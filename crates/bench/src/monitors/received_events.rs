@@ -10,13 +10,13 @@ use crate::measure::Latencies;
 /// The events that one monitor received about messages with certain numbers.
 #[derive(Debug)]
 pub(super) struct ReceivedEvents {
-    numbers: Range<u64>,
+    numbers: Range<usize>,
     /// Which of them it received.
     received: BitSet,
     /// How many events it received more than once.
     repeated: u64,
     /// When they arrived; `None` if times are not recorded.
-    arrivals: Option<Vec<(u64, Instant)>>,
+    arrivals: Option<Vec<(usize, Instant)>>,
     /// How often the server disconnected it because it lagged.
     lagged: u64,
     /// How often it reconnected.
@@ -29,15 +29,15 @@ pub(super) struct ReceivedEvents {
 
 impl ReceivedEvents {
     /// Creates an empty record.
-    pub(super) fn new(numbers: Range<u64>, is_timed: bool) -> Self {
-        let received = BitSet::with_capacity(numbers.clone().count());
+    pub(super) fn new(numbers: Range<usize>, is_timed: bool) -> Self {
+        let received = BitSet::with_capacity(numbers.len());
         let arrivals = is_timed.then(Vec::new);
         Self { numbers, received, repeated: 0, arrivals, lagged: 0, reconnected: 0, dropped: 0, first_error: None }
     }
 
     /// Records an event. Returns true if its message counts and was received for the first time. A monitor gets older
     /// messages when it connects, and repeated ones when it reconnects.
-    pub(super) fn record(&mut self, number: u64) -> bool {
+    pub(super) fn record(&mut self, number: usize) -> bool {
         let Some(offset) = offset(&self.numbers, number) else { return false };
         if !self.received.insert(offset) {
             self.repeated += 1;
@@ -95,8 +95,8 @@ impl EventSummary {
         summary
     }
 
-    fn add(&mut self, monitor: &ReceivedEvents, acknowledged: &[Option<Instant>], is_expected: impl Fn(u64) -> bool) {
-        let missing = |(number, (offset, at)): &(u64, (usize, &Option<Instant>))| {
+    fn add(&mut self, monitor: &ReceivedEvents, acknowledged: &[Option<Instant>], is_expected: impl Fn(usize) -> bool) {
+        let missing = |(number, (offset, at)): &(usize, (usize, &Option<Instant>))| {
             at.is_some() && !monitor.received.contains(*offset) && is_expected(*number)
         };
         let missing = monitor.numbers.clone().zip(acknowledged.iter().enumerate()).filter(missing).count() as u64;
@@ -148,8 +148,8 @@ impl BitSet {
 }
 
 /// Returns the position of a number in the range of those that count.
-fn offset(numbers: &Range<u64>, number: u64) -> Option<usize> {
-    if numbers.contains(&number) { usize::try_from(number - numbers.start).ok() } else { None }
+fn offset(numbers: &Range<usize>, number: usize) -> Option<usize> {
+    numbers.contains(&number).then(|| number - numbers.start)
 }
 
 #[cfg(test)]
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    fn received_numbers(numbers: &[u64]) -> ReceivedEvents {
+    fn received_numbers(numbers: &[usize]) -> ReceivedEvents {
         let mut received = ReceivedEvents::new(10..14, true);
         for &number in numbers {
             received.record(number);

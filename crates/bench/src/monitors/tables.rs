@@ -1,15 +1,15 @@
 //! The three tables of the results of passes and monitors, and the verdict.
 
-use super::delivery::DeliveryResult;
 use super::monitor_group::GroupOutcome;
 use crate::Verdict;
+use crate::load::LoadResult;
 use crate::measure::{Percentiles, Sample, median, ratio, to_f64};
 use crate::report::{Report, Row};
 
 /// The result of sending all messages once.
 pub(super) struct Pass {
     /// The result of the delivery.
-    pub(super) delivery: DeliveryResult,
+    pub(super) delivery: LoadResult,
     /// Samples before the monitors were opened and before they were closed.
     pub(super) samples: Option<(Sample, Sample)>,
 }
@@ -25,21 +25,13 @@ type Figure = fn(&Figures) -> f64;
 impl Pass {
     /// Returns the row of the first table, and the values for the last one.
     pub(super) fn row(self, round: usize, monitors: usize) -> (Row, Figures) {
-        let DeliveryResult { results, elapsed, .. } = self.delivery;
+        let LoadResult { results, elapsed, .. } = self.delivery;
         let count = to_f64(results.latencies.len());
         let per_second = ratio(count, elapsed.as_secs_f64());
-        let row = Row::default()
-            .with("round", round)
-            .with("monitors", monitors)
-            .with("messages", results.latencies.len())
-            .with("errors", results.errors)
-            .with_rounded("per_s", per_second, 0);
+        let row =
+            Row::default().with("round", round).with("monitors", monitors).with_rate("messages", &results, elapsed);
         let latency = results.latencies.percentiles();
-        let row = row.with_percentiles(latency);
-        let row = match self.samples {
-            Some((before, after)) => row.with_cpu(before, after, count).with_memory(before, after),
-            None => row,
-        };
+        let row = row.with_percentiles(latency).with_samples(self.samples, count);
         (row, Figures { per_second, latency })
     }
 }

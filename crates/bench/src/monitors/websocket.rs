@@ -2,11 +2,12 @@
 //! are not masked, and the reply to a ping. Does no I/O.
 
 use crate::error::Error;
+use crate::http::Head;
 
 /// The close code "Try Again Later" (IANA registry), which the server sends to monitors that lag.
 const TRY_AGAIN_LATER: u16 = 1013;
 /// The maximum length of a frame. A summary is a few hundred bytes.
-const MAX_FRAME_BYTES: usize = 1 << 20;
+pub(super) const MAX_FRAME_BYTES: usize = 1 << 20;
 /// RFC 6455 section 5.3 requires a new key for each frame, so that scripts in browsers cannot choose the bytes that
 /// intermediaries see. That does not apply here.
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
@@ -18,10 +19,9 @@ pub(super) const REQUEST_FIELDS: &str = "Connection: Upgrade\r\nUpgrade: websock
 
 const ACCEPTED: &[u8] = b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// Returns whether a header line of the response accepts our key.
-pub(super) fn is_accept_field(line: &[u8]) -> bool {
-    let Some(colon) = memchr::memchr(b':', line) else { return false };
-    line[..colon].eq_ignore_ascii_case(b"sec-websocket-accept") && line[colon + 1..].trim_ascii() == ACCEPTED
+/// Returns whether the response accepts our key.
+pub(super) fn is_accepted(head: &Head) -> bool {
+    head.websocket_accept.as_deref() == Some(ACCEPTED)
 }
 
 /// A frame of the server.
@@ -124,8 +124,13 @@ mod tests {
 
     #[test]
     fn accepts_only_the_response_to_our_key() {
-        assert!(is_accept_field(b"sec-websocket-accept:  s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
-        assert!(!is_accept_field(b"Sec-WebSocket-Accept: dGhlIHNhbXBsZSBub25jZQ=="));
-        assert!(!is_accept_field(b"Upgrade: websocket"));
+        let is_accepted = |field: &str| {
+            let response = format!("HTTP/1.1 101 Switching Protocols\r\n{field}\r\n\r\n");
+            let (head, _) = Head::parse(response.as_bytes()).expect("a valid head").expect("a complete head");
+            is_accepted(&head)
+        };
+        assert!(is_accepted("sec-websocket-accept:  s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+        assert!(!is_accepted("Sec-WebSocket-Accept: dGhlIHNhbXBsZSBub25jZQ=="));
+        assert!(!is_accepted("Upgrade: websocket"));
     }
 }
