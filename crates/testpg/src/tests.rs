@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
 use super::installation::skip;
-use super::{Balancer, FaultProxy, Postgres, ReservedPort};
+use super::{FaultProxy, Postgres, ReservedPort};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
@@ -218,7 +218,7 @@ fn proxy_without_server_closes_connections() {
 #[test]
 fn balancer_skips_servers_that_refuse() {
     let mut proxy = FaultProxy::new(start_echo_server(b'b'));
-    let balancer = Balancer::new(vec![start_echo_server(b'a'), proxy.port(), start_echo_server(b'c')]);
+    let balancer = FaultProxy::balancing(vec![start_echo_server(b'a'), proxy.port(), start_echo_server(b'c')]);
     let greetings =
         || -> Vec<u8> { (0..6).flat_map(|_| read_bytes(&connect(balancer.port()).unwrap(), 1).unwrap()).collect() };
     assert_eq!(greetings(), b"abcabc");

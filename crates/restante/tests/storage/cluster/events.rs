@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use restante_testpg::Balancer;
+use restante_testpg::FaultProxy;
 
 use super::messages::{RetryingSender, SentMessages};
 use super::nodes::{Cluster, Node, local};
@@ -197,7 +197,7 @@ fn subscriber_continues_at_another_node() {
     const KILLS: usize = 6;
     let Some(cluster) = Cluster::start(3, &["--storage-mailboxmsgcap", "0"]) else { return };
     let messages = SentMessages::default();
-    let balancer = Balancer::new(cluster.ports().0);
+    let balancer = FaultProxy::balancing(cluster.ports().0);
     let everything = thread::scope(|scope| {
         let follower = scope.spawn(|| follow(&cluster));
         send_and_delete(&cluster, &messages, &[balancer.port()], || {

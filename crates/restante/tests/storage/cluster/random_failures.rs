@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use restante_testpg::Balancer;
+use restante_testpg::FaultProxy;
 
 use super::messages::{RetryingSender, SentMessages, is_intact, list, subject};
 use super::nodes::{Cluster, Node, local};
@@ -31,7 +31,7 @@ fn acknowledged_messages_survive_random_faults() {
     let Some(cluster) = Cluster::durable(3, &["--storage-mailboxmsgcap", &cap]) else { return };
     let mut random = Random::seeded_by("RESTANTE_CLUSTER_SEED");
     let (smtp, http) = cluster.ports();
-    let (smtp, http) = (Balancer::new(smtp), Balancer::new(http));
+    let (smtp, http) = (FaultProxy::balancing(smtp), FaultProxy::balancing(http));
     let (messages, shared) = (SentMessages::default(), Shared::default());
     thread::scope(|scope| {
         for _ in 0..SENDERS {
