@@ -11,7 +11,8 @@ use clap::{Arg, Command};
 use restante_cli::EXIT_CODES;
 use restante_settings::SETTINGS;
 
-use crate::command_line::{self, ALL_SETTINGS_NOTE, GeneratedDocs, SETTINGS_NOTE};
+use crate::command_line::{self, ALL_SETTINGS_NOTE, DocsPage, GeneratedDocs, SETTINGS_NOTE};
+use crate::exit::Exit;
 
 const INTRODUCTION: &str = "\
 # Commands
@@ -56,26 +57,25 @@ const COMMON_HEADING: &str = "Server and output";
 /// Prints the requested text.
 pub fn run(docs: &GeneratedDocs) -> ExitCode {
     let output = match docs {
-        GeneratedDocs::Completions(shell) => {
+        GeneratedDocs::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut command_line::command(), "restante", &mut text);
             Ok(text)
         }
-        GeneratedDocs::ManPage(path) => man_page(path),
-        GeneratedDocs::AllManPages(directory) => write_man_pages(directory).map(|()| Vec::new()),
-        GeneratedDocs::Reference => Ok(reference().into_bytes()),
-        GeneratedDocs::Openapi => restante_http::openapi().map(String::into_bytes).map_err(|error| error.to_string()),
+        GeneratedDocs::Man { command, out: None } => man_page(command),
+        GeneratedDocs::Man { out: Some(directory), .. } => write_man_pages(directory).map(|()| Vec::new()),
+        GeneratedDocs::Docs { page: None } => Ok(reference().into_bytes()),
+        GeneratedDocs::Docs { page: Some(DocsPage::Openapi) } => {
+            restante_http::openapi().map(String::into_bytes).map_err(|error| error.to_string())
+        }
     };
-    // A failed write does not matter: the reader has closed the pipe, and the exit code reports an error too.
     match output {
         Ok(text) => {
+            // A failed write does not matter: the reader has closed the pipe.
             let _ = io::stdout().write_all(&text);
             ExitCode::SUCCESS
         }
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "restante: {error}");
-            ExitCode::from(2)
-        }
+        Err(error) => Exit::error(&error, 2).print(),
     }
 }
 

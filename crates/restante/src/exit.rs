@@ -1,5 +1,6 @@
-//! How the program ends without running a command: with a text and an exit code.
+//! How a command ends: with a text and an exit code.
 
+use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
@@ -8,14 +9,19 @@ use std::process::ExitCode;
 pub struct Exit {
     /// The text, with its final line end.
     pub text: String,
-    /// 0, or 2 for an invalid command line or configuration.
+    /// 0, 1 for an error, or 2 for an invalid command line or configuration.
     pub code: u8,
 }
 
 impl Exit {
+    /// Returns the exit after an error, which is a sentence for the operator.
+    pub fn error(error: &impl Display, code: u8) -> Self {
+        Self { text: format!("restante: {error}\n"), code }
+    }
+
     /// Prints the text, to standard error if the code is not 0, and returns the exit code.
     pub fn print(&self) -> ExitCode {
-        // A failed write does not matter: the reader has closed the pipe.
+        // A failed write does not matter: the reader has closed the pipe, and the exit code reports an error too.
         let _ = if self.code == 0 {
             io::stdout().write_all(self.text.as_bytes())
         } else {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use restante_http_client::insecure_client_config;
 use restante_net::{ListenAddr, Network};
 use restante_platform::unix_socket;
-use restante_settings::{Config, Loaded};
+use restante_settings::Config;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use serde_json::Value;
@@ -29,8 +29,8 @@ pub(crate) const MAX_WAIT: Duration = Duration::from_hours(24);
 const MAX_RESPONSE_BYTES: u64 = 16 * 1024;
 
 /// Checks the server once; with `wait`, until it is ready or this time has passed. Prints one line, and returns an exit code.
-pub fn run(loaded: &Loaded, wait: Option<Duration>) -> ExitCode {
-    let (line, code) = match check_until_ready(&loaded.config, wait) {
+pub fn run(config: &Config, wait: Option<Duration>) -> ExitCode {
+    let (line, code) = match check_until_ready(config, wait) {
         Ok(detail) => (format!("healthy: {detail}"), ExitCode::SUCCESS),
         Err(reason) => (format!("unhealthy: {reason}"), ExitCode::FAILURE),
     };

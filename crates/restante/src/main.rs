@@ -1,10 +1,9 @@
 //! The `restante` program: parses the command line and runs the command.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::process::ExitCode;
 
-use restante::command_line::{self, Command};
+use restante::command_line::{self, Command, Task};
 use restante::exit::Exit;
 use restante::mailpit::{self, MailpitCommand};
 use restante::serve::{self, EmulatedProgram, ServeOptions};
@@ -26,15 +25,22 @@ fn main() -> ExitCode {
     }
     match command_line::parse(args, std::env::vars_os(), &|path| std::fs::read(path)) {
         Command::Exit(exit) => exit.print(),
-        Command::Health { loaded, wait } => health::run(&loaded, wait),
-        Command::Export(loaded, request) => transfer::export(&loaded.config, &request),
-        Command::Import(loaded, request) => transfer::import(&loaded.config, &request),
-        Command::Script(loaded, task) => script::run(&loaded.config, &task),
         Command::Client(command) => command.run(),
         Command::Docs(docs) => completions::run(&docs),
-        Command::Token(loaded, task) => token::run(&loaded.config, &task),
-        Command::User(loaded, task) => user::run(&loaded.config, &task),
-        Command::Serve { loaded, open_page } => run_server(&loaded, ServeOptions { emulated: None, open_page }),
+        Command::Configured(task, loaded) => run_task(task, &loaded),
+    }
+}
+
+fn run_task(task: Task, loaded: &Loaded) -> ExitCode {
+    let config = &loaded.config;
+    match task {
+        Task::Health { wait } => health::run(config, wait),
+        Task::Export(request) => transfer::export(config, &request),
+        Task::Import(request) => transfer::import(config, &request),
+        Task::Script(task) => script::run(config, &task),
+        Task::Token(task) => token::run(config, &task),
+        Task::User(task) => user::run(config, &task),
+        Task::Serve { open_page } => run_server(loaded, ServeOptions { emulated: None, open_page }),
     }
 }
 
@@ -48,16 +54,12 @@ fn run_as_mailpit(args: Result<Vec<OsString>, Exit>) -> ExitCode {
         MailpitCommand::Serve(loaded) => {
             run_server(&loaded, ServeOptions { emulated: Some(EmulatedProgram::Mailpit), open_page: false })
         }
-        MailpitCommand::Readyz(readyz) => mailpit::run_readyz(&readyz),
+        MailpitCommand::Readyz(readyz) => readyz.run(),
         MailpitCommand::Sendmail(args) => restante_cli::run_as_mailpit_sendmail(&args),
         MailpitCommand::Exit(exit) => exit.print(),
     }
 }
 
 fn run_server(loaded: &Loaded, options: ServeOptions) -> ExitCode {
-    serve::run(loaded, options).unwrap_or_else(|error| {
-        // The exit code reports the error too.
-        let _ = writeln!(std::io::stderr(), "restante: {error}");
-        ExitCode::FAILURE
-    })
+    serve::run(loaded, options).unwrap_or_else(|error| Exit::error(&error, 1).print())
 }

@@ -8,6 +8,7 @@ use restante_script::{LoadedScript, Settings};
 use restante_settings::{Config, LogOutput};
 
 use crate::command_line::ScriptTask;
+use crate::exit::Exit;
 use crate::process;
 
 /// Runs the command.
@@ -33,10 +34,7 @@ pub fn run(config: &Config, task: &ScriptTask) -> ExitCode {
     match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "restante: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => Exit::error(&error, 1).print(),
     }
 }
 

@@ -13,6 +13,7 @@ use restante_settings::Config;
 use serde_json::{Value, json};
 
 use crate::command_line::TokenTask;
+use crate::exit::Exit;
 
 /// Runs the command.
 pub fn run(config: &Config, task: &TokenTask) -> ExitCode {
@@ -21,27 +22,18 @@ pub fn run(config: &Config, task: &TokenTask) -> ExitCode {
         None => Err("there is no token file: set --auth-tokens FILE or --data DIR".to_owned()),
     };
     match output {
-        Ok(CommandOutput { result, note }) => {
+        Ok((result, note)) => {
             // A failed write does not matter: the reader has closed the pipe.
             let _ = io::stdout().write_all(result.as_bytes());
             let _ = io::stderr().write_all(note.as_bytes());
             ExitCode::SUCCESS
         }
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "restante: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => Exit::error(&error, 1).print(),
     }
 }
 
-/// The output: the result for programs, and a note for people.
-#[derive(Debug, Default)]
-struct CommandOutput {
-    result: String,
-    note: String,
-}
-
-fn run_task(path: &Path, task: &TokenTask) -> Result<CommandOutput, String> {
+/// Returns the result for programs, and a note for people.
+fn run_task(path: &Path, task: &TokenTask) -> Result<(String, String), String> {
     match task {
         TokenTask::Create { name, scopes, mailboxes, expires } => {
             let expiry = |time: Duration| {
@@ -57,20 +49,17 @@ fn run_task(path: &Path, task: &TokenTask) -> Result<CommandOutput, String> {
             if is_first {
                 note.push_str("A server that was started without a token file must be restarted to require tokens.\n");
             }
-            Ok(CommandOutput { result: format!("{text}\n"), note })
+            Ok((format!("{text}\n"), note))
         }
         TokenTask::List { json: true } => {
             let tokens: Vec<Value> = tokens::list(path)?.iter().map(token_json).collect();
             let text = serde_json::to_string_pretty(&tokens).map_err(|error| error.to_string())?;
-            Ok(CommandOutput { result: format!("{text}\n"), ..CommandOutput::default() })
+            Ok((format!("{text}\n"), String::new()))
         }
-        TokenTask::List { json: false } => {
-            Ok(CommandOutput { result: format_table(&tokens::list(path)?), ..CommandOutput::default() })
-        }
+        TokenTask::List { json: false } => Ok((format_table(&tokens::list(path)?), String::new())),
         TokenTask::Revoke { name: id_or_name } => {
             let token = tokens::revoke(path, id_or_name)?;
-            let note = format!("Revoked token {} ({}).\n", token.id, token.name);
-            Ok(CommandOutput { note, ..CommandOutput::default() })
+            Ok((String::new(), format!("Revoked token {} ({}).\n", token.id, token.name)))
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The commands `export` and `import`: opens the store, runs the transfer on its own runtime, and stops it at a signal.
 
-use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use restante_store::postgres::Access;
 use restante_transfer::{ExportRequest, INTERRUPTED_EXIT_CODE, ImportRequest, ImportSettings, TransferError};
 use tokio::sync::watch;
 
+use crate::exit::Exit;
 use crate::process::Signals;
 use crate::storage::{self, OpenError};
 
@@ -50,11 +50,7 @@ fn open_error(error: &OpenError) -> TransferError {
 }
 
 fn finish(outcome: Result<ExitCode, TransferError>) -> ExitCode {
-    outcome.unwrap_or_else(|error| {
-        // If standard error is closed, the exit code still reports the error.
-        let _ = writeln!(io::stderr(), "restante: {}", terminal_text::escape_line(&error.message));
-        ExitCode::from(error.exit_code)
-    })
+    outcome.unwrap_or_else(|error| Exit::error(&terminal_text::escape_line(&error.message), error.exit_code).print())
 }
 
 /// Runs a transfer on its own runtime. The value of its argument becomes true at the first signal.

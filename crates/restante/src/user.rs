@@ -8,6 +8,7 @@ use restante_platform::read_passwords;
 use restante_settings::Config;
 
 use crate::command_line::UserTask;
+use crate::exit::Exit;
 
 /// The maximum length of a password that is read, in bytes.
 const MAX_LINE_BYTES: u64 = 1024;
@@ -20,10 +21,7 @@ pub fn run(config: &Config, UserTask::Add { name }: &UserTask) -> ExitCode {
             let _ = writeln!(io::stderr(), "{note}");
             ExitCode::SUCCESS
         }
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "restante: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => Exit::error(&error, 1).print(),
     }
 }
 

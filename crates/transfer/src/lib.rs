@@ -38,7 +38,7 @@ use export::ExportCounts;
 use file_walker::FileWalker;
 use import::{ImportOptions, ImportOutcome};
 
-pub use mailpit_database::mailpit_table_prefix;
+pub use mailpit_database::{is_sqlite, mailpit_table_prefix};
 pub use request::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
 
 /// The maximum size of an imported message, unless the server accepts larger ones.
@@ -149,7 +149,7 @@ pub async fn import(
     let total = if console.has_bar() { total_bytes(request) } else { 0 };
     let options = ImportOptions { naming, mailbox, received_now: request.received_now, retention, total };
     let limit = MAX_MESSAGE_BYTES.max(max_message_bytes);
-    let walker = FileWalker::new(request.format, &request.paths);
+    let walker = walk_files(request);
     let events = message_reader::spawn_reader(walker, request.tenant.clone(), limit);
     let imported = import::import(store, &options, events, &mut console, stop).await;
     let problems = console.problem_count();
@@ -205,6 +205,10 @@ fn parse_mailbox(naming: Naming, name: &str) -> Result<MailboxName, TransferErro
 
 /// Returns the total size of the files, for the progress bar.
 fn total_bytes(request: &ImportRequest) -> u64 {
-    let files = FileWalker::new(request.format, &request.paths).flatten();
-    files.filter_map(|file| Some(file.path.metadata().ok()?.len())).sum()
+    walk_files(request).flatten().filter_map(|file| Some(file.path.metadata().ok()?.len())).sum()
+}
+
+fn walk_files(request: &ImportRequest) -> FileWalker {
+    let (format, paths) = request.inputs();
+    FileWalker::new(format, paths)
 }

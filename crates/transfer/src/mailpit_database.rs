@@ -25,7 +25,7 @@ use serde::Deserialize;
 pub(super) const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// Returns whether this is a regular file that begins like an SQLite file.
-pub(super) fn is_sqlite(path: &Path) -> bool {
+pub fn is_sqlite(path: &Path) -> bool {
     let mut start = Vec::new();
     // Opening a pipe would wait for its writer.
     path.is_file()

@@ -1,70 +1,99 @@
-//! Requests for an export or an import. The command line parser creates them.
+//! Requests for an export or an import, which are also the arguments of the commands.
 
 use std::path::PathBuf;
 
+use clap::{Parser, ValueEnum};
+
 use super::mailpit_database;
 
-/// `restante export`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Exports the messages of a data directory or a database to Maildirs, .eml files or mbox files.
+#[derive(Debug, Clone, PartialEq, Eq, Parser)]
+#[command(
+    name = "export",
+    long_about = "Exports the messages of a data directory or a database to Maildirs, .eml files or mbox files. The server may \
+        be running. Existing files are not overwritten."
+)]
 pub struct ExportRequest {
-    /// The format. If `None`, the name of `out` determines it.
+    /// The output format [default: mbox if OUT ends in .mbox or is -, otherwise maildir]
+    #[arg(long)]
     pub format: Option<ExportFormat>,
-    /// The mailboxes to export, as names or addresses. Empty means all.
+    /// Only this mailbox, as a name or an address; may be repeated
+    #[arg(id = "mailbox", long, value_name = "NAME")]
     pub mailboxes: Vec<String>,
-    /// The folder or file to create, or `-` for standard output.
+    /// The directory or .mbox file to create, or - for standard output
     pub out: PathBuf,
 }
 
 /// The formats of an export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
-    /// A Maildir for each mailbox.
+    /// OUT/MAILBOX/{cur,new,tmp}: source, times and read marks
     Maildir,
-    /// A folder of plain files for each mailbox.
+    /// OUT/MAILBOX/ID.eml: source and times
     Eml,
-    /// An mbox for each mailbox, or one for all.
+    /// OUT/MAILBOX.mbox, or one file if OUT ends in .mbox or is -
     Mbox,
 }
 
-/// `restante import`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Imports messages from Maildirs, .eml and mbox files, an Inbucket store or a Mailpit database into a data directory or a
+/// database.
+#[derive(Debug, Clone, PartialEq, Eq, Parser)]
+#[command(
+    name = "import",
+    long_about = "Imports messages from Maildirs, .eml and mbox files, an Inbucket file store or a Mailpit database into a data \
+        directory or a database. The directory is created if it does not exist. No server may be running on the directory."
+)]
 pub struct ImportRequest {
-    /// The expected format.
+    /// The input format
+    #[arg(long, default_value = "auto")]
     pub format: ImportFormat,
-    /// The mailbox for all messages, as a name or an address. If `None`, file names and contents determine the mailbox.
+    /// The mailbox for all messages, as a name or an address; by default it is derived from file names and contents
+    #[arg(long, value_name = "NAME")]
     pub mailbox: Option<String>,
-    /// The tenant of a Mailpit database whose messages are imported. An empty name is the default tenant, `None` means all.
-    pub tenant: Option<String>,
-    /// Whether all messages count as received now.
+    /// Treats all messages as received now, so that their retention starts again
+    #[arg(long)]
     pub received_now: bool,
-    /// The files and folders to import, or `-` for standard input.
+    /// The database of a Mailpit server, such as mailpit.db
+    #[arg(long, value_name = "DATABASE", conflicts_with_all = ["paths", "format"])]
+    pub from: Vec<PathBuf>,
+    /// Imports only this tenant of the Mailpit database (MP_TENANT_ID); '' is the one without a name
+    // An argument is not required if it conflicts with another one.
+    #[arg(long, value_name = "NAME", requires = "from", conflicts_with = "paths")]
+    pub tenant: Option<String>,
+    /// A directory or a file with messages, or - for standard input
+    #[arg(value_name = "PATH", required_unless_present = "from")]
     pub paths: Vec<PathBuf>,
 }
 
 impl ImportRequest {
+    /// Returns the expected format, and the files and folders to import.
+    pub(super) fn inputs(&self) -> (ImportFormat, &[PathBuf]) {
+        if self.from.is_empty() { (self.format, &self.paths) } else { (ImportFormat::Mailpit, &self.from) }
+    }
+
     /// Returns whether a database of Mailpit is imported: the format says so, or a file that is given begins like one.
     pub fn has_mailpit_database(&self) -> bool {
-        match self.format {
-            ImportFormat::Mailpit => true,
-            ImportFormat::Auto => self.paths.iter().any(|path| mailpit_database::is_sqlite(path)),
+        match self.inputs() {
+            (ImportFormat::Mailpit, _) => true,
+            (ImportFormat::Auto, paths) => paths.iter().any(|path| mailpit_database::is_sqlite(path)),
             _ => false,
         }
     }
 }
 
 /// The formats of an import.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ImportFormat {
-    /// Determined by file names and contents.
+    /// Maildirs and .eml, .mbox and .raw files, anywhere below PATH
     Auto,
-    /// Maildirs.
+    /// Maildirs only
     Maildir,
-    /// One message per file.
+    /// Every file is one message
     Eml,
-    /// Many messages per file.
+    /// Every file is an mbox
     Mbox,
-    /// The folder tree of an Inbucket `file` store.
+    /// The directory of an Inbucket file store
     Inbucket,
-    /// The SQLite file of Mailpit.
+    /// The database of Mailpit
     Mailpit,
 }

@@ -77,6 +77,7 @@ fn import_everything(path: &Path) -> ImportRequest {
         mailbox: None,
         tenant: None,
         received_now: false,
+        from: Vec::new(),
         paths: vec![path.to_owned()],
     }
 }

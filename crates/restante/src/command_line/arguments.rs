@@ -4,42 +4,23 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::time::Duration;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{
-    Arg, ArgAction, ArgMatches, Command, CommandFactory as _, FromArgMatches, Parser, Subcommand, value_parser,
-};
+use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, FromArgMatches, Subcommand, value_parser};
 use restante_cli::ClientCommand;
 use restante_settings::{Flags, Origin, Preset, SETTINGS, Setting, Status, Value};
-use restante_transfer::{ExportFormat, ExportRequest, ImportFormat, ImportRequest};
+use restante_transfer::{ExportRequest, ImportRequest};
 
 use super::completions::{self, GeneratedDocs};
 use super::hints::hints;
-use super::tasks::{ScriptTask, TokenTask, UserTask, parse_wait};
+use super::tasks::{ScriptTask, Task, TokenTask, UserTask, parse_wait};
 use crate::exit::Exit;
 
 /// The parsed command line.
 pub(super) enum ParsedArguments {
-    /// A task that needs settings.
-    Configured(Task, Flags),
+    /// A task that needs settings. `None` means that the settings are only checked.
+    Configured(Option<Task>, Flags),
     Client(ClientCommand),
     Docs(GeneratedDocs),
-    ConfigDocs,
-    ConfigExample(Flags),
-}
-
-/// A task that needs settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Task {
-    Serve { open_page: bool },
-    Health { wait: Option<Duration> },
-    ConfigCheck,
-    Export(ExportRequest),
-    Import(ImportRequest),
-    Script(ScriptTask),
-    Token(TokenTask),
-    User(UserTask),
 }
 
 /// Flags that Inbucket accepts with a single dash, as Go programs do.
@@ -82,36 +63,20 @@ const DATA: &str = "storage.path";
 /// The key of the database URL.
 const DATABASE: &str = "storage.url";
 
-/// The formats of `export`, with name and help text.
-const EXPORT_FORMATS: &[(ExportFormat, &str, &str)] = &[
-    (ExportFormat::Maildir, "maildir", "OUT/MAILBOX/{cur,new,tmp}: source, times and read marks"),
-    (ExportFormat::Eml, "eml", "OUT/MAILBOX/ID.eml: source and times"),
-    (ExportFormat::Mbox, "mbox", "OUT/MAILBOX.mbox, or one file if OUT ends in .mbox or is -"),
-];
-/// The formats of `import`, with name and help text.
-const IMPORT_FORMATS: &[(ImportFormat, &str, &str)] = &[
-    (ImportFormat::Auto, "auto", "Maildirs and .eml, .mbox and .raw files, anywhere below PATH"),
-    (ImportFormat::Maildir, "maildir", "Maildirs only"),
-    (ImportFormat::Eml, "eml", "Every file is one message"),
-    (ImportFormat::Mbox, "mbox", "Every file is an mbox"),
-    (ImportFormat::Inbucket, "inbucket", "The directory of an Inbucket file store"),
-    (ImportFormat::Mailpit, "mailpit", "The database of Mailpit"),
-];
-
-/// Parses the command line, including the program name. Help, version and errors are returned as `Err`.
+/// Parses the command line, including the program name. Help, version, other texts and errors are returned as `Err`.
 pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedArguments, Exit> {
     let args: Vec<OsString> = args.into_iter().map(with_two_dashes).collect();
     let args = restante_cli::with_two_dashes(args);
-    let matches = command().try_get_matches_from(&args).map_err(|error| {
+    let root_matches = command().try_get_matches_from(&args).map_err(|error| {
         let code = u8::try_from(error.exit_code()).unwrap_or(2);
         let hints = if code == 0 { String::new() } else { hints(&args) };
         Exit { text: format!("{}{hints}", error.render()), code }
     })?;
     let mut flags = Flags::default();
-    add_flags(&mut flags, &matches);
-    let open_page = matches.get_flag("open");
-    let Some((name, matches)) = matches.subcommand() else {
-        return Ok(ParsedArguments::Configured(Task::Serve { open_page }, flags));
+    add_flags(&mut flags, &root_matches);
+    let open_page = root_matches.get_flag("open");
+    let Some((name, matches)) = root_matches.subcommand() else {
+        return Ok(ParsedArguments::Configured(Some(Task::Serve { open_page }), flags));
     };
     if open_page {
         return Err(Exit { text: format!("error: --open cannot be used with the command {name}\n"), code: 2 });
@@ -119,8 +84,8 @@ pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedAr
     if let Some(command) = ClientCommand::parse(name, matches) {
         return Ok(ParsedArguments::Client(command));
     }
-    if let Some(docs) = completions::parse(name, matches) {
-        return Ok(ParsedArguments::Docs(docs));
+    if GeneratedDocs::has_subcommand(name) {
+        return Ok(ParsedArguments::Docs(parse_arguments(&root_matches)));
     }
     add_flags(&mut flags, matches);
     let subcommand = matches.subcommand();
@@ -129,9 +94,9 @@ pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedAr
     }
     let task = match (name, subcommand) {
         ("health", _) => Task::Health { wait: matches.get_one("wait").copied() },
-        ("export", _) => Task::Export(parse_export(matches)),
+        ("export", _) => Task::Export(parse_arguments(matches)),
         ("import", _) => {
-            let request = parse_import(matches);
+            let request: ImportRequest = parse_arguments(matches);
             if request.has_mailpit_database() {
                 flags.presets = mailpit_import_presets();
             }
@@ -140,11 +105,16 @@ pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedAr
         ("script", _) => Task::Script(parse_arguments(matches)),
         ("token", _) => Task::Token(parse_arguments(matches)),
         ("user", _) => Task::User(parse_arguments(matches)),
-        (_, Some(("check", _))) => Task::ConfigCheck,
-        (_, Some(("example", _))) => return Ok(ParsedArguments::ConfigExample(flags)),
-        _ => return Ok(ParsedArguments::ConfigDocs),
+        (_, Some(("check", _))) => return Ok(ParsedArguments::Configured(None, flags)),
+        (_, Some(("example", _))) => {
+            return Err(match restante_settings::render_example(&flags.given) {
+                Ok(text) => Exit { text, code: 0 },
+                Err(problems) => Exit { text: restante_settings::report(&problems), code: 2 },
+            });
+        }
+        _ => return Err(Exit { text: restante_settings::render_docs(), code: 0 }),
     };
-    Ok(ParsedArguments::Configured(task, flags))
+    Ok(ParsedArguments::Configured(Some(task), flags))
 }
 
 /// Adds the flags that were given at one level of the command line. Later values override earlier ones.
@@ -157,17 +127,6 @@ fn add_flags(flags: &mut Flags, matches: &ArgMatches) {
         let values = matches.try_get_many::<String>(setting.key).ok().flatten().into_iter().flatten();
         flags.given.extend(values.map(|value| (setting, value.clone())));
     }
-}
-
-fn parse_export(matches: &ArgMatches) -> ExportRequest {
-    let ExportArguments { format, mailboxes, out } = parse_arguments(matches);
-    ExportRequest { format, mailboxes, out }
-}
-
-fn parse_import(matches: &ArgMatches) -> ImportRequest {
-    let ImportArguments { format, mailbox, received_now, from: databases, tenant, paths } = parse_arguments(matches);
-    let (format, paths) = if databases.is_empty() { (format, paths) } else { (ImportFormat::Mailpit, databases) };
-    ImportRequest { format, mailbox, tenant, received_now, paths }
 }
 
 /// Returns the limits of an import from Mailpit, which has no maximum age and no cap per mailbox: with the defaults of the
@@ -223,8 +182,8 @@ pub(crate) fn command() -> Command {
         .arg(as_flag())
         .args(flags())
         .subcommand(health)
-        .subcommand(with_settings(ExportArguments::command(), EXPORT_SETTINGS))
-        .subcommand(with_settings(ImportArguments::command(), IMPORT_SETTINGS))
+        .subcommand(with_settings(ExportRequest::command(), EXPORT_SETTINGS))
+        .subcommand(with_settings(ImportRequest::command(), IMPORT_SETTINGS))
         .subcommand(group::<ScriptTask>(
             "script",
             "Checks or tests a Lua script without starting the server",
@@ -235,54 +194,6 @@ pub(crate) fn command() -> Command {
         .subcommand(config)
         .subcommands(restante_cli::commands())
         .subcommands(completions::commands())
-}
-
-/// Exports the messages of a data directory or a database to Maildirs, .eml files or mbox files.
-#[derive(Parser)]
-#[command(
-    name = "export",
-    long_about = "Exports the messages of a data directory or a database to Maildirs, .eml files or mbox files. The server may \
-        be running. Existing files are not overwritten."
-)]
-struct ExportArguments {
-    /// The output format [default: mbox if OUT ends in .mbox or is -, otherwise maildir]
-    #[arg(long, value_parser = parser_for_names(EXPORT_FORMATS))]
-    format: Option<ExportFormat>,
-    /// Only this mailbox, as a name or an address; may be repeated
-    #[arg(id = "mailbox", long, value_name = "NAME")]
-    mailboxes: Vec<String>,
-    /// The directory or .mbox file to create, or - for standard output
-    out: PathBuf,
-}
-
-/// Imports messages from Maildirs, .eml and mbox files, an Inbucket store or a Mailpit database into a data directory or a
-/// database.
-#[derive(Parser)]
-#[command(
-    name = "import",
-    long_about = "Imports messages from Maildirs, .eml and mbox files, an Inbucket file store or a Mailpit database into a data \
-        directory or a database. The directory is created if it does not exist. No server may be running on the directory."
-)]
-struct ImportArguments {
-    /// The input format
-    #[arg(long, value_parser = parser_for_names(IMPORT_FORMATS), default_value = "auto")]
-    format: ImportFormat,
-    /// The mailbox for all messages, as a name or an address; by default it is derived from file names and contents
-    #[arg(long, value_name = "NAME")]
-    mailbox: Option<String>,
-    /// Treats all messages as received now, so that their retention starts again
-    #[arg(long)]
-    received_now: bool,
-    /// The database of a Mailpit server, such as mailpit.db
-    #[arg(long, value_name = "DATABASE", conflicts_with_all = ["paths", "format"])]
-    from: Vec<PathBuf>,
-    /// Imports only this tenant of the Mailpit database (MP_TENANT_ID); '' is the one without a name
-    // An argument is not required if it conflicts with another one.
-    #[arg(long, value_name = "NAME", requires = "from", conflicts_with = "paths")]
-    tenant: Option<String>,
-    /// A directory or a file with messages, or - for standard input
-    #[arg(value_name = "PATH", required_unless_present = "from")]
-    paths: Vec<PathBuf>,
 }
 
 /// Returns a command whose subcommands are derived from a type, and have flags for some settings.
@@ -297,18 +208,6 @@ fn group<T: Subcommand>(name: &'static str, about: &'static str, settings: &'sta
 /// Adds the flags for some settings to a command.
 fn with_settings(command: Command, settings: &'static [&str]) -> Command {
     command.args_override_self(true).args(selected_flags(settings)).after_help(SETTINGS_NOTE)
-}
-
-/// Returns a parser that accepts the names in a table.
-fn parser_for_names<T>(table: &'static [(T, &str, &str)]) -> impl TypedValueParser<Value = T>
-where
-    T: Copy + Send + Sync + 'static,
-{
-    let names = table.iter().map(|(_, name, help)| PossibleValue::new(*name).help(*help));
-    PossibleValuesParser::new(names).try_map(|given| {
-        let row = table.iter().find(|(_, name, _)| *name == given);
-        row.map(|(value, ..)| *value).ok_or("unknown format")
-    })
 }
 
 /// Returns the flags for all settings. The short help shows the most common ones.
@@ -470,7 +369,7 @@ mod tests {
     #[test]
     fn an_import_can_select_a_tenant() {
         let parse = |args: &str| parse(args.split(' ').map(OsString::from));
-        let Ok(ParsedArguments::Configured(Task::Import(request), _)) =
+        let Ok(ParsedArguments::Configured(Some(Task::Import(request)), _)) =
             parse("restante import --data d --from m.db --tenant acme")
         else {
             panic!("the arguments are valid")

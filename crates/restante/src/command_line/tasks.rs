@@ -1,4 +1,4 @@
-//! The tasks of the commands `token`, `user` and `script`, from which their arguments are derived, and the values of flags.
+//! The tasks that need settings. The arguments of the commands `token`, `user` and `script` are derived from theirs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,11 +6,37 @@ use std::time::Duration;
 use clap::Subcommand;
 use restante_auth::{Scope, Scopes};
 use restante_mail::duration;
+use restante_transfer::{ExportRequest, ImportRequest};
 
 use crate::health::MAX_WAIT;
 
 /// The maximum lifetime of a token.
 const MAX_TOKEN_LIFETIME: Duration = Duration::from_hours(24 * 36_500);
+
+/// A task that needs settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Task {
+    /// Run the server.
+    Serve {
+        /// True to open the web interface in a browser.
+        open_page: bool,
+    },
+    /// Check the health of the running server with this configuration.
+    Health {
+        /// The maximum time to wait until the server is ready. `None` means that it is checked once.
+        wait: Option<Duration>,
+    },
+    /// Export messages to files.
+    Export(ExportRequest),
+    /// Import messages from files.
+    Import(ImportRequest),
+    /// Check or test a script.
+    Script(ScriptTask),
+    /// Create, list or revoke tokens.
+    Token(TokenTask),
+    /// Add users or change passwords.
+    User(UserTask),
+}
 
 /// `restante token`.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]

@@ -18,7 +18,6 @@ mod yaml;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::process::ExitCode;
 
 use restante_platform::program_name;
 use restante_settings::{Flags, Loaded, Problem, Purpose, ReadFile};
@@ -100,11 +99,6 @@ pub fn parse(
         _ => parse_server(&args, env, read_file).map(|loaded| MailpitCommand::Serve(Box::new(loaded))),
     };
     parsed.unwrap_or_else(MailpitCommand::Exit)
-}
-
-/// Runs the health check.
-pub fn run_readyz(readyz: &readyz::Readyz) -> ExitCode {
-    readyz.run()
 }
 
 /// Parses the flags and variables of the server.

@@ -56,9 +56,8 @@ pub(super) fn parse(args: &[String], env: Vec<(OsString, OsString)>, read_file: 
         None => Ok(()),
     };
     if let Some(listen) = flag("listen") {
-        for (key, value) in conversions::web_addr(&listen).map_err(|error| invalid("listen", error))? {
-            apply("listen", key, &value)?;
-        }
+        let addr = conversions::listen_addr(&listen).map_err(|error| invalid("listen", error))?;
+        apply("listen", "web.addr", &addr)?;
     }
     if let Some(webroot) = flag("webroot") {
         apply("webroot", "web.basepath", &webroot)?;
@@ -91,7 +90,7 @@ fn load(env: Vec<(OsString, OsString)>, read_file: ReadFile<'_>) -> Result<Confi
 
 impl Readyz {
     /// Checks the server. Prints a line to standard error and fails if it is not ready.
-    pub(super) fn run(&self) -> ExitCode {
+    pub fn run(&self) -> ExitCode {
         match health::check_until_ready(&self.config, self.wait) {
             Ok(_) => ExitCode::SUCCESS,
             Err(reason) => {

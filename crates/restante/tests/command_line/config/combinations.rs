@@ -1,6 +1,6 @@
 //! Combinations of settings.
 
-use restante::command_line::{Command, ScriptTask};
+use restante::command_line::{Command, ScriptTask, Task};
 use restante_net::Certificate;
 
 use super::{ProcessInput, flags};
@@ -90,7 +90,7 @@ fn files_of_relay_targets_are_validated() {
     let args = ["--relay-targets=a smtp://u@mx ca=/ca.pem passwordfile=/password allow=*"];
     let start =
         |pem: &str| ProcessInput { args: &args, files: &[("/ca.pem", pem), ("/password", "x")], env: &[] }.parse();
-    assert!(matches!(start(&certificate), Command::Serve { .. }));
+    assert!(matches!(start(&certificate), Command::Configured(Task::Serve { .. }, _)));
     let Command::Exit(exit) = start("nothing") else { panic!("starts without a certificate") };
     let expected =
         "relay.targets = \"***\" (flag --relay-targets): the file after ca= of entry 1 contains no certificate";
@@ -100,7 +100,7 @@ fn files_of_relay_targets_are_validated() {
 #[test]
 fn script_commands_parse_their_arguments() {
     let parsed = |args: &[&str]| match flags(args).parse() {
-        Command::Script(loaded, task) => (loaded.config.scripting.sandbox, task),
+        Command::Configured(Task::Script(task), loaded) => (loaded.config.scripting.sandbox, task),
         other => panic!("{args:?}: {other:?}"),
     };
     let check = || ScriptTask::Check { file: "rules.lua".into() };
@@ -131,7 +131,9 @@ fn tls_certificates_are_validated() {
         ProcessInput { args, files: &[("c.pem", cert), ("k.pem", key)], ..ProcessInput::default() }.parse()
     };
 
-    let Command::Serve { loaded, .. } = with(&cert, &key) else { panic!("a valid certificate is rejected") };
+    let Command::Configured(Task::Serve { .. }, loaded) = with(&cert, &key) else {
+        panic!("a valid certificate is rejected")
+    };
     let paths = ("c.pem".into(), "k.pem".into());
     let expected = Certificate::Files { cert: &paths.0, key: &paths.1 };
     assert_eq!(loaded.config.smtp.tls.certificate(), Some(expected));

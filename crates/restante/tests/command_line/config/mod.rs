@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-use restante::command_line::{Command, parse};
+use restante::command_line::{Command, Task, parse};
 use restante::exit::Exit;
 use restante_settings::{Config, Loaded, StoreKind};
 
@@ -36,7 +36,7 @@ impl ProcessInput<'_> {
     #[track_caller]
     fn serve(&self) -> Loaded {
         match self.parse() {
-            Command::Serve { loaded, .. } => *loaded,
+            Command::Configured(Task::Serve { .. }, loaded) => *loaded,
             other => panic!("does not start: {other:?}"),
         }
     }
