@@ -13,7 +13,7 @@ use super::request::ImportFormat;
 const MAX_FOLDER_DEPTH: usize = 32;
 
 /// A file that contains messages.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct InputFile {
     /// The path. `-` is standard input.
     pub(super) path: PathBuf,
@@ -28,7 +28,7 @@ pub(super) struct InputFile {
 }
 
 /// The content of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum FileContent {
     /// One message.
     SingleMessage,
@@ -37,6 +37,7 @@ pub(super) enum FileContent {
     /// The SQLite file of Mailpit.
     MailpitDatabase,
     /// Determined by the first bytes.
+    #[default]
     Unknown,
 }
 
@@ -81,13 +82,7 @@ impl FileWalker {
             _ => FileContent::SingleMessage,
         };
         if path == Path::new("-") {
-            return Step::File(InputFile {
-                path,
-                content,
-                suggested_mailbox: None,
-                prefers_suggested_mailbox: false,
-                seen: false,
-            });
+            return Step::File(InputFile { path, content, ..InputFile::default() });
         }
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => Step::Folder { path, depth: 0, inherited: None },
@@ -96,13 +91,7 @@ impl FileWalker {
                 // of a pipe is chosen by a shell.
                 let is_named_after_mailbox = found.is_file() && content != FileContent::SingleMessage;
                 let suggested_mailbox = if is_named_after_mailbox { mailbox_of_mbox_file(&path) } else { None };
-                Step::File(InputFile {
-                    path,
-                    content,
-                    suggested_mailbox,
-                    prefers_suggested_mailbox: false,
-                    seen: false,
-                })
+                Step::File(InputFile { path, content, suggested_mailbox, ..InputFile::default() })
             }
             Err(error) => Step::Problem(format!("{}: {error}", path.display())),
         }
@@ -213,7 +202,7 @@ impl FileWalker {
             self.ignored += u64::from(entry.name != OsStr::new("index.gob"));
             return None;
         };
-        Some(Step::File(InputFile { path, content, suggested_mailbox, prefers_suggested_mailbox: false, seen: false }))
+        Some(Step::File(InputFile { path, content, suggested_mailbox, ..InputFile::default() }))
     }
 }
 

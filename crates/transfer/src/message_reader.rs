@@ -23,7 +23,7 @@ const MAX_UNSTORED_KIB: u32 = 16 * 1024;
 const QUEUE_CAPACITY: usize = 256;
 
 /// A message and its origin.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct InputMessage {
     /// The file, and the position in it, for error messages.
     pub(super) origin: String,
@@ -146,7 +146,7 @@ impl Reader {
         if source.len() > self.limit {
             return self.send_problem(file, &self.too_large());
         }
-        self.send_message(file, file.path.display().to_string(), source, file_time, None)
+        self.send_file_message(file, file.path.display().to_string(), source, file_time, None)
     }
 
     fn read_mbox(
@@ -163,7 +163,7 @@ impl Reader {
                     Some(source) if source.is_empty() => {
                         self.send(ReaderEvent::Problem(format!("{}: is empty", origin())))?;
                     }
-                    Some(source) => self.send_message(file, origin(), source, file_time, entry.date)?,
+                    Some(source) => self.send_file_message(file, origin(), source, file_time, entry.date)?,
                     None => self.send(ReaderEvent::Problem(format!("{}: {}", origin(), self.too_large())))?,
                 },
                 Ok(None) => break,
@@ -178,33 +178,22 @@ impl Reader {
         let read = mailpit_database::read(&file.path, self.tenant.as_deref(), self.limit, |result| match result {
             Ok(message) => {
                 let DatabaseMessage { id, source, received, seen, recipients, login, tags } = message;
-                let permit = self.acquire(source.len())?;
-                self.send(ReaderEvent::Message(
-                    InputMessage {
-                        origin: format!("{path}, message {id}"),
-                        source,
-                        file_time: received,
-                        from_line_time: None,
-                        seen,
-                        suggested_mailbox: None,
-                        prefers_suggested_mailbox: false,
-                        known: Some(KnownDetails { recipients, tags, login }),
-                    },
-                    permit,
-                ))
+                self.send_message(InputMessage {
+                    origin: format!("{path}, message {id}"),
+                    source,
+                    file_time: received,
+                    seen,
+                    known: Some(KnownDetails { recipients, tags, login }),
+                    ..InputMessage::default()
+                })
             }
             Err(problem) => self.send(ReaderEvent::Problem(format!("{path}, {problem}"))),
         });
         read.unwrap_or_else(|error| self.send_problem(file, &error))
     }
 
-    /// Waits until this number of bytes fits into the budget.
-    fn acquire(&self, bytes: usize) -> Result<OwnedSemaphorePermit, ReceiverClosed> {
-        let kib = u32::try_from(bytes / 1024).unwrap_or(MAX_UNSTORED_KIB).clamp(1, MAX_UNSTORED_KIB);
-        self.runtime.block_on(self.budget.clone().acquire_many_owned(kib)).map_err(|_| ReceiverClosed)
-    }
-
-    fn send_message(
+    /// Sends a message of a file.
+    fn send_file_message(
         &self,
         file: &InputFile,
         origin: String,
@@ -212,21 +201,24 @@ impl Reader {
         file_time: Option<Timestamp>,
         from_line_time: Option<Timestamp>,
     ) -> Result<(), ReceiverClosed> {
-        let permit = self.acquire(source.len())?;
         let InputFile { suggested_mailbox, prefers_suggested_mailbox, seen, .. } = file.clone();
-        self.send(ReaderEvent::Message(
-            InputMessage {
-                origin,
-                source,
-                file_time,
-                from_line_time,
-                seen,
-                suggested_mailbox,
-                prefers_suggested_mailbox,
-                known: None,
-            },
-            permit,
-        ))
+        self.send_message(InputMessage {
+            origin,
+            source,
+            file_time,
+            from_line_time,
+            seen,
+            suggested_mailbox,
+            prefers_suggested_mailbox,
+            known: None,
+        })
+    }
+
+    /// Sends a message when it fits into the memory budget.
+    fn send_message(&self, message: InputMessage) -> Result<(), ReceiverClosed> {
+        let kib = u32::try_from(message.source.len() / 1024).unwrap_or(MAX_UNSTORED_KIB).clamp(1, MAX_UNSTORED_KIB);
+        let permit = self.runtime.block_on(self.budget.clone().acquire_many_owned(kib)).map_err(|_| ReceiverClosed)?;
+        self.send(ReaderEvent::Message(message, permit))
     }
 
     fn send_problem(&self, file: &InputFile, problem: &str) -> Result<(), ReceiverClosed> {

@@ -37,7 +37,7 @@ pub(super) fn open(request: &ExportRequest) -> Result<Box<dyn Output>, String> {
     match request.format.unwrap_or(default_format) {
         ExportFormat::Mbox if stdout => Ok(Box::new(StdoutMbox(BufWriter::new(io::stdout())))),
         ExportFormat::Mbox if one_file => {
-            let file = SingleMbox::create(out).map_err(|error| format!("cannot write {}: {error}", out.display()))?;
+            let file = MboxFiles::single(out).map_err(|error| format!("cannot write {}: {error}", out.display()))?;
             Ok(Box::new(file))
         }
         _ if stdout => Err("only mbox can be written to standard output".to_owned()),
@@ -45,7 +45,7 @@ pub(super) fn open(request: &ExportRequest) -> Result<Box<dyn Output>, String> {
             let root = ExportRoot::create(out)?;
             let folder = out.clone();
             Ok(match format {
-                ExportFormat::Mbox => Box::new(MboxFiles { root, open: None }),
+                ExportFormat::Mbox => Box::new(MboxFiles { root, open: None, is_single: false }),
                 ExportFormat::Maildir | ExportFormat::Eml => {
                     Box::new(MessageFiles { root, folder, is_maildir: format == ExportFormat::Maildir })
                 }
@@ -64,7 +64,7 @@ pub(super) fn describe_leftovers(out: &Path) -> String {
     }
 }
 
-/// The folder that contains the whole export.
+/// The folder that contains the export.
 struct ExportRoot {
     path: PathBuf,
     names: FileNames,
@@ -81,8 +81,11 @@ impl ExportRoot {
         if fs::read_dir(path).map_err(unreadable)?.next().is_some() {
             return Err(format!("{displayed} is not empty; use an empty folder or one that does not exist"));
         }
-        let file_system = FileSystem::containing(path).map_err(unreadable)?;
-        Ok(Self { path: path.to_owned(), names: FileNames::default(), file_system })
+        Self::new(path).map_err(unreadable)
+    }
+
+    fn new(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), names: FileNames::default(), file_system: FileSystem::containing(path)? })
     }
 
     /// Returns the path for a mailbox.
@@ -123,44 +126,28 @@ impl Output for MessageFiles {
     }
 }
 
-/// `MAILBOX.mbox`.
+/// Mbox files: `MAILBOX.mbox`, or one for all mailboxes.
 struct MboxFiles {
     root: ExportRoot,
     open: Option<MboxFile>,
+    is_single: bool,
+}
+
+impl MboxFiles {
+    /// Creates a single file for all mailboxes.
+    fn single(path: &Path) -> io::Result<Self> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let root = ExportRoot::new(folder)?;
+        Ok(Self { root, open: Some(MboxFile::create(path)?), is_single: true })
+    }
 }
 
 impl Output for MboxFiles {
     fn start_mailbox(&mut self, mailbox: &MailboxName) -> io::Result<()> {
-        self.open.take().map_or(Ok(()), MboxFile::close)?;
-        self.open = Some(MboxFile::create(&self.root.path_for(mailbox, ".mbox"))?);
-        Ok(())
-    }
-
-    fn write(&mut self, message: &Summary, source: &Source) -> io::Result<()> {
-        self.open.as_mut().map_or(Ok(()), |open| write_mbox(&mut open.file, message, source))
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.open.take().map_or(Ok(()), MboxFile::close)?;
-        self.root.file_system.sync()
-    }
-}
-
-/// A single mbox file for all mailboxes.
-struct SingleMbox {
-    open: Option<MboxFile>,
-    file_system: FileSystem,
-}
-
-impl SingleMbox {
-    fn create(path: &Path) -> io::Result<Self> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Ok(Self { file_system: FileSystem::containing(folder)?, open: Some(MboxFile::create(path)?) })
-    }
-}
-
-impl Output for SingleMbox {
-    fn start_mailbox(&mut self, _: &MailboxName) -> io::Result<()> {
+        if !self.is_single {
+            self.open.take().map_or(Ok(()), MboxFile::close)?;
+            self.open = Some(MboxFile::create(&self.root.path_for(mailbox, ".mbox"))?);
+        }
         Ok(())
     }
 
@@ -170,11 +157,13 @@ impl Output for SingleMbox {
 
     fn finish(&mut self) -> io::Result<()> {
         if let Some(mut open) = self.open.take() {
-            open.file.flush()?;
-            open.file.get_ref().sync_all()?;
+            if self.is_single {
+                open.file.flush()?;
+                open.file.get_ref().sync_all()?;
+            }
             open.close()?;
         }
-        self.file_system.sync()
+        self.root.file_system.sync()
     }
 }
 
