@@ -19,6 +19,8 @@ const MAX_MESSAGE_BYTES: u64 = 1 << 31;
 
 /// Settings and their values, or what is accepted.
 type Settings = Result<Vec<(&'static str, String)>, String>;
+/// The settings in the row of the table, of which there is at least one.
+type Keys<'a> = &'a [&'static str];
 
 /// Returns the directory in which messages are stored instead of this database. It is beside the database file, so that
 /// the file is never touched and the directory is in the same volume. Each tenant has its own directory.
@@ -56,14 +58,14 @@ pub(super) fn listen_addr(text: &str) -> Result<String, String> {
     }
 }
 
-pub(super) fn database(value: &str) -> Settings {
+pub(super) fn database(_: Keys<'_>, value: &str) -> Settings {
     if value.contains("://") {
         return Err("must be the path of a file or a directory: rqlite is not supported".to_owned());
     }
     Ok(vec![("storage.path", data_directory(value, "").display().to_string())])
 }
 
-pub(super) fn max_message_size(value: &str) -> Settings {
+pub(super) fn max_message_size(_: Keys<'_>, value: &str) -> Settings {
     let mebibytes: u64 = value.parse().map_err(|_| "must be a whole number of MiB such as 50".to_owned())?;
     let bytes = match mebibytes {
         0 => MAX_MESSAGE_BYTES,
@@ -72,11 +74,11 @@ pub(super) fn max_message_size(value: &str) -> Settings {
     Ok(vec![("smtp.maxmessagebytes", bytes.to_string())])
 }
 
-pub(super) fn quiet(value: &str) -> Settings {
+pub(super) fn quiet(_: Keys<'_>, value: &str) -> Settings {
     level_if(value, "error")
 }
 
-pub(super) fn verbose(value: &str) -> Settings {
+pub(super) fn verbose(_: Keys<'_>, value: &str) -> Settings {
     level_if(value, "debug")
 }
 
@@ -84,50 +86,24 @@ fn level_if(value: &str, level: &str) -> Settings {
     Ok(if parse_boolean(value)? { vec![("loglevel", level.to_owned())] } else { Vec::new() })
 }
 
-pub(super) fn smtp_addr(value: &str) -> Settings {
-    Ok(vec![("smtp.addr", listen_addr(value)?)])
+pub(super) fn addr(keys: Keys<'_>, value: &str) -> Settings {
+    Ok(vec![(keys[0], listen_addr(value)?)])
 }
 
-pub(super) fn web_addr(value: &str) -> Settings {
-    Ok(vec![("web.addr", listen_addr(value)?)])
+/// Mailpit creates a certificate for the names after `sans:`. The last setting is the file, the others enable TLS.
+pub(super) fn certificate(keys: Keys<'_>, value: &str) -> Settings {
+    let file = if value.starts_with("sans:") { "self-signed" } else { value };
+    let (file_key, enabled) = (keys[keys.len() - 1], &keys[..keys.len() - 1]);
+    let enabled = enabled.iter().map(|key| (*key, "true".to_owned()));
+    Ok(enabled.chain([(file_key, file.to_owned())]).collect())
 }
 
-/// Mailpit creates a certificate for the names after `sans:`.
-fn certificate_file(value: &str) -> String {
-    if value.starts_with("sans:") { "self-signed".to_owned() } else { value.to_owned() }
-}
-
-fn key_setting(key: &'static str, value: &str) -> Settings {
-    Ok(if value.starts_with("sans:") { Vec::new() } else { vec![(key, value.to_owned())] })
-}
-
-pub(super) fn smtp_certificate(value: &str) -> Settings {
-    Ok(vec![("smtp.tlsenabled", "true".to_owned()), ("smtp.tlscert", certificate_file(value))])
-}
-
-pub(super) fn smtp_key(value: &str) -> Settings {
-    key_setting("smtp.tlsprivkey", value)
-}
-
-pub(super) fn web_certificate(value: &str) -> Settings {
-    Ok(vec![("web.tlsenabled", "true".to_owned()), ("web.tlscert", certificate_file(value))])
-}
-
-pub(super) fn web_key(value: &str) -> Settings {
-    key_setting("web.tlsprivkey", value)
-}
-
-pub(super) fn pop3_certificate(value: &str) -> Settings {
-    let on = || "true".to_owned();
-    Ok(vec![("pop3.tlsenabled", on()), ("pop3.forcetls", on()), ("pop3.tlscert", certificate_file(value))])
-}
-
-pub(super) fn pop3_key(value: &str) -> Settings {
-    key_setting("pop3.tlsprivkey", value)
+pub(super) fn key(keys: Keys<'_>, value: &str) -> Settings {
+    Ok(if value.starts_with("sans:") { Vec::new() } else { vec![(keys[0], value.to_owned())] })
 }
 
 /// Mailpit's origins are host names, with any scheme.
-pub(super) fn cors_origins(value: &str) -> Settings {
+pub(super) fn cors_origins(_: Keys<'_>, value: &str) -> Settings {
     let origins = value.split([',', ' ']).filter(|host| !host.is_empty()).map(|host| {
         if host == "*" || host.contains("://") { host.to_owned() } else { format!("http://{host},https://{host}") }
     });
@@ -135,14 +111,14 @@ pub(super) fn cors_origins(value: &str) -> Settings {
 }
 
 /// The hosts may have a port. IP addresses are left out, because requests for them are always accepted.
-pub(super) fn allowed_hosts(value: &str) -> Settings {
+pub(super) fn allowed_hosts(_: Keys<'_>, value: &str) -> Settings {
     let is_address = |host: &str| host.starts_with('[') || host.parse::<IpAddr>().is_ok();
     let without_port = |host: &str| host.rsplit_once(':').map_or(host, |(name, _)| name).to_owned();
     let hosts = value.split([',', ' ']).filter(|host| !host.is_empty() && !is_address(host)).map(without_port);
     Ok(vec![("web.hosts", hosts.filter(|name| !is_address(name)).collect::<Vec<_>>().join(","))])
 }
 
-pub(super) fn tags_disable(value: &str) -> Settings {
+pub(super) fn tags_disable(_: Keys<'_>, value: &str) -> Settings {
     let keys = |word: &str| match word.trim().to_ascii_lowercase().as_str() {
         "x-tags" | "xtags" => Ok(&["tags.header"][..]),
         "plus-addresses" | "plus-addressing" => Ok(&["tags.plusaddresses", "tags.plusheader"][..]),
@@ -153,7 +129,7 @@ pub(super) fn tags_disable(value: &str) -> Settings {
 }
 
 /// The operator has chosen the URL, which is often that of a container in the same network.
-pub(super) fn webhook_url(value: &str) -> Settings {
+pub(super) fn webhook_url(_: Keys<'_>, value: &str) -> Settings {
     let target = format!("{} events=stored", value.replace(',', "%2C"));
     Ok(vec![("webhook.urls", target), ("webhook.private", "true".to_owned())])
 }
@@ -165,19 +141,28 @@ mod tests {
     #[test]
     fn converts_values() {
         let table: &[(Settings, &str)] = &[
-            (max_message_size("1"), "smtp.maxmessagebytes=1048576"),
-            (max_message_size("0"), "smtp.maxmessagebytes=2147483648"),
-            (web_addr("[::]:80"), "web.addr=:80"),
-            (web_addr("0.0.0.0:80"), "web.addr=0.0.0.0:80"),
-            (smtp_addr("unix:/run/smtp.sock:660"), "smtp.addr=unix:/run/smtp.sock:660"),
-            (smtp_certificate("sans:localhost"), "smtp.tlsenabled=true smtp.tlscert=self-signed"),
-            (smtp_key("sans:localhost"), ""),
-            (cors_origins("a.test, https://b.test"), "web.corsorigins=http://a.test,https://a.test,https://b.test"),
-            (allowed_hosts("a.test, B.test:8025,127.0.0.1,127.0.0.1:80,[::1]:80,::1"), "web.hosts=a.test,B.test"),
-            (tags_disable("X-Tags,plus-addresses"), "tags.header=false tags.plusaddresses=false tags.plusheader=false"),
-            (webhook_url("http://ci/a,b"), "webhook.urls=http://ci/a%2Cb events=stored webhook.private=true"),
-            (database("/data/mailpit.db"), "storage.path=/data/mailpit.restante"),
-            (quiet("0"), ""),
+            (max_message_size(&[], "1"), "smtp.maxmessagebytes=1048576"),
+            (max_message_size(&[], "0"), "smtp.maxmessagebytes=2147483648"),
+            (addr(&["web.addr"], "[::]:80"), "web.addr=:80"),
+            (addr(&["web.addr"], "0.0.0.0:80"), "web.addr=0.0.0.0:80"),
+            (addr(&["smtp.addr"], "unix:/run/smtp.sock:660"), "smtp.addr=unix:/run/smtp.sock:660"),
+            (
+                certificate(&["smtp.tlsenabled", "smtp.tlscert"], "sans:localhost"),
+                "smtp.tlsenabled=true smtp.tlscert=self-signed",
+            ),
+            (key(&["smtp.tlsprivkey"], "sans:localhost"), ""),
+            (
+                cors_origins(&[], "a.test, https://b.test"),
+                "web.corsorigins=http://a.test,https://a.test,https://b.test",
+            ),
+            (allowed_hosts(&[], "a.test, B.test:8025,127.0.0.1,127.0.0.1:80,[::1]:80,::1"), "web.hosts=a.test,B.test"),
+            (
+                tags_disable(&[], "X-Tags,plus-addresses"),
+                "tags.header=false tags.plusaddresses=false tags.plusheader=false",
+            ),
+            (webhook_url(&[], "http://ci/a,b"), "webhook.urls=http://ci/a%2Cb events=stored webhook.private=true"),
+            (database(&[], "/data/mailpit.db"), "storage.path=/data/mailpit.restante"),
+            (quiet(&[], "0"), ""),
         ];
         for (settings, expected) in table {
             let settings = settings.as_ref().expect("a valid value");
@@ -198,7 +183,7 @@ mod tests {
         ] {
             assert_eq!(data_directory(database, tenant), PathBuf::from(directory), "{database} {tenant}");
         }
-        for wrong in [web_addr("8025"), tags_disable("all"), database("http://db:4001")] {
+        for wrong in [addr(&["web.addr"], "8025"), tags_disable(&[], "all"), database(&[], "http://db:4001")] {
             assert!(wrong.is_err(), "{wrong:?}");
         }
     }

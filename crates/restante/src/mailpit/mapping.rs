@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use restante_settings::{Origin, ReadFile, parse_boolean};
-use restante_transfer::mailpit_table_prefix;
+use restante_transfer::{is_sqlite, mailpit_table_prefix};
 
 use super::conversions::{data_directory, database_file, listen_addr};
 use super::mapped::{Given, GivenValues, Mapped, origin, problem};
@@ -15,8 +15,6 @@ use super::relay;
 
 /// The name of the program in the origin of defaults.
 const PROGRAM: &str = "mailpit";
-/// The first bytes of every SQLite file.
-const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 /// The address of POP3 in Mailpit, on all interfaces.
 const POP3_ADDR: &str = ":1110";
 
@@ -53,7 +51,7 @@ pub(super) fn map(given: &GivenValues, read_file: ReadFile<'_>) -> Mapped {
         }
         match option.effect {
             Effect::Setting(key) => mapped.add(key, given.value.clone(), origin(given)),
-            Effect::Converted(_, convert) => match convert(&given.value) {
+            Effect::Converted(keys, convert) => match convert(keys, &given.value) {
                 Ok(settings) => {
                     for (key, value) in settings {
                         mapped.add(key, value, origin(given));
@@ -131,7 +129,7 @@ impl Dependent<'_> {
         if let Some(tenant) = &tenant {
             self.mapped.add("storage.path", dir.display().to_string(), origin(tenant));
         }
-        if !dir.exists() && is_sqlite(&file, self.read_file) {
+        if !dir.exists() && is_sqlite(&file) {
             let (file, dir) = (file.display(), dir.display());
             // The name of the tables is safe in a shell.
             let (flag, note) = match mailpit_table_prefix(name) {
@@ -245,18 +243,6 @@ impl Dependent<'_> {
                 given.source
             ));
         }
-    }
-}
-
-/// Returns true if this is an SQLite file. Only its beginning matters.
-fn is_sqlite(path: &Path, read_file: ReadFile<'_>) -> bool {
-    use std::io::Read as _;
-    let mut start = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(SQLITE_MAGIC.len() as u64).read_to_end(&mut start));
-    match read {
-        Ok(_) => start == SQLITE_MAGIC,
-        // In tests the file exists only in a table.
-        Err(_) => read_file(path).is_ok_and(|content| content.starts_with(SQLITE_MAGIC)),
     }
 }
 

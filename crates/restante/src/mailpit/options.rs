@@ -51,8 +51,8 @@ pub enum Effect {
     Ignored(&'static str),
 }
 
-/// Converts a value to settings and their values. The error says what is accepted.
-pub type Convert = fn(&str) -> Result<Vec<(&'static str, String)>, String>;
+/// Converts a value to settings, of which the keys are given, and their values. The error says what is accepted.
+pub type Convert = fn(&[&'static str], &str) -> Result<Vec<(&'static str, String)>, String>;
 
 impl MailpitOption {
     const fn new(flag: &'static str, variable: &'static str, kind: Kind, help: &'static str, effect: Effect) -> Self {
@@ -140,16 +140,16 @@ pub const OPTIONS: &[MailpitOption] = &[
         Converted(&["loglevel"], conversions::verbose)).short('v'),
     // Web interface and API
     MailpitOption::new("listen", "MP_UI_BIND_ADDR", Text, "Address of the web interface",
-        Converted(&["web.addr"], conversions::web_addr)).short('l'),
+        Converted(&["web.addr"], conversions::addr)).short('l'),
     MailpitOption::new("webroot", "MP_WEBROOT", Text, "Prefix of all paths", Setting("web.basepath")),
     MailpitOption::new("ui-auth-file", "MP_UI_AUTH_FILE", Text, "Password file for the web interface and the API",
         Used("`auth.credentials`")).credential(),
     MailpitOption::new("", "MP_UI_AUTH", Text, "Users and passwords for the web interface and the API",
         Used("`auth.credentials`")).credential(),
     MailpitOption::new("ui-tls-cert", "MP_UI_TLS_CERT", Text, "Certificate of the web interface",
-        Converted(&["web.tlsenabled", "web.tlscert"], conversions::web_certificate)).deprecated(&["ui-ssl-cert", "MP_UI_SSL_CERT"]),
+        Converted(&["web.tlsenabled", "web.tlscert"], conversions::certificate)).deprecated(&["ui-ssl-cert", "MP_UI_SSL_CERT"]),
     MailpitOption::new("ui-tls-key", "MP_UI_TLS_KEY", Text, "Private key of the web interface",
-        Converted(&["web.tlsprivkey"], conversions::web_key)).deprecated(&["ui-ssl-key", "MP_UI_SSL_KEY"]),
+        Converted(&["web.tlsprivkey"], conversions::key)).deprecated(&["ui-ssl-key", "MP_UI_SSL_KEY"]),
     MailpitOption::new("api-cors", "MP_API_CORS", Text, "Origins whose pages may use the API",
         Converted(&["web.corsorigins"], conversions::cors_origins)),
     MailpitOption::new("allowed-hosts", "MP_ALLOWED_HOSTS", Text, "Host names for which requests are accepted",
@@ -176,7 +176,7 @@ pub const OPTIONS: &[MailpitOption] = &[
         "Accepts any credentials for the send API", Ignored(SEND_API)),
     // SMTP
     MailpitOption::new("smtp", "MP_SMTP_BIND_ADDR", Text, "Address of the SMTP server",
-        Converted(&["smtp.addr"], conversions::smtp_addr)).short('s'),
+        Converted(&["smtp.addr"], conversions::addr)).short('s'),
     MailpitOption::new("smtp-auth-file", "MP_SMTP_AUTH_FILE", Text, "Password file for SMTP",
         Used("`smtp.credentials`, `smtp.requireauth`, `smtp.requirestarttls`")).credential(),
     MailpitOption::new("", "MP_SMTP_AUTH", Text, "Users and passwords for SMTP",
@@ -184,10 +184,10 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("smtp-auth-accept-any", "MP_SMTP_AUTH_ACCEPT_ANY", Bool, "Accepts any user name and password",
         Setting("smtp.acceptanylogin")),
     MailpitOption::new("smtp-tls-cert", "MP_SMTP_TLS_CERT", Text, "Certificate of the SMTP server",
-        Converted(&["smtp.tlsenabled", "smtp.tlscert"], conversions::smtp_certificate))
+        Converted(&["smtp.tlsenabled", "smtp.tlscert"], conversions::certificate))
         .deprecated(&["smtp-ssl-cert", "MP_SMTP_SSL_CERT"]),
     MailpitOption::new("smtp-tls-key", "MP_SMTP_TLS_KEY", Text, "Private key of the SMTP server",
-        Converted(&["smtp.tlsprivkey"], conversions::smtp_key)).deprecated(&["smtp-ssl-key", "MP_SMTP_SSL_KEY"]),
+        Converted(&["smtp.tlsprivkey"], conversions::key)).deprecated(&["smtp-ssl-key", "MP_SMTP_SSL_KEY"]),
     MailpitOption::new("smtp-require-starttls", "MP_SMTP_REQUIRE_STARTTLS", Bool, "Requires STARTTLS",
         Setting("smtp.requirestarttls")).deprecated(&["smtp-tls-required", "MP_SMTP_TLS_REQUIRED"]),
     MailpitOption::new("smtp-require-tls", "MP_SMTP_REQUIRE_TLS", Bool, "Requires TLS from the first byte",
@@ -240,9 +240,9 @@ pub const OPTIONS: &[MailpitOption] = &[
     MailpitOption::new("", "MP_POP3_AUTH", Text, "Users and passwords for POP3; they enable POP3",
         Used("`pop3.credentials`")).credential(),
     MailpitOption::new("pop3-tls-cert", "MP_POP3_TLS_CERT", Text, "Certificate of the POP3 server",
-        Converted(&["pop3.tlsenabled", "pop3.forcetls", "pop3.tlscert"], conversions::pop3_certificate)),
+        Converted(&["pop3.tlsenabled", "pop3.forcetls", "pop3.tlscert"], conversions::certificate)),
     MailpitOption::new("pop3-tls-key", "MP_POP3_TLS_KEY", Text, "Private key of the POP3 server",
-        Converted(&["pop3.tlsprivkey"], conversions::pop3_key)),
+        Converted(&["pop3.tlsprivkey"], conversions::key)),
     // Tags
     MailpitOption::new("tag", "MP_TAG", Text, "Filters that give tags to messages", Ignored(TAG_RULES)).short('t'),
     MailpitOption::new("tags-config", "MP_TAGS_CONFIG", Text, "File with filters that give tags", Ignored(TAG_RULES)),

@@ -5,6 +5,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use restante_mail::address::{Address, Alphabet};
 use restante_settings::{Origin, ReadFile, parse_boolean};
 
@@ -90,9 +91,6 @@ fn regex_pattern(expression: &str) -> String {
 
 /// Percent-encodes everything that has a meaning in the settings.
 fn encode(text: &str) -> String {
-    let encode_byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    text.bytes().map(encode_byte).collect()
+    const MEANINGFUL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, MEANINGFUL).to_string()
 }
