@@ -241,7 +241,7 @@ async fn serve(
     let web_tls = load_certificate(&config.web.tls, config.web.hosts.names(), &restante_http::ALPN_PROTOCOLS)?;
     let mut registry = Registry::default();
     let metrics = Arc::new(Metrics::new(config.storage.retention_period, &mut registry));
-    metrics::register(services.services().clone(), &metrics, &mut registry);
+    metrics::register(services.services.clone(), &metrics, &mut registry);
     let auth = AuthService::open(config.auth.clone())?;
     let emulated = options.emulated;
     let (registry, readiness) = (Arc::new(registry), Arc::default());

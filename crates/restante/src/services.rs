@@ -38,7 +38,8 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 /// The optional services of a server, and what is needed to start and stop them.
 #[derive(Default)]
 pub struct ManagedServices {
-    services: Services,
+    /// The services.
+    pub services: Services,
     /// The paths where the script may be.
     script_paths: Vec<PathBuf>,
     /// Stores one request to reload, however many there are.
@@ -242,11 +243,6 @@ impl ManagedServices {
             let (script, ignored) = (loaded.path.display(), ignored.display());
             tracing::warn!(%script, %ignored, "there are two scripts, one is ignored");
         }
-    }
-
-    /// Returns the services, for the HTTP server.
-    pub fn services(&self) -> &Services {
-        &self.services
     }
 }
 

@@ -54,13 +54,8 @@ pub(super) fn bind(
     for (endpoint, implicit_tls) in kinds {
         let server = server(implicit_tls);
         let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
-        listeners.extend(BoundListener::bind_all(
-            &endpoint,
-            &admission,
-            components.metrics.connections(Protocol::Pop3),
-            serve,
-            problems,
-        ));
+        let counters = components.metrics.connections(Protocol::Pop3);
+        listeners.extend(BoundListener::bind_all(&endpoint, &admission, counters, serve, problems));
     }
     listeners
 }

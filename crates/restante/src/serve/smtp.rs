@@ -57,13 +57,8 @@ pub(super) fn bind(
     for (endpoint, protocol, implicit_tls) in kinds {
         let server = server(protocol, implicit_tls);
         let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
-        listeners.extend(BoundListener::bind_all(
-            &endpoint,
-            &admission,
-            components.metrics.connections(protocol),
-            serve,
-            problems,
-        ));
+        let counters = components.metrics.connections(protocol);
+        listeners.extend(BoundListener::bind_all(&endpoint, &admission, counters, serve, problems));
     }
     listeners
 }

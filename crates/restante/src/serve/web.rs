@@ -105,7 +105,7 @@ fn settings(components: &Components<'_>, admission: &AdmissionControl) -> restan
         readiness: admission.readiness.clone(),
         metrics: components.metrics.clone(),
         registry: components.registry.clone(),
-        services: components.services.services().clone(),
+        services: components.services.services.clone(),
         auth: Some(components.auth.clone()).filter(|auth| auth.is_enabled()),
     }
 }
