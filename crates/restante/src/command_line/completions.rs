@@ -16,6 +16,7 @@ pub enum GeneratedDocs {
     /// Prints the man page of a command, or writes all man pages to a directory
     Man {
         /// A command, such as send or config check
+        #[arg(num_args = 0..)]
         command: Vec<String>,
         /// Writes all pages to this directory, which must exist
         #[arg(long, value_name = "DIR", conflicts_with = "command")]
@@ -38,5 +39,7 @@ pub enum DocsPage {
 }
 
 pub(super) fn commands() -> Vec<Command> {
-    GeneratedDocs::augment_subcommands(Command::default()).get_subcommands().cloned().collect()
+    // The order in the help is that of the whole program.
+    let commands = GeneratedDocs::augment_subcommands(Command::default().next_display_order(None));
+    commands.get_subcommands().cloned().collect()
 }
