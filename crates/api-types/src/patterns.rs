@@ -68,8 +68,6 @@ mod tests {
     use super::*;
     use crate::{Identifier, Mailbox, MessageCopy, MessageEntry, MessageRecord, Newest};
 
-    const ALL: [Naming; 3] = [Naming::Local, Naming::Full, Naming::Domain];
-
     fn matches(pattern: &str, text: &str) -> bool {
         Regex::new(pattern).expect("a pattern").is_match(text)
     }
@@ -158,7 +156,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_name_matches(text in "[a-zA-Z+.\\-\\[\\]\"@:0-9İßΣ\u{300}-\u{310}]{1,30}|.{1,30}|[a-zA-ZΣİ+]{1,8}@[a-zA-Z.]{1,8}|\\[[0-9a-f:]{2,9}\\]") {
-            for naming in ALL {
+            for naming in Naming::ALL {
                 if let Ok(name) = naming.parse_mailbox(&text) {
                     prop_assert!(matches(MAILBOX_NAME, name.as_str()), "{} under {}", name, naming);
                     prop_assert!(matches(NAME_OR_ADDRESS, name.as_str()), "{} under {}", name, naming);

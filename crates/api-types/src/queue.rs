@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
+use restante_mail::named_enum;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -56,37 +57,25 @@ pub struct QueueEntryProgress<'a> {
     pub last_reply: Cow<'a, str>,
 }
 
-/// The state of an entry of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum QueueEntryState {
-    /// It waits for its next attempt.
-    Queued,
-    /// It is being sent.
-    Sending,
-    /// The target accepted it, for all recipients of a message.
-    Delivered,
-    /// The target refused it permanently, for at least one recipient of a message, or did not accept it in time.
-    Failed,
-    /// It was cancelled.
-    Cancelled,
+named_enum! {
+    /// The state of an entry of a queue.
+    #[derive(Hash, Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum QueueEntryState {
+        /// It waits for its next attempt.
+        Queued = "queued",
+        /// It is being sent.
+        Sending = "sending",
+        /// The target accepted it, for all recipients of a message.
+        Delivered = "delivered",
+        /// The target refused it permanently, for at least one recipient of a message, or did not accept it in time.
+        Failed = "failed",
+        /// It was cancelled.
+        Cancelled = "cancelled",
+    }
 }
 
 impl QueueEntryState {
-    /// All states.
-    pub const ALL: [Self; 5] = [Self::Queued, Self::Sending, Self::Delivered, Self::Failed, Self::Cancelled];
-
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Sending => "sending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     /// Returns whether an entry in this state is not sent again, unless it is retried by hand.
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Queued | Self::Sending)
@@ -97,8 +86,7 @@ impl FromStr for QueueEntryState {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let state = Self::ALL.into_iter().find(|state| state.name() == text);
-        state.ok_or("queued, sending, delivered, failed or cancelled")
+        Self::from_name(text).ok_or("queued, sending, delivered, failed or cancelled")
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use restante_mail::named_enum;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -39,23 +40,15 @@ pub struct RelayTarget<'a> {
     pub entries: QueueEntryCounts,
 }
 
-/// The state of a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RelayTargetState {
-    /// Messages are sent.
-    Ready,
-    /// The target could not be reached. Its entries wait.
-    Paused,
-}
-
-impl RelayTargetState {
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::Paused => "paused",
-        }
+named_enum! {
+    /// The state of a target.
+    #[derive(Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum RelayTargetState {
+        /// Messages are sent.
+        Ready = "ready",
+        /// The target could not be reached. Its entries wait.
+        Paused = "paused",
     }
 }
 
@@ -105,46 +98,29 @@ pub struct RelayRecipient<'a> {
     pub reply: Cow<'a, str>,
 }
 
-/// The state of a recipient of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RelayRecipientState {
-    /// The message was not yet accepted.
-    Waiting,
-    /// The message was accepted.
-    Delivered,
-    /// The recipient was refused, or the entry expired.
-    Failed,
-}
-
-impl RelayRecipientState {
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-        }
+named_enum! {
+    /// The state of a recipient of an entry.
+    #[derive(Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum RelayRecipientState {
+        /// The message was not yet accepted.
+        Waiting = "waiting",
+        /// The message was accepted.
+        Delivered = "delivered",
+        /// The recipient was refused, or the entry expired.
+        Failed = "failed",
     }
 }
 
-/// Why a message is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RelayOrigin {
-    /// A client requested it.
-    Release,
-    /// A rule matched.
-    Forward,
-}
-
-impl RelayOrigin {
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Release => "release",
-            Self::Forward => "forward",
-        }
+named_enum! {
+    /// Why a message is sent.
+    #[derive(Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum RelayOrigin {
+        /// A client requested it.
+        Release = "release",
+        /// A rule matched.
+        Forward = "forward",
     }
 }
 

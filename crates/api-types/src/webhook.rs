@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use restante_mail::named_enum;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -43,46 +44,29 @@ pub struct WebhookFilter<'a> {
     pub mailboxes: Vec<Cow<'a, str>>,
 }
 
-/// An event of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum WebhookEvent {
-    /// The message was stored.
-    Stored,
-    /// The message was deleted.
-    Deleted,
-}
-
-impl WebhookEvent {
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stored => "stored",
-            Self::Deleted => "deleted",
-        }
+named_enum! {
+    /// An event of a message.
+    #[derive(Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum WebhookEvent {
+        /// The message was stored.
+        Stored = "stored",
+        /// The message was deleted.
+        Deleted = "deleted",
     }
 }
 
-/// The state of a target of webhooks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum WebhookTargetState {
-    /// Events are sent.
-    Active,
-    /// The target was paused by hand. Its entries wait until it is resumed.
-    Paused,
-    /// The target cannot be reached. Its entries wait.
-    Failing,
-}
-
-impl WebhookTargetState {
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Failing => "failing",
-        }
+named_enum! {
+    /// The state of a target of webhooks.
+    #[derive(Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum WebhookTargetState {
+        /// Events are sent.
+        Active = "active",
+        /// The target was paused by hand. Its entries wait until it is resumed.
+        Paused = "paused",
+        /// The target cannot be reached. Its entries wait.
+        Failing = "failing",
     }
 }
 

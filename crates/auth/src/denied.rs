@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use restante_mail::named_enum;
+
 /// A denial of access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
@@ -12,37 +14,27 @@ pub struct Denied {
     pub name: Option<Arc<str>>,
 }
 
-/// The reason of a denial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DenialReason {
-    /// The client sent no credentials.
-    NoCredentials,
-    /// The user does not exist or has another password.
-    WrongPassword,
-    /// The token does not exist.
-    UnknownToken,
-    /// The token or the login session has expired.
-    Expired,
-    /// Too many logins are waiting, because earlier ones have failed.
-    TooMany,
-    /// The scope is not granted.
-    Scope,
-    /// The mailbox is not granted.
-    Mailbox,
+named_enum! {
+    /// The reason of a denial.
+    pub enum DenialReason {
+        /// The client sent no credentials.
+        NoCredentials = "none",
+        /// The user does not exist or has another password.
+        WrongPassword = "password",
+        /// The token does not exist.
+        UnknownToken = "token",
+        /// The token or the login session has expired.
+        Expired = "expired",
+        /// Too many logins are waiting, because earlier ones have failed.
+        TooMany = "busy",
+        /// The scope is not granted.
+        Scope = "scope",
+        /// The mailbox is not granted.
+        Mailbox = "mailbox",
+    }
 }
 
 impl DenialReason {
-    /// All reasons.
-    pub const ALL: [Self; 7] = [
-        Self::NoCredentials,
-        Self::WrongPassword,
-        Self::UnknownToken,
-        Self::Expired,
-        Self::TooMany,
-        Self::Scope,
-        Self::Mailbox,
-    ];
-
     /// Returns the reason as it appears in the log.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,43 +1,24 @@
 //! Grants: what an authenticated client may do, and in which mailboxes.
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use restante_mail::named_enum;
 use restante_mail::naming::MailboxName;
 use restante_mail::patterns::Patterns;
 
-/// A kind of access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
-    /// Read and search messages, wait for them, and subscribe to events.
-    Read,
-    /// Add, mark and delete messages.
-    Write,
-    /// See data about all mailboxes: sessions, metrics, the state of the server.
-    Admin,
-    /// Send messages to other servers, and see and change the queues of the relay and the webhooks.
-    Relay,
-}
-
-impl Scope {
-    /// All scopes.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Admin, Self::Relay];
-
-    /// Returns the name of the scope in settings, files and responses.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Admin => "admin",
-            Self::Relay => "relay",
-        }
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+named_enum! {
+    /// A kind of access.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Scope {
+        /// Read and search messages, wait for them, and subscribe to events.
+        Read = "read",
+        /// Add, mark and delete messages.
+        Write = "write",
+        /// See data about all mailboxes: sessions, metrics, the state of the server.
+        Admin = "admin",
+        /// Send messages to other servers, and see and change the queues of the relay and the webhooks.
+        Relay = "relay",
     }
 }
 
@@ -45,7 +26,7 @@ impl FromStr for Scope {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|scope| scope.name() == text).ok_or("read, write, admin or relay")
+        Self::from_name(text).ok_or("read, write, admin or relay")
     }
 }
 

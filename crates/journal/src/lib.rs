@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, ParseMessageIdError};
+use restante_mail::named_enum;
 use restante_mail::naming::MailboxName;
 
 pub use journal::Journal;
@@ -103,13 +104,14 @@ pub struct SessionInfo {
     pub refusals: u32,
 }
 
-/// The protocol of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// SMTP.
-    Smtp,
-    /// LMTP.
-    Lmtp,
+named_enum! {
+    /// The protocol of a session.
+    pub enum Protocol {
+        /// SMTP.
+        Smtp = "smtp",
+        /// LMTP.
+        Lmtp = "lmtp",
+    }
 }
 
 /// The result of a TLS handshake.
@@ -156,17 +158,18 @@ pub struct Recipient {
     pub parameters: String,
 }
 
-/// What happened to a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It is in the store.
-    Stored,
-    /// It was accepted and discarded by the policy or a script.
-    Discarded,
-    /// The server refused it.
-    Refused,
-    /// The client did not complete it.
-    Aborted,
+named_enum! {
+    /// What happened to a message.
+    pub enum Outcome {
+        /// It is in the store.
+        Stored = "stored",
+        /// It was accepted and discarded by the policy or a script.
+        Discarded = "discarded",
+        /// The server refused it.
+        Refused = "refused",
+        /// The client did not complete it.
+        Aborted = "aborted",
+    }
 }
 
 /// A range of the list of sessions.
@@ -207,34 +210,6 @@ impl Transcript {
     /// Returns the lines of the conversation.
     pub fn lines(&self) -> impl Iterator<Item = TranscriptLine<'_>> {
         self.chunks.iter().flat_map(|chunk| chunk.lines.iter())
-    }
-}
-
-impl Protocol {
-    /// All protocols.
-    pub const ALL: [Self; 2] = [Self::Smtp, Self::Lmtp];
-
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Smtp => "smtp",
-            Self::Lmtp => "lmtp",
-        }
-    }
-}
-
-impl Outcome {
-    /// All outcomes.
-    pub const ALL: [Self; 4] = [Self::Stored, Self::Discarded, Self::Refused, Self::Aborted];
-
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stored => "stored",
-            Self::Discarded => "discarded",
-            Self::Refused => "refused",
-            Self::Aborted => "aborted",
-        }
     }
 }
 

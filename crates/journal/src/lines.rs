@@ -1,6 +1,8 @@
 //! The lines of a conversation, encoded into one buffer, in memory and in storage: there are very many of them, and few
 //! are ever read.
 
+use restante_mail::named_enum;
+
 /// The maximum size of the lines of one chunk. Further lines are left out.
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
 /// The line that replaces the lines that are left out. It is part of the stored format.
@@ -27,22 +29,13 @@ pub struct TranscriptLine<'a> {
     pub text: &'a str,
 }
 
-/// A side of the conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The client.
-    Client,
-    /// The server.
-    Server,
-}
-
-impl Side {
-    /// Returns the name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Server => "server",
-        }
+named_enum! {
+    /// A side of the conversation.
+    pub enum Side {
+        /// The client.
+        Client = "client",
+        /// The server.
+        Server = "server",
     }
 }
 

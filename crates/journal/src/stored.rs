@@ -63,7 +63,7 @@ fn decode_head(bytes: &[u8]) -> Option<(SessionInfo, Option<Transaction>)> {
         serde_json::from_slice(bytes).ok()?;
     let (protocol, client, helo, tls, user, started, end, refusals) = info;
     let info = SessionInfo {
-        protocol: Protocol::ALL.into_iter().find(|candidate| candidate.name() == protocol)?,
+        protocol: Protocol::from_name(&protocol)?,
         client,
         helo,
         tls: tls.map(|(version, cipher)| Tls { version: Cow::Owned(version), cipher: Cow::Owned(cipher) }),
@@ -77,7 +77,7 @@ fn decode_head(bytes: &[u8]) -> Option<(SessionInfo, Option<Transaction>)> {
             from,
             parameters,
             to: to.into_iter().map(|(address, parameters)| Recipient { address, parameters }).collect(),
-            outcome: Outcome::ALL.into_iter().find(|candidate| candidate.name() == outcome)?,
+            outcome: Outcome::from_name(&outcome)?,
             reply: reply.map(Arc::from),
             messages: messages.into_iter().map(|(mailbox, id)| (mailbox.into(), id.into())).collect(),
         }),

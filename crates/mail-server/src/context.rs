@@ -73,7 +73,7 @@ impl From<SessionEndReason> for EarlyClose {
 impl ListenerContext {
     /// Returns the log name of the next session: protocol, number and client.
     pub fn next_session_name(&self, ip: Option<IpAddr>) -> String {
-        let protocol = self.protocol.name();
+        let protocol = self.protocol.log_name();
         let number = self.session_count.fetch_add(1, Ordering::Relaxed) + 1;
         let client: &dyn Display = ip.as_ref().map_or(&"unix", |ip| ip);
         format!("{protocol} {number} {client}")
@@ -111,7 +111,7 @@ impl ListenerContext {
             }
         });
         self.metrics.count_session_end(self.protocol, end_reason);
-        tracing::debug!(session = name, ending = end_reason.label(), "session ended");
+        tracing::debug!(session = name, ending = end_reason.name(), "session ended");
         end_reason
     }
 

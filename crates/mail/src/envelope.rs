@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use crate::address::Address;
+use crate::named_enum;
 use crate::naming::{MailboxName, NameError, Naming};
 
 /// The sender of a message. `None` is the null reverse-path `<>` of bounces (RFC 5321 section 4.5.5).
@@ -113,72 +114,31 @@ impl RecipientRefusal {
     }
 }
 
-/// The reason of a refusal, as a label of metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusalReason {
-    /// The policy, a hook or the client's credentials do not permit it.
-    Policy,
-    /// The message is too large.
-    Size,
-    /// The message has too many recipients.
-    Recipients,
-    /// The address is malformed or cannot be mapped to a mailbox name.
-    Address,
-    /// The command is unknown, malformed or out of order.
-    Syntax,
-    /// A login failed or is missing.
-    Auth,
-    /// The store is full.
-    StoreFull,
-    /// The store failed.
-    StoreFailed,
-    /// There are too many connections, or not enough memory for another message.
-    Busy,
-}
-
-impl RefusalReason {
-    /// All reasons, in the order of their discriminants.
-    pub const ALL: [Self; 9] = [
-        Self::Policy,
-        Self::Size,
-        Self::Recipients,
-        Self::Address,
-        Self::Syntax,
-        Self::Auth,
-        Self::StoreFull,
-        Self::StoreFailed,
-        Self::Busy,
-    ];
-
-    /// Returns the name of the reason in metrics.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Policy => "policy",
-            Self::Size => "size",
-            Self::Recipients => "recipients",
-            Self::Address => "address",
-            Self::Syntax => "syntax",
-            Self::Auth => "auth",
-            Self::StoreFull => "store_full",
-            Self::StoreFailed => "store_failed",
-            Self::Busy => "busy",
-        }
+named_enum! {
+    /// The reason of a refusal, as a label of metrics.
+    pub enum RefusalReason {
+        /// The policy, a hook or the client's credentials do not permit it.
+        Policy = "policy",
+        /// The message is too large.
+        Size = "size",
+        /// The message has too many recipients.
+        Recipients = "recipients",
+        /// The address is malformed or cannot be mapped to a mailbox name.
+        Address = "address",
+        /// The command is unknown, malformed or out of order.
+        Syntax = "syntax",
+        /// A login failed or is missing.
+        Auth = "auth",
+        /// The store is full.
+        StoreFull = "store_full",
+        /// The store failed.
+        StoreFailed = "store_failed",
+        /// There are too many connections, or not enough memory for another message.
+        Busy = "busy",
     }
 }
 
 /// Returns the text between the angle brackets of a reverse-path.
 pub fn reverse_path_text(from: &ReversePath) -> String {
     from.as_ref().map(Address::text).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_lists_reasons_in_the_order_of_their_discriminants() {
-        for (index, reason) in RefusalReason::ALL.into_iter().enumerate() {
-            assert_eq!(reason as usize, index);
-        }
-    }
 }

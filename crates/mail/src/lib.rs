@@ -14,6 +14,7 @@ pub mod mbox;
 pub mod message;
 pub mod mime;
 pub mod naming;
+mod named_enum;
 pub mod patterns;
 pub mod tags;
 pub mod terminal_text;

@@ -8,21 +8,24 @@ use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::address::{self, Address, AddressError, Alphabet, MAX_DOMAIN_CHARS, MAX_MAILBOX_NAME_CHARS};
+use crate::named_enum;
 
 /// The name of a mailbox in canonical form, as [`Naming`] creates it. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MailboxName(Arc<str>);
 
-/// The rule that maps an address to a mailbox name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Naming {
-    /// `James+Spam@X.org` is mailbox `james`.
-    #[default]
-    Local,
-    /// `James+Spam@X.org` is mailbox `james@x.org`.
-    Full,
-    /// `James+Spam@X.org` is mailbox `x.org`.
-    Domain,
+named_enum! {
+    /// The rule that maps an address to a mailbox name.
+    #[derive(Default)]
+    pub enum Naming {
+        /// `James+Spam@X.org` is mailbox `james`.
+        #[default]
+        Local = "local",
+        /// `James+Spam@X.org` is mailbox `james@x.org`.
+        Full = "full",
+        /// `James+Spam@X.org` is mailbox `x.org`.
+        Domain = "domain",
+    }
 }
 
 /// The reason why an address or a text cannot be mapped to a mailbox name.
@@ -62,22 +65,7 @@ impl FromStr for Naming {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.to_ascii_lowercase().as_str() {
-            "local" => Ok(Self::Local),
-            "full" => Ok(Self::Full),
-            "domain" => Ok(Self::Domain),
-            _ => Err("one of local, full, domain".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for Naming {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Local => "local",
-            Self::Full => "full",
-            Self::Domain => "domain",
-        })
+        Self::from_name(&text.to_ascii_lowercase()).ok_or_else(|| "one of local, full, domain".to_owned())
     }
 }
 
@@ -185,8 +173,6 @@ fn lowercase_nfc(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const ALL: [Naming; 3] = [Naming::Local, Naming::Full, Naming::Domain];
-
     #[test]
     fn parses_names_and_addresses_of_queries() {
         // The input, then the name under local, full and domain naming; "" if the input is rejected.
@@ -223,7 +209,7 @@ mod tests {
             ("a..", "", "", ""),
         ];
         for (text, local, full, domain) in table {
-            for (naming, expected) in ALL.into_iter().zip([local, full, domain]) {
+            for (naming, expected) in Naming::ALL.into_iter().zip([local, full, domain]) {
                 let name = naming.parse_mailbox(text);
                 let name = name.as_ref().map_or("", MailboxName::as_str);
                 assert_eq!(name, expected, "{text:?} under {naming}");
@@ -234,7 +220,7 @@ mod tests {
     #[test]
     fn recipient_and_query_map_to_the_same_mailbox() {
         let address = Address::parse("James+Spam@X.org", Alphabet::Ascii).unwrap();
-        for naming in ALL {
+        for naming in Naming::ALL {
             let delivered = naming.mailbox_for(&address).unwrap();
             assert_eq!(delivered, naming.parse_mailbox("james@x.org").unwrap());
         }
@@ -251,7 +237,7 @@ mod tests {
             ("[192.0.2.1]", "", "", "postmaster@[192.0.2.1]"),
         ];
         for (name, local, full, domain) in table {
-            for (naming, expected) in ALL.into_iter().zip([local, full, domain]) {
+            for (naming, expected) in Naming::ALL.into_iter().zip([local, full, domain]) {
                 let address = naming.address_for(&name.to_owned().into(), "mx.test");
                 assert_eq!(address.map(|address| address.to_string()).unwrap_or_default(), expected, "{name} {naming}");
             }
@@ -275,7 +261,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn parsing_a_mailbox_name_is_idempotent(text in "[a-zA-Z+.\\-\\[\\]\"@İßΣ\u{300}-\u{310}]{1,30}|.{1,30}|[a-zA-ZΣİ+]{1,8}@[a-zA-Z.]{1,8}") {
-            for naming in ALL {
+            for naming in Naming::ALL {
                 if let Ok(name) = naming.parse_mailbox(&text) {
                     proptest::prop_assert_eq!(naming.parse_mailbox(name.as_str()), Ok(name));
                 }

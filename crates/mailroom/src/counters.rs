@@ -4,23 +4,20 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use restante_mail::named_enum;
 
-/// Why a message was deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeletionCause {
-    /// A client deleted it.
-    Request,
-    /// A POP3 client deleted it after it collected the mailbox.
-    Collected,
-    /// It was older than the retention period.
-    Age,
-    /// The limit of its mailbox or of the store was reached.
-    Limit,
-}
-
-impl DeletionCause {
-    /// All causes.
-    pub const ALL: [Self; 4] = [Self::Request, Self::Collected, Self::Age, Self::Limit];
+named_enum! {
+    /// Why a message was deleted.
+    pub enum DeletionCause {
+        /// A client deleted it.
+        Request = "request",
+        /// A POP3 client deleted it after it collected the mailbox.
+        Collected = "pop3",
+        /// It was older than the retention period.
+        Age = "age",
+        /// The limit of its mailbox or of the store was reached.
+        Limit = "limit",
+    }
 }
 
 /// The values of the counters at one moment.

@@ -21,6 +21,7 @@ use prometheus_client::metrics::histogram::Histogram;
 pub use prometheus_client::registry::Registry;
 use restante_auth::DenialReason;
 use restante_mail::envelope::RefusalReason;
+use restante_mail::named_enum;
 use restante_net::ConnectionCounters;
 use restante_platform::ProcessFiles;
 
@@ -60,17 +61,18 @@ pub struct Metrics {
     process_files: ProcessFiles,
 }
 
-/// The protocol of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// SMTP.
-    Smtp,
-    /// LMTP.
-    Lmtp,
-    /// POP3.
-    Pop3,
-    /// HTTP.
-    Http,
+named_enum! {
+    /// The protocol of a connection.
+    pub enum Protocol {
+        /// SMTP.
+        Smtp = "smtp",
+        /// LMTP.
+        Lmtp = "lmtp",
+        /// POP3.
+        Pop3 = "pop3",
+        /// HTTP.
+        Http = "http",
+    }
 }
 
 /// The clients of the live monitor, counted by the HTTP server.
@@ -85,26 +87,13 @@ pub struct Monitors {
 }
 
 impl Protocol {
-    /// All protocols.
-    pub const ALL: [Self; 4] = [Self::Smtp, Self::Lmtp, Self::Pop3, Self::Http];
-
     /// Returns the name used in log lines.
-    pub fn name(self) -> &'static str {
+    pub fn log_name(self) -> &'static str {
         match self {
             Self::Smtp => "SMTP",
             Self::Lmtp => "LMTP",
             Self::Pop3 => "POP3",
             Self::Http => "HTTP",
-        }
-    }
-
-    /// Returns the name used in labels.
-    fn label(self) -> &'static str {
-        match self {
-            Self::Smtp => "smtp",
-            Self::Lmtp => "lmtp",
-            Self::Pop3 => "pop3",
-            Self::Http => "http",
         }
     }
 }
@@ -123,7 +112,7 @@ impl Metrics {
         );
         let refusals = ReasonFamily::default();
         for reason in RefusalReason::ALL {
-            drop(refusals.get_or_create(&[("reason", reason.label())]));
+            drop(refusals.get_or_create(&[("reason", reason.name())]));
         }
         registry.register(
             "restante_messages_rejected_total",
@@ -134,7 +123,7 @@ impl Metrics {
             let family = ProtocolFamily::default();
             for protocol in protocols {
                 for value in values {
-                    drop(family.get_or_create(&[("protocol", protocol.label()), (label, *value)]));
+                    drop(family.get_or_create(&[("protocol", protocol.name()), (label, *value)]));
                 }
             }
             registry.register(name, help, family.clone());
@@ -157,14 +146,14 @@ impl Metrics {
                 "Denied requests and logins, by reason",
                 &Protocol::ALL,
                 "reason",
-                &DenialReason::ALL.map(denial_label),
+                &DenialReason::ALL.map(DenialReason::name),
             ),
             session_ends: register(
                 "restante_sessions_ended_total",
                 "Ended SMTP, LMTP and POP3 sessions, by outcome",
                 mail_protocols,
                 "outcome",
-                &SessionEndReason::ALL.map(SessionEndReason::label),
+                &SessionEndReason::ALL.map(SessionEndReason::name),
             ),
             refusals,
             delivery_seconds,
@@ -208,17 +197,17 @@ impl Metrics {
 
     /// Counts a denied request or login.
     pub fn count_denial(&self, protocol: Protocol, reason: DenialReason) {
-        count(&self.denials, protocol, "reason", denial_label(reason));
+        count(&self.denials, protocol, "reason", reason.name());
     }
 
     /// Counts the end of a session of a mail protocol.
     pub fn count_session_end(&self, protocol: Protocol, end_reason: SessionEndReason) {
-        count(&self.session_ends, protocol, "outcome", end_reason.label());
+        count(&self.session_ends, protocol, "outcome", end_reason.name());
     }
 
     /// Counts a refusal over SMTP or LMTP.
     pub fn count_refusal(&self, reason: RefusalReason) {
-        self.refusals.get_or_create(&[("reason", reason.label())]).inc();
+        self.refusals.get_or_create(&[("reason", reason.name())]).inc();
     }
 
     /// Records the duration of a search, whatever it found.
@@ -242,7 +231,7 @@ impl Metrics {
     }
 
     fn refusal_count(&self, reason: RefusalReason) -> u64 {
-        self.refusals.get_or_create(&[("reason", reason.label())]).get()
+        self.refusals.get_or_create(&[("reason", reason.name())]).get()
     }
 }
 
@@ -272,22 +261,9 @@ impl Monitors {
 }
 
 fn count(family: &ProtocolFamily, protocol: Protocol, label: &'static str, value: &'static str) {
-    family.get_or_create(&[("protocol", protocol.label()), (label, value)]).inc();
+    family.get_or_create(&[("protocol", protocol.name()), (label, value)]).inc();
 }
 
 fn outcome_label(is_ok: bool) -> &'static str {
     if is_ok { "ok" } else { "failed" }
-}
-
-/// Returns the label of a reason.
-fn denial_label(reason: DenialReason) -> &'static str {
-    match reason {
-        DenialReason::NoCredentials => "none",
-        DenialReason::WrongPassword => "password",
-        DenialReason::UnknownToken => "token",
-        DenialReason::Expired => "expired",
-        DenialReason::TooMany => "busy",
-        DenialReason::Scope => "scope",
-        DenialReason::Mailbox => "mailbox",
-    }
 }

@@ -64,7 +64,7 @@ impl Scrape {
         writer.counters(
             "restante_messages_deleted_total",
             "Deleted messages, by cause; limit is the limit of a mailbox or of the store.",
-            DeletionCause::ALL.map(|cause| ([("cause", cause_label(cause))], counts.deleted_by(cause))),
+            DeletionCause::ALL.map(|cause| ([("cause", cause.name())], counts.deleted_by(cause))),
         )
     }
 
@@ -109,7 +109,7 @@ impl Scrape {
 
     fn write_connections(&self, writer: &mut ExpositionWriter<'_>) -> Result {
         let for_all_protocols = |count: fn(&ConnectionCounters) -> u64| {
-            Protocol::ALL.map(|protocol| ([("protocol", protocol.label())], count(self.metrics.connections(protocol))))
+            Protocol::ALL.map(|protocol| ([("protocol", protocol.name())], count(self.metrics.connections(protocol))))
         };
         writer.gauges("restante_connections", "Open connections.", for_all_protocols(ConnectionCounters::open_now))?;
         writer.counters(
@@ -127,7 +127,7 @@ impl Scrape {
             "Required PROXY headers, by outcome.",
             Protocol::ALL.into_iter().flat_map(|protocol| {
                 let connections = self.metrics.connections(protocol);
-                let labels = |outcome| [("protocol", protocol.label()), ("outcome", proxy_header_label(outcome))];
+                let labels = |outcome: ProxyHeaderOutcome| [("protocol", protocol.name()), ("outcome", outcome.name())];
                 ProxyHeaderOutcome::ALL.map(|outcome| (labels(outcome), connections.proxy_headers_total(outcome)))
             }),
         )
@@ -169,23 +169,5 @@ impl Collector for Scrape {
         self.write_store(&mut writer)?;
         self.write_connections(&mut writer)?;
         self.write_process(&mut writer)
-    }
-}
-
-fn proxy_header_label(outcome: ProxyHeaderOutcome) -> &'static str {
-    match outcome {
-        ProxyHeaderOutcome::Valid => "ok",
-        ProxyHeaderOutcome::Malformed => "malformed",
-        ProxyHeaderOutcome::TimedOut => "late",
-        ProxyHeaderOutcome::Disconnected => "left",
-    }
-}
-
-fn cause_label(cause: DeletionCause) -> &'static str {
-    match cause {
-        DeletionCause::Request => "request",
-        DeletionCause::Collected => "pop3",
-        DeletionCause::Age => "age",
-        DeletionCause::Limit => "limit",
     }
 }

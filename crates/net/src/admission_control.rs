@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use restante_mail::named_enum;
 use restante_proto::proxy::{self, Progress};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::timeout;
@@ -39,22 +40,18 @@ pub(super) struct ClientInfo {
     pub(super) is_proxied: bool,
 }
 
-/// The outcome of reading a required PROXY header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProxyHeaderOutcome {
-    /// The header was valid.
-    Valid,
-    /// The data was not a PROXY header, or an invalid one.
-    Malformed,
-    /// The header did not arrive in time.
-    TimedOut,
-    /// The proxy closed before the header was complete. Health checks do this.
-    Disconnected,
-}
-
-impl ProxyHeaderOutcome {
-    /// All outcomes.
-    pub const ALL: [Self; 4] = [Self::Valid, Self::Malformed, Self::TimedOut, Self::Disconnected];
+named_enum! {
+    /// The outcome of reading a required PROXY header.
+    pub enum ProxyHeaderOutcome {
+        /// The header was valid.
+        Valid = "ok",
+        /// The data was not a PROXY header, or an invalid one.
+        Malformed = "malformed",
+        /// The header did not arrive in time.
+        TimedOut = "late",
+        /// The proxy closed before the header was complete. Health checks do this.
+        Disconnected = "left",
+    }
 }
 
 impl AdmissionControl {

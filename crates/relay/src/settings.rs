@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use restante_mail::address::Address;
+use restante_mail::named_enum;
 use restante_mail::patterns::Patterns;
 use restante_proto::Secret;
 
@@ -118,31 +119,17 @@ pub enum Password {
     File(PathBuf),
 }
 
-/// A mechanism of authentication.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mechanism {
-    /// PLAIN (RFC 4616).
-    Plain,
-    /// LOGIN.
-    Login,
-    /// CRAM-MD5 (RFC 2195).
-    CramMd5,
-    /// XOAUTH2.
-    Xoauth2,
-}
-
-impl Mechanism {
-    /// All mechanisms.
-    pub const ALL: [Self; 4] = [Self::Plain, Self::Login, Self::CramMd5, Self::Xoauth2];
-
-    /// Returns the name used in settings.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Login => "login",
-            Self::CramMd5 => "cram-md5",
-            Self::Xoauth2 => "xoauth2",
-        }
+named_enum! {
+    /// A mechanism of authentication.
+    pub enum Mechanism {
+        /// PLAIN (RFC 4616).
+        Plain = "plain",
+        /// LOGIN.
+        Login = "login",
+        /// CRAM-MD5 (RFC 2195).
+        CramMd5 = "cram-md5",
+        /// XOAUTH2.
+        Xoauth2 = "xoauth2",
     }
 }
 

@@ -353,7 +353,7 @@ async fn shut_down(mail: ShutdownTrigger, web: ShutdownTrigger) -> bool {
 /// Logs which connections a slow shutdown waits for. Never returns.
 async fn log_open_connections(metrics: &Metrics, started: Instant) -> Infallible {
     tokio::time::sleep(SLOW_SHUTDOWN_INTERVAL).await;
-    let open = |protocol: Protocol| match (metrics.connections(protocol).open_now(), protocol.name()) {
+    let open = |protocol: Protocol| match (metrics.connections(protocol).open_now(), protocol.log_name()) {
         (0, _) => None,
         (1, name) => Some(format!("1 {name} connection")),
         (count, name) => Some(format!("{count} {name} connections")),

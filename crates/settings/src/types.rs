@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use restante_mail::named_enum;
 use restante_mail::naming::Naming;
 use restante_mailroom::chaos::Triggers;
 use restante_mailroom::policy::Policy;
@@ -335,16 +336,18 @@ pub struct Storage {
     pub mailbox_msg_cap: Option<usize>,
 }
 
-/// The kind of store.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum StoreKind {
-    /// In memory, lost when the process ends.
-    #[default]
-    Memory,
-    /// In a data directory.
-    File,
-    /// In a PostgreSQL database.
-    Postgres,
+named_enum! {
+    /// The kind of store.
+    #[derive(Default)]
+    pub enum StoreKind {
+        /// In memory, lost when the process ends.
+        #[default]
+        Memory = "memory",
+        /// In a data directory.
+        File = "file",
+        /// In a PostgreSQL database.
+        Postgres = "postgres",
+    }
 }
 
 /// The script settings.

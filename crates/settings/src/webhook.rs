@@ -49,11 +49,9 @@ fn parse_choices<T>(text: &str, parse: fn(&str) -> Result<T, String>) -> Result<
 }
 
 fn parse_event(name: &str) -> Result<EventKind, String> {
-    match name.to_ascii_lowercase().as_str() {
-        "stored" => Ok(EventKind::Stored),
-        "deleted" => Ok(EventKind::Deleted),
-        _ => Err(format!("has an unknown event: must be {EVENTS}=stored, {EVENTS}=deleted or {EVENTS}=stored|deleted")),
-    }
+    EventKind::from_name(&name.to_ascii_lowercase()).ok_or_else(|| {
+        format!("has an unknown event: must be {EVENTS}=stored, {EVENTS}=deleted or {EVENTS}=stored|deleted")
+    })
 }
 
 fn parse_pattern(text: &str) -> Result<String, String> {

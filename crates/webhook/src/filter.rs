@@ -20,7 +20,7 @@ impl Filter {
 
     /// Returns the events that are sent.
     pub fn events(&self) -> impl Iterator<Item = EventKind> {
-        [EventKind::Stored, EventKind::Deleted].into_iter().filter(|event| self.is_sent(*event))
+        EventKind::ALL.into_iter().filter(|event| self.is_sent(*event))
     }
 
     /// Returns the patterns of the mailboxes whose events are sent. There are none for all mailboxes.

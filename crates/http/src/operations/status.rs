@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use restante_mail::duration;
 use restante_mailroom::policy::{Domains, Policy};
 use restante_net::ListenAddr;
-use restante_settings::{Config, Storage, StoreKind};
+use restante_settings::{Config, Storage};
 use serde::Serialize;
 
 use crate::extractors::parameters::RequireAdmin;
@@ -88,11 +88,7 @@ impl StorageConfig {
     fn new(storage: &Storage) -> Self {
         Self {
             mailbox_msg_cap: storage.mailbox_msg_cap.unwrap_or(0),
-            store_type: match storage.kind {
-                StoreKind::Memory => "memory",
-                StoreKind::File => "file",
-                StoreKind::Postgres => "postgres",
-            },
+            store_type: storage.kind.name(),
             retention_period: storage.retention_period.map(duration::format).unwrap_or_default(),
         }
     }

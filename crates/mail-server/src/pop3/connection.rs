@@ -200,7 +200,7 @@ impl<'a> SessionDriver<'a> {
         };
         let Server { context, login, .. } = self.server;
         context.metrics.count_denial(context.protocol, denied.reason);
-        login.auth().log_denial(context.protocol.name(), self.ip, &command, denied);
+        login.auth().log_denial(context.protocol.log_name(), self.ip, &command, denied);
         match denied.reason {
             DenialReason::TooMany => Refusal::Unavailable,
             DenialReason::Scope | DenialReason::Mailbox => Refusal::NotPermitted,

@@ -187,7 +187,7 @@ impl<'a> SessionDriver<'a> {
             Err(denied) => denied,
         };
         context.metrics.count_denial(context.protocol, denied.reason);
-        login.auth().log_denial(context.protocol.name(), self.ip, &"AUTH", &denied);
+        login.auth().log_denial(context.protocol.log_name(), self.ip, &"AUTH", &denied);
         Some(Err(match denied.reason {
             restante_auth::DenialReason::TooMany => LoginRefusal::TooManyFailures,
             restante_auth::DenialReason::Scope => LoginRefusal::NotPermitted,
@@ -215,7 +215,7 @@ impl<'a> SessionDriver<'a> {
             Err(RecipientRefusal::NotPermitted) => {
                 let denied = Denied::new(grant.and_then(Grant::name), restante_auth::DenialReason::Mailbox);
                 context.metrics.count_denial(context.protocol, denied.reason);
-                self.server.login.auth().log_denial(context.protocol.name(), self.ip, &"RCPT", &denied);
+                self.server.login.auth().log_denial(context.protocol.log_name(), self.ip, &"RCPT", &denied);
             }
             Err(_) => {}
         }

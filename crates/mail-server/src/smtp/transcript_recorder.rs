@@ -138,7 +138,7 @@ impl TranscriptRecorder {
     /// Writes the last chunk, with the end of the session.
     pub(super) fn finish(mut self, end_reason: SessionEndReason) {
         self.elapsed_micros = to_micros(self.started.elapsed());
-        let end = SessionEnd { at: Some(self.last_line_time()), reason: Cow::Borrowed(end_reason.label()) };
+        let end = SessionEnd { at: Some(self.last_line_time()), reason: Cow::Borrowed(end_reason.name()) };
         self.session_info_mut().end = Some(end);
         self.write_chunk(TransactionStage::Abandoned, None);
     }

@@ -9,6 +9,7 @@ use memchr::memmem;
 
 use super::field::{FieldWriter, check_line};
 use super::{Attachment, DraftError, LineEnds};
+use crate::named_enum;
 
 /// The maximum length of a line without its end (RFC 5322 section 2.1.1).
 const MAX_LINE_BYTES: usize = 998;
@@ -188,22 +189,12 @@ impl Attachment {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Encoding {
-    SevenBit,
-    EightBit,
-    QuotedPrintable,
-    Base64,
-}
-
-impl Encoding {
-    fn name(self) -> &'static str {
-        match self {
-            Self::SevenBit => "7bit",
-            Self::EightBit => "8bit",
-            Self::QuotedPrintable => "quoted-printable",
-            Self::Base64 => "base64",
-        }
+named_enum! {
+    enum Encoding {
+        SevenBit = "7bit",
+        EightBit = "8bit",
+        QuotedPrintable = "quoted-printable",
+        Base64 = "base64",
     }
 }
 

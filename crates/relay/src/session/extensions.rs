@@ -1,29 +1,18 @@
 //! The extensions that a server offers in its reply to EHLO, and the parameters of MAIL that depend on them.
 
+use restante_mail::named_enum;
+
 use super::client::Reply;
 use crate::settings::Mechanism;
 
-/// An extension that is used if it is offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extension {
-    StartTls,
-    Pipelining,
-    EightBitMime,
-    SmtpUtf8,
-    Size,
-}
-
-impl Extension {
-    const ALL: [Self; 5] = [Self::StartTls, Self::Pipelining, Self::EightBitMime, Self::SmtpUtf8, Self::Size];
-
-    const fn keyword(self) -> &'static str {
-        match self {
-            Self::StartTls => "STARTTLS",
-            Self::Pipelining => "PIPELINING",
-            Self::EightBitMime => "8BITMIME",
-            Self::SmtpUtf8 => "SMTPUTF8",
-            Self::Size => "SIZE",
-        }
+named_enum! {
+    /// An extension that is used if it is offered.
+    pub(super) enum Extension {
+        StartTls = "STARTTLS",
+        Pipelining = "PIPELINING",
+        EightBitMime = "8BITMIME",
+        SmtpUtf8 = "SMTPUTF8",
+        Size = "SIZE",
     }
 }
 
@@ -51,7 +40,7 @@ impl Extensions {
                 continue;
             }
             let mut all = Extension::ALL.into_iter();
-            let Some(extension) = all.find(|extension| extension.keyword().eq_ignore_ascii_case(keyword)) else {
+            let Some(extension) = all.find(|extension| extension.name().eq_ignore_ascii_case(keyword)) else {
                 continue;
             };
             extensions.offered.push(extension);

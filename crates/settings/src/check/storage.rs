@@ -80,10 +80,10 @@ pub(super) fn complete(storage: &mut Storage, sources: &mut Sources) {
     // A conflict is a problem, and a configuration with problems does not get here.
     let Ok((deciding_setting, _)) = store_kind(storage, sources) else { return };
     let Ok(location) = store_location(storage, sources) else { return };
-    let (kind, name) = match &location {
-        StoreLocation::Memory => (StoreKind::Memory, "memory"),
-        StoreLocation::Dir(..) => (StoreKind::File, "file"),
-        StoreLocation::Database(_) => (StoreKind::Postgres, "postgres"),
+    let kind = match &location {
+        StoreLocation::Memory => StoreKind::Memory,
+        StoreLocation::Dir(..) => StoreKind::File,
+        StoreLocation::Database(_) => StoreKind::Postgres,
     };
     if kind != StoreKind::File && storage.path.is_some() {
         sources.override_with(PATH, "", deciding_setting);
@@ -92,7 +92,7 @@ pub(super) fn complete(storage: &mut Storage, sources: &mut Sources) {
         sources.override_with(URL, "", deciding_setting);
     }
     if kind != storage.kind {
-        sources.override_with(TYPE, name, deciding_setting);
+        sources.override_with(TYPE, kind.name(), deciding_setting);
     }
     if let StoreLocation::Dir(_, setting) = &location
         && setting.key == PATH.key

@@ -192,8 +192,8 @@ fn parse_login(server: &Server, tls: TargetTls, options: &Options) -> Result<Opt
 }
 
 fn parse_mechanism(text: &str) -> Result<Mechanism, String> {
-    let mechanism = Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == text);
-    mechanism.ok_or_else(|| format!("must be one of {}", Mechanism::ALL.map(Mechanism::name).join(", ")))
+    Mechanism::from_name(text)
+        .ok_or_else(|| format!("must be one of {}", Mechanism::ALL.map(Mechanism::name).join(", ")))
 }
 
 #[cfg(test)]
