@@ -94,7 +94,7 @@ async fn read_header<S: AsyncRead + Unpin>(stream: &mut S) -> Result<Option<IpAd
     loop {
         let more = match proxy::parse(&header) {
             Ok(Progress::NeedMore(more)) => more,
-            Ok(Progress::Complete(header)) => return Ok(header.source),
+            Ok(Progress::Complete(source)) => return Ok(source),
             Err(proxy::MalformedHeader) => return Err(ProxyHeaderOutcome::Malformed),
         };
         header.reserve(more);

@@ -12,7 +12,6 @@ mod sasl;
 mod secret;
 pub mod smtp;
 mod transcript;
-mod transport;
 
 pub use secret::Secret;
 pub use transcript::{RecordedLine, Speaker, TransactionStage, TranscriptBuffer, TranscriptScope};

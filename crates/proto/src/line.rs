@@ -14,45 +14,33 @@ pub(crate) enum LineRead<'a> {
     Incomplete,
 }
 
-/// Reads lines, and tracks whether the current one is discarded.
+/// Reads lines.
 #[derive(Debug, Default)]
-pub(crate) enum LineReader {
-    /// The input starts with a line.
-    #[default]
-    AtLineStart,
-    /// The input starts within a line that is too long.
-    Discarding,
+pub(crate) struct LineReader {
+    /// Whether the input starts within a line that is too long.
+    pub(crate) is_discarding: bool,
 }
 
 impl LineReader {
-    /// Returns whether the input starts within a line that is too long.
-    pub(crate) fn is_discarding(&self) -> bool {
-        matches!(self, Self::Discarding)
-    }
-
     /// Reads a line from the start of the input. Also returns the number of bytes consumed.
     pub(crate) fn read_line<'a>(&mut self, input: &'a [u8], limit: usize) -> (usize, LineRead<'a>) {
-        match self {
-            Self::AtLineStart => {
-                let window = &input[..input.len().min(limit)];
-                if let Some(end) = memchr(b'\n', window) {
-                    let line = &input[..end];
-                    return (end + 1, LineRead::Complete(line.strip_suffix(b"\r").unwrap_or(line)));
-                }
-                if input.len() < limit {
-                    return (0, LineRead::Incomplete);
-                }
-                *self = Self::Discarding;
-                let (more, line) = self.read_line(&input[limit..], limit);
-                (limit + more, line)
+        let mut start = 0;
+        if !self.is_discarding {
+            let window = &input[..input.len().min(limit)];
+            if let Some(end) = memchr(b'\n', window) {
+                let line = &input[..end];
+                return (end + 1, LineRead::Complete(line.strip_suffix(b"\r").unwrap_or(line)));
             }
-            Self::Discarding => match memchr(b'\n', input) {
-                Some(end) => {
-                    *self = Self::AtLineStart;
-                    (end + 1, LineRead::TooLong)
-                }
-                None => (input.len(), LineRead::Incomplete),
-            },
+            if input.len() < limit {
+                return (0, LineRead::Incomplete);
+            }
+            start = limit;
+        }
+        let end = memchr(b'\n', &input[start..]);
+        self.is_discarding = end.is_none();
+        match end {
+            Some(end) => (start + end + 1, LineRead::TooLong),
+            None => (input.len(), LineRead::Incomplete),
         }
     }
 }

@@ -23,21 +23,14 @@ const V2_SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Signature, version and command, family and protocol, length.
 const V2_FIXED_BYTES: usize = 16;
 
-/// A parsed header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
-    /// The client's address. `None` if the proxy connects for itself, or for a client without an IP address. Then the
-    /// address of the connection applies.
-    pub source: Option<IpAddr>,
-}
-
 /// The progress of reading a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// At least this many more bytes belong to the header.
     NeedMore(usize),
-    /// The header is complete.
-    Complete(Header),
+    /// The header is complete. It has the client's address, or `None` if the proxy connects for itself, or for a client
+    /// without an IP address. Then the address of the connection applies.
+    Complete(Option<IpAddr>),
 }
 
 /// The error for bytes that are not a valid PROXY header.
@@ -79,8 +72,7 @@ fn parse_v1(read: &[u8]) -> Result<Progress, MalformedHeader> {
         return Ok(Progress::NeedMore(missing));
     }
     let text = str::from_utf8(text).map_err(|_| MalformedHeader)?;
-    let source = v1_source(text)?;
-    Ok(Progress::Complete(Header { source }))
+    v1_source(text).map(Progress::Complete)
 }
 
 /// Returns the smallest number of bytes that can complete the line, including CRLF.
@@ -141,7 +133,7 @@ fn parse_v2(read: &[u8]) -> Result<Progress, MalformedHeader> {
     // Most invalid headers are rejected before their block arrives.
     let source = v2_source(version_and_command, family_and_protocol, length, block)?;
     let progress = match length - block.len() {
-        0 => Progress::Complete(Header { source }),
+        0 => Progress::Complete(source),
         missing => Progress::NeedMore(missing),
     };
     Ok(progress)
@@ -193,7 +185,7 @@ mod tests {
     /// Returns a header with this address, or without one.
     fn complete(source: &str) -> Progress {
         let source = if source.is_empty() { None } else { Some(source.parse().expect("an address")) };
-        Progress::Complete(Header { source })
+        Progress::Complete(source)
     }
 
     #[test]

@@ -113,9 +113,10 @@ impl TranscriptBuffer {
 }
 
 /// Records the transcript of a session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Recorder {
-    scope: TranscriptScope,
+    /// `None` if nothing is recorded.
+    scope: Option<TranscriptScope>,
     pub(crate) transcript: TranscriptBuffer,
     /// Octets of a message that are not yet in a line, and their sender.
     pending_mail: Option<(Speaker, usize)>,
@@ -124,34 +125,29 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Creates an empty transcript.
     pub(crate) fn new(scope: TranscriptScope) -> Self {
-        Self { scope, transcript: TranscriptBuffer::default(), pending_mail: None }
+        Self { scope: Some(scope), ..Self::default() }
+    }
+
+    /// Returns whether there is a transcript.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.scope.is_some()
     }
 
     /// Records a command. `write` writes its masked text; it is called only if the line is recorded.
     pub(crate) fn record_command(&mut self, write: impl FnOnce(&mut String)) {
-        if self.scope == TranscriptScope::Everything {
+        if self.scope == Some(TranscriptScope::Everything) {
             self.push(Speaker::Client, false, write);
         }
     }
 
-    /// Records a line of an AUTH exchange.
-    pub(crate) fn record_secret(&mut self) {
-        self.record_command(|out| out.push_str("***"));
-    }
-
-    /// Records a note instead of a line that is not kept.
+    /// Records a note instead of a line that is not kept, such as a line of an AUTH exchange.
     pub(crate) fn record_note(&mut self, text: &'static str) {
         self.record_command(|out| out.push_str(text));
     }
 
-    /// Records that a line was too long.
-    pub(crate) fn record_line_too_long(&mut self) {
-        self.record_note("(line too long)");
-    }
-
     /// Records octets of a message. They become one line when something else is recorded.
     pub(crate) fn record_mail_octets(&mut self, speaker: Speaker, octets: usize) {
-        if octets > 0 && self.scope == TranscriptScope::Everything {
+        if octets > 0 && self.scope == Some(TranscriptScope::Everything) {
             let (_, total) = self.pending_mail.get_or_insert((speaker, 0));
             *total += octets;
         }
@@ -159,8 +155,10 @@ impl Recorder {
 
     /// Records replies of the server, each with its CRLF. `is_refusal` says whether they are errors.
     pub(crate) fn record_replies(&mut self, mut replies: &[u8], is_refusal: bool) {
-        if !is_refusal && self.scope != TranscriptScope::Everything {
-            return;
+        match self.scope {
+            Some(TranscriptScope::Everything) => {}
+            Some(TranscriptScope::Refusals) if is_refusal => {}
+            _ => return,
         }
         while !replies.is_empty() {
             let end = memchr(b'\n', replies).map_or(replies.len(), |end| end + 1);
@@ -175,7 +173,7 @@ impl Recorder {
 
     /// Sets the stage of the last line.
     pub(crate) fn mark_stage(&mut self, stage: TransactionStage) {
-        if self.scope == TranscriptScope::Everything
+        if self.scope == Some(TranscriptScope::Everything)
             && let Some(last) = self.transcript.entries.last_mut()
         {
             last.stage = Some(stage);
@@ -270,7 +268,7 @@ mod tests {
         assert_eq!(texts(&recorder), ["250-one", "250 two", "(17 octets of mail)", "250 three"]);
         recorder.transcript.clear();
         for _ in 0..2 * MAX_LINES {
-            recorder.record_secret();
+            recorder.record_note("***");
         }
         assert_eq!(recorder.transcript.lines().count(), MAX_LINES);
     }
@@ -282,7 +280,7 @@ mod tests {
             recorder.record_command(|out| out.push_str("BOGUS"));
             recorder.record_replies(b"500 what?\r\n", true);
             recorder.record_replies(b"250 fine\r\n", false);
-            recorder.record_secret();
+            recorder.record_note("***");
             recorder.record_mail_octets(Speaker::Client, 10);
             recorder.record_replies(b"550 no\r\n", true);
             recorder.transcript.lines().map(|line| (line.text.to_owned(), line.is_refusal)).collect::<Vec<_>>()

@@ -173,7 +173,7 @@ impl<'a> SessionDriver<'a> {
             }
         };
         if !grant.allows(Scope::Write, &mailbox) {
-            maildrop.set_read_only();
+            maildrop.is_read_only = true;
         }
         tracing::debug!(session = self.connection.session_name, %mailbox, "mailbox opened");
         self.mailbox = Some(mailbox);

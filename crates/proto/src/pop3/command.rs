@@ -1,6 +1,8 @@
 //! Parses a command line. The error is the reply that says what is wrong. [`super::commands`] decides whether a command
 //! is allowed in a state.
 
+use restante_mail::named_enum;
+
 use crate::Secret;
 use crate::line::split_word;
 use crate::sasl::{self, PlainMessage, decode_md5_hex};
@@ -19,26 +21,26 @@ pub(crate) enum Command {
     Capa,
     User(String),
     Pass(Secret),
-    Apop { user: String, digest: [u8; 16] },
+    Apop {
+        user: String,
+        digest: [u8; 16],
+    },
     Auth(AuthCommand),
     Stls,
     Utf8,
     Stat,
-    List(ListTarget),
-    Uidl(ListTarget),
+    /// With the number of a message, or for all.
+    List(Option<u64>),
+    Uidl(Option<u64>),
     Retr(u64),
-    Top { number: u64, lines: u64 },
+    Top {
+        number: u64,
+        lines: u64,
+    },
     Dele(u64),
     Rset,
     Noop,
     Quit,
-}
-
-/// The messages that LIST or UIDL lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ListTarget {
-    All,
-    Number(u64),
 }
 
 /// The arguments of AUTH.
@@ -55,25 +57,26 @@ pub(crate) enum AuthCommand {
 /// The client's response to the challenge of PLAIN. `None` if the client cancelled.
 pub(crate) type AuthResponse = Option<PlainMessage>;
 
-/// The first word of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
-    Capa,
-    User,
-    Pass,
-    Apop,
-    Auth,
-    Stls,
-    Utf8,
-    Stat,
-    List,
-    Uidl,
-    Retr,
-    Top,
-    Dele,
-    Rset,
-    Noop,
-    Quit,
+named_enum! {
+    /// The first word of a command.
+    pub(crate) enum Verb {
+        Capa = "CAPA",
+        User = "USER",
+        Pass = "PASS",
+        Apop = "APOP",
+        Auth = "AUTH",
+        Stls = "STLS",
+        Utf8 = "UTF8",
+        Stat = "STAT",
+        List = "LIST",
+        Uidl = "UIDL",
+        Retr = "RETR",
+        Top = "TOP",
+        Dele = "DELE",
+        Rset = "RSET",
+        Noop = "NOOP",
+        Quit = "QUIT",
+    }
 }
 
 /// Parses a line. The error is the reply to it.
@@ -93,8 +96,8 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command, &'static str> {
         Verb::Pass => Ok(parse_pass(line)),
         Verb::Apop => parse_apop(arguments),
         Verb::Auth => parse_auth(arguments).map(Command::Auth),
-        Verb::List => parse_list_target(arguments).map(Command::List).ok_or(reply::SYNTAX_LIST),
-        Verb::Uidl => parse_list_target(arguments).map(Command::Uidl).ok_or(reply::SYNTAX_UIDL),
+        Verb::List => parse_list_target(arguments, reply::SYNTAX_LIST).map(Command::List),
+        Verb::Uidl => parse_list_target(arguments, reply::SYNTAX_UIDL).map(Command::Uidl),
         Verb::Retr => parse_number(arguments).map(Command::Retr).ok_or(reply::SYNTAX_RETR),
         Verb::Dele => parse_number(arguments).map(Command::Dele).ok_or(reply::SYNTAX_DELE),
         Verb::Top => parse_top(arguments).ok_or(reply::SYNTAX_TOP),
@@ -128,29 +131,7 @@ pub(crate) fn parse_auth_response(line: &[u8]) -> Result<AuthResponse, &'static 
 }
 
 fn lookup_verb(word: &[u8]) -> Option<Verb> {
-    let mut upper = [0_u8; 4];
-    let upper = upper.get_mut(..word.len())?;
-    upper.copy_from_slice(word);
-    upper.make_ascii_uppercase();
-    Some(match &*upper {
-        b"CAPA" => Verb::Capa,
-        b"USER" => Verb::User,
-        b"PASS" => Verb::Pass,
-        b"APOP" => Verb::Apop,
-        b"AUTH" => Verb::Auth,
-        b"STLS" => Verb::Stls,
-        b"UTF8" => Verb::Utf8,
-        b"STAT" => Verb::Stat,
-        b"LIST" => Verb::List,
-        b"UIDL" => Verb::Uidl,
-        b"RETR" => Verb::Retr,
-        b"TOP" => Verb::Top,
-        b"DELE" => Verb::Dele,
-        b"RSET" => Verb::Rset,
-        b"NOOP" => Verb::Noop,
-        b"QUIT" => Verb::Quit,
-        _ => return None,
-    })
+    Verb::ALL.into_iter().find(|verb| verb.name().as_bytes().eq_ignore_ascii_case(word))
 }
 
 fn without_arguments(command: Command, arguments: &[u8]) -> Result<Command, &'static str> {
@@ -209,8 +190,9 @@ fn parse_name(octets: &[u8]) -> Result<String, &'static str> {
     std::str::from_utf8(octets).map(str::to_owned).map_err(|_| reply::NOT_UTF8)
 }
 
-fn parse_list_target(text: &[u8]) -> Option<ListTarget> {
-    if text.is_empty() { Some(ListTarget::All) } else { parse_number(text).map(ListTarget::Number) }
+/// Parses the argument of LIST or UIDL, which may be missing. `syntax` is the error.
+fn parse_list_target(text: &[u8], syntax: &'static str) -> Result<Option<u64>, &'static str> {
+    if text.is_empty() { Ok(None) } else { parse_number(text).map(Some).ok_or(syntax) }
 }
 
 /// Parses decimal digits. A number above `u64` becomes `u64::MAX`, which is above any number of messages or lines.
@@ -246,8 +228,8 @@ mod tests {
             (b"PASS ", Ok(secret(""))),
             (b"PASS \xff", Ok(secret("\u{fffd}"))),
             (b"PASS", Ok(Command::Pass(Secret::new("")))),
-            (b"LIST", Ok(Command::List(ListTarget::All))),
-            (b"LIST 007", Ok(Command::List(ListTarget::Number(7)))),
+            (b"LIST", Ok(Command::List(None))),
+            (b"LIST 007", Ok(Command::List(Some(7)))),
             (b"LIST 1 2", Err(reply::SYNTAX_LIST)),
             (b"UIDL -1", Err(reply::SYNTAX_UIDL)),
             (b"RETR +1", Err(reply::SYNTAX_RETR)),

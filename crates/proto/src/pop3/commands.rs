@@ -2,14 +2,13 @@
 //! returns an action if the driver has to do something.
 
 use crate::sasl::PlainMessage;
-use crate::transport::Transport;
 
-use super::command::{self, AuthCommand, AuthResponse, Command, ListTarget};
+use super::command::{self, AuthCommand, AuthResponse, Command};
 use super::maildrop::{Maildrop, MessageNumberError};
 use super::multiline::{Listing, MultilineReply};
 use super::request::{Column, Extent, FetchRequest};
 use super::session::Session;
-use super::state::{AnonymousClient, Idle, State, Utf8Mode};
+use super::state::{AnonymousClient, Idle, State};
 use super::{Action, Proof, reply};
 
 impl Session {
@@ -34,7 +33,7 @@ impl Session {
         match response {
             Ok(Some(PlainMessage { authorization_id: identity, user, password })) => {
                 let mailbox = if identity.is_empty() { user.clone() } else { identity };
-                Some(self.open(client.utf8_mode, mailbox, user, Proof::Password(password)))
+                Some(self.open(client.is_utf8, mailbox, user, Proof::Password(password)))
             }
             Ok(None) => {
                 self.state = State::Idle(Idle::Authorization(client));
@@ -57,17 +56,17 @@ impl Session {
                 self.reply(reply::USER_OK);
             }
             Command::Pass(password) => match client.user {
-                Some(user) => return Some(self.open(client.utf8_mode, user.clone(), user, Proof::Password(password))),
+                Some(user) => return Some(self.open(client.is_utf8, user.clone(), user, Proof::Password(password))),
                 None => return self.reject_and_stay(Idle::Authorization(client), reply::USER_FIRST),
             },
             Command::Apop { user, digest } => {
                 let proof = Proof::Apop { timestamp: self.timestamp.clone(), digest };
-                return Some(self.open(client.utf8_mode, user.clone(), user, proof));
+                return Some(self.open(client.is_utf8, user.clone(), user, proof));
             }
             Command::Auth(auth) => return self.auth(client, auth),
             Command::Stls => return self.stls(client),
             Command::Utf8 => {
-                client.utf8_mode = Utf8Mode::On;
+                client.is_utf8 = true;
                 self.reply(reply::UTF8_OK);
             }
             Command::Quit => return Some(self.quit()),
@@ -88,7 +87,7 @@ impl Session {
             Command::Top { number, lines } => {
                 return self.fetch(maildrop, FetchRequest { number, extent: Extent::Top(lines) });
             }
-            Command::Dele(_) if maildrop.is_read_only() => self.reply_error(reply::READ_ONLY),
+            Command::Dele(_) if maildrop.is_read_only => self.reply_error(reply::READ_ONLY),
             Command::Dele(number) => match maildrop.mark(number) {
                 Ok(()) => self.reply_with(|out, _| reply::write_marked(out, number)),
                 Err(error) => return self.reply_no_such_message(maildrop, number, error),
@@ -120,8 +119,8 @@ impl Session {
     }
 
     /// Opens a mailbox. After a failed login the client has to send USER again (RFC 1939 section 7).
-    fn open(&mut self, mode: Utf8Mode, mailbox: String, user: String, proof: Proof) -> Action {
-        self.state = State::OpeningMailbox(AnonymousClient { user: None, utf8_mode: mode });
+    fn open(&mut self, is_utf8: bool, mailbox: String, user: String, proof: Proof) -> Action {
+        self.state = State::OpeningMailbox(AnonymousClient { user: None, is_utf8 });
         Action::Open { mailbox, user, proof }
     }
 
@@ -134,16 +133,15 @@ impl Session {
 
     /// Returns why STLS is not available before a login, or `None`. RFC 6856 section 2.1 forbids it after UTF8.
     fn stls_error(&self, client: &AnonymousClient) -> Option<&'static str> {
-        match self.transport {
-            Transport::Tls => Some(reply::TLS_TWICE),
-            Transport::Plain if !self.settings.stls => Some(reply::TLS_UNAVAILABLE),
-            Transport::Plain if client.utf8_mode == Utf8Mode::On => Some(reply::TLS_TOO_LATE),
-            Transport::Plain => None,
+        match (self.is_tls, self.settings.stls) {
+            (true, _) => Some(reply::TLS_TWICE),
+            (false, false) => Some(reply::TLS_UNAVAILABLE),
+            (false, true) => client.is_utf8.then_some(reply::TLS_TOO_LATE),
         }
     }
 
-    fn list(&mut self, maildrop: Maildrop, target: ListTarget, column: Column) -> Option<Action> {
-        let ListTarget::Number(number) = target else {
+    fn list(&mut self, maildrop: Maildrop, target: Option<u64>, column: Column) -> Option<Action> {
+        let Some(number) = target else {
             match column {
                 Column::Sizes => self.reply_with(|out, _| reply::write_total(out, maildrop.total())),
                 Column::Ids => self.reply(reply::IDS),

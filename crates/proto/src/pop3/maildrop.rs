@@ -18,7 +18,8 @@ pub struct Maildrop {
     all: Total,
     /// The messages that are not marked.
     unmarked: Total,
-    is_read_only: bool,
+    /// Whether messages must not be marked as deleted, because the login may only read.
+    pub is_read_only: bool,
 }
 
 /// The number of messages and their size.
@@ -70,16 +71,6 @@ impl FromIterator<(MessageId, u64)> for Maildrop {
 }
 
 impl Maildrop {
-    /// Forbids marking messages as deleted, because the login may only read.
-    pub fn set_read_only(&mut self) {
-        self.is_read_only = true;
-    }
-
-    /// Returns whether messages must not be marked as deleted.
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.is_read_only
-    }
-
     /// Returns the memory used if all messages are marked.
     pub fn memory_bytes(&self) -> usize {
         self.all.messages * size_of::<Entry>() + self.all.messages.div_ceil(8)

@@ -40,7 +40,8 @@ pub(super) struct Listing {
 /// A message, or the top of it.
 #[derive(Debug)]
 pub(super) struct OutgoingMessage {
-    source: Source,
+    /// All of it is in memory until the end is sent.
+    pub(super) source: Source,
     /// The number of octets sent, and the number to send.
     sent: usize,
     length: usize,
@@ -72,11 +73,6 @@ impl OutgoingMessage {
             Extent::Top(lines) => top::length(&source, lines),
         };
         Self { source, sent: 0, length, stuffer: DotStuffer::new() }
-    }
-
-    /// Returns the size of the message, which is in memory until all of it is sent.
-    pub(super) fn held_bytes(&self) -> usize {
-        self.source.len()
     }
 
     /// Appends text until the output has about this length. Also returns the number of message octets that it took.

@@ -7,7 +7,6 @@ use restante_mail::message::Source;
 
 use crate::line::LineReader;
 use crate::transcript::{Recorder, Speaker, TranscriptBuffer, TranscriptScope};
-use crate::transport::Transport;
 
 use super::multiline::{MultilineReply, OutgoingMessage};
 use super::request::Extent;
@@ -22,12 +21,13 @@ pub(super) const MAX_REPLY_BYTES: usize = 64 * 1024;
 pub struct Session {
     pub(super) settings: Arc<Settings>,
     pub(super) timestamp: String,
-    pub(super) transport: Transport,
+    /// Whether the connection is encrypted.
+    pub(super) is_tls: bool,
     pub(super) state: State,
     pub(super) lines: LineReader,
     replies: Vec<u8>,
     bad_commands: usize,
-    pub(super) recorder: Option<Recorder>,
+    pub(super) recorder: Recorder,
 }
 
 impl Session {
@@ -38,12 +38,12 @@ impl Session {
         Self {
             settings,
             timestamp,
-            transport: Transport::new(is_tls),
+            is_tls,
             state: State::Idle(Idle::Authorization(AnonymousClient::default())),
             lines: LineReader::default(),
             replies: Vec::new(),
             bad_commands: 0,
-            recorder: None,
+            recorder: Recorder::default(),
         }
     }
 
@@ -80,7 +80,7 @@ impl Session {
     /// Returns the size of the message that is in memory because it is being sent.
     pub fn sending_bytes(&self) -> usize {
         match &self.state {
-            State::Sending(_, MultilineReply::Message(message)) => message.held_bytes(),
+            State::Sending(_, MultilineReply::Message(message)) => message.source.len(),
             _ => 0,
         }
     }
@@ -158,7 +158,7 @@ impl Session {
         if matches!(self.state, State::StartingTls) {
             self.state = State::Idle(Idle::Authorization(AnonymousClient::default()));
             self.lines = LineReader::default();
-            self.transport = Transport::Tls;
+            self.is_tls = true;
         }
     }
 
@@ -184,12 +184,12 @@ impl Session {
 
     /// Starts a transcript. It contains no passwords, digests or message content.
     pub fn start_recording(&mut self, scope: TranscriptScope) {
-        self.recorder = Some(Recorder::new(scope));
+        self.recorder = Recorder::new(scope);
     }
 
     /// Returns the transcript since it was started or last cleared. Returns `None` if none is recorded.
     pub fn transcript(&mut self) -> Option<&mut TranscriptBuffer> {
-        self.recorder.as_mut().map(|recorder| &mut recorder.transcript)
+        self.recorder.is_recording().then_some(&mut self.recorder.transcript)
     }
 
     /// Queues a fixed reply.
@@ -215,18 +215,14 @@ impl Session {
     fn queue<T>(&mut self, is_error: bool, write: impl FnOnce(&mut Vec<u8>, &Settings) -> T) -> T {
         let start = self.replies.len();
         let result = write(&mut self.replies, &self.settings);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.record_replies(&self.replies[start..], is_error);
-        }
+        self.recorder.record_replies(&self.replies[start..], is_error);
         result
     }
 
     /// Queues message text that the function writes. The function also returns the number of message octets.
     pub(super) fn reply_message_text<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> (usize, T)) -> T {
         let (octets, result) = write(&mut self.replies);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.record_mail_octets(Speaker::Server, octets);
-        }
+        self.recorder.record_mail_octets(Speaker::Server, octets);
         result
     }
 

@@ -32,13 +32,6 @@ pub(super) enum Idle {
 pub(super) struct AnonymousClient {
     /// The argument of USER, while PASS may follow.
     pub(super) user: Option<String>,
-    pub(super) utf8_mode: Utf8Mode,
-}
-
-/// Whether the client has sent the command UTF8. Messages are sent as stored in both cases.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Utf8Mode {
-    #[default]
-    Off,
-    On,
+    /// Whether it has sent the command UTF8. Messages are sent as stored in both cases.
+    pub(super) is_utf8: bool,
 }

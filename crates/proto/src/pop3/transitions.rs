@@ -33,20 +33,18 @@ impl Session {
     fn advance_idle(&mut self, idle: Idle, input: &[u8]) -> (usize, Option<Action>) {
         let is_before_login = matches!(idle, Idle::Authorization(_));
         let detect = if is_before_login { foreign::detect_before_greeting } else { foreign::detect };
-        if !self.lines.is_discarding()
+        if !self.lines.is_discarding
             && let Some(foreign) = detect(input)
         {
             return (input.len(), self.close_foreign(foreign));
         }
         let (consumed, line) = self.lines.read_line(input, command::max_line_bytes(input));
-        if is_before_login && (line == LineRead::TooLong || self.lines.is_discarding()) {
+        if is_before_login && (line == LineRead::TooLong || self.lines.is_discarding) {
             return (consumed, self.close_foreign(ForeignInput::LongLine));
         }
         let action = match line {
             LineRead::Complete(line) => {
-                if let Some(recorder) = &mut self.recorder {
-                    recorder.record_command(|out| mask::write_masked(out, line));
-                }
+                self.recorder.record_command(|out| mask::write_masked(out, line));
                 self.execute(idle, line)
             }
             LineRead::TooLong => {
@@ -66,9 +64,7 @@ impl Session {
         let (consumed, line) = self.lines.read_line(input, sasl::MAX_LINE_BYTES);
         let action = match line {
             LineRead::Complete(line) => {
-                if let Some(recorder) = &mut self.recorder {
-                    recorder.record_secret();
-                }
+                self.recorder.record_note("***");
                 self.handle_auth_response(client, command::parse_auth_response(line))
             }
             LineRead::TooLong => {
@@ -102,9 +98,7 @@ impl Session {
 
     /// Ends the session because the input is not that of a mail client. Nothing after it is executed.
     fn close_foreign(&mut self, foreign: ForeignInput) -> Option<Action> {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.record_note(foreign.transcript_text());
-        }
+        self.recorder.record_note(foreign.transcript_text());
         self.reply_error(match foreign {
             ForeignInput::Http => reply::NOT_HTTP,
             ForeignInput::Tls => reply::NOT_TLS,
@@ -115,9 +109,7 @@ impl Session {
     }
 
     fn reject_long_line(&mut self) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.record_line_too_long();
-        }
+        self.recorder.record_note(ForeignInput::LongLine.transcript_text());
         self.reject(reply::LINE_TOO_LONG);
     }
 }

@@ -97,17 +97,12 @@ impl BodyBuffer {
     /// Returns the message in a vector without spare capacity.
     pub(crate) fn finish(self) -> Result<Vec<u8>, TooLong> {
         let mut blocks = self.blocks.ok_or(TooLong)?;
-        match (blocks.pop(), blocks.as_slice()) {
-            (None, _) => Ok(Vec::new()),
-            (Some(mut single), []) => {
-                single.shrink_to_fit();
-                Ok(single)
-            }
-            (Some(last), _) => {
-                blocks.push(last);
-                Ok(blocks.concat())
-            }
+        if blocks.len() != 1 {
+            return Ok(blocks.concat());
         }
+        let mut single = blocks.swap_remove(0);
+        single.shrink_to_fit();
+        Ok(single)
     }
 
     fn discard(&mut self) {

@@ -3,6 +3,7 @@
 
 use restante_mail::address::{Address, AddressError, Alphabet};
 use restante_mail::envelope::ReversePath;
+use restante_mail::named_enum;
 
 use crate::line::split_word;
 use crate::sasl;
@@ -18,25 +19,29 @@ const MAX_EXTENDED_COMMAND_BYTES: usize = 2_048;
 /// The longest name in a greeting (RFC 5321 section 4.5.3.1.2).
 const MAX_HELO_BYTES: usize = 255;
 
-/// The first word of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
-    Helo,
-    Ehlo,
-    Lhlo,
-    Mail,
-    Rcpt,
-    Data,
-    Bdat,
-    Rset,
-    Noop,
-    Vrfy,
-    Help,
-    Quit,
-    StartTls,
-    Auth,
-    /// A command of an RFC that this server does not implement.
-    Unimplemented,
+named_enum! {
+    /// The first word of a command. They are compared in this order, so the most frequent ones come first.
+    pub(crate) enum Verb {
+        Mail = "MAIL",
+        Rcpt = "RCPT",
+        Data = "DATA",
+        Ehlo = "EHLO",
+        Helo = "HELO",
+        Lhlo = "LHLO",
+        Bdat = "BDAT",
+        Rset = "RSET",
+        Noop = "NOOP",
+        Quit = "QUIT",
+        Auth = "AUTH",
+        StartTls = "STARTTLS",
+        Vrfy = "VRFY",
+        Help = "HELP",
+        Expn = "EXPN",
+        Turn = "TURN",
+        Send = "SEND",
+        Soml = "SOML",
+        Saml = "SAML",
+    }
 }
 
 /// The arguments of MAIL.
@@ -69,28 +74,7 @@ pub(crate) fn max_line_bytes(start: &[u8]) -> usize {
 
 /// Returns the verb for a word, in any letter case.
 pub(crate) fn lookup_verb(word: &[u8]) -> Option<Verb> {
-    let mut upper = [0_u8; 8];
-    let upper = upper.get_mut(..word.len())?;
-    upper.copy_from_slice(word);
-    upper.make_ascii_uppercase();
-    Some(match &*upper {
-        b"HELO" => Verb::Helo,
-        b"EHLO" => Verb::Ehlo,
-        b"LHLO" => Verb::Lhlo,
-        b"MAIL" => Verb::Mail,
-        b"RCPT" => Verb::Rcpt,
-        b"DATA" => Verb::Data,
-        b"BDAT" => Verb::Bdat,
-        b"RSET" => Verb::Rset,
-        b"NOOP" => Verb::Noop,
-        b"VRFY" => Verb::Vrfy,
-        b"HELP" => Verb::Help,
-        b"QUIT" => Verb::Quit,
-        b"STARTTLS" => Verb::StartTls,
-        b"AUTH" => Verb::Auth,
-        b"EXPN" | b"TURN" | b"SEND" | b"SOML" | b"SAML" => Verb::Unimplemented,
-        _ => return None,
-    })
+    Verb::ALL.into_iter().find(|verb| verb.name().as_bytes().eq_ignore_ascii_case(word))
 }
 
 /// Parses the name in a greeting. Clients send all kinds of names, and none is refused because of its characters. The
@@ -118,7 +102,7 @@ impl<'a> MailCommand<'a> {
         let parameters = MailParameters::parse(text, strict)?;
         let from = match path {
             Path::Bracketed("") => None,
-            Path::Bracketed(address) => Some(Address::parse(address, parameters.alphabet).map_err(sender_error)?),
+            Path::Bracketed(address) => Some(parse_address(address, parameters.alphabet, CommandError::InvalidSender)?),
             Path::Bare(address) => Some(Address::parse(address, parameters.alphabet).map_err(|_| malformed)?),
         };
         Ok(Self { from, parameters, parameter_text: text.trim() })
@@ -140,7 +124,7 @@ pub(crate) fn parse_rcpt<'a>(
         Path::Bracketed(name) | Path::Bare(name) if name.eq_ignore_ascii_case("postmaster") => {
             Address::from_parts(name, &settings.domain)
         }
-        Path::Bracketed(address) => Address::parse(address, alphabet).map_err(recipient_error)?,
+        Path::Bracketed(address) => parse_address(address, alphabet, CommandError::InvalidRecipient)?,
         Path::Bare(address) => Address::parse(address, alphabet).map_err(|_| malformed)?,
     };
     Ok((recipient, parameters.trim()))
@@ -153,18 +137,16 @@ enum Path<'a> {
     Bare(&'a str),
 }
 
-fn sender_error(error: AddressError) -> CommandError {
-    match error {
+/// Parses an address in brackets. `invalid` makes the error of an address that is not valid.
+fn parse_address(
+    address: &str,
+    alphabet: Alphabet,
+    invalid: fn(AddressError) -> CommandError,
+) -> Result<Address, CommandError> {
+    Address::parse(address, alphabet).map_err(|error| match error {
         AddressError::NonAscii => CommandError::Refused(reply::ADDRESS_NOT_ASCII),
-        error => CommandError::InvalidSender(error),
-    }
-}
-
-fn recipient_error(error: AddressError) -> CommandError {
-    match error {
-        AddressError::NonAscii => CommandError::Refused(reply::ADDRESS_NOT_ASCII),
-        error => CommandError::InvalidRecipient(error),
-    }
+        error => invalid(error),
+    })
 }
 
 /// Converts arguments to text. Non-ASCII bytes must be UTF-8 (RFC 6531 section 3.1).
@@ -221,7 +203,7 @@ mod tests {
             (b"Ehlo\t host ", Ok((Verb::Ehlo, b"host"))),
             (b"StartTLS", Ok((Verb::StartTls, b""))),
             (b"MAIL FROM:<>", Ok((Verb::Mail, b"FROM:<>"))),
-            (b"expn all", Ok((Verb::Unimplemented, b"all"))),
+            (b"expn all", Ok((Verb::Expn, b"all"))),
             (b"", Err(CommandError::Bad(reply::UNKNOWN_COMMAND))),
             (b" NOOP", Err(CommandError::Bad(reply::UNKNOWN_COMMAND))),
             (b"NOOPS", Err(CommandError::Bad(reply::UNKNOWN_COMMAND))),

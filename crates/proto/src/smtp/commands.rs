@@ -4,7 +4,6 @@
 use restante_mail::envelope::{Envelope, Peer};
 
 use crate::transcript::TransactionStage;
-use crate::transport::Transport;
 
 use super::auth::{self, AuthStep};
 use super::body::BodyBuffer;
@@ -51,7 +50,9 @@ impl Session {
             Verb::Vrfy => self.reply_and_stay(idle, reply::VERIFY),
             Verb::Noop => self.reply_and_stay(idle, reply::OK),
             Verb::Help => self.reply_and_stay(idle, reply::HELP),
-            Verb::Unimplemented => self.reject_and_stay(idle, &CommandError::Bad(reply::NOT_IMPLEMENTED)),
+            Verb::Expn | Verb::Turn | Verb::Send | Verb::Soml | Verb::Saml => {
+                self.reject_and_stay(idle, &CommandError::Bad(reply::NOT_IMPLEMENTED))
+            }
         }
     }
 
@@ -78,7 +79,7 @@ impl Session {
     /// Returns true if the client has to start TLS before a transaction or a login (RFC 3207 section 4).
     fn requires_starttls(&self) -> bool {
         let Settings { starttls, require_starttls, .. } = *self.settings;
-        starttls && require_starttls && self.transport == Transport::Plain
+        starttls && require_starttls && !self.is_tls
     }
 
     /// A greeting may come at any time and abandons the current transaction (RFC 5321 section 4.1.4). It does not undo
@@ -95,7 +96,7 @@ impl Session {
             Ok(name) => name,
             Err(error) => return self.reject_and_stay(idle, &error),
         };
-        let starttls = self.settings.starttls && self.transport == Transport::Plain;
+        let starttls = self.settings.starttls && !self.is_tls;
         if verb == Verb::Helo {
             self.reply_with(|out, settings| reply::write_hello(out, &settings.domain, &helo));
         } else {
@@ -109,7 +110,7 @@ impl Session {
                 transaction.envelope.login
             }
         };
-        if self.recorder.is_some() {
+        if self.recorder.is_recording() {
             self.helo = Some(helo.clone());
         }
         self.state = State::Idle(Idle::Ready(Client { peer: Peer { ip: self.ip, helo }, login }));
@@ -218,11 +219,11 @@ impl Session {
     }
 
     fn starttls(&mut self, idle: Idle, arguments: &[u8]) -> Option<Action> {
-        let error = match self.transport {
+        let error = match (self.is_tls, self.settings.starttls) {
             _ if !arguments.is_empty() => reply::NO_ARGUMENT,
-            Transport::Tls => reply::TLS_TWICE,
-            Transport::Plain if !self.settings.starttls => reply::TLS_UNAVAILABLE,
-            Transport::Plain => {
+            (true, _) => reply::TLS_TWICE,
+            (false, false) => reply::TLS_UNAVAILABLE,
+            (false, true) => {
                 self.state = State::StartingTls;
                 self.reply(reply::GO_AHEAD_TLS);
                 if let Idle::Mail(_) | Idle::Chunked(..) = idle {

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use super::body::{BodyBuffer, TooLong};
+use super::body::BodyBuffer;
 
 /// A line that starts with a dot. Nothing else in the data has a meaning.
 static DOTTED_LINE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n."));
@@ -16,7 +16,8 @@ static END_OF_DATA: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\
 /// Reads the data of a message.
 #[derive(Debug)]
 pub(crate) struct DataReader {
-    body: BodyBuffer,
+    /// The message, complete after the end of the data was read.
+    pub(crate) body: BodyBuffer,
     state: LineState,
 }
 
@@ -39,21 +40,6 @@ impl DataReader {
     /// Creates a reader at the start of the data.
     pub(crate) fn new(body: BodyBuffer) -> Self {
         Self { body, state: LineState::LineStart }
-    }
-
-    /// Returns the number of bytes in memory.
-    pub(crate) fn len(&self) -> usize {
-        self.body.len()
-    }
-
-    /// Returns the number of bytes received, kept or not.
-    pub(crate) fn received_bytes(&self) -> u64 {
-        self.body.received_bytes()
-    }
-
-    /// Returns the message. Call it after the end of the data was read.
-    pub(crate) fn finish(self) -> Result<Vec<u8>, TooLong> {
-        self.body.finish()
     }
 
     /// Reads input. Returns the number of bytes consumed, and whether the end of the data was reached. Without the end,
@@ -125,6 +111,7 @@ impl DataReader {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::body::TooLong;
     use super::*;
 
     /// Reads the parts one after the other. Returns the message and the input after its end.
@@ -135,7 +122,7 @@ mod tests {
             let (consumed, end) = reader.feed(part);
             if end {
                 let rest = parts.fold(part[consumed..].to_vec(), |rest, part| [&rest, *part].concat());
-                return Some((reader.finish().unwrap(), rest));
+                return Some((reader.body.finish().unwrap(), rest));
             }
             assert_eq!(consumed, part.len());
         }
@@ -222,7 +209,7 @@ mod tests {
         let mut reader = DataReader::new(BodyBuffer::new(10_000, 0));
         let input = [&b"Subject: x\r\n\r\n"[..], &[b'y'; 777], b"\r\n.\r\nQUIT\r\n"].concat();
         assert_eq!(reader.feed(&input), (input.len() - 6, true));
-        let message = reader.finish().unwrap();
+        let message = reader.body.finish().unwrap();
         assert_eq!((message.len(), message.capacity()), (input.len() - 9, input.len() - 9));
     }
 
@@ -231,11 +218,11 @@ mod tests {
         let mut reader = DataReader::new(BodyBuffer::new(10_000, 0));
         for _ in 0..100 {
             assert_eq!(reader.feed(&[b'x'; 4_096]), (4_096, false));
-            assert!(reader.len() <= 10_000);
+            assert!(reader.body.len() <= 10_000);
         }
-        assert_eq!(reader.len(), 0);
+        assert_eq!(reader.body.len(), 0);
         assert_eq!(reader.feed(b"\r\n.\r\nQUIT\r\n"), (5, true));
-        assert_eq!(reader.finish(), Err(TooLong));
+        assert_eq!(reader.body.finish(), Err(TooLong));
     }
 
     proptest! {

@@ -23,36 +23,20 @@ impl MailParameters {
     /// Parses the parameters of MAIL, separated by blanks. Unknown ones are ignored unless the session is `strict`.
     pub(crate) fn parse(text: &str, strict: bool) -> Result<Self, CommandError> {
         let mut parameters = Self { size: 0, alphabet: Alphabet::Ascii };
-        let mut seen = SeenKeywords::default();
+        let mut seen = 0;
         for parameter in text.split_ascii_whitespace() {
             let (keyword, value) = split_parameter(parameter)?;
+            // A common client library sends SMTPUTF8 twice, which has no further effect.
+            check_once(&keyword, &["SIZE", "BODY", "RET", "ENVID", "AUTH"], &mut seen)?;
             match keyword.as_str() {
-                "SIZE" => {
-                    seen.insert_once(1)?;
-                    parameters.size = parse_size(value)?;
-                }
-                "SMTPUTF8" => {
-                    // A common client library sends it twice, which has no further effect.
-                    parameters.alphabet = value.is_none().then_some(Alphabet::Utf8).ok_or(MALFORMED)?;
-                }
-                "BODY" => {
-                    seen.insert_once(4)?;
-                    check_body(value, strict)?;
-                }
-                "RET" => {
-                    seen.insert_once(8)?;
-                    ensure(value.is_some_and(|value| is_one_of(value, &["FULL", "HDRS"])))?;
-                }
-                "ENVID" => {
-                    seen.insert_once(16)?;
-                    // RFC 3461 section 4.4.
-                    ensure(value.is_some_and(|value| value.len() <= 100 && is_xtext(value)))?;
-                }
-                "AUTH" => {
-                    seen.insert_once(32)?;
-                    // RFC 4954 section 5.
-                    ensure(value.is_some_and(|value| value == "<>" || is_xtext(value)))?;
-                }
+                "SIZE" => parameters.size = parse_size(value)?,
+                "SMTPUTF8" => parameters.alphabet = value.is_none().then_some(Alphabet::Utf8).ok_or(MALFORMED)?,
+                "BODY" => check_body(value, strict)?,
+                "RET" => ensure(value.is_some_and(|value| is_one_of(value, &["FULL", "HDRS"])))?,
+                // RFC 3461 section 4.4.
+                "ENVID" => ensure(value.is_some_and(|value| value.len() <= 100 && is_xtext(value)))?,
+                // RFC 4954 section 5.
+                "AUTH" => ensure(value.is_some_and(|value| value == "<>" || is_xtext(value)))?,
                 _ if strict => return Err(UNKNOWN),
                 _ => {}
             }
@@ -63,18 +47,13 @@ impl MailParameters {
 
 /// Checks the parameters of RCPT, separated by blanks. Unknown ones are ignored unless the session is `strict`.
 pub(crate) fn check_rcpt_parameters(text: &str, alphabet: Alphabet, strict: bool) -> Result<(), CommandError> {
-    let mut seen = SeenKeywords::default();
+    let mut seen = 0;
     for parameter in text.split_ascii_whitespace() {
         let (keyword, value) = split_parameter(parameter)?;
+        check_once(&keyword, &["NOTIFY", "ORCPT"], &mut seen)?;
         match keyword.as_str() {
-            "NOTIFY" => {
-                seen.insert_once(1)?;
-                ensure(value.is_some_and(is_notify))?;
-            }
-            "ORCPT" => {
-                seen.insert_once(2)?;
-                ensure(value.is_some_and(|value| is_original_recipient(value, alphabet)))?;
-            }
+            "NOTIFY" => ensure(value.is_some_and(is_notify))?,
+            "ORCPT" => ensure(value.is_some_and(|value| is_original_recipient(value, alphabet)))?,
             _ if strict => return Err(UNKNOWN),
             _ => {}
         }
@@ -82,18 +61,14 @@ pub(crate) fn check_rcpt_parameters(text: &str, alphabet: Alphabet, strict: bool
     Ok(())
 }
 
-/// The keywords seen so far, one bit for each.
-#[derive(Default)]
-struct SeenKeywords(u8);
-
-impl SeenKeywords {
-    fn insert_once(&mut self, bit: u8) -> Result<(), CommandError> {
-        if self.0 & bit != 0 {
-            return Err(DUPLICATE);
-        }
-        self.0 |= bit;
-        Ok(())
+/// Checks that none of the keywords `once` is given twice. `seen` has a bit for each that was given.
+fn check_once(keyword: &str, once: &[&str], seen: &mut u8) -> Result<(), CommandError> {
+    let bit = once.iter().position(|known| *known == keyword).map_or(0, |index| 1 << index);
+    if *seen & bit != 0 {
+        return Err(DUPLICATE);
     }
+    *seen |= bit;
+    Ok(())
 }
 
 fn ensure(well_formed: bool) -> Result<(), CommandError> {
@@ -129,13 +104,8 @@ fn parse_size(value: Option<&str>) -> Result<u64, CommandError> {
 fn check_body(value: Option<&str>, strict: bool) -> Result<(), CommandError> {
     match value {
         Some(value) if is_one_of(value, &["7BIT", "8BITMIME"]) => Ok(()),
-        Some(value) if is_one_of(value, &["BINARYMIME"]) => {
-            if strict {
-                Err(UNKNOWN)
-            } else {
-                Ok(())
-            }
-        }
+        Some(value) if is_one_of(value, &["BINARYMIME"]) && strict => Err(UNKNOWN),
+        Some(value) if is_one_of(value, &["BINARYMIME"]) => Ok(()),
         _ => Err(MALFORMED),
     }
 }

@@ -18,14 +18,16 @@ use super::{Protocol, Settings, StoreRefusal};
 /// 4.5.3.1.5.
 const MAX_TEXT_CHARS: usize = 450;
 
-// The texts of the 421 replies that end a session, after the name of the server.
-const TIMED_OUT: &str = "Waited too long for you, closing";
-const SHUTTING_DOWN: &str = "Shutting down";
-const BUSY: &str = "Too many connections, try again later";
-const TOO_MANY_ERRORS: &str = "Too many errors, closing";
-const NOT_HTTP: &str = "This port does not speak HTTP, closing";
-const NOT_TLS: &str = "TLS begins with STARTTLS on this port, closing";
-const FIRST_LINE_TOO_LONG: &str = "Line too long, closing";
+/// The enhanced status code and the text of a reply with 421, which ends the session.
+pub(crate) type ClosingReply = (&'static str, &'static str);
+
+pub(crate) const TIMED_OUT: ClosingReply = ("4.4.2", "Waited too long for you, closing");
+pub(crate) const SHUTTING_DOWN: ClosingReply = ("4.3.2", "Shutting down");
+pub(crate) const BUSY: ClosingReply = ("4.7.0", "Too many connections, try again later");
+pub(crate) const TOO_MANY_ERRORS: ClosingReply = ("4.7.0", "Too many errors, closing");
+const NOT_HTTP: ClosingReply = ("4.7.0", "This port does not speak HTTP, closing");
+const NOT_TLS: ClosingReply = ("4.7.0", "TLS begins with STARTTLS on this port, closing");
+const FIRST_LINE_TOO_LONG: ClosingReply = ("4.7.0", "Line too long, closing");
 
 pub(crate) const OK: &str = "250 2.0.0 Ok\r\n";
 pub(crate) const RESET: &str = "250 2.0.0 Reset\r\n";
@@ -168,29 +170,17 @@ pub(crate) fn write_bad_recipient(out: &mut Vec<u8>, error: &AddressError) {
     write_line(out, format_args!("553 5.1.3 Bad recipient: {error}"));
 }
 
-pub(crate) fn write_timed_out(out: &mut Vec<u8>, domain: &str) {
-    write_line(out, format_args!("421 4.4.2 {domain} {TIMED_OUT}"));
+pub(crate) fn write_closing(out: &mut Vec<u8>, domain: &str, (status, text): ClosingReply) {
+    write_line(out, format_args!("421 {status} {domain} {text}"));
 }
 
-pub(crate) fn write_shutting_down(out: &mut Vec<u8>, domain: &str) {
-    write_line(out, format_args!("421 4.3.2 {domain} {SHUTTING_DOWN}"));
-}
-
-pub(crate) fn write_busy(out: &mut Vec<u8>, domain: &str) {
-    write_line(out, format_args!("421 4.7.0 {domain} {BUSY}"));
-}
-
-pub(crate) fn write_too_many_errors(out: &mut Vec<u8>, domain: &str) {
-    write_line(out, format_args!("421 4.7.0 {domain} {TOO_MANY_ERRORS}"));
-}
-
-pub(crate) fn write_foreign(out: &mut Vec<u8>, domain: &str, foreign: ForeignInput) {
-    let text = match foreign {
+/// Returns the reply to input that is not that of a mail client.
+pub(crate) fn foreign_input(foreign: ForeignInput) -> ClosingReply {
+    match foreign {
         ForeignInput::Http => NOT_HTTP,
         ForeignInput::Tls => NOT_TLS,
         ForeignInput::LongLine => FIRST_LINE_TOO_LONG,
-    };
-    write_line(out, format_args!("421 4.7.0 {domain} {text}"));
+    }
 }
 
 /// Returns the reply to a refused sender.

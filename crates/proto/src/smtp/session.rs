@@ -8,12 +8,11 @@ use restante_mail::envelope::{Envelope, Recipient, RecipientRefusal, Refusal, Re
 
 use crate::line::LineReader;
 use crate::transcript::{Recorder, TransactionStage, TranscriptBuffer, TranscriptScope};
-use crate::transport::Transport;
 
 use super::auth::AuthExchange;
 use super::command_error::CommandError;
 use super::mask::CommandMask;
-use super::reply::ErrorReply;
+use super::reply::{ClosingReply, ErrorReply};
 use super::state::{Idle, State};
 use super::{Action, LoginRefusal, Settings, StoreRefusal, reply};
 
@@ -25,14 +24,15 @@ const MAX_REPLY_BYTES: usize = 16 * 1024;
 pub struct Session {
     pub(super) settings: Arc<Settings>,
     pub(super) ip: Option<IpAddr>,
-    pub(super) transport: Transport,
+    /// Whether the connection is encrypted.
+    pub(super) is_tls: bool,
     pub(super) state: State,
     pub(super) lines: LineReader,
     replies: Vec<u8>,
     /// The reasons of the refusals among the replies, until the driver takes them.
     refusals: Vec<RefusalReason>,
     bad_commands: usize,
-    pub(super) recorder: Option<Recorder>,
+    pub(super) recorder: Recorder,
     pub(super) mask: CommandMask,
     /// The name in the client's last greeting, until it is taken. Only set while a transcript is recorded.
     pub(super) helo: Option<String>,
@@ -46,13 +46,13 @@ impl Session {
         Self {
             settings,
             ip,
-            transport: Transport::new(is_tls),
+            is_tls,
             state: State::Idle(Idle::BeforeHello),
             lines: LineReader::default(),
             replies: Vec::new(),
             refusals: Vec::new(),
             bad_commands: 0,
-            recorder: None,
+            recorder: Recorder::default(),
             mask: CommandMask::default(),
             helo: None,
             parameters: String::new(),
@@ -113,7 +113,7 @@ impl Session {
     /// Returns the number of message bytes in memory.
     pub fn buffered_bytes(&self) -> usize {
         match &self.state {
-            State::ReceivingData(_, reader) => reader.len(),
+            State::ReceivingData(_, reader) => reader.body.len(),
             State::ReceivingChunk(_, body, _)
             | State::Idle(Idle::Chunked(_, body))
             | State::DiscardingChunk(Idle::Chunked(_, body), ..) => body.len(),
@@ -125,7 +125,7 @@ impl Session {
     /// while a command is expected.
     pub fn transferred_bytes(&self) -> Option<u64> {
         match &self.state {
-            State::ReceivingData(_, reader) => Some(reader.received_bytes()),
+            State::ReceivingData(_, reader) => Some(reader.body.received_bytes()),
             State::ReceivingChunk(_, body, _) => Some(body.received_bytes()),
             State::DiscardingChunk(_, chunk, _) => Some(chunk.received_bytes()),
             _ => None,
@@ -234,45 +234,40 @@ impl Session {
         if matches!(self.state, State::StartingTls) {
             self.state = State::Idle(Idle::BeforeHello);
             self.lines = LineReader::default();
-            self.transport = Transport::Tls;
+            self.is_tls = true;
         }
     }
 
     /// Ends the session because the client was silent for too long.
     pub fn time_out(&mut self) {
-        self.reply_error_with(|out, settings| reply::write_timed_out(out, &settings.domain));
-        self.state = State::Closed;
+        self.close(reply::TIMED_OUT);
     }
 
     /// Ends the session because the server shuts down.
     pub fn shut_down(&mut self) {
-        self.reply_error_with(|out, settings| reply::write_shutting_down(out, &settings.domain));
-        self.state = State::Closed;
+        self.close(reply::SHUTTING_DOWN);
     }
 
     /// Ends the session instead of greeting the client, because there are too many connections.
     pub fn refuse_busy(&mut self) {
         self.refusals.push(RefusalReason::Busy);
-        self.reply_error_with(|out, settings| reply::write_busy(out, &settings.domain));
-        self.state = State::Closed;
+        self.close(reply::BUSY);
     }
 
     /// Starts a transcript. It contains no passwords and no message content.
     pub fn start_recording(&mut self, scope: TranscriptScope) {
-        self.recorder = Some(Recorder::new(scope));
+        self.recorder = Recorder::new(scope);
     }
 
     /// Returns the transcript since it was started or last cleared. Returns `None` if none is recorded.
     pub fn transcript(&mut self) -> Option<&mut TranscriptBuffer> {
-        self.recorder.as_mut().map(|recorder| &mut recorder.transcript)
+        self.recorder.is_recording().then_some(&mut self.recorder.transcript)
     }
 
     /// Ends the session because the connection is closed. The octets of an incomplete message are recorded.
     pub fn disconnected(&mut self) {
         self.state = State::Closed;
-        if let Some(recorder) = &mut self.recorder {
-            recorder.finish();
-        }
+        self.recorder.finish();
     }
 
     /// Returns the name in the client's greeting if there was one since the last call. Only available while a
@@ -311,21 +306,23 @@ impl Session {
     fn queue(&mut self, is_error: bool, write: impl FnOnce(&mut Vec<u8>, &Settings)) {
         let start = self.replies.len();
         write(&mut self.replies, &self.settings);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.record_replies(&self.replies[start..], is_error);
-        }
+        self.recorder.record_replies(&self.replies[start..], is_error);
+    }
+
+    /// Ends the session with this reply.
+    pub(super) fn close(&mut self, reply: ClosingReply) {
+        self.reply_error_with(|out, settings| reply::write_closing(out, &settings.domain, reply));
+        self.state = State::Closed;
     }
 
     /// Records the effect of the last line on the transaction.
     pub(super) fn mark_stage(&mut self, stage: TransactionStage) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.mark_stage(stage);
-        }
+        self.recorder.mark_stage(stage);
     }
 
     /// Records the parameters of MAIL or RCPT.
     pub(super) fn record_parameters(&mut self, text: &str) {
-        if self.recorder.is_some() {
+        if self.recorder.is_recording() {
             self.parameters.clear();
             self.parameters.push_str(text);
         }
@@ -337,8 +334,7 @@ impl Session {
             CommandError::Bad(reply) => {
                 self.bad_commands += 1;
                 if self.bad_commands == self.settings.max_bad_commands {
-                    self.reply_error_with(|out, settings| reply::write_too_many_errors(out, &settings.domain));
-                    self.state = State::Closed;
+                    self.close(reply::TOO_MANY_ERRORS);
                 } else {
                     self.refuse(*reply);
                 }

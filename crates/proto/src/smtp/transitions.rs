@@ -47,21 +47,19 @@ impl Session {
     fn advance_idle(&mut self, idle: Idle, input: &[u8]) -> (usize, Option<Action>) {
         let is_before_hello = matches!(idle, Idle::BeforeHello);
         let detect = if is_before_hello { foreign::detect_before_greeting } else { foreign::detect };
-        if !self.lines.is_discarding()
+        if !self.lines.is_discarding
             && let Some(foreign) = detect(input)
         {
             return (input.len(), self.close_foreign(foreign));
         }
         let (consumed, line) = self.lines.read_line(input, command::max_line_bytes(input));
-        if is_before_hello && (line == LineRead::TooLong || self.lines.is_discarding()) {
+        if is_before_hello && (line == LineRead::TooLong || self.lines.is_discarding) {
             return (consumed, self.close_foreign(ForeignInput::LongLine));
         }
         let action = match line {
             LineRead::Complete(line) => {
                 let command = command::split_verb(line);
-                if let Some(recorder) = &mut self.recorder {
-                    recorder.record_command(|out| self.mask.write_masked(out, line, command.as_ref()));
-                }
+                self.recorder.record_command(|out| self.mask.write_masked(out, line, command.as_ref()));
                 self.execute(idle, command)
             }
             LineRead::TooLong => {
@@ -81,9 +79,7 @@ impl Session {
         let (consumed, line) = self.lines.read_line(input, sasl::MAX_LINE_BYTES);
         let action = match line {
             LineRead::Complete(line) => {
-                if let Some(recorder) = &mut self.recorder {
-                    recorder.record_secret();
-                }
+                self.recorder.record_note("***");
                 self.continue_auth(client, exchange.handle_response(line))
             }
             LineRead::TooLong => {
@@ -111,7 +107,7 @@ impl Session {
             self.state = State::ReceivingData(transaction, reader);
             return (consumed, Some(Action::Read));
         }
-        (consumed, self.finish_message(transaction, reader.finish()))
+        (consumed, self.finish_message(transaction, reader.body.finish()))
     }
 
     fn advance_chunk(
@@ -183,25 +179,18 @@ impl Session {
 
     fn reject_long_line(&mut self, reply: ErrorReply) {
         self.mask.note_lost_line();
-        if let Some(recorder) = &mut self.recorder {
-            recorder.record_line_too_long();
-        }
+        self.recorder.record_note(ForeignInput::LongLine.transcript_text());
         self.reject(&CommandError::Bad(reply));
     }
 
     /// Ends the session because the input is not that of a mail client. Nothing after it is executed.
     fn close_foreign(&mut self, foreign: ForeignInput) -> Option<Action> {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.record_note(foreign.transcript_text());
-        }
-        self.reply_error_with(|out, settings| reply::write_foreign(out, &settings.domain, foreign));
-        self.state = State::Closed;
+        self.recorder.record_note(foreign.transcript_text());
+        self.close(reply::foreign_input(foreign));
         None
     }
 
     fn record_mail_octets(&mut self, octets: usize) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.record_mail_octets(Speaker::Client, octets);
-        }
+        self.recorder.record_mail_octets(Speaker::Client, octets);
     }
 }

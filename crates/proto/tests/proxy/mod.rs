@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use proptest::prelude::*;
-use restante_proto::proxy::{Header, MAX_HEADER_BYTES, MalformedHeader, Progress, parse};
+use restante_proto::proxy::{MAX_HEADER_BYTES, MalformedHeader, Progress, parse};
 
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
@@ -75,7 +75,7 @@ proptest! {
         (header, source) in valid_header(), rest in prop::collection::vec(any::<u8>(), 0..50), step in 1..5000_usize,
     ) {
         let stream = [&header[..], &rest].concat();
-        prop_assert_eq!(read_header(&stream, step), (header.len(), Ok(Progress::Complete(Header { source }))));
+        prop_assert_eq!(read_header(&stream, step), (header.len(), Ok(Progress::Complete(source))));
     }
 
     #[test]
