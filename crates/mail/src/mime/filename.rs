@@ -92,44 +92,10 @@ fn is_device(name: &str) -> bool {
         || ["COM", "LPT"].iter().any(|port| stem.strip_prefix(port).is_some_and(is_port))
 }
 
+/// Returns the usual extension of files of a media type.
 fn extension(content_type: &str) -> &'static str {
-    match content_type {
-        "text/plain" | "message/delivery-status" | "text/rfc822-headers" => "txt",
-        "text/html" => "html",
-        "text/calendar" | "application/ics" => "ics",
-        "text/csv" => "csv",
-        "text/css" => "css",
-        "text/markdown" => "md",
-        "text/vcard" | "text/x-vcard" => "vcf",
-        "text/xml" | "application/xml" => "xml",
-        "image/png" => "png",
-        "image/jpeg" | "image/jpg" | "image/pjpeg" => "jpg",
-        "image/gif" => "gif",
-        "image/webp" => "webp",
-        "image/svg+xml" => "svg",
-        "image/bmp" => "bmp",
-        "image/tiff" => "tiff",
-        "image/x-icon" | "image/vnd.microsoft.icon" => "ico",
-        "audio/mpeg" => "mp3",
-        "audio/wav" | "audio/x-wav" => "wav",
-        "video/mp4" => "mp4",
-        "video/quicktime" => "mov",
-        "application/pdf" => "pdf",
-        "application/json" => "json",
-        "application/zip" | "application/x-zip-compressed" => "zip",
-        "application/gzip" | "application/x-gzip" => "gz",
-        "application/msword" => "doc",
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document" => "docx",
-        "application/vnd.ms-excel" => "xls",
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" => "xlsx",
-        "application/vnd.ms-powerpoint" => "ppt",
-        "application/vnd.openxmlformats-officedocument.presentationml.presentation" => "pptx",
-        "application/rtf" | "text/rtf" => "rtf",
-        "application/pgp-signature" => "asc",
-        "application/pkcs7-signature" | "application/x-pkcs7-signature" => "p7s",
-        "message/rfc822" => "eml",
-        _ => "bin",
-    }
+    let mut extensions = include_str!("extensions.txt").lines().filter_map(|line| line.split_once(' '));
+    extensions.find(|(known, _)| *known == content_type).map_or("bin", |(_, extension)| extension)
 }
 
 #[cfg(test)]
