@@ -27,6 +27,33 @@ const MAX_TEXT_BYTES: usize = 1024;
 /// The maximum length of the text around a link that is kept, in bytes.
 const MAX_CONTEXT_BYTES: usize = 300;
 
+/// The elements that start a new block.
+const BLOCKS: [&str; 23] = [
+    "br",
+    "p",
+    "div",
+    "table",
+    "tr",
+    "td",
+    "th",
+    "ul",
+    "ol",
+    "li",
+    "center",
+    "hr",
+    "blockquote",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "section",
+    "header",
+    "footer",
+    "article",
+];
+
 /// Header fields that contain links (RFC 2369 section 3).
 const LIST_HEADERS: [&str; 3] = ["List-Unsubscribe", "List-Help", "List-Archive"];
 
@@ -133,14 +160,14 @@ impl LinkCollector {
                     name => {
                         if let Some(open) = &mut open {
                             open.start_tag(name, attributes);
-                        } else if is_block(name) {
+                        } else if BLOCKS.contains(&name) {
                             self.finish_block(&mut block, ButtonStyle::new(attributes));
                         }
                     }
                 },
                 Token::EndTag(name) if name.eq_ignore_ascii_case("a") => self.finish_link(open.take()),
                 Token::EndTag(name) => {
-                    if open.is_none() && is_block(&name.to_ascii_lowercase()) {
+                    if open.is_none() && BLOCKS.contains(&name.to_ascii_lowercase().as_str()) {
                         self.finish_block(&mut block, ButtonStyle::default());
                     }
                 }
@@ -195,35 +222,6 @@ impl Block {
     fn is_button(&self, link: ButtonStyle) -> bool {
         link.is_button() || self.text.trim().is_empty() && link.is_button_in(self.style)
     }
-}
-
-/// Returns whether an element starts a new block.
-fn is_block(name: &str) -> bool {
-    matches!(
-        name,
-        "br" | "p"
-            | "div"
-            | "table"
-            | "tr"
-            | "td"
-            | "th"
-            | "ul"
-            | "ol"
-            | "li"
-            | "center"
-            | "hr"
-            | "blockquote"
-            | "h1"
-            | "h2"
-            | "h3"
-            | "h4"
-            | "h5"
-            | "h6"
-            | "section"
-            | "header"
-            | "footer"
-            | "article"
-    )
 }
 
 /// A link of the HTML that is not closed yet.

@@ -2,6 +2,7 @@
 //! Unsubscribe links in the body are ordinary links.
 
 use restante_mail::mime::{HeaderField, Mime};
+use restante_mail::named_enum;
 
 use crate::list_header;
 use crate::relative_url::scheme;
@@ -26,15 +27,16 @@ pub struct UnsubscribeLink {
     pub kind: UnsubscribeMethod,
 }
 
-/// A method to unsubscribe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnsubscribeMethod {
-    /// An encrypted request.
-    Https,
-    /// An unencrypted request.
-    Http,
-    /// A mail message.
-    Mailto,
+named_enum! {
+    /// A method to unsubscribe, named after the scheme of its URL.
+    pub enum UnsubscribeMethod {
+        /// An encrypted request.
+        Https = "https",
+        /// An unencrypted request.
+        Http = "http",
+        /// A mail message.
+        Mailto = "mailto",
+    }
 }
 
 /// Returns the ways to unsubscribe that the header of a message declares.
@@ -55,12 +57,7 @@ pub fn unsubscribe(mime: &Mime) -> Unsubscribe {
 
 impl UnsubscribeLink {
     fn from_url(href: String) -> Option<Self> {
-        let kind = match scheme(&href)?.to_ascii_lowercase().as_str() {
-            "https" => UnsubscribeMethod::Https,
-            "http" => UnsubscribeMethod::Http,
-            "mailto" => UnsubscribeMethod::Mailto,
-            _ => return None,
-        };
+        let kind = UnsubscribeMethod::from_name(&scheme(&href)?.to_ascii_lowercase())?;
         Some(Self { href, kind })
     }
 }
