@@ -106,7 +106,7 @@ impl AllUsers {
     /// The hashes of users may take different times, so the hash is chosen by a number derived from the name that
     /// others cannot compute. The duration then does not reveal whether the user exists.
     fn dummy_hash(&self, number: u64) -> Result<PasswordHash, &'static str> {
-        let hashes = || self.file.hashes().iter().chain(self.configured.hashes());
+        let hashes = || self.file.hashes.iter().chain(&self.configured.hashes);
         let index = usize::try_from(number % hashes().count().max(1) as u64).unwrap_or_default();
         hashes().nth(index).cloned().map_or_else(|| PasswordHash::parse(DUMMY_HASH), Ok)
     }
@@ -227,10 +227,10 @@ impl Authenticator {
         if token.has_expired(Timestamp::now()) {
             return Err(Denied::new(Some(&token.name), DenialReason::Expired));
         }
-        let fingerprint = self.sessions.fingerprint(token.digest());
+        let fingerprint = self.sessions.fingerprint(&token.digest);
         Ok(VerifiedLogin {
-            grant: token.grant().clone(),
-            identity: Identity::Token(*token.digest()),
+            grant: token.grant.clone(),
+            identity: Identity::Token(token.digest),
             fingerprint,
             session: None,
         })

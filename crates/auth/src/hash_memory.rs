@@ -54,12 +54,6 @@ impl HashMemoryPool {
         let memory = self.kept.lock().pop().unwrap_or_default();
         Ok(PooledMemory { memory, pool: self, _permit: permit })
     }
-
-    /// Returns the sizes of the buffers that are not in use, in blocks.
-    #[cfg(test)]
-    pub(crate) fn kept_sizes(&self) -> Vec<usize> {
-        self.kept.lock().iter().map(|memory| memory.0.len()).collect()
-    }
 }
 
 impl Drop for PooledMemory {
@@ -78,6 +72,13 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+
+    impl HashMemoryPool {
+        /// Returns the sizes of the buffers that are not in use, in blocks.
+        pub(crate) fn kept_sizes(&self) -> Vec<usize> {
+            self.kept.lock().iter().map(|memory| memory.0.len()).collect()
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn number_of_buffers_is_limited_and_they_are_reused() {

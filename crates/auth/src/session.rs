@@ -30,7 +30,8 @@ const SIGNATURE_CONTEXT: &[u8] = b"restante session 1\0";
 /// Creates and verifies session cookies.
 pub(crate) struct Sessions {
     key: hmac::Key,
-    lifetime: Duration,
+    /// The lifetime of a session.
+    pub(crate) lifetime: Duration,
     ended: Mutex<HashMap<Identity, EndedSessions>>,
     /// Notified at every logout.
     logouts: watch::Sender<()>,
@@ -69,11 +70,6 @@ pub(crate) enum Identity {
 impl Sessions {
     pub(crate) fn new(key: hmac::Key, lifetime: Duration) -> Self {
         Self { key, lifetime, ended: Mutex::default(), logouts: watch::Sender::default() }
-    }
-
-    /// Returns the lifetime of a session.
-    pub(crate) fn lifetime(&self) -> Duration {
-        self.lifetime
     }
 
     /// Returns the fingerprint of credentials.

@@ -48,8 +48,8 @@ pub struct Token {
     pub created: Timestamp,
     /// The expiry time, if any.
     pub expires: Option<Timestamp>,
-    digest: Digest,
-    grant: Grant,
+    pub(crate) digest: Digest,
+    pub(crate) grant: Grant,
 }
 
 /// The SHA-256 digest of a token.
@@ -72,14 +72,6 @@ impl Token {
     /// Returns true if the token has expired.
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|expiry| expiry <= now)
-    }
-
-    pub(crate) fn grant(&self) -> &Grant {
-        &self.grant
-    }
-
-    pub(crate) fn digest(&self) -> &Digest {
-        &self.digest
     }
 }
 
@@ -332,7 +324,7 @@ mod tests {
         let tokens = Tokens::parse(content.as_bytes()).unwrap();
         let found = tokens.find(&text).unwrap();
         assert_eq!((&found.id, &found.mailboxes, found.expires), (&token.id, &token.mailboxes, token.expires));
-        let grant = found.grant();
+        let grant = &found.grant;
         assert!(grant.allows(Scope::Read, &"ci-1".to_owned().into()));
         assert!(!grant.allows(Scope::Write, &"ci-1".to_owned().into()) && grant.name() == Some("ci"));
         assert!(tokens.find(&text[..46]).is_none() && tokens.find("").is_none());

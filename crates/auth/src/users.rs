@@ -19,7 +19,7 @@ const MAX_NAME_BYTES: usize = 255;
 pub(crate) struct Users {
     by_name: HashMap<Arc<str>, PasswordHash>,
     /// The hashes of all users, in the order of the file.
-    hashes: Vec<PasswordHash>,
+    pub(crate) hashes: Vec<PasswordHash>,
 }
 
 impl Users {
@@ -52,11 +52,6 @@ impl Users {
     /// Returns the name and the password hash of a user.
     pub(crate) fn find(&self, name: &str) -> Option<(&Arc<str>, &PasswordHash)> {
         self.by_name.get_key_value(name)
-    }
-
-    /// Returns the hashes of all users, in the order of the file.
-    pub(crate) fn hashes(&self) -> &[PasswordHash] {
-        &self.hashes
     }
 
     fn add(&mut self, line: &str) -> Result<(), &'static str> {

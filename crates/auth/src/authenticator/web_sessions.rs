@@ -31,7 +31,7 @@ impl Authenticator {
     /// Returns a session cookie for a login, and its lifetime. Returns `None` if the random source fails.
     pub fn create_session_cookie(&self, login: &VerifiedLogin) -> Option<(String, Duration)> {
         let cookie = self.sessions.create_cookie(&login.identity, &login.fingerprint, Timestamp::now()).ok()?;
-        Some((cookie, self.sessions.lifetime()))
+        Some((cookie, self.sessions.lifetime))
     }
 
     /// Ends the session of a cookie.
