@@ -9,6 +9,8 @@ use super::url;
 
 /// The maximum number of quotes or lists that indent a line. Deeper ones add no prefix.
 const MAX_PREFIX_LEVELS: usize = 8;
+/// The headings that Inbucket underlines.
+const UNDERLINED_HEADINGS: [&str; 3] = ["h1", "h2", "h3"];
 
 /// The style of the text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -108,26 +110,7 @@ struct TextWriter {
     /// The number of stars of the open bold text.
     open_stars: usize,
     /// The open heading and its start in the output.
-    heading: Option<(Heading, usize)>,
-}
-
-/// A heading that Inbucket underlines.
-#[derive(Clone, Copy)]
-enum Heading {
-    H1,
-    H2,
-    H3,
-}
-
-impl Heading {
-    fn from_tag_name(name: &str) -> Option<Self> {
-        match name {
-            "h1" => Some(Self::H1),
-            "h2" => Some(Self::H2),
-            "h3" => Some(Self::H3),
-            _ => None,
-        }
-    }
+    heading: Option<(&'static str, usize)>,
 }
 
 impl TextWriter {
@@ -157,7 +140,8 @@ impl TextWriter {
             "li" => self.start_item(),
             "b" | "strong" if is_inbucket => self.pending_stars += 1,
             _ if is_inbucket && self.heading.is_none() => {
-                self.heading = Heading::from_tag_name(name).map(|heading| (heading, self.output.len()));
+                let heading = UNDERLINED_HEADINGS.into_iter().find(|heading| *heading == name);
+                self.heading = heading.map(|heading| (heading, self.output.len()));
             }
             _ => {}
         }
@@ -199,9 +183,9 @@ impl TextWriter {
         if width == 0 {
             return;
         }
-        let mark = if matches!(heading, Heading::H1) { "*" } else { "-" };
+        let mark = if heading == "h1" { "*" } else { "-" };
         let rule = mark.repeat(width);
-        if !matches!(heading, Heading::H3) {
+        if heading != "h3" {
             self.output.insert_str(start, &format!("{rule}\n"));
         }
         self.output.push('\n');
