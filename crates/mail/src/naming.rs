@@ -124,16 +124,6 @@ impl From<String> for MailboxName {
     }
 }
 
-/// Converts a domain to the form in which domains are compared: lower case, in NFC.
-pub fn canonical_domain(domain: &str) -> String {
-    lowercase_nfc(domain)
-}
-
-/// Converts the start of a mailbox name to canonical form: lower case, in NFC.
-pub fn canonical_prefix(text: &str) -> String {
-    lowercase_nfc(text)
-}
-
 /// Returns the local half of a name: in lower case, without the first `+` and what follows it. If the `+` is the first
 /// character, it is part of the name. Fails if the local part needs quotes.
 fn local_name(local: &str) -> Result<String, NameError> {
@@ -162,7 +152,8 @@ fn canonicalize(text: &str, max_chars: usize) -> Result<String, NameError> {
     Ok(lower)
 }
 
-fn lowercase_nfc(text: &str) -> String {
+/// Converts a text to the form in which domains and mailbox names are compared: lower case, in NFC.
+pub fn lowercase_nfc(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }

@@ -1,6 +1,6 @@
 //! Patterns with wildcards that match domains and mailbox names.
 
-use crate::naming::canonical_domain;
+use crate::naming::lowercase_nfc;
 
 /// A list of patterns. A pattern can contain the wildcards `*` (any sequence of characters) and `?` (any one
 /// character). Patterns are compared like domains and mailbox names: case-insensitively, in NFC.
@@ -45,7 +45,7 @@ impl Patterns {
 }
 
 fn canonical_chars(text: &str) -> Vec<char> {
-    canonical_domain(text).chars().collect()
+    lowercase_nfc(text).chars().collect()
 }
 
 /// Returns whether the pattern matches the whole text. Backtracks only to the last `*`, so the cost is at most the

@@ -13,7 +13,7 @@ use restante_journal::{SessionId, SessionPage};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::duration;
 use restante_mail::message::{MessageId, Summary};
-use restante_mail::naming::{MailboxName, canonical_prefix};
+use restante_mail::naming::{MailboxName, lowercase_nfc};
 use restante_store::{MailboxPage, MessageSelector, Page};
 use serde::de::DeserializeOwned;
 
@@ -188,7 +188,7 @@ impl<S: Sync> FromRequestParts<S> for PrefixQuery {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let pairs = query_pairs(parts)?;
         reject_unknown_parameters(&pairs, &["prefix"])?;
-        Ok(Self(canonical_prefix(text_parameter(&pairs, "prefix")?.unwrap_or_default())))
+        Ok(Self(lowercase_nfc(text_parameter(&pairs, "prefix")?.unwrap_or_default())))
     }
 }
 
@@ -327,7 +327,7 @@ fn parse_page(pairs: &[(String, String)]) -> Page {
 /// name in `after` is used as it is: it may come from a list under another naming.
 fn parse_mailbox_page(pairs: &[(String, String)]) -> Result<MailboxPage, Problem> {
     let limit = parse_limit(pairs, DEFAULT_MAILBOXES, MAX_MAILBOXES)?;
-    let prefix = canonical_prefix(text_parameter(pairs, "prefix")?.unwrap_or_default());
+    let prefix = lowercase_nfc(text_parameter(pairs, "prefix")?.unwrap_or_default());
     Ok(MailboxPage { prefix, after: text_parameter(pairs, "after")?.unwrap_or_default().to_owned(), limit })
 }
 
