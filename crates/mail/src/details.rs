@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::date::MailDate;
+use crate::date::mail_date;
 use crate::mime::{HeaderSummary, Preview, SummaryField, SummaryFields};
 use crate::naming::MailboxName;
 
@@ -336,7 +336,7 @@ impl Details {
         // Writing to a string cannot fail.
         let _ = write!(trace, "Return-Path: <{sender}>\r\nReceived: from {helo} (");
         let _ = if ip.is_empty() { trace.write_str("local") } else { write!(trace, "[{ip}]") };
-        let _ = write!(trace, ") by {host}\r\n  for <{mailbox}>; {}\r\n", MailDate(received));
+        let _ = write!(trace, ") by {host}\r\n  for <{mailbox}>; {}\r\n", mail_date(received));
         trace.into()
     }
 
@@ -384,20 +384,9 @@ fn truncate_list(addresses: &[String], max_bytes: usize) -> &[String] {
     &addresses[..addresses.iter().take_while(fits).count()]
 }
 
-/// Appends a number. Every message needs several, and most of them are small, so it is faster than a formatter.
+/// Appends a number. Every message needs several, and `itoa` is faster than a formatter.
 fn push_number(text: &mut String, number: u32) {
-    match u8::try_from(number) {
-        Ok(digit @ 0..=9) => text.push(char::from(b'0' + digit)),
-        Ok(small) => {
-            if small >= 100 {
-                text.push(char::from(b'0' + small / 100));
-            }
-            text.push(char::from(b'0' + small / 10 % 10));
-            text.push(char::from(b'0' + small % 10));
-        }
-        // Writing to a string cannot fail.
-        Err(_) => drop(write!(text, "{number}")),
-    }
+    text.push_str(itoa::Buffer::new().format(number));
 }
 
 fn push_ip(text: &mut String, ip: Option<IpAddr>) {

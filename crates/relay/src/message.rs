@@ -1,7 +1,7 @@
 //! The content of messages that are sent: the header fields that change, line ends, and the detection of loops. The
 //! functions are pure. The content comes from other people, so nothing in it may add a header field or end the message.
 
-use restante_mail::compose::with_crlf;
+use restante_mail::line_ends::with_crlf;
 use restante_mail::message::{Source, Summary};
 use restante_mail::mime::RawFields;
 

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use restante_mail::date::MailDate;
+use restante_mail::date::mail_date;
 use restante_mail::mime::NamedAddress;
 
 /// The maximum number of recipients in a field.
@@ -85,7 +85,7 @@ impl<'a> RawMessage<'a> {
         let mut message = Vec::new();
         let has = |name: &str| self.fields.iter().any(|field| has_name(field, name));
         if !has("date") {
-            message.extend(format!("Date: {}\r\n", MailDate(defaults.now)).into_bytes());
+            message.extend(format!("Date: {}\r\n", mail_date(defaults.now)).into_bytes());
         }
         if !has("from") {
             let (address, name) = defaults.from;

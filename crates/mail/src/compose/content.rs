@@ -1,14 +1,15 @@
 //! Writing of message parts and the encoding of their content (RFC 2045, 2046, 2183, 2231).
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memchr::memmem;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::field::{FieldWriter, check_line};
 use super::{Attachment, DraftError, LineEnds};
+use crate::line_ends::with_crlf;
 use crate::named_enum;
 
 /// The maximum length of a line without its end (RFC 5322 section 2.1.1).
@@ -201,6 +202,7 @@ named_enum! {
 /// Writes a file name as a parameter: in quotes if all readers understand that, otherwise encoded and in segments (RFC
 /// 2231).
 fn write_filename(field: &mut FieldWriter<'_>, name: &str) {
+    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
     let is_plain = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
     if name.len() <= PARAMETER_SEGMENT_BYTES
         && name.trim() == name
@@ -209,14 +211,7 @@ fn write_filename(field: &mut FieldWriter<'_>, name: &str) {
     {
         return field.push_token(&format!("filename=\"{name}\""));
     }
-    let encoded = name.bytes().fold(String::from("utf-8''"), |mut encoded, byte| {
-        // Writing to a string cannot fail.
-        let _ = match byte {
-            b'-' | b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => write!(encoded, "{}", char::from(byte)),
-            _ => write!(encoded, "%{byte:02X}"),
-        };
-        encoded
-    });
+    let encoded = format!("utf-8''{}", utf8_percent_encode(name, ESCAPED));
     if encoded.len() <= PARAMETER_SEGMENT_BYTES {
         return field.push_token(&format!("filename*={encoded}"));
     }
@@ -246,22 +241,6 @@ fn is_content_type(text: &str) -> bool {
     let essence = text.split(';').next().unwrap_or_default().trim_end();
     let is_essence = essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype));
     is_essence && text.len() <= MAX_VALUE_BYTES && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
-}
-
-/// Returns the text with CRLF as the end of every line. A bare CR or LF also ends a line.
-pub fn with_crlf(text: &[u8]) -> Cow<'_, [u8]> {
-    if count_bare_line_ends(text) == 0 {
-        return Cow::Borrowed(text);
-    }
-    let mut lines = Vec::with_capacity(text.len() + text.len() / 32);
-    let mut rest = text;
-    while let Some(at) = memchr::memchr2(b'\r', b'\n', rest) {
-        lines.extend_from_slice(&rest[..at]);
-        lines.extend_from_slice(b"\r\n");
-        rest = &rest[at + if rest[at..].starts_with(b"\r\n") { 2 } else { 1 }..];
-    }
-    lines.extend_from_slice(rest);
-    lines.into()
 }
 
 /// Returns how often CR or LF occur alone. RFC 5322 section 2.3 does not allow that in a message.

@@ -13,9 +13,8 @@ mod field;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::date::MailDate;
+use crate::date::mail_date;
 use content::MessageWriter;
-pub use content::with_crlf;
 use draft_address::DraftAddress;
 use field::check_line;
 
@@ -133,7 +132,7 @@ impl Draft {
             return Err(DraftError::new("date", "is before the year 1900"));
         }
         if !self.has_header("Date") {
-            out.write_field("Date", |field| field.push_token(&MailDate(date).to_string()));
+            out.write_field("Date", |field| field.push_token(&mail_date(date).to_string()));
         }
         let from = DraftAddress::parse("from", &self.from)?;
         out.write_field("From", |field| from.write(field, false));

@@ -1,0 +1,31 @@
+//! Line ends of messages.
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+
+/// Converts all line ends to CRLF. Servers differ in whether a bare CR or LF ends a line, so that a message with one
+/// could end early for some of them (SMTP smuggling).
+pub fn with_crlf(text: &[u8]) -> Cow<'_, [u8]> {
+    let mut output = Vec::new();
+    // The text before this position was copied.
+    let mut copied = 0;
+    let mut position = 0;
+    while let Some(offset) = memchr2(b'\r', b'\n', &text[position..]) {
+        let end = position + offset;
+        position = end + 1;
+        if text[end..].starts_with(b"\r\n") {
+            position += 1;
+            continue;
+        }
+        output.reserve(if copied == 0 { text.len() + text.len() / 16 } else { 0 });
+        output.extend_from_slice(&text[copied..end]);
+        output.extend_from_slice(b"\r\n");
+        copied = position;
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    output.extend_from_slice(&text[copied..]);
+    Cow::Owned(output)
+}
