@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use restante_http_client::HttpService;
 use restante_mail::message::{Message, MessageId, Summary};
+use restante_mail::named_enum;
 use restante_mail::naming::MailboxName;
 
 use crate::commands::Commands;
@@ -87,13 +88,14 @@ pub(crate) trait Log: Send + Sync {
 /// A field of a log line: its name and value.
 pub(crate) type LogField = (String, serde_json::Value);
 
-/// The level of a log line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
-    Debug,
-    Info,
-    Warn,
-    Error,
+named_enum! {
+    /// The level of a log line.
+    pub(crate) enum Level {
+        Debug = "debug",
+        Info = "info",
+        Warn = "warn",
+        Error = "error",
+    }
 }
 
 /// A clock.

@@ -8,7 +8,7 @@ use mlua::{Lua, Table, Value};
 use serde_json::Value as Json;
 
 use super::convert::{to_number, to_text_prefix};
-use super::json;
+use super::{json, set_function};
 use crate::services::{Level, Log, LogField};
 
 /// The maximum length of a text, a field name and a field value.
@@ -23,16 +23,13 @@ const MAX_EXAMINED_FIELDS: usize = 1000;
 /// Creates the module.
 pub(super) fn module(lua: &Lua, log: &Arc<dyn Log>) -> mlua::Result<Table> {
     let module = lua.create_table()?;
-    let levels = [("debug", Level::Debug), ("info", Level::Info), ("warn", Level::Warn), ("error", Level::Error)];
-    for (name, level) in levels {
-        let log = Arc::clone(log);
-        let write = move |lua: &Lua, (text, fields): (Value, Option<Table>)| {
+    for level in Level::ALL {
+        set_function(lua, &module, level.name(), log, move |lua, log, (text, fields): (Value, Option<Table>)| {
             let text = to_text_prefix(lua, &text, MAX_TEXT_BYTES)?;
             let fields = fields.map(|fields| sorted_fields(lua, &fields)).transpose()?.unwrap_or_default();
             log.write(level, &text, &fields);
             Ok(())
-        };
-        module.raw_set(name, lua.create_function(write)?)?;
+        })?;
     }
     Ok(module)
 }

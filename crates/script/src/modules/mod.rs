@@ -13,7 +13,7 @@ mod store;
 
 use std::sync::Arc;
 
-use mlua::{Lua, Table};
+use mlua::{FromLuaMulti, IntoLuaMulti, Lua, Table};
 
 pub(crate) use convert::text_prefix;
 pub(crate) use shared::SharedDict;
@@ -29,18 +29,25 @@ pub(crate) fn install(lua: &Lua, services: &Services, shared: &Arc<SharedDict>) 
     lua.preload_module("logger", lua.create_function(move |lua, ()| logger::module(lua, &log))?)?;
     lua.preload_module("json", lua.create_function(|lua, ()| json::module(lua))?)?;
     lua.preload_module("http", lua.create_function(move |lua, ()| http::module(lua, &client))?)?;
-    lua.set_named_registry_value(STORE_KEY, store(lua, services)?)?;
-    lua.set_named_registry_value(SHARED_KEY, self::shared(lua, shared)?)?;
+    lua.set_named_registry_value(STORE_KEY, store::table(lua, &services.mail)?)?;
+    lua.set_named_registry_value(SHARED_KEY, shared::table(lua, shared)?)?;
     lua.set_named_registry_value(RELEASE_KEY, release::function(lua, &services.mail)?)?;
     lua.set_named_registry_value(SLEEP_KEY, sleep::function(lua, &services.clock)?)
 }
 
-/// Creates the table `restante.store`.
-pub(crate) fn store(lua: &Lua, services: &Services) -> mlua::Result<Table> {
-    store::table(lua, &services.mail)
-}
-
-/// Creates the table `restante.shared`.
-pub(crate) fn shared(lua: &Lua, shared: &Arc<SharedDict>) -> mlua::Result<Table> {
-    shared::table(lua, shared)
+/// Adds a function to a table. `state` is shared by the functions of the table.
+fn set_function<S, A, R>(
+    lua: &Lua,
+    table: &Table,
+    name: &str,
+    state: &Arc<S>,
+    function: impl Fn(&Lua, &S, A) -> mlua::Result<R> + Send + 'static,
+) -> mlua::Result<()>
+where
+    S: Send + Sync + ?Sized + 'static,
+    A: FromLuaMulti,
+    R: IntoLuaMulti,
+{
+    let state = Arc::clone(state);
+    table.raw_set(name, lua.create_function(move |lua, arguments| function(lua, &state, arguments))?)
 }

@@ -11,6 +11,7 @@ use mlua::{FromLua, Lua, LuaString, Table, Value};
 use parking_lot::Mutex;
 
 use super::convert::to_number;
+use super::set_function;
 
 /// The maximum length of a key.
 const MAX_KEY_BYTES: usize = 256;
@@ -53,18 +54,15 @@ impl SharedDict {
 /// Creates the table with the functions.
 pub(super) fn table(lua: &Lua, shared: &Arc<SharedDict>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-
-    let dict = Arc::clone(shared);
-    let get = move |lua: &Lua, key: Key| match dict.with_contents(|contents, now| contents.get(&key, now).cloned()) {
-        None => Ok(Value::Nil),
-        Some(SharedValue::Boolean(value)) => Ok(Value::Boolean(value)),
-        Some(SharedValue::Number(value)) => Ok(Value::Number(value)),
-        Some(SharedValue::Text(value)) => lua.create_string(&*value).map(Value::String),
-    };
-    table.raw_set("get", lua.create_function(get)?)?;
-
-    let dict = Arc::clone(shared);
-    let set = move |_: &Lua, (key, value, ttl): (Key, Option<SharedValue>, Ttl)| {
+    set_function(lua, &table, "get", shared, |lua, dict, key: Key| {
+        match dict.with_contents(|contents, now| contents.get(&key, now).cloned()) {
+            None => Ok(Value::Nil),
+            Some(SharedValue::Boolean(value)) => Ok(Value::Boolean(value)),
+            Some(SharedValue::Number(value)) => Ok(Value::Number(value)),
+            Some(SharedValue::Text(value)) => lua.create_string(&*value).map(Value::String),
+        }
+    })?;
+    set_function(lua, &table, "set", shared, |_, dict, (key, value, ttl): (Key, Option<SharedValue>, Ttl)| {
         dict.with_contents(|contents, now| {
             let Some(value) = value else {
                 contents.remove(&key);
@@ -72,39 +70,25 @@ pub(super) fn table(lua: &Lua, shared: &Arc<SharedDict>) -> mlua::Result<Table> 
             };
             contents.insert(key, value, ttl.expires_at(now), now)
         })
-    };
-    table.raw_set("set", lua.create_function(set)?)?;
-
-    let dict = Arc::clone(shared);
-    let add = move |_: &Lua, (key, value, ttl): (Key, SharedValue, Ttl)| {
+    })?;
+    set_function(lua, &table, "add", shared, |_, dict, (key, value, ttl): (Key, SharedValue, Ttl)| {
         dict.with_contents(|contents, now| match contents.get(&key, now) {
             Some(_) => Ok(false),
             None => contents.insert(key, value, ttl.expires_at(now), now).map(|()| true),
         })
-    };
-    table.raw_set("add", lua.create_function(add)?)?;
-
-    let dict = Arc::clone(shared);
-    let incr = move |_: &Lua, (key, amount, ttl): (Key, Option<f64>, Ttl)| {
+    })?;
+    set_function(lua, &table, "incr", shared, |_, dict, (key, amount, ttl): (Key, Option<f64>, Ttl)| {
         dict.with_contents(|contents, now| contents.increment(key, amount.unwrap_or(1.0), ttl, now))
-    };
-    table.raw_set("incr", lua.create_function(incr)?)?;
-
-    let dict = Arc::clone(shared);
-    let delete = move |_: &Lua, key: Key| {
+    })?;
+    set_function(lua, &table, "delete", shared, |_, dict, key: Key| {
         dict.with_contents(|contents, _| contents.remove(&key));
         Ok(())
-    };
-    table.raw_set("delete", lua.create_function(delete)?)?;
-
-    let dict = Arc::clone(shared);
-    let keys = move |lua: &Lua, prefix: Option<LuaString>| {
+    })?;
+    set_function(lua, &table, "keys", shared, |lua, dict, prefix: Option<LuaString>| {
         let prefix = prefix.map(|prefix| prefix.as_bytes().to_vec()).unwrap_or_default();
         let keys = dict.with_contents(|contents, now| contents.keys(&prefix, now));
         lua.create_sequence_from(keys.into_iter().map(LuaString::wrap))
-    };
-    table.raw_set("keys", lua.create_function(keys)?)?;
-
+    })?;
     Ok(table)
 }
 

@@ -9,6 +9,7 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 
 use super::convert::{to_number, to_text_prefix};
+use super::set_function;
 use crate::event::{CallContext, ScriptEvent};
 use crate::objects;
 use crate::services::MailAccess;
@@ -28,10 +29,8 @@ const MAX_ID_BYTES: usize = 100;
 /// Creates the table with the functions.
 pub(super) fn table(lua: &Lua, access: &Arc<dyn MailAccess>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-
-    let mail = Arc::clone(access);
-    let list = move |lua: &Lua, (mailbox, options): (LuaString, Option<Table>)| {
-        let (mailbox, timeout) = prepare(lua, &*mail, NAME, &mailbox)?;
+    set_function(lua, &table, "list", access, |lua, mail, (mailbox, options): (LuaString, Option<Table>)| {
+        let (mailbox, timeout) = prepare(lua, mail, NAME, &mailbox)?;
         let (after, limit) = options.map_or(Ok((None, DEFAULT_LIMIT)), |options| parse_page(lua, &options))?;
         let messages = mail.list(&mailbox, after, limit, timeout).map_err(mlua::Error::runtime)?;
         let list = lua.create_table_with_capacity(messages.len(), 0)?;
@@ -39,25 +38,17 @@ pub(super) fn table(lua: &Lua, access: &Arc<dyn MailAccess>) -> mlua::Result<Tab
             list.raw_push(objects::metadata(lua, summary, true)?)?;
         }
         Ok(list)
-    };
-    table.raw_set("list", lua.create_function(list)?)?;
-
-    let mail = Arc::clone(access);
-    let get = move |lua: &Lua, (mailbox, id): (LuaString, Value)| {
-        let (mailbox, timeout) = prepare(lua, &*mail, NAME, &mailbox)?;
-        let message = find(lua, &*mail, &mailbox, &id, timeout)?;
+    })?;
+    set_function(lua, &table, "get", access, |lua, mail, (mailbox, id): (LuaString, Value)| {
+        let (mailbox, timeout) = prepare(lua, mail, NAME, &mailbox)?;
+        let message = find(lua, mail, &mailbox, &id, timeout)?;
         message.map(|summary| objects::metadata(lua, &summary, true)).transpose()
-    };
-    table.raw_set("get", lua.create_function(get)?)?;
-
-    let mail = Arc::clone(access);
-    let delete = move |lua: &Lua, (mailbox, id): (LuaString, Value)| {
-        let (mailbox, timeout) = prepare(lua, &*mail, NAME, &mailbox)?;
+    })?;
+    set_function(lua, &table, "delete", access, |lua, mail, (mailbox, id): (LuaString, Value)| {
+        let (mailbox, timeout) = prepare(lua, mail, NAME, &mailbox)?;
         let Some(id) = parse_id(lua, &id)? else { return Ok(false) };
         mail.delete(&mailbox, id, timeout).map_err(mlua::Error::runtime)
-    };
-    table.raw_set("delete", lua.create_function(delete)?)?;
-
+    })?;
     Ok(table)
 }
 

@@ -20,7 +20,7 @@ pub(super) fn new_session(lua: &Lua, text: &str) -> mlua::Result<Table> {
 }
 
 /// Returns a function that takes the text of a session and calls `handler` with the session.
-pub(super) fn wrap_handler(lua: &Lua, handler: Function) -> mlua::Result<Function> {
+pub(crate) fn wrap_handler(lua: &Lua, handler: Function) -> mlua::Result<Function> {
     constructor(lua, |constructors| &constructors.wrap_handler)?.call(handler)
 }
 

@@ -87,8 +87,8 @@ pub(super) fn cache_inbound(lua: &Lua, source: Bytes) -> Origin {
     origin
 }
 
-/// Drops all messages.
-pub(super) fn clear_cache(lua: &Lua) {
+/// Drops the messages that were read during a call.
+pub(crate) fn clear_message_cache(lua: &Lua) {
     if let Some(mut cache) = lua.app_data_mut::<MessageCache>() {
         cache.in_delivery = None;
         cache.last_read = None;

@@ -80,9 +80,9 @@ impl Record for InboundMessage {
     }
 }
 
-/// Parses the return value of a script's function. The source stays that of `original`. Returns `None` if the script
+/// Parses the message that a function returned. The source stays that of `original`. Returns `None` if the script
 /// returned nil or false.
-pub(super) fn parse_result(
+pub(crate) fn parse_inbound_result(
     value: &Value,
     original: &IncomingMessage,
     naming: Naming,

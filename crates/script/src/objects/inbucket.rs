@@ -47,20 +47,21 @@ pub(super) fn object(lua: &Lua) -> mlua::Result<AnyUserData> {
     Ok(object)
 }
 
-/// Returns the function for an event.
-pub(super) fn handler(lua: &Lua, event: ScriptEvent) -> Option<Function> {
+/// Returns the function that the script has defined for an event.
+pub(crate) fn handler(lua: &Lua, event: ScriptEvent) -> Option<Function> {
     lua.app_data_ref::<Handlers>()?.functions[event as usize].clone()
 }
 
-/// Sets whether scripts are prevented from defining functions for events.
-pub(super) fn set_handlers_frozen(lua: &Lua, are_frozen: bool) {
+/// Sets whether the script is prevented from defining functions for events. After loading it is, because all states
+/// must have the same functions.
+pub(crate) fn set_handlers_frozen(lua: &Lua, are_frozen: bool) {
     if let Some(mut handlers) = lua.app_data_mut::<Handlers>() {
         handlers.are_frozen = are_frozen;
     }
 }
 
-/// Returns whether a value is the object.
-pub(super) fn is_inbucket(value: &Value) -> bool {
+/// Returns whether a value is the original global `inbucket`.
+pub(crate) fn is_inbucket(value: &Value) -> bool {
     value.as_userdata().is_some_and(AnyUserData::is::<Inbucket>)
 }
 

@@ -59,8 +59,9 @@ pub(super) fn table(lua: &Lua) -> mlua::Result<Table> {
     Ok(table)
 }
 
-/// Parses the return value of a script's function. Nil leaves the decision to the policy.
-pub(super) fn parse(value: &Value) -> Result<Verdict, String> {
+/// Parses the decision about a sender or recipient. Nil leaves it to the policy. An error is the end of a sentence that
+/// starts with the name of the function.
+pub(crate) fn parse_verdict(value: &Value) -> Result<Verdict, String> {
     if value.is_nil() {
         return Ok(Verdict::Defer);
     }

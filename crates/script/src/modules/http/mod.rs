@@ -13,26 +13,23 @@ use mlua::{AnyUserData, Lua, Table, Value};
 use restante_http_client::{HttpService, Request, Response};
 
 use self::budget::{RequestBudget, RequestError};
+use super::set_function;
 use crate::event::CallContext;
 
 /// Creates the module.
 pub(super) fn module(lua: &Lua, client: &Arc<dyn HttpService>) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     for method in ["get", "post", "put", "patch", "delete", "head"] {
-        let client = Arc::clone(client);
-        let send = move |lua: &Lua, (url, options): (Value, Value)| {
-            send_request(lua, &*client, &Value::String(lua.create_string(method)?), &url, &options)
-        };
-        module.raw_set(method, lua.create_function(send)?)?;
+        set_function(lua, &module, method, client, move |lua, client, (url, options): (Value, Value)| {
+            send_request(lua, client, &Value::String(lua.create_string(method)?), &url, &options)
+        })?;
     }
-    let request_client = Arc::clone(client);
-    let request = move |lua: &Lua, (method, url, options): (Value, Value, Value)| {
-        send_request(lua, &*request_client, &method, &url, &options)
-    };
-    module.raw_set("request", lua.create_function(request)?)?;
-    let batch_client = Arc::clone(client);
-    let batch = move |lua: &Lua, requests: Table| batch::send(lua, &*batch_client, &requests);
-    module.raw_set("request_batch", lua.create_function(batch)?)?;
+    set_function(lua, &module, "request", client, |lua, client, (method, url, options): (Value, Value, Value)| {
+        send_request(lua, client, &method, &url, &options)
+    })?;
+    set_function(lua, &module, "request_batch", client, |lua, client, requests: Table| {
+        batch::send(lua, client, &requests)
+    })?;
     Ok(module)
 }
 

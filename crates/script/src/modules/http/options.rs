@@ -6,6 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mlua::{Lua, Table, Value};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use restante_http_client::Request;
 use restante_mail::duration;
 
@@ -115,17 +116,9 @@ fn sorted_pairs(budget: &mut RequestBudget<'_>, table: &Table) -> Result<Vec<(St
 
 /// Appends text in form encoding: a blank becomes a plus, everything but letters, digits and `-._~` is escaped.
 fn push_escaped(out: &mut String, text: &str) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            b' ' => out.push('+'),
-            _ => {
-                out.push('%');
-                out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-                out.push(char::from(DIGITS[usize::from(byte & 15)]));
-            }
-        }
+    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    for piece in utf8_percent_encode(text, ESCAPED) {
+        out.push_str(if piece == "%20" { "+" } else { piece });
     }
 }
 
