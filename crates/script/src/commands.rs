@@ -4,7 +4,7 @@
 use std::io;
 use std::process::{Child, Command, ExitStatus};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use restante_platform::ProcessGroup;
 
 /// The running commands. Shared by all Lua states.
@@ -33,7 +33,7 @@ impl Commands {
     /// Starts a command in its own process group, so that its child processes can be killed with it.
     pub(crate) fn start(&self, command: &mut Command) -> io::Result<RunningCommand<'_>> {
         // The lock is held until the group is in the list, so that `kill_all` cannot miss it.
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.is_closed {
             return Err(io::Error::other("the server is shutting down"));
         }
@@ -44,16 +44,12 @@ impl Commands {
 
     /// Kills all running commands with their child processes. No more commands can be started.
     pub(crate) fn kill_all(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.is_closed = true;
         for group in state.process_groups.drain(..) {
             // An error means that the group has ended already.
             let _ = group.kill();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 }
 
@@ -66,7 +62,7 @@ impl State {
 impl RunningCommand<'_> {
     /// Returns the exit status, or `None` while the command is running.
     pub(crate) fn status(&mut self) -> io::Result<Option<ExitStatus>> {
-        let mut state = self.commands.lock();
+        let mut state = self.commands.state.lock();
         let status = self.child.try_wait();
         if !matches!(status, Ok(None)) {
             state.remove(self.group);
@@ -76,7 +72,7 @@ impl RunningCommand<'_> {
 
     /// Kills the command with its child processes.
     pub(crate) fn kill(mut self) {
-        let mut state = self.commands.lock();
+        let mut state = self.commands.state.lock();
         state.remove(self.group);
         let killed = self.group.kill();
         drop(state);
@@ -88,37 +84,4 @@ impl RunningCommand<'_> {
 }
 
 #[cfg(all(test, unix))]
-mod tests {
-    use super::*;
-
-    fn shell(script: &str) -> Command {
-        restante_platform::shell(script.as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn kill_all_kills_commands_and_prevents_new_ones() {
-        let commands = Commands::default();
-        let mut running: Vec<_> =
-            ["exec sleep 3600", "sleep 3600 & wait"].map(|script| commands.start(&mut shell(script)).unwrap()).into();
-        commands.kill_all();
-        for running in &mut running {
-            assert_eq!(running.child.wait().unwrap().code(), None, "ended by a signal");
-        }
-        assert!(commands.start(&mut shell("exit 0")).is_err());
-    }
-
-    #[test]
-    fn ended_commands_are_removed() {
-        let commands = Commands::default();
-        let mut short = commands.start(&mut shell("exit 3")).unwrap();
-        let status = loop {
-            if let Some(status) = short.status().unwrap() {
-                break status;
-            }
-            std::thread::yield_now();
-        };
-        assert_eq!(status.code(), Some(3));
-        commands.start(&mut shell("exec sleep 3600")).unwrap().kill();
-        assert!(commands.lock().process_groups.is_empty());
-    }
-}
+mod tests;
