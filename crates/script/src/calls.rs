@@ -5,35 +5,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use restante_logging::LogThrottle;
-use restante_mail::address::Address;
-use restante_mail::envelope::Envelope;
-use restante_mail::message::Summary;
-use restante_mailroom::hooks::{IncomingMessage, Verdict};
 use tokio::sync::oneshot;
 
 use crate::call_error::{CallError, CallErrorKind, SourceLocation};
 use crate::counts::{Counters, Outcome};
 use crate::engine::CallLocation;
-use crate::event::ScriptEvent;
+use crate::event::{Call, Reply, ScriptEvent};
 use crate::loaded::ScriptError;
 use crate::pool::{Caller, JobError, Worker};
 use crate::scripts::{ScriptState, Scripts};
-
-/// An event with the arguments of its call.
-pub(crate) enum Call {
-    MailFrom(Envelope),
-    RcptTo(Envelope, Address),
-    BeforeStored(IncomingMessage),
-    AfterStored(Summary),
-    AfterDeleted(Summary),
-}
-
-/// The result of a call.
-pub(crate) enum Reply {
-    Verdict(Verdict),
-    Message(Option<IncomingMessage>),
-    Nothing,
-}
 
 /// A call for a worker.
 pub(crate) struct Job {
@@ -53,8 +33,8 @@ pub(crate) struct Waiter {
 type LocationCell = OnceLock<Arc<CallLocation>>;
 
 /// Creates a job and the waiter for its reply.
-pub(crate) fn new_job(event: ScriptEvent, call: Call, reply: Option<oneshot::Sender<Reply>>) -> (Job, Waiter) {
-    let location = Arc::default();
+pub(crate) fn new_job(call: Call, reply: Option<oneshot::Sender<Reply>>) -> (Job, Waiter) {
+    let (event, location) = (call.event(), Arc::default());
     (Job { call, location: Arc::clone(&location) }, Waiter { event, reply, location })
 }
 
@@ -168,14 +148,7 @@ impl Worker for ScriptRunner {
 
     fn run(&self, ScriptState { engine, .. }: &mut ScriptState, Job { call, location }: Job) -> Self::Output {
         location.get_or_init(|| engine.location());
-        let reply = match call {
-            Call::MailFrom(envelope) => engine.before_mail_from(&envelope).map(Reply::Verdict),
-            Call::RcptTo(envelope, candidate) => engine.before_rcpt_to(&envelope, &candidate).map(Reply::Verdict),
-            Call::BeforeStored(message) => engine.before_message_stored(&message).map(Reply::Message),
-            Call::AfterStored(summary) => engine.after_message_stored(&summary).map(|()| Reply::Nothing),
-            Call::AfterDeleted(summary) => engine.after_message_deleted(&summary).map(|()| Reply::Nothing),
-        };
-        reply.map_err(RunError::Call)
+        engine.run(&call).map_err(RunError::Call)
     }
 
     fn respond(&self, Waiter { event, reply: session, location }: Waiter, result: Result<Self::Output, JobError>) {

@@ -2,24 +2,22 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use restante_mail::named_enum;
+
 use crate::event::ScriptEvent;
 
-/// The outcome of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The function returned.
-    Ok,
-    /// The function raised an error or returned an invalid value.
-    Error,
-    /// The function exceeded a limit of time, memory or call depth.
-    Limit,
-    /// The function was not called, because no thread was free in time.
-    Busy,
-}
-
-impl Outcome {
-    /// All outcomes.
-    pub const ALL: [Self; 4] = [Self::Ok, Self::Error, Self::Limit, Self::Busy];
+named_enum! {
+    /// The outcome of a call.
+    pub enum Outcome {
+        /// The function returned.
+        Ok = "ok",
+        /// The function raised an error or returned an invalid value.
+        Error = "error",
+        /// The function exceeded a limit of time, memory or call depth.
+        Limit = "limit",
+        /// The function was not called, because no thread was free in time.
+        Busy = "busy",
+    }
 }
 
 /// Statistics of scripts since the start of the server.

@@ -1,51 +1,67 @@
-//! The five events that a script can handle, and the context of a call.
+//! The five events that a script can handle, the arguments and results of their functions, and the context of a call.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use mlua::Lua;
+use restante_mail::address::Address;
+use restante_mail::envelope::Envelope;
+use restante_mail::message::Summary;
+use restante_mail::named_enum;
+use restante_mailroom::hooks::{IncomingMessage, Verdict};
 
-/// An event that a script can handle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ScriptEvent {
-    /// A sender was given.
-    MailFrom,
-    /// A recipient was given.
-    RcptTo,
-    /// A message is about to be stored.
-    BeforeStored,
-    /// A message was stored.
-    AfterStored,
-    /// A message was deleted.
-    AfterDeleted,
+named_enum! {
+    /// An event that a script can handle.
+    #[derive(PartialOrd, Ord)]
+    pub enum ScriptEvent {
+        /// A sender was given.
+        MailFrom = "before.mail_from_accepted",
+        /// A recipient was given.
+        RcptTo = "before.rcpt_to_accepted",
+        /// A message is about to be stored.
+        BeforeStored = "before.message_stored",
+        /// A message was stored.
+        AfterStored = "after.message_stored",
+        /// A message was deleted.
+        AfterDeleted = "after.message_deleted",
+    }
 }
 
 impl ScriptEvent {
-    /// All events.
-    pub const ALL: [Self; 5] =
-        [Self::MailFrom, Self::RcptTo, Self::BeforeStored, Self::AfterStored, Self::AfterDeleted];
-
-    /// Returns the name under which scripts define the function.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::MailFrom => "before.mail_from_accepted",
-            Self::RcptTo => "before.rcpt_to_accepted",
-            Self::BeforeStored => "before.message_stored",
-            Self::AfterStored => "after.message_stored",
-            Self::AfterDeleted => "after.message_deleted",
-        }
-    }
-
     /// Returns whether a session waits for the result.
     pub const fn is_before(self) -> bool {
         matches!(self, Self::MailFrom | Self::RcptTo | Self::BeforeStored)
     }
 }
 
-impl fmt::Display for ScriptEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+/// An event with the arguments of its function.
+pub(crate) enum Call {
+    MailFrom(Envelope),
+    RcptTo(Envelope, Address),
+    BeforeStored(IncomingMessage),
+    AfterStored(Summary),
+    AfterDeleted(Summary),
+}
+
+impl Call {
+    /// Returns the event.
+    pub(crate) fn event(&self) -> ScriptEvent {
+        match self {
+            Self::MailFrom(_) => ScriptEvent::MailFrom,
+            Self::RcptTo(..) => ScriptEvent::RcptTo,
+            Self::BeforeStored(_) => ScriptEvent::BeforeStored,
+            Self::AfterStored(_) => ScriptEvent::AfterStored,
+            Self::AfterDeleted(_) => ScriptEvent::AfterDeleted,
+        }
     }
+}
+
+/// The result of a call.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Verdict(Verdict),
+    /// The changed message, or `None` if nothing changed.
+    Message(Option<IncomingMessage>),
+    Nothing,
 }
 
 /// The call that a Lua state is executing. Functions that the script calls find it in the app data of the state.

@@ -15,8 +15,9 @@ use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::{HookPoint, Hooks, IncomingMessage, Observer, Verdict};
 use tokio::sync::oneshot;
 
-use crate::calls::{self, Call, Reply, ScriptRunner};
+use crate::calls::{self, ScriptRunner};
 use crate::counts::{Counters, Counts};
+use crate::event::{Call, Reply};
 use crate::limits::TIMEOUT_GRACE;
 use crate::loaded::{LoadedScript, ScriptError};
 use crate::pool::{Limits, Pool};
@@ -67,12 +68,12 @@ impl Host {
 
     /// Gives scripts access to stored messages. Must be called within the Tokio runtime.
     pub fn connect(&self, mailroom: &Arc<Mailroom>) {
-        self.scripts.mail().connect(mailroom);
+        self.scripts.mail.connect(mailroom);
     }
 
     /// Gives scripts access to the relay. Without it, messages cannot be released.
     pub fn connect_relay(&self, relay: Arc<dyn Releaser>) {
-        self.scripts.mail().connect_relay(relay);
+        self.scripts.mail.connect_relay(relay);
     }
 
     /// Loads the script again. If that fails, the old script stays in use. Returns `None` if there is no script and
@@ -111,9 +112,9 @@ impl Host {
     }
 
     /// Calls a `before` hook and waits for the reply.
-    async fn call_before_hook(&self, event: ScriptEvent, call: Call) -> Option<Reply> {
+    async fn call_before_hook(&self, call: Call) -> Option<Reply> {
         let (sender, receiver) = oneshot::channel();
-        let (job, waiter) = calls::new_job(event, call, Some(sender));
+        let (job, waiter) = calls::new_job(call, Some(sender));
         self.before_pool.submit(job, waiter);
         receiver.await.ok()
     }
@@ -121,7 +122,7 @@ impl Host {
     /// Queues an `after` hook if the script has a function for it.
     fn queue_after_hook(&self, event: ScriptEvent, call: fn(Summary) -> Call, summary: &Summary) {
         if self.scripts.handles(event) {
-            let (job, waiter) = calls::new_job(event, call(summary.clone()), None);
+            let (job, waiter) = calls::new_job(call(summary.clone()), None);
             self.after_pool.submit(job, waiter);
         }
     }
@@ -138,15 +139,15 @@ impl Hooks for Host {
     }
 
     async fn before_mail_from_accepted(&self, envelope: &Envelope) -> Verdict {
-        to_verdict(self.call_before_hook(ScriptEvent::MailFrom, Call::MailFrom(envelope.clone())).await)
+        to_verdict(self.call_before_hook(Call::MailFrom(envelope.clone())).await)
     }
 
     async fn before_rcpt_to_accepted(&self, envelope: &Envelope, candidate: &Address) -> Verdict {
-        to_verdict(self.call_before_hook(ScriptEvent::RcptTo, Call::RcptTo(envelope.clone(), candidate.clone())).await)
+        to_verdict(self.call_before_hook(Call::RcptTo(envelope.clone(), candidate.clone())).await)
     }
 
     async fn before_message_stored(&self, message: &IncomingMessage) -> Option<IncomingMessage> {
-        match self.call_before_hook(ScriptEvent::BeforeStored, Call::BeforeStored(message.clone())).await {
+        match self.call_before_hook(Call::BeforeStored(message.clone())).await {
             Some(Reply::Message(changed)) => changed,
             _ => None,
         }

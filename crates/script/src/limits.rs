@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use mlua::state::{GcIncParams, GcMode};
 use mlua::{Error, HookTriggers, Lua, Value, VmState};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::Settings;
 use crate::call_error::{self, CallErrorKind, SourceLocation, current_location};
@@ -105,7 +105,7 @@ impl Limiter {
     /// until the next check.
     pub(crate) fn start_call(&self, lua: &Lua) -> mlua::Result<Instant> {
         lua.set_memory_limit(self.max_memory_bytes.saturating_mul(2))?;
-        let mut call = self.lock();
+        let mut call = self.call.lock();
         call.deadline = Instant::now() + self.timeout;
         call.stack_base = stack_position();
         call.exceeded = None;
@@ -119,18 +119,18 @@ impl Limiter {
     pub(crate) fn finish_call(&self, lua: &Lua) -> mlua::Result<Option<LimitExceeded>> {
         lua.set_memory_limit(0)?;
         self.adjust_collector(lua);
-        Ok(self.lock().exceeded.clone())
+        Ok(self.call.lock().exceeded.clone())
     }
 
     /// Returns the last recorded line of the call.
     pub(crate) fn last_location(&self) -> Option<SourceLocation> {
-        self.lock().last_location.clone()
+        self.call.lock().last_location.clone()
     }
 
     /// Handles an error that a script has caught. Raises it again if a limit was exceeded. Converts errors of the host
     /// into strings.
     pub(crate) fn convert_caught(&self, lua: &Lua, caught: Value) -> mlua::Result<Value> {
-        if self.lock().exceeded.is_some() {
+        if self.call.lock().exceeded.is_some() {
             return Err(call_over());
         }
         let is_memory = match &caught {
@@ -163,7 +163,7 @@ impl Limiter {
 
     fn check(&self, lua: &Lua) -> mlua::Result<()> {
         let (deadline, stack_base) = {
-            let mut call = self.lock();
+            let mut call = self.call.lock();
             if call.exceeded.is_some() {
                 return Err(call_over());
             }
@@ -197,7 +197,7 @@ impl Limiter {
         if lua.used_memory() <= self.max_memory_bytes / LARGE_STATE_DIVISOR {
             return;
         }
-        let mut call = self.lock();
+        let mut call = self.call.lock();
         if !call.is_large {
             call.is_large = true;
             set_collector_pause(lua, GC_SHORT_PAUSE_PERCENT);
@@ -207,7 +207,7 @@ impl Limiter {
 
     fn set_exceeded(&self, lua: &Lua, kind: CallErrorKind) -> mlua::Result<()> {
         let location = current_location(lua).or_else(|| self.last_location());
-        self.lock().exceeded = Some(LimitExceeded { kind, location });
+        self.call.lock().exceeded = Some(LimitExceeded { kind, location });
         self.set_hook_interval(1, lua)
     }
 
@@ -215,10 +215,6 @@ impl Limiter {
         let limiter = self.clone();
         let triggers = HookTriggers::new().every_nth_instruction(instructions);
         lua.set_global_hook(triggers, move |lua, _| limiter.check(lua).map(|()| VmState::Continue))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CallState> {
-        self.call.lock()
     }
 }
 

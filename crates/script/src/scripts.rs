@@ -34,7 +34,7 @@ const MAX_ABANDONED_LOADS: usize = 4;
 /// The script in use, and everything needed to load the next one.
 pub(crate) struct Scripts {
     settings: Settings,
-    mail: Arc<StoredMail>,
+    pub(crate) mail: Arc<StoredMail>,
     http: Arc<HttpClient>,
     commands: Arc<Commands>,
     /// The data that scripts share between calls and reloads.
@@ -99,10 +99,6 @@ impl Scripts {
         }
     }
 
-    pub(crate) fn mail(&self) -> &StoredMail {
-        &self.mail
-    }
-
     /// Takes access to stored messages away from running calls, and kills their commands.
     pub(crate) fn disconnect(&self) {
         self.mail.disconnect();
@@ -165,7 +161,7 @@ impl Scripts {
 
     /// Returns whether a state can be used for another call.
     pub(crate) fn is_reusable(&self, state: &ScriptState) -> bool {
-        state.generation == self.generation.load(Ordering::Acquire) && !state.engine.is_spent()
+        state.generation == self.generation.load(Ordering::Acquire) && !state.engine.is_spent
     }
 
     fn current(&self) -> Option<Arc<Script>> {

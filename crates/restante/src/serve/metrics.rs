@@ -31,7 +31,7 @@ fn write_script(writer: &mut ExpositionWriter<'_>, script: &restante_script::Cou
         "restante_script_calls_total",
         "Calls of the script's functions, by event and outcome.",
         ScriptEvent::ALL.into_iter().flat_map(|event| {
-            let labels = |outcome| [("event", event.name()), ("outcome", call_label(outcome))];
+            let labels = |outcome: Outcome| [("event", event.name()), ("outcome", outcome.name())];
             Outcome::ALL.map(|outcome| (labels(outcome), script.calls(event, outcome)))
         }),
     )?;
@@ -127,13 +127,4 @@ fn relay_entries(relay: &restante_relay::Counts) -> impl Iterator<Item = (&str, 
     let is_known = |name: &str| relay.targets.iter().any(|counts| counts.target == name);
     let removed = relay.entries.iter().filter(move |entry| !is_known(&entry.target));
     known.chain(removed.map(|entry| (entry.target.as_str(), entry.state, entry.count)))
-}
-
-fn call_label(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Ok => "ok",
-        Outcome::Error => "error",
-        Outcome::Limit => "limit",
-        Outcome::Busy => "busy",
-    }
 }

@@ -44,7 +44,7 @@ pub(super) fn install(
     host.set("raised", raised::install(lua)?)?;
     let limiter = limiter.clone();
     host.set("convert_caught", lua.create_function(move |lua, caught: Value| limiter.convert_caught(lua, caught))?)?;
-    if sources.trusted_files_only() {
+    if sources.trusted_files_only {
         let sources = Arc::clone(sources);
         host.set("trusted_text", lua.create_function(move |lua, path: LuaString| trusted_text(lua, &sources, &path))?)?;
     }

@@ -15,17 +15,13 @@ use std::sync::Arc;
 
 use mlua::chunk::ChunkMode;
 use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, Value};
-use restante_mail::address::Address;
-use restante_mail::envelope::Envelope;
-use restante_mail::message::Summary;
 use restante_mail::naming::Naming;
-use restante_mailroom::hooks::{IncomingMessage, Verdict};
 
 pub(crate) use location::CallLocation;
 pub(crate) use program::Program;
 
 use crate::call_error::{self, CallError, CallErrorKind, SourceLocation};
-use crate::event::{CallContext, ScriptEvent};
+use crate::event::{Call, CallContext, Reply, ScriptEvent};
 use crate::limits::{LimitExceeded, Limiter};
 use crate::services::{Log, Services};
 use crate::{modules, objects};
@@ -35,7 +31,8 @@ use sources::Sources;
 
 /// A Lua state in which the script has run.
 pub(crate) struct Engine {
-    lua: Lua,
+    /// The Lua state.
+    pub(crate) lua: Lua,
     limiter: Limiter,
     log_quota: Arc<LogQuota>,
     sources: Arc<Sources>,
@@ -44,10 +41,10 @@ pub(crate) struct Engine {
     /// The function of each event, in the order of [`ScriptEvent::ALL`].
     handlers: [Option<Function>; 5],
     location: Arc<CallLocation>,
-    /// The names of the global functions of the script.
-    functions: Vec<String>,
+    /// The names of the global functions of the script, sorted.
+    pub(crate) functions: Vec<String>,
     /// Whether a limit was exceeded, so that the state must not be used again.
-    is_spent: bool,
+    pub(crate) is_spent: bool,
 }
 
 impl Engine {
@@ -91,45 +88,15 @@ impl Engine {
         ScriptEvent::ALL.into_iter().filter(|event| self.handlers[*event as usize].is_some()).collect()
     }
 
-    /// Calls the function for a sender.
-    pub(crate) fn before_mail_from(&mut self, envelope: &Envelope) -> Result<Verdict, CallError> {
-        self.handle(
-            ScriptEvent::MailFrom,
-            |lua| objects::session_text(lua, envelope, None),
-            |value| parse_verdict(ScriptEvent::MailFrom, value),
-        )
-    }
-
-    /// Calls the function for a recipient.
-    pub(crate) fn before_rcpt_to(&mut self, envelope: &Envelope, candidate: &Address) -> Result<Verdict, CallError> {
-        self.handle(
-            ScriptEvent::RcptTo,
-            |lua| objects::session_text(lua, envelope, Some(candidate)),
-            |value| parse_verdict(ScriptEvent::RcptTo, value),
-        )
-    }
-
-    /// Calls the function for a message before it is stored. Returns the changed message, or `None` if nothing changed.
-    pub(crate) fn before_message_stored(
-        &mut self,
-        message: &IncomingMessage,
-    ) -> Result<Option<IncomingMessage>, CallError> {
-        let naming = self.naming;
-        self.handle(
-            ScriptEvent::BeforeStored,
-            |lua| objects::inbound(lua, message),
-            |value| objects::parse_inbound_result(value, message, naming),
-        )
-    }
-
-    /// Calls the function for a stored message.
-    pub(crate) fn after_message_stored(&mut self, summary: &Summary) -> Result<(), CallError> {
-        self.handle(ScriptEvent::AfterStored, |lua| objects::metadata(lua, summary, true), |_| Ok(()))
-    }
-
-    /// Calls the function for a deleted message.
-    pub(crate) fn after_message_deleted(&mut self, summary: &Summary) -> Result<(), CallError> {
-        self.handle(ScriptEvent::AfterDeleted, |lua| objects::metadata(lua, summary, false), |_| Ok(()))
+    /// Calls the function of an event. Without one, the reply is that of a function that returns nil.
+    pub(crate) fn run(&mut self, call: &Call) -> Result<Reply, CallError> {
+        let event = call.event();
+        let Some(handler) = self.handlers[event as usize].clone() else { return self.parse_reply(call, &Value::Nil) };
+        let argument = argument(&self.lua, call).map_err(|error| self.fail(Some(event), &error))?;
+        let result = self.within_limits(Some(event), |_| handler.call(argument));
+        let reply = result.and_then(|value| self.parse_reply(call, &value));
+        objects::clear_message_cache(&self.lua);
+        reply
     }
 
     /// Returns the location of the current call, for other threads.
@@ -137,24 +104,9 @@ impl Engine {
         Arc::clone(&self.location)
     }
 
-    /// Returns whether a limit was exceeded. The state must not be used again then.
-    pub(crate) fn is_spent(&self) -> bool {
-        self.is_spent
-    }
-
-    /// Returns the Lua state.
-    pub(crate) fn lua(&self) -> &Lua {
-        &self.lua
-    }
-
     /// Returns a global of the script.
     pub(crate) fn global(&self, name: &str) -> Option<Value> {
         self.globals.call_globals.get::<Option<Value>>(name).ok().flatten()
-    }
-
-    /// Returns the names of the global functions of the script, sorted.
-    pub(crate) fn functions(&self) -> &[String] {
-        &self.functions
     }
 
     /// Calls any function with the limits of a call, as if it were handling `event`.
@@ -167,25 +119,24 @@ impl Engine {
         self.within_limits(event, |_| function.call(arguments))
     }
 
-    fn handle<T>(
-        &mut self,
-        event: ScriptEvent,
-        argument: impl FnOnce(&Lua) -> mlua::Result<Value>,
-        parse: impl FnOnce(&Value) -> Result<T, String>,
-    ) -> Result<T, CallError> {
-        let Some(handler) = self.handlers[event as usize].clone() else {
-            return parse(&Value::Nil).map_err(|text| self.bad_result(event, text));
+    fn parse_reply(&self, call: &Call, value: &Value) -> Result<Reply, CallError> {
+        let event = call.event();
+        let reply = match call {
+            Call::MailFrom(_) | Call::RcptTo(..) => {
+                objects::parse_verdict(value).map(Reply::Verdict).map_err(|text| format!("{event} {text}"))
+            }
+            Call::BeforeStored(message) => {
+                objects::parse_inbound_result(value, message, self.naming).map(Reply::Message)
+            }
+            Call::AfterStored(_) | Call::AfterDeleted(_) => Ok(Reply::Nothing),
         };
-        let argument = argument(&self.lua).map_err(|error| self.fail(Some(event), &error))?;
-        let result = self.within_limits(Some(event), |_| handler.call(argument));
-        let result = result.and_then(|value| parse(&value).map_err(|text| self.bad_result(event, text)));
-        objects::clear_message_cache(&self.lua);
-        result
+        let location = || self.location.definition(event);
+        reply.map_err(|text| CallError { kind: CallErrorKind::InvalidResult, location: location(), text })
     }
 
     fn load(&mut self) -> Result<(), CallError> {
         let sources = Arc::clone(&self.sources);
-        let script = sources.main();
+        let script = &sources.main;
         self.within_limits(None, |lua| {
             let chunk = lua.load(&script.text).set_name(format!("@{}", script.name));
             chunk.set_mode(ChunkMode::Text).call::<()>(())
@@ -246,10 +197,6 @@ impl Engine {
         let location = location.or_else(|| self.location.last_seen()).or_else(|| self.location.definition(event?));
         CallError { kind, location, text: self.limiter.describe(kind) }
     }
-
-    fn bad_result(&self, event: ScriptEvent, text: String) -> CallError {
-        CallError { kind: CallErrorKind::InvalidResult, location: self.location.definition(event), text }
-    }
 }
 
 /// Creates a state that is ready to load the script.
@@ -264,8 +211,15 @@ fn new_state(program: &Program, limiter: &Limiter, log_quota: &Arc<LogQuota>) ->
     Ok((lua, globals))
 }
 
-fn parse_verdict(event: ScriptEvent, value: &Value) -> Result<Verdict, String> {
-    objects::parse_verdict(value).map_err(|text| format!("{event} {text}"))
+/// Creates the argument of the function of an event.
+fn argument(lua: &Lua, call: &Call) -> mlua::Result<Value> {
+    match call {
+        Call::MailFrom(envelope) => objects::session_text(lua, envelope, None),
+        Call::RcptTo(envelope, candidate) => objects::session_text(lua, envelope, Some(candidate)),
+        Call::BeforeStored(message) => objects::inbound(lua, message),
+        Call::AfterStored(summary) => objects::metadata(lua, summary, true),
+        Call::AfterDeleted(summary) => objects::metadata(lua, summary, false),
+    }
 }
 
 /// Returns where a function is defined.

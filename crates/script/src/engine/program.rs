@@ -44,7 +44,7 @@ impl Program {
         Engine::new(self).map_err(|error| {
             let message = match error.location {
                 Some(_) => error.to_string(),
-                None => format!("{}: {error}", self.sources.main().name),
+                None => format!("{}: {error}", self.sources.main.name),
             };
             // Something that the script waits for, such as a web server, may be faster next time.
             if error.kind == CallErrorKind::Timeout {

@@ -15,8 +15,10 @@ const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// The files of one script.
 pub(super) struct Sources {
-    main: Arc<Source>,
-    trusted_files_only: bool,
+    /// The script itself.
+    pub(super) main: Arc<Source>,
+    /// Whether files are loaded only if no other user can have written them.
+    pub(super) trusted_files_only: bool,
     folder: PathBuf,
     required: Mutex<HashMap<String, Arc<Source>>>,
 }
@@ -35,16 +37,6 @@ impl Sources {
         let main = Arc::new(Source::read(path, trusted_files_only)?);
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok(Self { main, trusted_files_only, folder, required: Mutex::default() })
-    }
-
-    /// Returns the script itself.
-    pub(super) fn main(&self) -> &Source {
-        &self.main
-    }
-
-    /// Returns whether files are loaded only if no other user can have written them.
-    pub(super) fn trusted_files_only(&self) -> bool {
-        self.trusted_files_only
     }
 
     /// Reads a file that is not next to the script.

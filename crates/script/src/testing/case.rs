@@ -88,14 +88,14 @@ fn call_test(engine: &mut Engine, environment: &Arc<TestEnvironment>, name: &str
     let Some(Value::Function(test)) = engine.global(name) else {
         return Err(format!("{name} is no longer a function"));
     };
-    let library = library::install(engine.lua(), environment).map_err(|error| error.to_string())?;
+    let library = library::install(&engine.lua, environment).map_err(|error| error.to_string())?;
     // A test may define other functions for events.
-    objects::set_handlers_frozen(engine.lua(), false);
+    objects::set_handlers_frozen(&engine.lua, false);
     let result = engine.call(Some(library::TEST_EVENT), &test, library).map_err(|mut error| {
         error.location = error.location.or_else(|| definition(&test));
         error.to_string()
     });
-    result.and_then(|_| environment.error().map_or(Ok(()), Err))
+    result.and_then(|_| environment.state.lock().error.take().map_or(Ok(()), Err))
 }
 
 /// Returns where a function is defined.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use jiff::Timestamp;
 use mlua::{BString, Function, LuaString, Table};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use restante_http_client::{HttpError, HttpService, Request, Response};
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
@@ -28,24 +28,25 @@ const NO_NETWORK: &str = "there is no network in tests: set t.http";
 /// Fakes of all services.
 pub(super) struct TestEnvironment {
     pub(super) naming: Naming,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
 }
 
+/// What a test can change.
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     log: Vec<LogEntry>,
     messages: BTreeMap<(MailboxName, MessageId), (Summary, Bytes)>,
     last_id: u64,
     /// How far the clock was advanced.
     clock_offset: Duration,
     /// Responds to requests.
-    responder: Option<Function>,
+    pub(super) responder: Option<Function>,
     /// The messages that were released.
     releases: Vec<ReleasedMessage>,
     /// The error of every release, if it is set.
-    release_error: Option<String>,
+    pub(super) release_error: Option<String>,
     /// An error in the test's own functions.
-    error: Option<String>,
+    pub(super) error: Option<String>,
 }
 
 /// A message that was released.
@@ -80,74 +81,52 @@ impl TestEnvironment {
         let environment = self.clone();
         SharedDict::with_clock(move || {
             let now = Instant::now();
-            now.checked_add(environment.lock().clock_offset).unwrap_or(now)
+            now.checked_add(environment.state.lock().clock_offset).unwrap_or(now)
         })
     }
 
     /// Returns the log lines after the first `known` ones.
     pub(super) fn log_after(&self, known: usize) -> Vec<LogEntry> {
-        self.lock().log.get(known..).map(<[LogEntry]>::to_vec).unwrap_or_default()
+        self.state.lock().log.get(known..).map(<[LogEntry]>::to_vec).unwrap_or_default()
     }
 
     /// Returns the id of the next message.
     pub(super) fn next_id(&self) -> MessageId {
-        MessageId::from(self.lock().last_id + 1)
+        MessageId::from(self.state.lock().last_id + 1)
     }
 
     pub(super) fn add_message(&self, summary: Summary, source: Bytes) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.last_id = state.last_id.max(summary.id.number());
         state.messages.insert((summary.mailbox.clone(), summary.id), (summary, source));
     }
 
     pub(super) fn remove(&self, mailbox: &MailboxName, id: MessageId) -> bool {
-        self.lock().messages.remove(&(mailbox.clone(), id)).is_some()
+        self.state.lock().messages.remove(&(mailbox.clone(), id)).is_some()
     }
 
     /// Returns the messages of a mailbox, oldest first.
     pub(super) fn messages(&self, mailbox: &MailboxName) -> Vec<Summary> {
-        let state = self.lock();
+        let state = self.state.lock();
         let from = (mailbox.clone(), MessageId::ZERO);
         let to = (mailbox.clone(), MessageId::MAX);
         state.messages.range(from..=to).map(|(_, (summary, _))| summary.clone()).collect()
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        let offset = self.lock().clock_offset;
+        let offset = self.state.lock().clock_offset;
         let now = Timestamp::now();
         now.checked_add(offset).unwrap_or(now)
     }
 
     pub(super) fn advance(&self, duration: Duration) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.clock_offset = state.clock_offset.saturating_add(duration);
-    }
-
-    pub(super) fn set_responder(&self, responder: Function) {
-        self.lock().responder = Some(responder);
     }
 
     /// Returns the released messages after the first `known` ones.
     pub(super) fn releases_after(&self, known: usize) -> Vec<ReleasedMessage> {
-        self.lock().releases.get(known..).map(<[ReleasedMessage]>::to_vec).unwrap_or_default()
-    }
-
-    /// Sets the error of every further release.
-    pub(super) fn set_release_error(&self, error: Option<String>) {
-        self.lock().release_error = error;
-    }
-
-    /// Records an error that the script would not see.
-    pub(super) fn set_error(&self, text: String) {
-        self.lock().error.get_or_insert(text);
-    }
-
-    pub(super) fn error(&self) -> Option<String> {
-        self.lock().error.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+        self.state.lock().releases.get(known..).map(<[ReleasedMessage]>::to_vec).unwrap_or_default()
     }
 }
 
@@ -157,7 +136,7 @@ impl Log for TestEnvironment {
     }
 
     fn write(&self, level: Level, text: &str, fields: &[LogField]) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.log.len() < MAX_LOG_ENTRIES {
             state.log.push(LogEntry { level, text: text.to_owned(), fields: fields.to_vec() });
         }
@@ -183,7 +162,7 @@ impl MailAccess for TestEnvironment {
     }
 
     fn find(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<Option<Summary>, String> {
-        Ok(self.lock().messages.get(&(mailbox.clone(), id)).map(|(summary, _)| summary.clone()))
+        Ok(self.state.lock().messages.get(&(mailbox.clone(), id)).map(|(summary, _)| summary.clone()))
     }
 
     fn latest(&self, mailbox: &MailboxName, _: Duration) -> Result<Option<Summary>, String> {
@@ -191,7 +170,7 @@ impl MailAccess for TestEnvironment {
     }
 
     fn source(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<Option<Bytes>, String> {
-        Ok(self.lock().messages.get(&(mailbox.clone(), id)).map(|(_, source)| source.clone()))
+        Ok(self.state.lock().messages.get(&(mailbox.clone(), id)).map(|(_, source)| source.clone()))
     }
 
     fn delete(&self, mailbox: &MailboxName, id: MessageId, _: Duration) -> Result<bool, String> {
@@ -206,7 +185,7 @@ impl MailAccess for TestEnvironment {
         timeout: Duration,
     ) -> Result<String, String> {
         self.find(mailbox, id, timeout)?.ok_or(NO_SUCH_MESSAGE)?;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(error) = &state.release_error {
             return Err(error.clone());
         }
@@ -227,7 +206,7 @@ impl Clock for TestEnvironment {
 impl HttpService for TestEnvironment {
     fn send(&self, request: &Request) -> Result<Response, HttpError> {
         // The responder is a Lua function, which may call this function again.
-        let responder = self.lock().responder.clone();
+        let responder = self.state.lock().responder.clone();
         let responder = responder.ok_or_else(|| HttpError::Network(NO_NETWORK.to_owned()))?;
         let result = call_responder(&responder, request).unwrap_or_else(|error| Err(error.to_string()));
         result.map_err(HttpError::Network)
@@ -262,21 +241,10 @@ fn call_responder(responder: &Function, request: &Request) -> mlua::Result<Resul
     }))
 }
 
-impl LogEntry {
-    pub(super) fn level(&self) -> &'static str {
-        match self.level {
-            Level::Debug => "debug",
-            Level::Info => "info",
-            Level::Warn => "warn",
-            Level::Error => "error",
-        }
-    }
-}
-
 /// One line: `info a bounce mailbox=ann subject="Hello you"`.
 impl fmt::Display for LogEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.level(), self.text.escape_debug())?;
+        write!(f, "{} {}", self.level, self.text.escape_debug())?;
         for (name, value) in &self.fields {
             let is_plain = |text: &str| {
                 !text.is_empty() && text.chars().all(|c| !c.is_whitespace() && !c.is_control() && c != '"')

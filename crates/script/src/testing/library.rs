@@ -209,8 +209,8 @@ fn advance(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeRes
 /// test.
 fn enter_event(lua: &Lua, _: &TestEnvironment, value: &Value) -> NativeResult {
     let name = value.to_string()?;
-    let event = ScriptEvent::ALL.into_iter().find(|event| event.name() == name);
-    let event = event.ok_or_else(|| mlua::Error::runtime(format!("there is no event {name}")))?;
+    let event =
+        ScriptEvent::from_name(&name).ok_or_else(|| mlua::Error::runtime(format!("there is no event {name}")))?;
     let call = lua.create_table()?;
     call.raw_set("handler", objects::handler(lua, event))?;
     let globals = lua.create_table()?;
@@ -254,7 +254,7 @@ fn logs(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult
     let Value::Table(list) = value else { return Ok((Value::Nil, None)) };
     for entry in environment.log_after(list.raw_len()) {
         let table = lua.create_table()?;
-        table.raw_set("level", entry.level())?;
+        table.raw_set("level", entry.level.name())?;
         table.raw_set("text", entry.text)?;
         let fields = lua.create_table()?;
         for (name, value) in &entry.fields {
@@ -292,19 +292,19 @@ fn releases(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeRe
 
 /// Sets the error text that every release returns; nil for none.
 fn set_release_error(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
-    environment.set_release_error(Option::from_lua(value.clone(), lua)?);
+    environment.state.lock().release_error = Option::from_lua(value.clone(), lua)?;
     Ok((Value::Nil, None))
 }
 
 /// Sets the function of the test that responds to requests.
 fn set_responder(lua: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
-    environment.set_responder(Function::from_lua(value.clone(), lua)?);
+    environment.state.lock().responder = Some(Function::from_lua(value.clone(), lua)?);
     Ok((Value::Nil, None))
 }
 
 /// Records an error that the script did not see.
 fn record_error(_: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
-    environment.set_error(value.to_string()?);
+    environment.state.lock().error.get_or_insert(value.to_string()?);
     Ok((Value::Nil, None))
 }
 

@@ -59,7 +59,7 @@ pub fn run_tests(path: &Path, settings: &Settings, names: &[String], out: &mut d
 fn list_tests(path: &Path, settings: &Settings) -> Result<Vec<String>, ScriptError> {
     let main = format!("@{}", path.display());
     let mut tests = case::run_in_thread(path, settings, &TestEnvironment::new(settings.naming), move |engine| {
-        let names = engine.functions().iter().filter(|name| name.starts_with(TEST_PREFIX));
+        let names = engine.functions.iter().filter(|name| name.starts_with(TEST_PREFIX));
         names.map(|name| (definition_order(engine, name, &main), name.clone())).collect::<Vec<_>>()
     })?;
     tests.sort();

@@ -112,7 +112,7 @@ fn errors_have_lines_and_the_state_stays_usable() {
         let (actual_kind, actual_line, actual_text) = parts(&error);
         assert_eq!((actual_kind, actual_line), (kind, line), "{body}: {error}");
         assert!(actual_text.starts_with(text) && !actual_text.contains('\n'), "{body}: {error}");
-        assert!(!engine.is_spent());
+        assert!(!engine.is_spent);
         assert_eq!(engine.before_mail_from(&envelope()), Ok(Verdict::Allow));
     }
 }
@@ -136,7 +136,7 @@ fn memory_error_names_the_function() {
     let mut engine = fixture.engine().unwrap();
     let error = engine.before_mail_from(&envelope()).unwrap_err();
     assert_eq!(parts(&error), (CallErrorKind::Memory, Some(2), "needs more than 16384 KiB of memory"));
-    assert!(engine.is_spent());
+    assert!(engine.is_spent);
 }
 
 #[test]

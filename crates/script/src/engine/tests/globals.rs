@@ -30,7 +30,7 @@ fn globals_of_a_call_are_cleared() {
         ("later.lua", "function later_on() return 'later' end return true"),
     ]);
     let mut engine = fixture.engine().unwrap();
-    let step: Function = engine.lua().globals().get("step").unwrap();
+    let step: Function = engine.lua.globals().get("step").unwrap();
     for _ in 0..3 {
         let value = engine.call(Some(ScriptEvent::MailFrom), &step, ()).unwrap();
         assert_eq!(value.to_string().unwrap(), "11 1 1 1 1 1 later");
@@ -42,7 +42,7 @@ fn globals_of_a_call_are_cleared() {
 fn globals_of_a_failed_call_are_cleared() {
     let fixture = Fixture::script("function f() if x then return 'seen' end x = 1 error('no') end");
     let mut engine = fixture.engine().unwrap();
-    let f: Function = engine.lua().globals().get("f").unwrap();
+    let f: Function = engine.lua.globals().get("f").unwrap();
     for _ in 0..2 {
         assert!(engine.call(Some(ScriptEvent::MailFrom), &f, ()).is_err());
     }
@@ -52,7 +52,7 @@ fn globals_of_a_failed_call_are_cleared() {
 fn locals_of_the_script_persist() {
     let fixture = Fixture::script("local n = 0 function f() n = n + 1 return n end");
     let mut engine = fixture.engine().unwrap();
-    let f: Function = engine.lua().globals().get("f").unwrap();
+    let f: Function = engine.lua.globals().get("f").unwrap();
     let values: Vec<_> =
         (0..3).map(|_| engine.call(Some(ScriptEvent::MailFrom), &f, ()).unwrap().to_string().unwrap()).collect();
     assert_eq!(values, ["1", "2", "3"]);
@@ -63,7 +63,7 @@ fn finds_functions_by_name() {
     let fixture =
         Fixture::script("function test_b() end local function hidden() end test_a = function() end other = 1");
     let engine = fixture.engine().unwrap();
-    assert_eq!(engine.functions(), ["test_a", "test_b"]);
+    assert_eq!(engine.functions, ["test_a", "test_b"]);
     assert!(engine.global("test_a").is_some_and(|value| value.is_function()));
     assert!(engine.global("hidden").is_none());
 }

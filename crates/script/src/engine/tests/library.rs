@@ -102,7 +102,7 @@ fn calls_cannot_affect_each_other() {
         "return pcall(require, 'table.clear') or pcall(require, 'table.new')",
     ];
     for script in table {
-        let (result, _): (Value, Value) = engine.lua().load(script).call(()).unwrap_or_default();
+        let (result, _): (Value, Value) = engine.lua.load(script).call(()).unwrap_or_default();
         assert!(matches!(result, Value::Nil | Value::Boolean(false)), "{script}: {result:?}");
     }
 }
@@ -114,12 +114,12 @@ fn changing_the_string_metatable_in_a_call_raises() {
         function add() getmetatable('').__mod = string.format end";
     let mut engine = Fixture::script(script).engine().unwrap();
     for (name, line) in [("set", 2), ("add", 3)] {
-        let f = engine.lua().globals().get(name).unwrap();
+        let f = engine.lua.globals().get(name).unwrap();
         let error = engine.call(None, &f, ()).unwrap_err();
         assert_eq!(error.text, "the string metatable is sealed once the script is loaded", "{name}");
         assert_eq!(error.location.unwrap().1, line, "{name}");
     }
-    let read = engine.lua().globals().get("see").unwrap();
+    let read = engine.lua.globals().get("see").unwrap();
     engine.call(None, &read, ()).unwrap();
 }
 

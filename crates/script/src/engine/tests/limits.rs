@@ -141,13 +141,13 @@ fn endless_loop_names_its_line_and_makes_the_state_unusable() {
     // Enough time to load the script on a busy machine.
     fixture.settings.timeout = Duration::from_secs(3);
     let mut engine = fixture.engine().unwrap();
-    let busy = engine.lua().globals().get("busy").unwrap();
-    assert!(!engine.is_spent());
+    let busy = engine.lua.globals().get("busy").unwrap();
+    assert!(!engine.is_spent);
     let error = engine.call(Some(ScriptEvent::AfterStored), &busy, ()).unwrap_err();
     assert_eq!(error.kind, CallErrorKind::Timeout);
     let (file, line) = error.location.unwrap();
     assert!(file.ends_with("/rules.lua") && (3..=4).contains(&line), "{file}:{line}");
-    assert!(engine.is_spent());
+    assert!(engine.is_spent);
 }
 
 #[test]
@@ -205,11 +205,11 @@ fn memory_limit_is_enforced() {
 fn caught_memory_error_ends_the_call() {
     let fixture = Fixture::script("function f()\n  pcall(string.rep, 'x', 1e9)\n  return 1\nend");
     let mut engine = fixture.engine().unwrap();
-    let f = engine.lua().globals().get("f").unwrap();
+    let f = engine.lua.globals().get("f").unwrap();
     let error = engine.call(None, &f, ()).unwrap_err();
     assert_eq!(error.kind, CallErrorKind::Memory);
     assert_eq!(error.location.unwrap().1, 2);
-    assert!(engine.is_spent());
+    assert!(engine.is_spent);
 }
 
 #[test]
@@ -236,10 +236,10 @@ fn garbage_does_not_count() {
 fn garbage_of_calls_is_collected_in_time() {
     let fixture = Fixture::script("function f() for i = 1, 10 do local from = smtp_session.new().from end end");
     let mut engine = fixture.engine().unwrap();
-    let f = engine.lua().globals().get("f").unwrap();
+    let f = engine.lua.globals().get("f").unwrap();
     for _ in 0..2000 {
         engine.call(Some(ScriptEvent::AfterStored), &f, ()).unwrap();
-        let used = engine.lua().used_memory();
+        let used = engine.lua.used_memory();
         assert!(used < fixture.settings.max_memory_bytes / 4, "{used}");
     }
 }

@@ -14,11 +14,16 @@ use std::time::Duration;
 
 use mlua::Value;
 use restante_http_client::{HttpError, HttpService, Request, Response};
+use restante_mail::address::Address;
+use restante_mail::envelope::Envelope;
 use restante_mail::naming::Naming;
+use restante_mailroom::hooks::{IncomingMessage, Verdict};
 use restante_testdir::TestDir;
 
 use super::{Engine, Program};
 use crate::Settings;
+use crate::call_error::CallError;
+use crate::event::{Call, Reply};
 use crate::modules::SharedDict;
 use crate::services::{Level, Log, LogField, Services, SystemClock};
 use crate::tests::fake_mail::FakeMail;
@@ -84,6 +89,31 @@ impl Fixture {
             Ok(engine) => global_text(&engine, "result"),
             Err(error) => error.replace(&format!("{}/", self.folder.display()), ""),
         }
+    }
+}
+
+/// The calls of `before` functions.
+impl Engine {
+    fn before_mail_from(&mut self, envelope: &Envelope) -> Result<Verdict, CallError> {
+        self.run(&Call::MailFrom(envelope.clone())).map(to_verdict)
+    }
+
+    fn before_rcpt_to(&mut self, envelope: &Envelope, candidate: &Address) -> Result<Verdict, CallError> {
+        self.run(&Call::RcptTo(envelope.clone(), candidate.clone())).map(to_verdict)
+    }
+
+    fn before_message_stored(&mut self, message: &IncomingMessage) -> Result<Option<IncomingMessage>, CallError> {
+        match self.run(&Call::BeforeStored(message.clone()))? {
+            Reply::Message(message) => Ok(message),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn to_verdict(reply: Reply) -> Verdict {
+    match reply {
+        Reply::Verdict(verdict) => verdict,
+        other => panic!("{other:?}"),
     }
 }
 
