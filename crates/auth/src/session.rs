@@ -24,8 +24,8 @@ const MAX_COOKIE_BYTES: usize = 1024;
 const MAX_ENDED_PER_IDENTITY: usize = 256;
 /// The maximum number in total.
 const MAX_ENDED_TOTAL: usize = 65_536;
-/// Prefix of the signed data, so that a signature cannot be used for anything else.
-const SIGNATURE_CONTEXT: &[u8] = b"restante session 1\0";
+/// The purpose of the signature of a cookie.
+const COOKIE_PURPOSE: &[u8] = b"restante session 1\0";
 
 /// Creates and verifies session cookies.
 pub(crate) struct Sessions {
@@ -74,20 +74,16 @@ impl Sessions {
 
     /// Returns the fingerprint of credentials.
     pub(crate) fn fingerprint(&self, credentials: &[u8]) -> [u8; FINGERPRINT_BYTES] {
-        let mut context = hmac::Context::with_key(&self.key);
-        context.update(b"restante fingerprint\0");
-        context.update(credentials);
+        let tag = self.sign(b"restante fingerprint\0", credentials);
         let mut fingerprint = [0; FINGERPRINT_BYTES];
-        fingerprint.copy_from_slice(&context.sign().as_ref()[..FINGERPRINT_BYTES]);
+        fingerprint.copy_from_slice(&tag.as_ref()[..FINGERPRINT_BYTES]);
         fingerprint
     }
 
     /// Returns a number for a name that cannot be computed without the key.
     pub(crate) fn keyed_number(&self, name: &str) -> u64 {
-        let mut context = hmac::Context::with_key(&self.key);
-        context.update(b"restante number\0");
-        context.update(name.as_bytes());
-        context.sign().as_ref().iter().take(size_of::<u64>()).fold(0, |value, byte| value << 8 | u64::from(*byte))
+        let tag = self.sign(b"restante number\0", name.as_bytes());
+        tag.as_ref().iter().take(size_of::<u64>()).fold(0, |value, byte| value << 8 | u64::from(*byte))
     }
 
     /// Creates a cookie. Fails if the random source fails.
@@ -106,7 +102,7 @@ impl Sessions {
             Identity::Token(digest) => (b't', &digest[..]),
         };
         let content = [&[kind], &until.to_be_bytes()[..], &nonce, fingerprint, name].concat();
-        Ok(URL_SAFE_NO_PAD.encode([self.sign(&content).as_ref(), &content].concat()))
+        Ok(URL_SAFE_NO_PAD.encode([self.sign(COOKIE_PURPOSE, &content).as_ref(), &content].concat()))
     }
 
     /// Parses a cookie. Returns `None` if the signature is wrong. The second value is true if the session is still
@@ -117,7 +113,7 @@ impl Sessions {
         }
         let bytes = URL_SAFE_NO_PAD.decode(cookie).ok()?;
         let (mac, content) = bytes.split_at_checked(MAC_BYTES)?;
-        verify_slices_are_equal(self.sign(content).as_ref(), mac).ok()?;
+        verify_slices_are_equal(self.sign(COOKIE_PURPOSE, content).as_ref(), mac).ok()?;
         let session = Session::parse(content)?;
         let is_valid = self.is_valid(&session, now);
         Some((session, is_valid))
@@ -164,9 +160,10 @@ impl Sessions {
         ended_by_identity.get(&session.identity).is_some_and(|ended| ended.contains(session))
     }
 
-    fn sign(&self, content: &[u8]) -> hmac::Tag {
+    /// Signs content. `purpose` precedes it, so that a signature cannot be used for anything else.
+    fn sign(&self, purpose: &[u8], content: &[u8]) -> hmac::Tag {
         let mut signer = hmac::Context::with_key(&self.key);
-        signer.update(SIGNATURE_CONTEXT);
+        signer.update(purpose);
         signer.update(content);
         signer.sign()
     }

@@ -10,6 +10,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use jiff::Timestamp;
 use restante_mail::patterns::Patterns;
 use serde::{Deserialize, Serialize};
@@ -145,9 +146,9 @@ pub fn create(path: &Path, access: RequestedAccess) -> Result<(Token, String), S
     let text = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(secret));
     let RequestedAccess { name, scopes, mailboxes, expires } = access;
     let record = TokenRecord {
-        id: to_hex(&id),
+        id: HEXLOWER.encode(&id),
         name,
-        sha256: to_hex(&token_digest(&text)),
+        sha256: HEXLOWER.encode(&token_digest(&text)),
         scopes: scopes.iter().map(|scope| scope.name().to_owned()).collect(),
         mailboxes,
         created: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
@@ -229,7 +230,7 @@ impl TokenRecord {
         Self {
             id: token.id.clone(),
             name: token.name.clone(),
-            sha256: to_hex(&token.digest),
+            sha256: HEXLOWER.encode(&token.digest),
             scopes: token.scopes.iter().map(|scope| scope.name().to_owned()).collect(),
             mailboxes: token.mailboxes.clone(),
             created: token.created.to_string(),
@@ -279,20 +280,8 @@ fn error_with_line(text: &str, error: &toml::de::Error) -> String {
     format!("line {line}: {}", error.message())
 }
 
-fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
-}
-
 fn from_hex(digits: &str) -> Option<Digest> {
-    let mut bytes = Digest::default();
-    let pairs = digits.as_bytes().chunks_exact(2);
-    if digits.len() != 2 * bytes.len() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(pairs) {
-        *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
+    HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok()?.try_into().ok()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use data_encoding::HEXLOWER_PERMISSIVE;
 
 use crate::Secret;
 
@@ -41,13 +42,7 @@ pub(crate) fn decode_base64(line: &[u8]) -> Option<String> {
 }
 
 pub(crate) fn decode_md5_hex(digits: &[u8]) -> Option<[u8; 16]> {
-    let digits: &[u8; 32] = digits.try_into().ok()?;
-    let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
-    let mut octets = [0; 16];
-    for (octet, pair) in octets.iter_mut().zip(digits.chunks_exact(2)) {
-        *octet = value(pair[0])? << 4 | value(pair[1])?;
-    }
-    Some(octets)
+    HEXLOWER_PERMISSIVE.decode(digits).ok()?.try_into().ok()
 }
 
 #[cfg(test)]

@@ -40,9 +40,9 @@ mod uuencode;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt::Write as _;
 
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use md5::{Digest, Md5};
 
 use base64::DecodedContent;
@@ -389,12 +389,6 @@ impl<'a> Attachment<'a> {
     /// Returns the length of the content and its MD5 digest. Decodes the content once.
     pub fn len_and_md5(&self) -> (usize, String) {
         let content = self.content();
-        let digest = Md5::digest(&content);
-        let hex = digest.iter().fold(String::with_capacity(32), |mut hex, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        });
-        (content.len(), hex)
+        (content.len(), HEXLOWER.encode(&Md5::digest(&content)))
     }
 }

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use axum::extract::State;
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use md5::Md5;
 use restante_mail::message::{Message, Summary};
 use restante_mail::mime::{HeaderField, Mime, NamedAddress};
@@ -188,19 +188,11 @@ struct Checksums {
 impl Checksums {
     fn of(content: &[u8]) -> Self {
         Self {
-            md5: hex(&Md5::digest(content)),
-            sha1: hex(&<Sha1 as sha1::Digest>::digest(content)),
-            sha256: hex(&Sha256::digest(content)),
+            md5: HEXLOWER.encode(&Md5::digest(content)),
+            sha1: HEXLOWER.encode(&<Sha1 as sha1::Digest>::digest(content)),
+            sha256: HEXLOWER.encode(&Sha256::digest(content)),
         }
     }
-}
-
-fn hex(digest: &[u8]) -> String {
-    digest.iter().fold(String::with_capacity(2 * digest.len()), |mut hex, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }
 
 /// Returns the decoded value of the first header field of this name. Empty if there is none.
