@@ -8,7 +8,6 @@ mod entry;
 pub mod json;
 mod mailbox;
 mod message;
-pub mod patterns;
 mod queue;
 mod relay;
 mod time;

@@ -1,97 +1,126 @@
-//! Builds the OpenAPI document: the operations of all chapters, common components and security schemes.
+//! Builds the OpenAPI document from the data and the schemas of types.
 
-use utoipa::openapi::path::{Paths, PathsBuilder};
-use utoipa::openapi::schema::{Components, ComponentsBuilder};
-use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::tag::{Tag, TagBuilder};
-use utoipa::openapi::{Info, InfoBuilder, License, OpenApi, OpenApiBuilder, Server};
+use restante_api_types::WholeMessage;
+use serde::Deserialize as _;
+use serde::de::Error as _;
+use serde_json::Error;
+use utoipa::openapi::path::PathsBuilder;
+use utoipa::openapi::schema::ComponentsBuilder;
+use utoipa::openapi::tag::TagBuilder;
+use utoipa::openapi::{InfoBuilder, License, OpenApi, OpenApiBuilder, RefOr, Schema, Server};
+use utoipa::{PartialSchema as _, ToSchema as _};
 
-use crate::openapi::operation::{BASIC, BEARER, COOKIE, Operation};
-use crate::openapi::paths::{CHAPTERS, Chapter};
-use crate::openapi::refusals;
+use crate::api::v2::attachment_counts::AttachmentCounts;
+use crate::api::v2::batch::{Deleted, Marked};
+use crate::api::v2::extract::{Codes, Links, Parts, Unsubscribe};
+use crate::api::v2::html_check::HtmlCheck;
+use crate::api::v2::mailboxes::Mailboxes;
+use crate::api::v2::message::MessageDetails;
+use crate::api::v2::messages::MessageEntries;
+use crate::api::v2::queue::{Cancelled, Retried};
+use crate::api::v2::relay::{RelayEntries, RelayEntryDetails, RelayTargets};
+use crate::api::v2::search::SearchResponse;
+use crate::api::v2::sessions::{Sessions, Transcript};
+use crate::api::v2::usage::UsageRecord;
+use crate::api::v2::wait::{EntryList, EntryWaitProblem, MessageList, WaitProblem};
+use crate::api::v2::webhooks::{Paused, Resumed, WebhookEntries, WebhookEntryDetails, WebhookTargets};
+use crate::live::frame::{Change, MessageChange};
+use crate::openapi::data::Data;
+use crate::openapi::operation::Operation;
+use crate::operations::about::AboutResponse;
+use crate::response::message_json::Message;
+use crate::response::problem::ProblemDocument;
+use crate::response::success::Done;
+use crate::web::message::CompatMessage;
 
-const ABOUT: &str = "\
-Restante accepts mail for any address and stores it. With this API, programs read messages, subscribe to live events and \
-delete messages.
-
-Version 1 is the API of Inbucket, with the same paths and the same JSON. Everything else is version 2. All paths are \
-available below the base path (`web.basepath`) and at the root.
-
-A `{name}` is a mailbox name or an address. It is mapped to a mailbox like a recipient: under the default naming, \
-`Bob+Shop@example.org` is mailbox `bob`. Every valid name is a mailbox. A mailbox without messages is empty, not an error. \
-An `{id}` is a string of digits; ids ascend with arrival. The patterns of both match the usual forms. The server also \
-accepts a final dot, quoted local parts and, under the default naming, any text instead of the domain. The response to a \
-text that matches but is not a valid name is 400: a domain with a wrong hyphen, an address literal alone under another \
-naming than `domain`, more than 320 characters, or more than 128 before the `@`. The response to the id of a message that \
-does not exist is 404.
-
-Unknown query parameters are ignored, except by `wait`, by the deletion of all messages, and by changes of matching messages, \
-which refuse them. A known parameter that is given twice is refused with 400, except `tag`. Version 1 ignores parameters of \
-its list that it cannot use. Unknown members of a request body are ignored, unless its schema excludes additional properties. \
-Every JSON body ends with a line feed.";
-
-/// The cookie of a login session, which the login page sets.
-const SESSION_COOKIE: &str = "restante";
+/// Returns the schemas of types, and all schemas that they refer to.
+macro_rules! schemas_of {
+    ($($type:ty),+ $(,)?) => {{
+        let mut schemas = Vec::new();
+        $(
+            schemas.push((<$type>::name().into_owned(), <$type>::schema()));
+            <$type>::schemas(&mut schemas);
+        )+
+        schemas
+    }};
+}
 
 /// Builds the document for a server whose paths begin with `root`: a URL, a path or nothing.
-pub(super) fn build(root: &str) -> OpenApi {
-    let operations: Vec<Operation> = CHAPTERS.iter().flat_map(Chapter::operations).collect();
-    OpenApiBuilder::new()
-        .info(info())
-        .servers(Some([Server::new(if root.is_empty() { "/" } else { root })]))
-        .tags(Some(CHAPTERS.iter().map(tag)))
-        .components(Some(components(&operations)))
-        .paths(paths(operations))
-        .build()
-}
-
-fn info() -> Info {
-    InfoBuilder::new()
+pub(super) fn build(root: &str) -> serde_json::Result<OpenApi> {
+    let Data { common, schemas, tags } = Data::read()?;
+    let mut paths = PathsBuilder::new().build();
+    let mut tag_descriptions = Vec::new();
+    for tag in tags {
+        for data in tag.operations {
+            let (method, path, operation) = Operation::deserialize(&data)
+                .and_then(|operation| operation.build(&tag.name, &common))
+                .map_err(|error| Error::custom(format!("operation {}: {error}", data["id"])))?;
+            paths.add_path_operation(path, vec![method], operation);
+        }
+        tag_descriptions.push(TagBuilder::new().name(tag.name).description(Some(tag.description)).build());
+    }
+    let license = License::builder().name("MIT OR Apache-2.0").identifier(Some("MIT OR Apache-2.0")).build();
+    let info = InfoBuilder::new()
         .title("Restante")
         .version(env!("CARGO_PKG_VERSION"))
-        .description(Some(ABOUT))
-        .license(Some(License::builder().name("MIT OR Apache-2.0").identifier(Some("MIT OR Apache-2.0")).build()))
-        .build()
-}
-
-fn tag(chapter: &Chapter) -> Tag {
-    TagBuilder::new().name(chapter.name).description(Some(chapter.about)).build()
-}
-
-/// Returns the components that operations refer to.
-fn components(operations: &[Operation]) -> Components {
-    let schemas = operations.iter().flat_map(|operation| operation.schemas.iter().cloned());
-    let mut components = ComponentsBuilder::new()
-        .schemas_from_iter(schemas)
-        .schemas_from_iter(refusals::schemas())
-        .security_scheme(BASIC, basic())
-        .security_scheme(BEARER, bearer())
-        .security_scheme(COOKIE, cookie());
-    for refusal in refusals::all() {
-        components = components.response(refusal.name, refusal.response());
+        .description(Some(common.description))
+        .license(Some(license))
+        .build();
+    let mut components = ComponentsBuilder::new().schemas_from_iter(type_schemas()).schemas_from_iter(schemas);
+    for (name, scheme) in common.security_schemes {
+        components = components.security_scheme(name, scheme);
     }
-    components.build()
-}
-
-fn basic() -> SecurityScheme {
-    let about = "A user name and a password.";
-    SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Basic).description(Some(about)).build())
-}
-
-fn bearer() -> SecurityScheme {
-    let about = "A token that was created with `restante token create`.";
-    SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about)).build())
-}
-
-fn cookie() -> SecurityScheme {
-    let about = "The login session of a browser. It starts at the login page.";
-    SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::with_description(SESSION_COOKIE, about)))
-}
-
-fn paths(operations: Vec<Operation>) -> Paths {
-    let mut paths = PathsBuilder::new().build();
-    for Operation { method, path, spec, .. } in operations {
-        paths.add_path_operation(path, vec![method], spec);
+    for (name, error) in common.errors {
+        components = components.response(name, error.build());
     }
-    paths
+    Ok(OpenApiBuilder::new()
+        .info(info)
+        .servers(Some([Server::new(if root.is_empty() { "/" } else { root })]))
+        .tags(Some(tag_descriptions))
+        .components(Some(components.build()))
+        .paths(paths)
+        .build())
+}
+
+/// Returns the schemas of the types that handlers serialize, and of the types in them.
+fn type_schemas() -> Vec<(String, RefOr<Schema>)> {
+    schemas_of![
+        AboutResponse<'_>,
+        AttachmentCounts,
+        Cancelled,
+        Change<'_>,
+        Codes,
+        CompatMessage<'_>,
+        Deleted,
+        Done,
+        EntryList<'_>,
+        EntryWaitProblem<'_>,
+        HtmlCheck,
+        Links,
+        Mailboxes<'_>,
+        Marked,
+        Message<'_>,
+        MessageChange<'_>,
+        MessageDetails<'_>,
+        MessageEntries<'_>,
+        MessageList<'_>,
+        Parts<'_>,
+        Paused,
+        ProblemDocument,
+        RelayEntries<'_>,
+        RelayEntryDetails<'_>,
+        RelayTargets<'_>,
+        Resumed,
+        Retried,
+        SearchResponse<'_>,
+        Sessions<'_>,
+        Transcript<'_>,
+        Unsubscribe,
+        UsageRecord,
+        WaitProblem<'_>,
+        WebhookEntries<'_>,
+        WebhookEntryDetails<'_>,
+        WebhookTargets<'_>,
+        WholeMessage<'_>,
+    ]
 }

@@ -1,23 +1,19 @@
 //! The description of the API: as an OpenAPI 3.1 document for programs, and as a page for people that is rendered from
 //! the document.
 //!
+//! - `api`: the operations, and the schemas of request bodies, as JSON files. The schemas of responses are those of the
+//!   types that handlers serialize
+//! - `data`: reads the files; `operation`: the operations in them
 //! - `document`: the document
-//! - `paths`: the operations; `operation`: the builder for them
-//! - `refusals`: the error responses
-//! - `request_bodies`: the schemas of request bodies. The schemas of responses are those of the types that handlers
-//!   serialize
 //! - `page`: the page
 //!
 //! Nothing here takes part in serving other requests. Tests compare the description with the routes and with real
 //! responses.
 
+mod data;
 mod document;
 mod operation;
 mod page;
-mod paths;
-mod reference;
-mod refusals;
-mod request_bodies;
 
 use std::sync::{Arc, OnceLock};
 
@@ -90,7 +86,7 @@ pub(super) async fn docs(
 /// Returns the OpenAPI document with line breaks, for a server at any URL. Used to generate clients without a running
 /// server.
 pub fn openapi() -> serde_json::Result<String> {
-    let mut text = document::build("").to_pretty_json()?;
+    let mut text = document::build("")?.to_pretty_json()?;
     text.push('\n');
     Ok(text)
 }
@@ -109,7 +105,7 @@ impl ApiDescription {
 }
 
 fn render(root: &str) -> serde_json::Result<RenderedDescription> {
-    let document = document::build(root);
+    let document = document::build(root)?;
     let mut json = document.to_json()?;
     json.push('\n');
     Ok(RenderedDescription { json: json.into(), page: Page::from_document(&serde_json::to_value(document)?) })

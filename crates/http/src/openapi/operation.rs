@@ -1,342 +1,290 @@
-//! A builder for operations. It adds what all operations have in common: the parameters in the path, the security
-//! requirements and the error responses of all requests.
+//! Operations as the data describes them. What all operations have in common is added: the parameters in the path, the
+//! security requirements and the error responses.
 
-use restante_api_types::patterns;
-use serde_json::{Value, json};
-use utoipa::ToSchema;
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde::de::Error as _;
+use serde_json::{Error, Value, json};
 use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::extensions::ExtensionsBuilder;
-use utoipa::openapi::header::HeaderBuilder;
-use utoipa::openapi::path::{self, HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
-use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::response::ResponseBuilder;
+use utoipa::openapi::header::{Header, HeaderBuilder};
+use utoipa::openapi::path::{self, HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn};
+use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
+use utoipa::openapi::response::{self, ResponseBuilder};
 use utoipa::openapi::schema::{Array, Object, ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
-use utoipa::openapi::{Ref, RefOr, Required};
+use utoipa::openapi::{Ref, RefOr, Required, Schema};
 
-use crate::openapi::reference::{NamedSchema, header, reference, schemas_of};
-use crate::openapi::refusals;
-use crate::openapi::refusals::Refusal;
-
-/// The name of the security scheme for user names and passwords.
-pub(super) const BASIC: &str = "basic";
-/// The name of the security scheme for tokens.
-pub(super) const BEARER: &str = "bearer";
-/// The name of the security scheme for login sessions.
-pub(super) const COOKIE: &str = "cookie";
+use crate::openapi::data::{Common, exact};
 
 /// The extension with the schema of events. OpenAPI has no field for it.
 const FRAME_EXTENSION: &str = "x-frame";
 
-/// An operation under construction.
+/// An operation.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Operation {
-    pub(super) method: HttpMethod,
-    pub(super) path: &'static str,
-    pub(super) spec: path::Operation,
-    /// The schemas that the operation refers to.
-    pub(super) schemas: Vec<NamedSchema>,
+    method: HttpMethod,
+    path: String,
+    id: String,
+    summary: String,
+    /// Code is in backticks; paragraphs are separated by an empty line.
+    description: Option<String>,
+    /// The scopes that are required if authentication is enabled. By default `read` for GET, otherwise `write`. If the list
+    /// is empty, any valid credentials are sufficient.
+    scopes: Option<Vec<String>>,
+    /// Whether no credentials are required.
+    #[serde(default)]
+    public: bool,
+    /// The parameters. The usual ones in the path, and that of `cacheable`, are added if they are not in the list.
+    #[serde(default)]
+    parameters: Vec<Parameter>,
+    body: Option<Body>,
+    /// The responses by status, without those of `cacheable` and `errors`.
+    responses: BTreeMap<String, Response>,
+    /// Whether the response 200 has an entity tag.
+    #[serde(default)]
+    cacheable: bool,
+    /// The names of error responses that only some operations have.
+    #[serde(default)]
+    errors: Vec<String>,
+    /// The names of error responses that most operations have, but not this one.
+    #[serde(default)]
+    without: Vec<String>,
+    /// The schema of the events that are sent over the connection.
+    events: Option<String>,
 }
 
-/// Creates a GET operation. `name` is its operation id.
-pub(super) fn get(path: &'static str, name: &str) -> Operation {
-    Operation::new(HttpMethod::Get, path, name).requires_scope("read")
+/// A parameter.
+#[derive(Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Parameter {
+    name: String,
+    #[serde(rename = "in", default = "in_query")]
+    location: ParameterIn,
+    /// Parameters in the path are always required.
+    #[serde(default)]
+    required: bool,
+    description: String,
+    #[serde(default = "any_string", deserialize_with = "exact")]
+    schema: RefOr<Schema>,
 }
 
-/// Creates a POST operation.
-pub(super) fn post(path: &'static str, name: &str) -> Operation {
-    Operation::new(HttpMethod::Post, path, name).requires_scope("write")
+/// A request body.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    description: String,
+    #[serde(default = "yes")]
+    required: bool,
+    /// The name of the schema of a JSON body.
+    schema: String,
+    example: Value,
+    /// Other content types.
+    #[serde(default)]
+    content: Vec<String>,
 }
 
-/// Creates a PATCH operation.
-pub(super) fn patch(path: &'static str, name: &str) -> Operation {
-    Operation::new(HttpMethod::Patch, path, name).requires_scope("write")
+/// A response.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Response {
+    description: String,
+    /// The descriptions of headers.
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    /// The name of the schema of a JSON body, followed by `[]` for an array.
+    schema: Option<String>,
+    example: Option<Value>,
+    /// The content types of a body that is not JSON.
+    #[serde(default)]
+    content: Vec<String>,
 }
 
-/// Creates a DELETE operation.
-pub(super) fn delete(path: &'static str, name: &str) -> Operation {
-    Operation::new(HttpMethod::Delete, path, name).requires_scope("write")
+/// An error response of several operations. `response::problem` produces the real responses.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct ErrorResponse {
+    /// The status. It is different for each error response.
+    status: u16,
+    description: String,
+    /// An example of the detail.
+    detail: String,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    applies_to: AppliesTo,
+}
+
+/// Which operations have an error response.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum AppliesTo {
+    All,
+    /// Those with a request body.
+    Bodies,
+    /// Those that name it.
+    #[default]
+    Named,
 }
 
 impl Operation {
-    fn new(method: HttpMethod, path: &'static str, name: &str) -> Self {
-        let names = path.split('{').skip(1).filter_map(|rest| rest.split('}').next());
-        let spec = OperationBuilder::new()
-            .operation_id(Some(name))
-            .parameters(Some(names.map(|name| path_parameter(&method, name))))
+    /// Returns the operation of the document, with its method and its path.
+    pub(super) fn build(
+        mut self,
+        tag: &str,
+        common: &Common,
+    ) -> serde_json::Result<(HttpMethod, String, path::Operation)> {
+        let parameters = self.take_parameters(common)?;
+        let responses = self.take_responses(common)?;
+        let events =
+            self.events.map(|name| ExtensionsBuilder::new().add(FRAME_EXTENSION, json!(reference(&name))).build());
+        let default_scope = if self.method == HttpMethod::Get { "read" } else { "write" };
+        let scopes = self.scopes.unwrap_or_else(|| vec![default_scope.to_owned()]);
+        let schemes = common.security_schemes.keys().filter(|_| !self.public);
+        let security = schemes.map(|scheme| SecurityRequirement::new(scheme, scopes.clone()));
+        let operation = OperationBuilder::new()
+            .tag(tag)
+            .operation_id(Some(self.id))
+            .summary(Some(self.summary))
+            .description(self.description)
+            .parameters(Some(parameters))
+            .request_body(self.body.map(Body::build))
+            .responses(responses)
+            .securities(Some([SecurityRequirement::default()].into_iter().chain(security)))
+            .extensions(events)
             .build();
-        Self { method, path, spec, schemas: Vec::new() }.refusals(refusals::COMMON)
+        Ok((self.method, self.path, operation))
     }
 
-    /// Sets the summary and the description. Code is in backticks; paragraphs are separated by an empty line.
-    pub(super) fn describe(mut self, summary: &str, description: &str) -> Self {
-        self.spec.summary = Some(summary.to_owned());
-        self.spec.description = (!description.is_empty()).then(|| description.to_owned());
-        self
-    }
-
-    /// Requires this scope, if authentication is enabled.
-    pub(super) fn requires_scope(self, scope: &str) -> Self {
-        self.requires_scopes(&[scope])
-    }
-
-    /// Requires valid credentials with any scope, if authentication is enabled.
-    pub(super) fn requires_login(self) -> Self {
-        self.requires_scopes(&[])
-    }
-
-    /// Requires all of these scopes, if authentication is enabled.
-    pub(super) fn requires_scopes(mut self, scopes: &[&str]) -> Self {
-        let anonymous = SecurityRequirement::default();
-        let authenticated =
-            [BASIC, BEARER, COOKIE].map(|scheme| SecurityRequirement::new(scheme, scopes.iter().copied()));
-        self.spec.security = Some([anonymous].into_iter().chain(authenticated).collect());
-        self
-    }
-
-    /// Requires no credentials, and accepts any host name.
-    pub(super) fn public(mut self) -> Self {
-        self.spec.security = Some(vec![SecurityRequirement::default()]);
-        for refusal in [refusals::MALFORMED, refusals::UNAUTHORISED, refusals::MISDIRECTED] {
-            self.spec.responses.responses.remove(refusal.status.as_str());
+    /// Returns all parameters, those in the path first.
+    fn take_parameters(&mut self, common: &Common) -> serde_json::Result<Vec<path::Parameter>> {
+        let (own, mut others): (Vec<_>, Vec<_>) =
+            self.parameters.drain(..).partition(|parameter| parameter.location == ParameterIn::Path);
+        let mut parameters = Vec::new();
+        for name in self.path.split('{').skip(1).filter_map(|rest| rest.split('}').next()) {
+            let parameter = own.iter().chain(&common.path_parameters).find(|parameter| parameter.name == name);
+            parameters.push(parameter.cloned().ok_or_else(|| Error::custom(format!("no parameter {name:?}")))?);
         }
-        self
-    }
-
-    /// Returns the same operation at another path, under another operation id. It keeps only the parameters in the
-    /// header, those in the path that the new path has too, and those in the query except `wait`.
-    pub(super) fn moved_to(mut self, path: &'static str, name: &str) -> Self {
-        let is_kept = |parameter: &Parameter| match parameter.parameter_in {
-            ParameterIn::Path => path.contains(&format!("{{{}}}", parameter.name)),
-            _ => parameter.name != "wait",
-        };
-        if let Some(parameters) = &mut self.spec.parameters {
-            parameters.retain(|parameter| matches!(parameter, RefOr::T(parameter) if is_kept(parameter)));
+        if self.cacheable && !others.contains(&common.if_none_match) {
+            others.push(common.if_none_match.clone());
         }
-        self.spec.operation_id = Some(name.to_owned());
-        self.path = path;
-        self
+        parameters.append(&mut others);
+        Ok(parameters.into_iter().map(Parameter::build).collect())
     }
 
-    /// Sets the description of a path parameter if it differs from the usual one.
-    pub(super) fn describe_parameter(self, name: &str, description: &str) -> Self {
-        self.with_parameter(name, |parameter| parameter.description = Some(description.to_owned()))
-    }
-
-    /// Restricts a parameter to strings that match this pattern.
-    pub(super) fn parameter_pattern(self, name: &str, pattern: &str) -> Self {
-        self.with_parameter(name, |parameter| parameter.schema = Some(string_matching(pattern).into()))
-    }
-
-    fn with_parameter(mut self, name: &str, change: impl Fn(&mut Parameter)) -> Self {
-        for parameter in self.spec.parameters.iter_mut().flatten() {
-            if let RefOr::T(parameter) = parameter
-                && parameter.name == name
-            {
-                change(parameter);
+    /// Returns all responses.
+    fn take_responses(&mut self, common: &Common) -> serde_json::Result<response::Responses> {
+        if let Some(name) = self.errors.iter().chain(&self.without).find(|name| !common.errors.contains_key(*name)) {
+            return Err(Error::custom(format!("no error response {name:?}")));
+        }
+        if self.cacheable {
+            self.responses.insert("304".to_owned(), common.not_modified.clone());
+            if let Some(ok) = self.responses.get_mut("200") {
+                ok.headers.insert("ETag".to_owned(), "The entity tag, for `If-None-Match`.".to_owned());
             }
         }
-        self
+        let applies = |(name, error): &(&String, &ErrorResponse)| match error.applies_to {
+            _ if self.without.contains(name) => false,
+            AppliesTo::All => true,
+            AppliesTo::Bodies if self.body.is_some() => true,
+            AppliesTo::Bodies | AppliesTo::Named => self.errors.contains(name),
+        };
+        let errors = common.errors.iter().filter(applies);
+        let errors = errors.map(|(name, error)| (error.status.to_string(), RefOr::Ref(Ref::from_response_name(name))));
+        let responses = std::mem::take(&mut self.responses).into_iter().map(|(status, response)| {
+            let response = response.build(&status);
+            (status, RefOr::T(response))
+        });
+        Ok(errors.chain(responses).collect())
     }
+}
 
-    /// Adds a parameter.
-    pub(super) fn parameter(mut self, parameter: ParameterBuilder) -> Self {
-        self.spec.parameters.get_or_insert_default().push(RefOr::T(parameter.build()));
-        self
+impl Parameter {
+    fn build(self) -> path::Parameter {
+        let required = self.required || self.location == ParameterIn::Path;
+        ParameterBuilder::new()
+            .name(self.name)
+            .parameter_in(self.location)
+            .required(if required { Required::True } else { Required::False })
+            .description(Some(self.description))
+            .schema(Some(self.schema))
+            .build()
     }
+}
 
-    /// Adds a JSON request body with an example.
-    pub(super) fn json_body<T: ToSchema>(self, required: Required, description: &str, example: Value) -> Self {
-        let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
-        let mut this = self.with_schemas_of::<T>().refusals(refusals::JSON_BODY);
-        let body = RequestBodyBuilder::new().description(Some(description)).required(Some(required));
-        this.spec.request_body = Some(RefOr::T(body.content("application/json", content).build()));
-        this
+impl Body {
+    fn build(self) -> RequestBody {
+        let body = RequestBodyBuilder::new()
+            .description(Some(self.description))
+            .required(Some(if self.required { Required::True } else { Required::False }))
+            .content("application/json", json_content(&self.schema, Some(self.example)));
+        let others = self.content.into_iter();
+        others.fold(body, |body, kind| body.content(kind, Content::new(Some(any_string())))).build()
     }
+}
 
-    /// Accepts any content type of the request body.
-    pub(super) fn any_content_type(mut self) -> Self {
-        self.spec.responses.responses.remove(refusals::WRONG_TYPE.status.as_str());
-        self
-    }
-
-    /// Also accepts a complete message as the request body.
-    pub(super) fn message_body(mut self) -> Self {
-        if let Some(RefOr::T(body)) = &mut self.spec.request_body {
-            let content = Content::new(Some(Object::with_type(Type::String)));
-            body.content.insert("message/rfc822".to_owned(), RefOr::T(content));
+impl Response {
+    fn build(self, status: &str) -> response::Response {
+        let is_error = status >= "400";
+        let mut response = ResponseBuilder::new().description(self.description);
+        for (name, description) in self.headers {
+            response = response.header(name, header(Object::with_type(Type::String), &description));
         }
-        self
-    }
-
-    /// Adds a 201 response with a `Location` header and a JSON body.
-    pub(super) fn created<T: ToSchema>(self, description: &str, example: Value) -> Self {
-        let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
-        let response =
-            json_response_builder(description, content).header("Location", header("The path of the new message."));
-        self.with_schemas_of::<T>().response("201", response)
-    }
-
-    /// Adds an error response of this operation: a problem document with additional members.
-    pub(super) fn problem<T: ToSchema>(self, status: &str, description: &str, example: Value) -> Self {
-        let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
-        let response = ResponseBuilder::new().description(description).content("application/problem+json", content);
-        self.with_schemas_of::<T>().response(status, response)
-    }
-
-    /// Adds a 200 response with a JSON body.
-    pub(super) fn json_response<T: ToSchema>(self, description: &str, example: Value) -> Self {
-        let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
-        self.with_schemas_of::<T>().response("200", json_response_builder(description, content))
-    }
-
-    /// Adds a 202 response with a JSON body.
-    pub(super) fn accepted<T: ToSchema>(self, description: &str, example: Value) -> Self {
-        let content = ContentBuilder::new().schema(Some(reference::<T>())).example(Some(example)).build();
-        self.with_schemas_of::<T>().response("202", json_response_builder(description, content))
-    }
-
-    /// Adds a 200 response with a JSON array.
-    pub(super) fn json_list<T: ToSchema>(self, description: &str, example: Value) -> Self {
-        let list = Array::new(reference::<T>());
-        let content = ContentBuilder::new().schema(Some(list)).example(Some(example)).build();
-        self.with_schemas_of::<T>().response("200", json_response_builder(description, content))
-    }
-
-    /// Adds a 200 response with this content type.
-    pub(super) fn content(self, content_type: &str, description: &str) -> Self {
-        let text = content_type.starts_with("text/").then(|| Object::with_type(Type::String));
-        self.response("200", ResponseBuilder::new().description(description).content(content_type, Content::new(text)))
-    }
-
-    /// Adds another content type to the 200 response.
-    pub(super) fn other_content(mut self, content_type: &str) -> Self {
-        if let Some(RefOr::T(response)) = self.spec.responses.responses.get_mut("200") {
-            let text = content_type.starts_with("text/").then(|| Object::with_type(Type::String));
-            response.content.insert(content_type.to_owned(), RefOr::T(Content::new(text)));
+        if let Some(schema) = self.schema {
+            let kind = if is_error { "application/problem+json" } else { "application/json" };
+            response = response.content(kind, json_content(&schema, self.example));
+            if !is_error {
+                let always = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["-1"])).build();
+                response = response.header("Expires", header(always, "Always `-1`: responses expire immediately."));
+            }
         }
-        self
-    }
-
-    /// Adds a response.
-    pub(super) fn response(mut self, status: &str, response: ResponseBuilder) -> Self {
-        self.spec.responses.responses.insert(status.to_owned(), RefOr::T(response.build()));
-        self
-    }
-
-    /// Adds an entity tag to the 200 response, and the response 304.
-    pub(super) fn cacheable(mut self) -> Self {
-        if let Some(RefOr::T(response)) = self.spec.responses.responses.get_mut("200") {
-            response.headers.insert("ETag".to_owned(), RefOr::T(header("The entity tag, for `If-None-Match`.")));
+        for kind in self.content {
+            let content = Content::new(kind.starts_with("text/").then(any_string));
+            response = response.content(kind, content);
         }
-        let if_none_match = parameter(
-            ParameterIn::Header,
-            "If-None-Match",
-            Type::String,
-            "The entity tags of responses that the client has.",
-        );
-        let not_modified = ResponseBuilder::new().description("The client has the current response already.");
-        self.parameter(if_none_match)
-            .response("304", not_modified.header("ETag", header("The entity tag of the response.")))
-    }
-
-    /// Sets the schema of the events that are sent over the connection.
-    pub(super) fn event_frames<T: ToSchema>(self) -> Self {
-        let mut this = self.with_schemas_of::<T>();
-        this.spec.extensions = Some(
-            ExtensionsBuilder::new().add(FRAME_EXTENSION, json!({ "$ref": reference::<T>().ref_location })).build(),
-        );
-        this
-    }
-
-    /// Adds error responses.
-    pub(super) fn refusals(mut self, refusals: &[&Refusal]) -> Self {
-        for refusal in refusals {
-            let response = RefOr::Ref(Ref::from_response_name(refusal.name));
-            self.spec.responses.responses.insert(refusal.status.as_str().to_owned(), response);
-        }
-        self
-    }
-
-    fn with_schemas_of<T: ToSchema>(mut self) -> Self {
-        self.schemas.extend(schemas_of::<T>());
-        self
+        response.build()
     }
 }
 
-/// Creates a query parameter.
-pub(super) fn query(name: &str, kind: Type, description: &str) -> ParameterBuilder {
-    parameter(ParameterIn::Query, name, kind, description)
+impl ErrorResponse {
+    /// Returns the component.
+    pub(super) fn build(self) -> response::Response {
+        let Self { status, description, detail, headers, .. } = self;
+        let title = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+        let example = json!({ "type": "about:blank", "title": title, "status": status, "detail": detail });
+        let schema = Some("Problem".to_owned());
+        let response = Response { description, headers, schema, example: Some(example), content: Vec::new() };
+        response.build(&status.to_string())
+    }
 }
 
-/// Creates a query parameter for a number of 64 bits.
-pub(super) fn number(name: &str, description: &str) -> ParameterBuilder {
-    ranged_number(name, 0, usize::MAX, description)
-}
-
-/// Creates a query parameter for a number in a range.
-pub(super) fn ranged_number(name: &str, min: usize, max: usize, description: &str) -> ParameterBuilder {
-    query(name, Type::Integer, description).schema(Some(integer_between(min, max)))
-}
-
-/// Creates the parameter `limit` of a list of `items`.
-pub(super) fn limit(items: &str, default_limit: usize, max_limit: usize) -> ParameterBuilder {
-    let about = format!(
-        "The maximum number of {items}. Default: {default_limit}. A number above {max_limit} counts as {max_limit}."
-    );
-    ranged_number("limit", 1, usize::MAX, &about)
-}
-
-/// Creates a query parameter for a text that matches a pattern.
-pub(super) fn text_matching(name: &str, pattern: &str, description: &str) -> ParameterBuilder {
-    query(name, Type::String, description).schema(Some(string_matching(pattern)))
-}
-
-/// Creates an optional parameter.
-pub(super) fn parameter(location: ParameterIn, name: &str, kind: Type, description: &str) -> ParameterBuilder {
-    ParameterBuilder::new()
-        .name(name)
-        .parameter_in(location)
-        .required(Required::False)
-        .description(Some(description))
-        .schema(Some(Object::with_type(kind)))
-}
-
-/// Creates a query parameter with one of these values.
-pub(super) fn choice(name: &str, values: &[&str], description: &str) -> ParameterBuilder {
-    let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values.iter().copied()));
-    query(name, Type::String, description).schema(Some(schema))
-}
-
-fn json_response_builder(description: &str, content: Content) -> ResponseBuilder {
-    let expires = HeaderBuilder::new()
-        .schema(Some(ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["-1"]))))
-        .description(Some("Always `-1`: responses expire immediately."));
-    ResponseBuilder::new()
-        .description(description)
-        .content("application/json", content)
-        .header("Expires", expires.build())
-}
-
-/// Returns the schema of a number in a range.
-fn integer_between(min: usize, max: usize) -> Object {
-    ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(min)).maximum(Some(max)).build()
-}
-
-/// Returns the schema of a string that matches a pattern.
-pub(super) fn string_matching(pattern: &str) -> Object {
-    ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).build()
-}
-
-/// Creates the parameter for a name in the path.
-fn path_parameter(method: &HttpMethod, name: &str) -> Parameter {
-    let (schema, description) = match name {
-        "name" => (string_matching(patterns::NAME_OR_ADDRESS), "A mailbox name or an address."),
-        // Another message can become the latest between the time when a client reads and the time when it deletes.
-        "id" if *method == HttpMethod::Delete => (string_matching(patterns::ID), "The id of a message."),
-        "id" => (string_matching(patterns::ID_OR_LATEST), "The id of a message, or `latest` for the newest one."),
-        "index" => (integer_between(0, usize::MAX), "The index of the attachment in the list of attachments, from 0."),
-        "file" => (Object::with_type(Type::String), "A file name. It is ignored."),
-        _ => (Object::with_type(Type::String), ""),
+fn json_content(schema: &str, example: Option<Value>) -> Content {
+    let schema = match schema.strip_suffix("[]") {
+        Some(items) => RefOr::T(Array::new(reference(items)).into()),
+        None => RefOr::Ref(reference(schema)),
     };
-    parameter(ParameterIn::Path, name, Type::String, description).schema(Some(schema)).required(Required::True).build()
+    ContentBuilder::new().schema(Some(schema)).example(example).build()
+}
+
+fn reference(schema: &str) -> Ref {
+    Ref::from_schema_name(schema)
+}
+
+fn header(schema: Object, description: &str) -> Header {
+    HeaderBuilder::new().schema(Some(schema)).description(Some(description)).build()
+}
+
+fn any_string() -> RefOr<Schema> {
+    Object::with_type(Type::String).into()
+}
+
+fn in_query() -> ParameterIn {
+    ParameterIn::Query
+}
+
+fn yes() -> bool {
+    true
 }

@@ -3,6 +3,7 @@
 
 mod events;
 mod page;
+mod patterns;
 mod requests;
 mod responses;
 mod schema;
@@ -67,7 +68,7 @@ async fn description_contains_exactly_the_routes() {
         routed.extend(methods.map(|method| (method.to_owned(), path.replace("{*", "{"))));
     }
     let missing: Vec<_> = routed.difference(&described).filter(|(_, path)| path.starts_with("/api/")).collect();
-    assert!(missing.is_empty(), "these have no description in http/openapi/paths: {missing:?}");
+    assert!(missing.is_empty(), "these have no description in http/openapi/api: {missing:?}");
     let unknown: Vec<_> = described.difference(&routed).collect();
     assert!(unknown.is_empty(), "these are described, but there is no such route: {unknown:?}");
 }
@@ -77,12 +78,19 @@ async fn description_is_consistent() {
     let document = document().await;
     assert_eq!(document["openapi"], "3.1.0");
     let checker = Checker { document: &document };
-    let mut all = Vec::new();
+    let (mut all, mut references) = (Vec::new(), BTreeSet::new());
     objects(&document, "", &mut all);
     for (at, object) in all {
         checker.resolve(object);
+        references.extend(object.get("$ref").and_then(Value::as_str));
         if let (Some(schema), Some(example)) = (object.get("schema"), object.get("example")) {
             assert_eq!(checker.problems(schema, example), [""; 0], "the example at {at}");
+        }
+    }
+    for kind in ["schemas", "responses"] {
+        for name in document["components"][kind].as_object().expect("components").keys() {
+            let location = format!("#/components/{kind}/{name}");
+            assert!(references.contains(location.as_str()), "nothing refers to {location}");
         }
     }
     let chapters: Vec<&Value> = document["tags"].as_array().expect("tags").iter().map(|tag| &tag["name"]).collect();

@@ -6,9 +6,9 @@ use proptest::sample::{select, subsequence};
 use proptest::strategy::ValueTree as _;
 use proptest::string::string_regex;
 use proptest::test_runner::TestRunner;
-use restante_api_types::patterns;
 use serde_json::{Map, Value, json};
 
+use super::patterns::definition;
 use super::schema::Checker;
 
 /// The maximum number of items of a generated list above its minimum.
@@ -24,23 +24,24 @@ const ADDRESS: &str =
 const NAME: &str =
     "test|[A-Za-z0-9!#$%&'*/=?^_`{|}~-][a-z0-9+é-]{0,9}(\\.[a-z0-9]{1,5}){0,2}(@[a-z0-9]{1,8}(\\.[a-z]{2,5}){0,2})?";
 
-/// Patterns that also match texts that are refused, and patterns that generate the others. Each has the reason.
+/// Definitions of patterns that also match texts that are refused, and patterns that generate the others. Each has the
+/// reason.
 const NARROWER_PATTERNS: &[(&str, &str)] = &[
     // The description says that not all matching texts are valid: the pattern does not check lengths, the hyphens of a domain
     // and characters beyond ASCII, and literals are names only under the naming `domain`.
-    (patterns::NAME_OR_ADDRESS, NAME),
-    (patterns::ADDRESS, ADDRESS),
-    (patterns::ADDRESS_OR_EMPTY, ADDRESS),
+    ("name-or-address", NAME),
+    ("address", ADDRESS),
+    ("address-or-empty", ADDRESS),
     // Symbols beyond ASCII match.
-    (patterns::TAG, "[a-z0-9é_.@-]([a-z0-9é_.@ -]{0,62}[a-z0-9é_.@-])?"),
+    ("tag", "[a-z0-9é_.@-]([a-z0-9é_.@ -]{0,62}[a-z0-9é_.@-])?"),
     // A number of 20 digits can be too large.
-    (patterns::ID, "[1-9][0-9]{0,18}"),
-    (patterns::ID_OR_LATEST, "latest|[1-9][0-9]{0,18}"),
-    (patterns::IDS, "([1-9][0-9]{0,18}(,[1-9][0-9]{0,18}){0,5})?"),
+    ("id", "[1-9][0-9]{0,18}"),
+    ("id-or-latest", "latest|[1-9][0-9]{0,18}"),
+    ("ids", "([1-9][0-9]{0,18}(,[1-9][0-9]{0,18}){0,5})?"),
     // Longer times are refused, or delay the test.
-    (patterns::DURATION, "0(\\.0)?(ms|s|m|h)?"),
+    ("duration", "0(\\.0)?(ms|s|m|h)?"),
     // Some fields are made from other members.
-    (patterns::FIELD_NAME, "X-[!-9;-~]{1,60}"),
+    ("field-name", "X-[!-9;-~]{1,60}"),
 ];
 
 /// Texts with rules that only their descriptions contain, by the name of the parameter or member.
@@ -252,7 +253,7 @@ fn text_pattern<'s>(name: &str, schema: &'s Value) -> &'s str {
     let described = || DESCRIBED_TEXTS.iter().find(|(known, _)| *known == name).map(|(_, pattern)| *pattern);
     match schema["pattern"].as_str() {
         Some(pattern) => {
-            let narrower = NARROWER_PATTERNS.iter().find(|(known, _)| *known == pattern);
+            let narrower = NARROWER_PATTERNS.iter().find(|(name, _)| definition(name) == pattern);
             narrower.map(|(_, pattern)| *pattern).or_else(described).unwrap_or(pattern)
         }
         None => described().unwrap_or(".{0,20}"),
