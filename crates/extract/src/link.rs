@@ -1,9 +1,12 @@
 //! A link of a message.
 
+use serde::Serialize;
+
 use crate::relative_url::scheme;
 
 /// A link of a message.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Link {
     /// The URL. A relative URL is resolved if the document declares a base URL.
     pub href: String,
@@ -12,13 +15,18 @@ pub struct Link {
     /// The alternative text of its image, if any.
     pub image_alt: Option<String>,
     /// The part of the message that contains the link.
+    #[serde(rename = "where")]
     pub source: LinkSource,
+    /// The kind of the link.
+    pub kind: LinkScheme,
     /// Whether this is the main link: the one that the message asks to follow. At most one link of a message is.
+    #[serde(rename = "main")]
     pub is_main: bool,
 }
 
 /// The part of a message that contains a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LinkSource {
     /// In the HTML.
     Html,
@@ -29,7 +37,8 @@ pub enum LinkSource {
 }
 
 /// The kind of a link, by the scheme of its URL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LinkScheme {
     /// `http` or `https`.
     Http,
@@ -40,12 +49,13 @@ pub enum LinkScheme {
 }
 
 impl Link {
-    /// Returns the kind of the link.
-    pub fn kind(&self) -> LinkScheme {
-        match scheme(&self.href) {
+    /// Creates a link that is not the main link.
+    pub(crate) fn new(href: String, text: String, image_alt: Option<String>, source: LinkSource) -> Self {
+        let kind = match scheme(&href) {
             Some(scheme) if ["http", "https"].iter().any(|http| scheme.eq_ignore_ascii_case(http)) => LinkScheme::Http,
             Some(scheme) if scheme.eq_ignore_ascii_case("mailto") => LinkScheme::Mailto,
             _ => LinkScheme::Other,
-        }
+        };
+        Self { href, text, image_alt, source, kind, is_main: false }
     }
 }

@@ -63,8 +63,8 @@ pub fn links(mime: &Mime) -> Vec<Link> {
     let mut links = LinkCollector::from_bodies(&mime.html(), mime.text_body().as_deref());
     for field in mime.header().iter().filter(|field| LIST_HEADERS.iter().any(|name| field.has_name(name))) {
         for href in list_header::parse_urls(&field.value()) {
-            let link = Link { text: href.clone(), href, image_alt: None, source: LinkSource::Header, is_main: false };
-            links.add(link, Evidence::default());
+            let text = href.clone();
+            links.add(Link::new(href, text, None, LinkSource::Header), Evidence::default());
         }
     }
     let main = main_link::choose(&links.found, &links.evidence);
@@ -116,13 +116,7 @@ impl LinkCollector {
             at = start + found.len;
             if found.is_link {
                 let url = &text[start..at];
-                let link = Link {
-                    href: url.to_owned(),
-                    text: truncate_text(url),
-                    image_alt: None,
-                    source: LinkSource::Text,
-                    is_main: false,
-                };
+                let link = Link::new(url.to_owned(), truncate_text(url), None, LinkSource::Text);
                 let context = text_context(text, start..at);
                 self.add(link, Evidence { context, is_in_signature: start >= signature, ..Evidence::default() });
             }
@@ -193,7 +187,7 @@ impl LinkCollector {
             (text, Some(alt)) if text.is_empty() => alt.clone(),
             (text, _) => text,
         };
-        let link = Link { href, text, image_alt, source: LinkSource::Html, is_main: false };
+        let link = Link::new(href, text, image_alt, LinkSource::Html);
         self.add(link, Evidence { is_button, ..Evidence::default() });
     }
 }
@@ -363,7 +357,7 @@ mod tests {
             Content-Type: multipart/alternative; boundary=b\r\n\r\n\
             --b\r\n\r\nhttps://example.org/a (ftp://no) mailto:b@example.org.\r\n\
             --b\r\nContent-Type: text/html\r\n\r\n<a href=https://example.org/a>A</a> <a href=tel:123>call</a>\r\n--b--";
-        let found: Vec<_> = links_of(message).into_iter().map(|link| (link.kind(), link.source, link.href)).collect();
+        let found: Vec<_> = links_of(message).into_iter().map(|link| (link.kind, link.source, link.href)).collect();
         let expected = [
             (LinkScheme::Http, LinkSource::Html, "https://example.org/a"),
             (LinkScheme::Other, LinkSource::Html, "tel:123"),

@@ -3,12 +3,14 @@
 
 use restante_mail::mime::{HeaderField, Mime};
 use restante_mail::named_enum;
+use serde::Serialize;
 
 use crate::list_header;
 use crate::relative_url::scheme;
 
 /// The ways to unsubscribe from the mailing list of a message.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Unsubscribe {
     /// Whether one POST to the first `https` URL is enough, without confirmation on a web page.
     pub one_click: bool,
@@ -19,7 +21,7 @@ pub struct Unsubscribe {
 }
 
 /// A link to unsubscribe.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnsubscribeLink {
     /// The URL.
     pub href: String,
@@ -29,6 +31,8 @@ pub struct UnsubscribeLink {
 
 named_enum! {
     /// A method to unsubscribe, named after the scheme of its URL.
+    #[derive(Serialize)]
+    #[serde(rename_all = "kebab-case")]
     pub enum UnsubscribeMethod {
         /// An encrypted request.
         Https = "https",

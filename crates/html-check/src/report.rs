@@ -1,6 +1,8 @@
 //! The result of a check and its scores.
 
-use crate::table::{Client, Feature, Support};
+use serde::Serialize;
+
+use crate::table::{Client, Feature, Support, family_name, platform_name};
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,12 +42,17 @@ pub struct Score {
 }
 
 /// How a client supports the features of a message, judged by its newest version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct ClientSummary {
     /// The key of the family of clients.
     pub family: &'static str,
+    /// The name of the family.
+    pub family_name: &'static str,
     /// The key of the platform.
     pub platform: &'static str,
+    /// The name of the platform.
+    pub platform_name: &'static str,
     /// The number of features that it supports.
     pub supported: u32,
     /// The number of features that it supports in part.
@@ -128,7 +135,15 @@ impl Report {
             let (family, platform) = (client.family, client.platform);
             let at = summaries.iter().position(|summary| (summary.family, summary.platform) == (family, platform));
             let at = at.unwrap_or_else(|| {
-                summaries.push(ClientSummary { family, platform, supported: 0, partial: 0, unsupported: 0 });
+                summaries.push(ClientSummary {
+                    family,
+                    family_name: family_name(family),
+                    platform,
+                    platform_name: platform_name(platform),
+                    supported: 0,
+                    partial: 0,
+                    unsupported: 0,
+                });
                 summaries.len() - 1
             });
             match newest.support {

@@ -3,6 +3,8 @@
 
 use std::sync::LazyLock;
 
+use serde::Serialize;
+
 /// The text of the table.
 const TEXT: &str = include_str!("../data/features.tsv");
 
@@ -107,7 +109,8 @@ impl Version {
 }
 
 /// Whether a client supports a feature.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Support {
     /// The client supports it.
     Yes,

@@ -25,6 +25,7 @@ use jiff::Timestamp;
 use restante_mail::message::{MessageId, ParseMessageIdError};
 use restante_mail::named_enum;
 use restante_mail::naming::MailboxName;
+use serde::Serialize;
 
 pub use journal::Journal;
 pub use lines::{Side, TranscriptLine, TranscriptLines};
@@ -106,6 +107,8 @@ pub struct SessionInfo {
 
 named_enum! {
     /// The protocol of a session.
+    #[derive(Serialize)]
+    #[serde(rename_all = "kebab-case")]
     pub enum Protocol {
         /// SMTP.
         Smtp = "smtp",
@@ -115,7 +118,7 @@ named_enum! {
 }
 
 /// The result of a TLS handshake.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tls {
     /// The version of the protocol, such as `TLSv1.3`.
     pub version: Cow<'static, str>,
@@ -160,6 +163,8 @@ pub struct Recipient {
 
 named_enum! {
     /// What happened to a message.
+    #[derive(Serialize)]
+    #[serde(rename_all = "kebab-case")]
     pub enum Outcome {
         /// It is in the store.
         Stored = "stored",

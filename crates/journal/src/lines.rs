@@ -2,6 +2,7 @@
 //! are ever read.
 
 use restante_mail::named_enum;
+use serde::Serialize;
 
 /// The maximum size of the lines of one chunk. Further lines are left out.
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
@@ -31,6 +32,8 @@ pub struct TranscriptLine<'a> {
 
 named_enum! {
     /// A side of the conversation.
+    #[derive(Serialize)]
+    #[serde(rename_all = "kebab-case")]
     pub enum Side {
         /// The client.
         Client = "client",

@@ -18,6 +18,7 @@ mod vocabulary;
 use std::ops::Range;
 
 use restante_mail::mime::{HeaderField, Mime};
+use serde::Serialize;
 
 use crate::link::LinkSource;
 use crate::links::links_in_bodies;
@@ -29,7 +30,7 @@ use scoring::{AnalyzedText, MessageTopics};
 const MAX_CONTEXT_BYTES: usize = 80;
 
 /// A possible one-time code.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Code {
     /// The text to enter: digits without separators, anything else as written.
     pub code: String,
@@ -40,11 +41,13 @@ pub struct Code {
     /// The words after it.
     pub after: String,
     /// The part of the message that contains it. If there are several, the one with the highest score.
+    #[serde(rename = "where")]
     pub source: CodeSource,
 }
 
 /// The part of a message that contains a code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CodeSource {
     /// The subject.
     Subject,

@@ -52,7 +52,7 @@ pub(crate) struct Evidence {
 pub(crate) fn choose(links: &[Link], evidence: &[Evidence]) -> Option<usize> {
     let list_links: HashSet<&str> =
         links.iter().filter(|link| link.source == LinkSource::Header).map(|link| link.href.as_str()).collect();
-    let is_http = |link: &Link, source| link.source == source && link.kind() == LinkScheme::Http;
+    let is_http = |link: &Link, source| link.source == source && link.kind == LinkScheme::Http;
     // The plain text repeats the links of the HTML.
     let has_html_links = links.iter().any(|link| is_http(link, LinkSource::Html));
     let source = if has_html_links { LinkSource::Html } else { LinkSource::Text };

@@ -16,7 +16,7 @@ fn read_all(source: String) {
     assert!(links.len() <= MAX_LINKS);
     for link in &links {
         assert!(!link.href.is_empty() && link.href.len() <= 8 * 1024 && link.text.len() <= 1024);
-        assert!(link.kind() != LinkScheme::Http || link.href[..4].eq_ignore_ascii_case("http"));
+        assert!(link.kind != LinkScheme::Http || link.href[..4].eq_ignore_ascii_case("http"));
     }
     let codes = codes(&mime);
     assert!(codes.len() <= 20, "{size}");

@@ -12,7 +12,7 @@ use utoipa::{PartialSchema as _, ToSchema as _};
 
 use crate::api::v2::attachment_counts::AttachmentCounts;
 use crate::api::v2::batch::{Deleted, Marked};
-use crate::api::v2::extract::{Codes, Links, Parts, Unsubscribe};
+use crate::api::v2::extract::Part;
 use crate::api::v2::html_check::HtmlCheck;
 use crate::api::v2::mailboxes::Mailboxes;
 use crate::api::v2::message::MessageDetails;
@@ -89,14 +89,12 @@ fn type_schemas() -> Vec<(String, RefOr<Schema>)> {
         AttachmentCounts,
         Cancelled,
         Change<'_>,
-        Codes,
         CompatMessage<'_>,
         Deleted,
         Done,
         EntryList<'_>,
         EntryWaitProblem<'_>,
         HtmlCheck,
-        Links,
         Mailboxes<'_>,
         Marked,
         Message<'_>,
@@ -104,7 +102,7 @@ fn type_schemas() -> Vec<(String, RefOr<Schema>)> {
         MessageDetails<'_>,
         MessageEntries<'_>,
         MessageList<'_>,
-        Parts<'_>,
+        Part<'_>,
         Paused,
         ProblemDocument,
         RelayEntries<'_>,
@@ -115,7 +113,6 @@ fn type_schemas() -> Vec<(String, RefOr<Schema>)> {
         SearchResponse<'_>,
         Sessions<'_>,
         Transcript<'_>,
-        Unsubscribe,
         UsageRecord,
         WaitProblem<'_>,
         WebhookEntries<'_>,

@@ -152,21 +152,6 @@ impl Serialize for HeaderMap {
     }
 }
 
-/// A defect of a message.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Defect {
-    name: &'static str,
-    detail: String,
-    /// Whether a part of the message may be missing because of the defect.
-    severe: bool,
-}
-
-impl From<mime::Defect> for Defect {
-    fn from(mime::Defect { name, detail, severe }: mime::Defect) -> Self {
-        Self { name, detail, severe }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;

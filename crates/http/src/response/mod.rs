@@ -4,6 +4,7 @@
 //! - `success`: headers and bodies of successful responses, and redirects
 //! - `etag`, `encoding`: conditional requests and content coding
 //! - `json`: bodies with JSON; `message_json`: the JSON of messages
+//! - `schema`: schemas of types of other crates
 //! - `links`: links to attachments; `inline_images`: the images in the HTML of a message
 //! - `preview_policy`: the policies of documents with the HTML of a message
 //! - `zip`: a writer for archives
@@ -19,6 +20,7 @@ pub(crate) mod links;
 pub(crate) mod message_json;
 pub(crate) mod preview_policy;
 pub(crate) mod problem;
+pub(crate) mod schema;
 pub(crate) mod success;
 pub(crate) mod viewer;
 pub(crate) mod zip;

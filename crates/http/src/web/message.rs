@@ -7,7 +7,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use restante_api_types::MessageRecord;
 use restante_mail::message::Summary;
-use restante_mail::mime::Mime;
+use restante_mail::mime::{self, Mime};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -15,8 +15,9 @@ use crate::extractors::messages::PathCopy;
 use crate::response::etag::IfNoneMatch;
 use crate::response::inline_images::ImageLinks;
 use crate::response::json;
-use crate::response::message_json::{Defect, HeaderMap, complete_record, record_size};
+use crate::response::message_json::{HeaderMap, complete_record, record_size};
 use crate::response::problem::Problem;
+use crate::response::schema;
 use crate::state::Server;
 use crate::state::message::Representation;
 
@@ -39,7 +40,7 @@ fn render_compat(summary: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Pr
     let text = restante_html::linkify(&mime.inbucket_text()).replace('\n', "<br/>\n");
     let html = restante_html::sanitize(&mime.html(), &ImageLinks::new(mime, summary, root));
     let size = json::max_string_len(&text) + json::max_string_len(&html) + 2 * record_size(summary);
-    let attachment = |(index, file): (usize, restante_mail::mime::Attachment<'_>)| CompatAttachment {
+    let attachment = |(index, file): (usize, mime::Attachment<'_>)| CompatAttachment {
         id: index.to_string(),
         filename: file.filename,
         content_type: file.content_type,
@@ -50,7 +51,7 @@ fn render_compat(summary: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Pr
         text,
         html,
         attachments: mime.inbucket_attachments().into_iter().enumerate().map(attachment).collect(),
-        errors: mime.defects().into_iter().map(Into::into).collect(),
+        errors: mime.defects(),
     };
     json::body_with_capacity(&message, size)
 }
@@ -69,7 +70,8 @@ pub(crate) struct CompatMessage<'a> {
     html: String,
     /// Inline parts first, also those that are a body, then attachments, as in Inbucket.
     attachments: Vec<CompatAttachment>,
-    errors: Vec<Defect>,
+    #[schema(value_type = Vec<schema::Defect>)]
+    errors: Vec<mime::Defect>,
 }
 
 /// An attachment.

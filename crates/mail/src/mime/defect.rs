@@ -1,10 +1,12 @@
 //! Defects of a message, described for readers of the web page. A defect never stops parsing.
 
+use serde::Serialize;
+
 /// The maximum number of defects per message. A hostile message could contain one per byte.
 const MAX_DEFECTS: usize = 100;
 
 /// A deviation of a message from the standards.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Defect {
     /// The kind of defect, one of the constants of this type.
     pub name: &'static str,

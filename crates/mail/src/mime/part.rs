@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::Serialize;
+
 use super::base64::ExpectedContent;
 use super::charset::{self, DecodedText};
 use super::defect::{Defect, Defects};
@@ -14,7 +16,8 @@ use super::transfer_encoding::TransferEncoding;
 const MAX_DISPLAY_LEN: usize = 80;
 
 /// The requested presentation of a part (RFC 2183).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Disposition {
     /// Displayed with the message.
     Inline,

@@ -1,11 +1,11 @@
 //! Extracts of a message for tests: links, one-time codes, unsubscribe links, and the tree of MIME parts. The
 //! extraction itself is in the crate `restante_extract`; the content of a part is served by `state::attachment`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use restante_extract::{Code, CodeSource, LinkScheme, LinkSource, UnsubscribeMethod};
 use restante_mail::message::Summary;
 use restante_mail::mime::{self, Mime, Role};
 use serde::Serialize;
@@ -16,6 +16,7 @@ use crate::response::etag::IfNoneMatch;
 use crate::response::json;
 use crate::response::links::Purpose;
 use crate::response::problem::Problem;
+use crate::response::schema;
 use crate::response::viewer::Viewer;
 use crate::state::Server;
 use crate::state::attachment::{PartSelector, content};
@@ -29,7 +30,7 @@ pub(crate) async fn links(
     PathCopy(copy): PathCopy,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
-    let write = |_: &Summary, mime: &Mime| json::body(&Links::from_mime(mime));
+    let write = |_: &Summary, mime: &Mime| json::body(&BTreeMap::from([("links", restante_extract::links(mime))]));
     server.json_response(&copy, &if_none_match, Representation::Extract(Extract::Links), write).await
 }
 
@@ -39,7 +40,7 @@ pub(crate) async fn codes(
     PathCopy(copy): PathCopy,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
-    let write = |_: &Summary, mime: &Mime| json::body(&Codes::from_mime(mime));
+    let write = |_: &Summary, mime: &Mime| json::body(&BTreeMap::from([("codes", restante_extract::codes(mime))]));
     server.json_response(&copy, &if_none_match, Representation::Extract(Extract::Codes), write).await
 }
 
@@ -49,7 +50,7 @@ pub(crate) async fn unsubscribe(
     PathCopy(copy): PathCopy,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
-    let write = |_: &Summary, mime: &Mime| json::body(&Unsubscribe::from_mime(mime));
+    let write = |_: &Summary, mime: &Mime| json::body(&restante_extract::unsubscribe(mime));
     server.json_response(&copy, &if_none_match, Representation::Extract(Extract::Unsubscribe), write).await
 }
 
@@ -59,7 +60,7 @@ pub(crate) async fn parts(
     PathCopy(copy): PathCopy,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
-    let write = |_: &Summary, mime: &Mime| json::body(&Parts::from_mime(mime));
+    let write = |_: &Summary, mime: &Mime| json::body(&BTreeMap::from([("parts", part_list(mime))]));
     server.json_response(&copy, &if_none_match, Representation::Extract(Extract::Parts), write).await
 }
 
@@ -73,185 +74,15 @@ pub(crate) async fn part_content(
     server.file_response(&copy, PartSelector::Part(index), &if_none_match, (Purpose::View, viewer)).await
 }
 
-/// The links of a message.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Links {
-    /// The links in the order of the message. A link that occurs in several places is listed once for each place.
-    links: Vec<Link>,
-}
-
-impl Links {
-    fn from_mime(mime: &Mime) -> Self {
-        Self { links: restante_extract::links(mime).into_iter().map(Into::into).collect() }
-    }
-}
-
-/// A link.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-struct Link {
-    href: String,
-    /// The visible text of the link.
-    text: String,
-    /// The alternative text of the image in the link, or null without an image.
-    #[schema(required)]
-    image_alt: Option<String>,
-    r#where: LinkLocation,
-    kind: LinkKind,
-    /// Whether this is the link that the message asks to follow. At most one link is.
-    main: bool,
-}
-
-impl From<restante_extract::Link> for Link {
-    fn from(link: restante_extract::Link) -> Self {
-        let kind = match link.kind() {
-            LinkScheme::Http => LinkKind::Http,
-            LinkScheme::Mailto => LinkKind::Mailto,
-            LinkScheme::Other => LinkKind::Other,
-        };
-        let location = match link.source {
-            LinkSource::Html => LinkLocation::Html,
-            LinkSource::Text => LinkLocation::Text,
-            LinkSource::Header => LinkLocation::Header,
-        };
-        let main = link.is_main;
-        Self { href: link.href, text: link.text, image_alt: link.image_alt, r#where: location, kind, main }
-    }
-}
-
-/// Where a link was found.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = LinkPlace)]
-enum LinkLocation {
-    Html,
-    Text,
-    Header,
-}
-
-/// The kind of target of a link.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-enum LinkKind {
-    Http,
-    Mailto,
-    Other,
-}
-
-/// The possible one-time codes of a message.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Codes {
-    /// The codes, the most likely first.
-    codes: Vec<OneTimeCode>,
-}
-
-impl Codes {
-    fn from_mime(mime: &Mime) -> Self {
-        Self { codes: restante_extract::codes(mime).into_iter().map(Into::into).collect() }
-    }
-}
-
-/// A possible one-time code.
-#[derive(Serialize, ToSchema)]
-struct OneTimeCode {
-    code: String,
-    /// How likely this is a one-time code, from 0 to 1.
-    #[schema(minimum = 0, maximum = 1)]
-    score: f64,
-    /// The text before the code.
-    before: String,
-    /// The text after the code.
-    after: String,
-    r#where: CodeLocation,
-}
-
-impl From<Code> for OneTimeCode {
-    fn from(Code { code, score, before, after, source: location }: Code) -> Self {
-        let location = match location {
-            CodeSource::Subject => CodeLocation::Subject,
-            CodeSource::Text => CodeLocation::Text,
-            CodeSource::Html => CodeLocation::Html,
-        };
-        Self { code, score, before, after, r#where: location }
-    }
-}
-
-/// Where a code was found.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = CodePlace)]
-enum CodeLocation {
-    Subject,
-    Text,
-    Html,
-}
-
-/// How to unsubscribe from the mailing list that sent the message.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct Unsubscribe {
-    /// Whether a single POST request unsubscribes (RFC 8058).
-    one_click: bool,
-    /// The links in `List-Unsubscribe` (RFC 2369).
-    links: Vec<UnsubscribeLink>,
-    #[schema(required)]
-    list_id: Option<String>,
-}
-
-impl Unsubscribe {
-    fn from_mime(mime: &Mime) -> Self {
-        let restante_extract::Unsubscribe { one_click, links, list_id } = restante_extract::unsubscribe(mime);
-        Self { one_click, links: links.into_iter().map(Into::into).collect(), list_id }
-    }
-}
-
-/// An unsubscribe link.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Way)]
-struct UnsubscribeLink {
-    href: String,
-    kind: UnsubscribeLinkKind,
-}
-
-impl From<restante_extract::UnsubscribeLink> for UnsubscribeLink {
-    fn from(restante_extract::UnsubscribeLink { href, kind }: restante_extract::UnsubscribeLink) -> Self {
-        let kind = match kind {
-            UnsubscribeMethod::Https => UnsubscribeLinkKind::Https,
-            UnsubscribeMethod::Http => UnsubscribeLinkKind::Http,
-            UnsubscribeMethod::Mailto => UnsubscribeLinkKind::Mailto,
-        };
-        Self { href, kind }
-    }
-}
-
-/// The kind of an unsubscribe link.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = WayKind)]
-enum UnsubscribeLinkKind {
-    Https,
-    Http,
-    Mailto,
-}
-
-/// The MIME structure of a message.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Parts<'a> {
-    /// The parts, depth first.
-    parts: Vec<Part<'a>>,
-}
-
-impl<'a> Parts<'a> {
-    fn from_mime(mime: &'a Mime) -> Self {
-        let parts = mime.parts().iter().zip(mime.roles()).enumerate();
-        Self { parts: parts.map(|(index, (part, role))| Part::new(mime, index, part, role)).collect() }
-    }
+fn part_list(mime: &Mime) -> Vec<Part<'_>> {
+    let parts = mime.parts().iter().zip(mime.roles()).enumerate();
+    parts.map(|(index, (part, role))| Part::new(mime, index, part, role)).collect()
 }
 
 /// A part of the MIME structure.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-struct Part<'a> {
+pub(crate) struct Part<'a> {
     /// The index of the part in the list.
     #[schema(value_type = u64)]
     index: usize,
@@ -266,8 +97,8 @@ struct Part<'a> {
     charset: Option<&'a str>,
     /// The transfer encoding.
     encoding: &'a str,
-    #[schema(required)]
-    disposition: Option<Disposition>,
+    #[schema(required, value_type = Option<schema::Disposition>)]
+    disposition: Option<mime::Disposition>,
     #[schema(required)]
     filename: Option<&'a str>,
     #[schema(required)]
@@ -287,28 +118,11 @@ impl<'a> Part<'a> {
             content_type: &part.content_type,
             charset: part.charset.as_deref(),
             encoding: &part.encoding_name,
-            disposition: part.disposition.map(Into::into),
+            disposition: part.disposition,
             filename: part.filename.as_deref(),
             content_id: part.content_id.as_deref(),
             size: content(mime, part).len(),
             role: PartRole::new(part, role),
-        }
-    }
-}
-
-/// The disposition of a part.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Disposition {
-    Inline,
-    Attachment,
-}
-
-impl From<mime::Disposition> for Disposition {
-    fn from(disposition: mime::Disposition) -> Self {
-        match disposition {
-            mime::Disposition::Inline => Self::Inline,
-            mime::Disposition::Attachment => Self::Attachment,
         }
     }
 }

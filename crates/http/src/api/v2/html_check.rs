@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use restante_html_check::{
-    Client, ClientSummary, Report, Support, Usage, check, family_name, platform_name, table_date,
-};
+use restante_html_check::{Client, ClientSummary, Report, Support, Usage, check, table_date};
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 use serde::Serialize;
@@ -17,6 +15,7 @@ use crate::extractors::messages::PathCopy;
 use crate::response::etag::IfNoneMatch;
 use crate::response::json;
 use crate::response::problem::Problem;
+use crate::response::schema;
 use crate::state::Server;
 use crate::state::message::{Extract, Representation};
 
@@ -51,7 +50,8 @@ pub(crate) struct HtmlCheck {
     /// The features that the message uses, the most harmful first.
     features: Vec<FeatureUsage>,
     /// How each client supports these features, the worst first.
-    clients: Vec<ClientSupport>,
+    #[schema(value_type = Vec<schema::HtmlCheckClient>)]
+    clients: Vec<ClientSummary>,
 }
 
 impl From<Report> for HtmlCheck {
@@ -61,7 +61,7 @@ impl From<Report> for HtmlCheck {
             elements: report.elements,
             truncated: report.is_truncated,
             data_date: table_date(),
-            clients: report.clients().into_iter().map(Into::into).collect(),
+            clients: report.clients(),
             features: report.usages.into_iter().filter(|usage| usage.count > 0).map(Into::into).collect(),
         }
     }
@@ -139,7 +139,8 @@ struct FeatureSupport {
     platform: &'static str,
     /// The newest tested version, or the month of the test.
     version: &'static str,
-    support: SupportLevel,
+    #[schema(value_type = schema::HtmlCheckSupportLevel)]
+    support: Support,
     /// The number of the note about it on the page of the feature.
     #[schema(required)]
     note: Option<u8>,
@@ -148,49 +149,7 @@ struct FeatureSupport {
 impl FeatureSupport {
     fn new(client: Client) -> Option<Self> {
         let newest = client.versions().last()?;
-        let support = match newest.support {
-            Support::Yes => SupportLevel::Yes,
-            Support::Partial => SupportLevel::Partial,
-            Support::No => SupportLevel::No,
-            Support::Unknown => SupportLevel::Unknown,
-        };
         let (family, platform) = (client.family, client.platform);
-        Some(Self { family, platform, version: newest.version, support, note: newest.note })
-    }
-}
-
-/// Whether a client supports a feature.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = HtmlCheckSupportLevel)]
-enum SupportLevel {
-    Yes,
-    Partial,
-    No,
-    Unknown,
-}
-
-/// How a client supports the features of a message. Features that were not tested in it are not counted.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = HtmlCheckClient)]
-struct ClientSupport {
-    family: &'static str,
-    family_name: &'static str,
-    platform: &'static str,
-    platform_name: &'static str,
-    /// The number of supported features.
-    supported: u32,
-    /// The number of partially supported features.
-    partial: u32,
-    /// The number of features that are not supported.
-    unsupported: u32,
-}
-
-impl From<ClientSummary> for ClientSupport {
-    fn from(summary: ClientSummary) -> Self {
-        let ClientSummary { family, platform, supported, partial, unsupported } = summary;
-        let (family_name, platform_name) = (family_name(family), platform_name(platform));
-        Self { family, family_name, platform, platform_name, supported, partial, unsupported }
+        Some(Self { family, platform, version: newest.version, support: newest.support, note: newest.note })
     }
 }

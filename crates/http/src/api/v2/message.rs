@@ -11,13 +11,13 @@ use restante_mail::mime::{self, Mime};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::api::v2::extract::Disposition;
 use crate::extractors::messages::PathCopy;
 use crate::response::etag::IfNoneMatch;
 use crate::response::inline_images::ImageLinks;
 use crate::response::json;
-use crate::response::message_json::{Defect, complete_record, record_size};
+use crate::response::message_json::{complete_record, record_size};
 use crate::response::problem::Problem;
+use crate::response::schema;
 use crate::state::Server;
 use crate::state::message::Representation;
 
@@ -41,7 +41,7 @@ fn render_details(summary: &Summary, mime: &Mime) -> Result<Bytes, Problem> {
         headers: mime.header().iter().map(Into::into).collect(),
         attachments: mime.attachments().into_iter().enumerate().map(AttachmentDetails::new).collect(),
         parts: mime.parts().iter().zip(mime.roles()).map(PartDetails::new).collect(),
-        defects: mime.defects().into_iter().map(Into::into).collect(),
+        defects: mime.defects(),
     };
     json::body_with_capacity(&details, size)
 }
@@ -63,7 +63,8 @@ pub(crate) struct MessageDetails<'a> {
     /// The MIME structure, depth first.
     parts: Vec<PartDetails<'a>>,
     /// The defects of the message.
-    defects: Vec<Defect>,
+    #[schema(value_type = Vec<schema::Defect>)]
+    defects: Vec<mime::Defect>,
 }
 
 /// A header field.
@@ -129,8 +130,8 @@ struct PartDetails<'a> {
     charset: Option<&'a str>,
     /// The transfer encoding.
     encoding: &'a str,
-    #[schema(required)]
-    disposition: Option<Disposition>,
+    #[schema(required, value_type = Option<schema::Disposition>)]
+    disposition: Option<mime::Disposition>,
     #[schema(required)]
     filename: Option<&'a str>,
     #[schema(required)]
@@ -157,7 +158,7 @@ impl<'a> PartDetails<'a> {
             content_type: &part.content_type,
             charset: part.charset.as_deref(),
             encoding: &part.encoding_name,
-            disposition: part.disposition.map(Into::into),
+            disposition: part.disposition,
             filename: part.filename.as_deref(),
             content_id: part.content_id.as_deref(),
             size: part.body.len(),

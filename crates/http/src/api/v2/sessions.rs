@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 use crate::extractors::messages::PathCopy;
 use crate::extractors::parameters::{PathSession, RequestGrant, RequireAdmin, SessionPageQuery};
 use crate::response::problem::Problem;
-use crate::response::{json, success};
+use crate::response::{json, schema, success};
 use crate::state::Server;
 
 /// The approximate size of a session without its transactions and lines. A transaction takes less.
@@ -181,15 +181,16 @@ impl<'a> Transcript<'a> {
 struct Session<'a> {
     #[schema(pattern = "^[1-9][0-9]{0,19}$")]
     id: String,
-    protocol: Protocol,
+    #[schema(value_type = schema::Protocol)]
+    protocol: journal::Protocol,
     /// The IP address of the client, or null on a Unix socket.
     #[schema(required)]
     client: Option<String>,
     /// The host name that the client sent in HELO, EHLO or LHLO.
     #[schema(required)]
     helo: Option<&'a str>,
-    #[schema(required)]
-    tls: Option<Tls<'a>>,
+    #[schema(required, value_type = Option<schema::Tls>)]
+    tls: Option<&'a journal::Tls>,
     /// The user that logged in.
     #[schema(required)]
     user: Option<&'a str>,
@@ -227,10 +228,10 @@ impl<'a> Session<'a> {
             transcript.info.as_ref();
         Self {
             id: transcript.session.to_string(),
-            protocol: (*protocol).into(),
+            protocol: *protocol,
             client: client.map(|ip| ip.to_string()),
             helo: helo.as_deref(),
-            tls: tls.as_ref().map(|tls| Tls { version: &tls.version, cipher: &tls.cipher }),
+            tls: tls.as_ref(),
             user: user.as_deref(),
             started: Time(*started),
             started_millis: started.as_millisecond(),
@@ -246,30 +247,6 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The protocol of a session.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-enum Protocol {
-    Smtp,
-    Lmtp,
-}
-
-impl From<journal::Protocol> for Protocol {
-    fn from(protocol: journal::Protocol) -> Self {
-        match protocol {
-            journal::Protocol::Smtp => Self::Smtp,
-            journal::Protocol::Lmtp => Self::Lmtp,
-        }
-    }
-}
-
-/// The TLS parameters of a session.
-#[derive(Serialize, ToSchema)]
-struct Tls<'a> {
-    version: &'a str,
-    cipher: &'a str,
-}
-
 /// A mail transaction of a session.
 #[derive(Serialize, ToSchema)]
 struct Transaction<'a> {
@@ -278,7 +255,8 @@ struct Transaction<'a> {
     /// The recipients of the envelope.
     to: Vec<&'a str>,
     parameters: Parameters<'a>,
-    outcome: Outcome,
+    #[schema(value_type = schema::Outcome)]
+    outcome: journal::Outcome,
     /// The final reply of the server.
     #[schema(required)]
     reply: Option<&'a str>,
@@ -306,7 +284,7 @@ impl<'a> Transaction<'a> {
                 mail: &transaction.parameters,
                 rcpt: recipients().map(|to| to.parameters.as_str()).collect(),
             },
-            outcome: transaction.outcome.into(),
+            outcome: transaction.outcome,
             reply: transaction.reply.as_deref(),
             messages: messages.map(identifier).collect(),
         }
@@ -321,27 +299,6 @@ struct Parameters<'a> {
     rcpt: Vec<&'a str>,
 }
 
-/// The outcome of a transaction.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-enum Outcome {
-    Stored,
-    Discarded,
-    Refused,
-    Aborted,
-}
-
-impl From<journal::Outcome> for Outcome {
-    fn from(outcome: journal::Outcome) -> Self {
-        match outcome {
-            journal::Outcome::Stored => Self::Stored,
-            journal::Outcome::Discarded => Self::Discarded,
-            journal::Outcome::Refused => Self::Refused,
-            journal::Outcome::Aborted => Self::Aborted,
-        }
-    }
-}
-
 /// A line of the transcript, without secrets.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -352,7 +309,8 @@ pub(super) struct Line<'a> {
     posix_millis: i64,
     /// The time since the start of the session, in milliseconds.
     after_millis: u64,
-    from: Side,
+    #[schema(value_type = schema::Side)]
+    from: journal::Side,
     text: &'a str,
 }
 
@@ -365,25 +323,8 @@ impl<'a> Line<'a> {
             at: Time(at),
             posix_millis: at.as_millisecond(),
             after_millis: line.micros / 1000,
-            from: line.side.into(),
+            from: line.side,
             text: line.text,
-        }
-    }
-}
-
-/// The sender of a line.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-enum Side {
-    Client,
-    Server,
-}
-
-impl From<journal::Side> for Side {
-    fn from(side: journal::Side) -> Self {
-        match side {
-            journal::Side::Client => Self::Client,
-            journal::Side::Server => Self::Server,
         }
     }
 }
