@@ -1,6 +1,6 @@
 //! Builds the OpenAPI document from the data and the schemas of types.
 
-use restante_api_types::WholeMessage;
+use restante_api_types::{RelayTarget, WebhookTarget, WholeMessage};
 use serde::Deserialize as _;
 use serde::de::Error as _;
 use serde_json::Error;
@@ -11,19 +11,16 @@ use utoipa::openapi::{InfoBuilder, License, OpenApi, OpenApiBuilder, RefOr, Sche
 use utoipa::{PartialSchema as _, ToSchema as _};
 
 use crate::api::v2::attachment_counts::AttachmentCounts;
-use crate::api::v2::batch::{Deleted, Marked};
 use crate::api::v2::extract::Part;
 use crate::api::v2::html_check::HtmlCheck;
 use crate::api::v2::mailboxes::Mailboxes;
 use crate::api::v2::message::MessageDetails;
 use crate::api::v2::messages::MessageEntries;
-use crate::api::v2::queue::{Cancelled, Retried};
-use crate::api::v2::relay::{RelayEntries, RelayEntryDetails, RelayTargets};
+use crate::api::v2::relay::{RelayEntries, RelayEntryDetails};
 use crate::api::v2::search::SearchResponse;
 use crate::api::v2::sessions::{Sessions, Transcript};
 use crate::api::v2::usage::UsageRecord;
-use crate::api::v2::wait::{EntryList, EntryWaitProblem, MessageList, WaitProblem};
-use crate::api::v2::webhooks::{Paused, Resumed, WebhookEntries, WebhookEntryDetails, WebhookTargets};
+use crate::api::v2::webhooks::{WebhookEntries, WebhookEntryDetails};
 use crate::live::frame::{Change, MessageChange};
 use crate::openapi::data::Data;
 use crate::openapi::operation::Operation;
@@ -87,37 +84,27 @@ fn type_schemas() -> Vec<(String, RefOr<Schema>)> {
     schemas_of![
         AboutResponse<'_>,
         AttachmentCounts,
-        Cancelled,
         Change<'_>,
         CompatMessage<'_>,
-        Deleted,
         Done,
-        EntryList<'_>,
-        EntryWaitProblem<'_>,
         HtmlCheck,
         Mailboxes<'_>,
-        Marked,
         Message<'_>,
         MessageChange<'_>,
         MessageDetails<'_>,
         MessageEntries<'_>,
-        MessageList<'_>,
         Part<'_>,
-        Paused,
         ProblemDocument,
         RelayEntries<'_>,
         RelayEntryDetails<'_>,
-        RelayTargets<'_>,
-        Resumed,
-        Retried,
+        RelayTarget<'_>,
         SearchResponse<'_>,
         Sessions<'_>,
         Transcript<'_>,
         UsageRecord,
-        WaitProblem<'_>,
         WebhookEntries<'_>,
         WebhookEntryDetails<'_>,
-        WebhookTargets<'_>,
+        WebhookTarget<'_>,
         WholeMessage<'_>,
     ]
 }

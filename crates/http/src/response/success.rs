@@ -1,5 +1,6 @@
 //! Successful responses: their headers, and bodies that are not a single run of bytes.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -54,6 +55,11 @@ pub(crate) fn json(body: Bytes, tag: HeaderValue) -> Response {
 /// Returns a value as a JSON response that must not be cached.
 pub(crate) fn no_store_json(value: &impl Serialize) -> Result<Response, Problem> {
     Ok(no_store_body(json::body(value)?))
+}
+
+/// Returns a JSON object with one member as a response that must not be cached.
+pub(crate) fn no_store_member(name: &str, value: impl Serialize) -> Result<Response, Problem> {
+    no_store_json(&BTreeMap::from([(name, value)]))
 }
 
 /// Returns a JSON response that must not be cached.

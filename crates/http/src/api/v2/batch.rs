@@ -6,9 +6,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use restante_mail::message::MessageId;
 use restante_mailroom::{CopyKey, DeletionCause};
-use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use crate::extractors::body;
 use crate::extractors::parameters::PathMailbox;
@@ -20,20 +18,6 @@ use crate::state::message_changes::MAX_IDS_BODY_BYTES;
 const IDS_SHAPE: &str = "{\"ids\": [\"…\"]}, with ids as strings";
 const MARK_SHAPE: &str = "{\"ids\": [\"…\"], \"seen\": true} or false, with ids as strings";
 
-/// The number of deleted messages.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Deleted {
-    #[schema(value_type = u64)]
-    pub(super) deleted: usize,
-}
-
-/// The number of marked messages.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Marked {
-    #[schema(value_type = u64)]
-    pub(super) marked: usize,
-}
-
 /// Deletes the messages in the request. Messages that do not exist do not count.
 pub(crate) async fn delete(
     State(server): State<Arc<Server>>,
@@ -43,7 +27,7 @@ pub(crate) async fn delete(
     let value = body::read_json::<Value>(request, MAX_IDS_BODY_BYTES).await?;
     let ids = parse_ids(value.as_ref()).ok_or(Problem::WrongShape(IDS_SHAPE))?;
     let deleted = server.mailroom.remove_all(&mailbox, ids, DeletionCause::Request).await?;
-    success::no_store_json(&Deleted { deleted })
+    success::no_store_member("deleted", deleted)
 }
 
 /// Marks the messages in the request as seen or unseen.
@@ -56,7 +40,7 @@ pub(crate) async fn mark(
     let (ids, seen) = parse_mark(value.as_ref()).ok_or(Problem::WrongShape(MARK_SHAPE))?;
     let copies = ids.into_iter().map(|id| CopyKey { mailbox: mailbox.clone(), id });
     let marked = server.mailroom.mark_copies(copies.collect(), seen).await?;
-    success::no_store_json(&Marked { marked })
+    success::no_store_member("marked", marked)
 }
 
 /// Returns the ids and the mark in a request.

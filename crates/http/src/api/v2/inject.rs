@@ -14,6 +14,7 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use restante_api_types::MessageRecord;
 use restante_http_connection::context::Peer;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::compose::{Attachment, ComposeContext, Draft, LineEnds};
@@ -25,7 +26,6 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::api::v2::wait::MessageList;
 use crate::extractors::body;
 use crate::extractors::cancellation::Cancellation;
 use crate::extractors::parameters::{PathAddress, RequestGrant, query_pairs, text_parameter};
@@ -211,7 +211,8 @@ fn sender_from_header(message: &[u8]) -> ReversePath {
 
 /// Returns the response with the copies that were stored, if any.
 fn stored_response(root: &str, stored: &[Summary]) -> Result<Response, Problem> {
-    let mut response = success::no_store_json(&MessageList::from(stored))?;
+    let mut response =
+        success::no_store_member("messages", stored.iter().map(MessageRecord::from).collect::<Vec<_>>())?;
     let Some(first) = stored.first() else { return Ok(response) };
     *response.status_mut() = StatusCode::CREATED;
     let mut location = format!("{root}/api/v1/mailbox/");

@@ -12,7 +12,6 @@ use restante_store::MailboxState;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::api::v2::batch::Deleted;
 use crate::extractors::parameters::{MailboxPageQuery, PrefixQuery, RequestGrant};
 use crate::response::problem::Problem;
 use crate::response::{json, success};
@@ -49,7 +48,7 @@ pub(crate) async fn purge(
 ) -> Result<Response, Problem> {
     let is_selected = move |mailbox: &MailboxName| mailbox.as_str().starts_with(&prefix) && grant.covers(mailbox);
     let deleted = server.mailroom.purge_everything(is_selected).await?;
-    success::no_store_json(&Deleted { deleted })
+    success::no_store_member("deleted", deleted)
 }
 
 /// A page of the list of mailboxes, ascending by name.

@@ -10,7 +10,7 @@ use axum::response::Response;
 use restante_auth::Grant;
 use serde_json::Value;
 
-use crate::api::v2::batch::{Deleted, Marked, parse_ids, parse_mark};
+use crate::api::v2::batch::{parse_ids, parse_mark};
 use crate::extractors::body;
 use crate::extractors::cancellation::Cancellation;
 use crate::extractors::messages::MessageFilter;
@@ -41,7 +41,7 @@ pub(crate) async fn mark_matching(
     let value = body::read_json::<Value>(request, MAX_SMALL_BODY_BYTES).await?;
     let seen = parse_seen(value.as_ref()).ok_or(Problem::WrongShape(SEEN_SHAPE))?;
     let marked = server.change_matching(&grant, &filter, Change::Mark { seen }, &cancellation).await?;
-    success::no_store_json(&Marked { marked })
+    success::no_store_member("marked", marked)
 }
 
 /// Deletes the messages that match a query, and that existed when the request arrived.
@@ -55,7 +55,7 @@ pub(crate) async fn delete_matching(
         MessageFilter { mailbox: Some(mailbox), query: None } => server.mailroom.purge(mailbox).await?,
         filter => server.change_matching(&grant, filter, Change::Delete, &cancellation).await?,
     };
-    success::no_store_json(&Deleted { deleted })
+    success::no_store_member("deleted", deleted)
 }
 
 /// Marks the messages in the request. Messages that do not exist do not count.
@@ -70,7 +70,7 @@ pub(crate) async fn mark(
     let (ids, seen) = parsed.ok_or(Problem::WrongShape(MARK_SHAPE))?;
     cancellation.check().await?;
     let marked = server.change_ids(grant, ids, Change::Mark { seen }).await?;
-    success::no_store_json(&Marked { marked })
+    success::no_store_member("marked", marked)
 }
 
 /// Deletes the messages in the request. Messages that do not exist do not count.
@@ -85,7 +85,7 @@ pub(crate) async fn delete(
     let ids = parsed.ok_or(Problem::WrongShape(IDS_SHAPE))?;
     cancellation.check().await?;
     let deleted = server.change_ids(grant, ids, Change::Delete).await?;
-    success::no_store_json(&Deleted { deleted })
+    success::no_store_member("deleted", deleted)
 }
 
 impl Server {

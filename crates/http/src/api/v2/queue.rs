@@ -10,7 +10,6 @@ use restante_auth::{Grant, Scope};
 use restante_queue::{Entry, EntryControl, EntryFilter, EntryId, EntryState, Selection};
 use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use crate::api::v2::sessions::Visibility;
 use crate::extractors::body;
@@ -90,7 +89,7 @@ pub(crate) async fn retry<Q: EntryQueue>(
         Some(queue) => queue.retry(selection).await?,
         None => 0,
     };
-    success::no_store_json(&Retried { retried })
+    success::no_store_member("retried", retried)
 }
 
 /// Cancels entries. Entries that do not wait do not count.
@@ -104,19 +103,7 @@ pub(crate) async fn cancel<Q: EntryQueue>(
         Some(queue) => queue.cancel(selection).await?,
         None => 0,
     };
-    success::no_store_json(&Cancelled { cancelled })
-}
-
-/// The number of entries that are sent again.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Retried {
-    retried: u64,
-}
-
-/// The number of cancelled entries.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Cancelled {
-    cancelled: u64,
+    success::no_store_member("cancelled", cancelled)
 }
 
 /// A page of entries that the grant allows, the newest first.

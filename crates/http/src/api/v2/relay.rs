@@ -55,8 +55,8 @@ pub(crate) async fn targets(State(server): State<Arc<Server>>, QueueGrant(grant)
         None => Vec::new(),
     };
     let sees_everything = grant.allows_everywhere(Scope::Relay);
-    let targets = statuses.iter().map(|status| target_json(status, sees_everything)).collect();
-    success::no_store_json(&RelayTargets { targets })
+    let targets: Vec<_> = statuses.iter().map(|status| target_json(status, sees_everything)).collect();
+    success::no_store_member("targets", targets)
 }
 
 /// Returns an entry with the transcript of its last attempt.
@@ -103,13 +103,6 @@ impl EntryQueue for Relay {
     fn page<'a>(entries: &'a [Entry], next: Option<String>, visibility: &Visibility) -> RelayEntries<'a> {
         RelayEntries { entries: entries.iter().map(|entry| entry_json(entry, visibility).0).collect(), next }
     }
-}
-
-/// The relay targets.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct RelayTargets<'a> {
-    /// The targets, in the order of the settings. Empty if the relay is not configured.
-    targets: Vec<RelayTarget<'a>>,
 }
 
 /// A page of the list of entries, the newest first.

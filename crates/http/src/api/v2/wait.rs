@@ -13,14 +13,13 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_api_types::{MessageEntry, MessageRecord};
 use restante_auth::Grant;
-use restante_mail::message::{Message, MessageId, Summary};
+use restante_mail::message::{Message, MessageId};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::{Arrivals, Mailroom};
 use restante_search::Query;
 use restante_store::MessageSelector;
 use serde::Serialize;
 use tokio::task::yield_now;
-use utoipa::ToSchema;
 
 use crate::extractors::cancellation::Cancellation;
 use crate::extractors::parameters::{
@@ -103,44 +102,12 @@ impl WaitTarget {
     }
 }
 
-/// Messages that exist now.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Arrived)]
-pub(crate) struct MessageList<'a> {
-    /// The messages, ascending by id.
-    messages: Vec<MessageRecord<'a>>,
-}
-
-impl<'a> From<&'a [Summary]> for MessageList<'a> {
-    fn from(messages: &'a [Summary]) -> Self {
-        Self { messages: messages.iter().map(Into::into).collect() }
-    }
-}
-
-/// A problem document with the messages that arrived.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct WaitProblem<'a> {
+/// The messages that exist now. If they are not those that were expected, a problem document with them.
+#[derive(Serialize)]
+struct Arrived<T> {
     #[serde(flatten)]
-    problem: ProblemDocument,
-    /// The matching messages that arrived.
-    messages: Vec<MessageRecord<'a>>,
-}
-
-/// Messages of all mailboxes that exist now.
-#[derive(Serialize, ToSchema)]
-#[schema(as = ArrivedEntries)]
-pub(crate) struct EntryList<'a> {
-    /// The messages, ascending by id.
-    messages: Vec<MessageEntry<'a>>,
-}
-
-/// A problem document with the messages of all mailboxes that arrived.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct EntryWaitProblem<'a> {
-    #[serde(flatten)]
-    problem: ProblemDocument,
-    /// The matching messages that arrived.
-    messages: Vec<MessageEntry<'a>>,
+    problem: Option<ProblemDocument>,
+    messages: Vec<T>,
 }
 
 /// The parameters of a request that waits.
@@ -313,28 +280,16 @@ impl Server {
     ) -> Result<Bytes, Problem> {
         let (size, as_records) = (entries_size(&messages), matches!(target, WaitTarget::Mailbox(_)));
         let write = |(problem, messages, as_records): &(Option<ProblemDocument>, Vec<Message>, bool), size| {
-            let body = if *as_records { record_body } else { entry_body };
-            body(problem.clone(), messages, size)
+            let problem = problem.clone();
+            if *as_records {
+                let messages = messages.iter().map(|message| MessageRecord::from(message.first())).collect();
+                json::body_with_capacity(&Arrived { problem, messages }, size)
+            } else {
+                let messages = messages.iter().map(MessageEntry::from).collect();
+                json::body_with_capacity(&Arrived { problem, messages }, size)
+            }
         };
         self.render_value((problem, messages, as_records), size, None, write).await
-    }
-}
-
-/// Returns the body with the summary records of messages with one copy.
-fn record_body(problem: Option<ProblemDocument>, messages: &[Message], size: usize) -> Result<Bytes, Problem> {
-    let messages = messages.iter().map(|message| message.first().into()).collect();
-    match problem {
-        Some(problem) => json::body_with_capacity(&WaitProblem { problem, messages }, size),
-        None => json::body_with_capacity(&MessageList { messages }, size),
-    }
-}
-
-/// Returns the body with the entries of messages.
-fn entry_body(problem: Option<ProblemDocument>, messages: &[Message], size: usize) -> Result<Bytes, Problem> {
-    let messages = messages.iter().map(Into::into).collect();
-    match problem {
-        Some(problem) => json::body_with_capacity(&EntryWaitProblem { problem, messages }, size),
-        None => json::body_with_capacity(&EntryList { messages }, size),
     }
 }
 

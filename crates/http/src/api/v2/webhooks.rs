@@ -30,8 +30,8 @@ pub(crate) async fn targets(State(server): State<Arc<Server>>, QueueGrant(grant)
         None => Vec::new(),
     };
     let sees_everything = grant.allows_everywhere(Scope::Relay);
-    let targets = statuses.iter().map(|status| target_json(status, sees_everything)).collect();
-    success::no_store_json(&WebhookTargets { targets })
+    let targets: Vec<_> = statuses.iter().map(|status| target_json(status, sees_everything)).collect();
+    success::no_store_member("targets", targets)
 }
 
 /// Returns an entry. Its payload contains the sender and the subject, so it is only for clients that may read the message.
@@ -58,7 +58,7 @@ pub(crate) async fn pause(
     QueueGrant(grant): QueueGrant,
     request: Request,
 ) -> HandlerResult {
-    success::no_store_json(&Paused { paused: set_paused(&server, &grant, request, true).await? })
+    success::no_store_member("paused", set_paused(&server, &grant, request, true).await?)
 }
 
 /// Ends the pause of targets.
@@ -67,14 +67,7 @@ pub(crate) async fn resume(
     QueueGrant(grant): QueueGrant,
     request: Request,
 ) -> HandlerResult {
-    success::no_store_json(&Resumed { resumed: set_paused(&server, &grant, request, false).await? })
-}
-
-/// The targets of webhooks.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct WebhookTargets<'a> {
-    /// The targets, in the order of the settings. Empty if webhooks are not configured.
-    targets: Vec<WebhookTarget<'a>>,
+    success::no_store_member("resumed", set_paused(&server, &grant, request, false).await?)
 }
 
 /// A page of the list of entries, the newest first.
@@ -96,18 +89,6 @@ pub(crate) struct WebhookEntryDetails<'a> {
     /// for credentials without the scope `read`.
     #[schema(required)]
     payload: Option<&'a str>,
-}
-
-/// The number of paused targets.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Paused {
-    paused: u64,
-}
-
-/// The number of resumed targets.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Resumed {
-    resumed: u64,
 }
 
 impl EntryQueue for Webhooks {
