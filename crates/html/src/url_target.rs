@@ -1,6 +1,7 @@
 //! Classification of the URLs in a message's HTML: how a browser interprets each URL, and which are allowed.
 
 use ammonia::Url;
+use percent_encoding::percent_decode_str;
 
 /// The target of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,15 +45,7 @@ impl UrlTarget {
 /// Returns the Content-ID of a `cid:` URL. It is percent-encoded (RFC 2392 section 2), and sometimes includes the angle
 /// brackets of the header field.
 fn content_id(encoded: &str) -> String {
-    let mut bytes = Vec::with_capacity(encoded.len());
-    let mut rest = encoded.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok()).filter(|_| *first == b'%');
-        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &tail[2..] } else { tail };
-    }
-    String::from_utf8_lossy(&bytes).trim_matches(['<', '>', ' ']).to_owned()
+    percent_decode_str(encoded).decode_utf8_lossy().trim_matches(['<', '>', ' ']).to_owned()
 }
 
 fn is_image_data(rest: &str) -> bool {
