@@ -121,7 +121,7 @@ impl<'a> Checker<'a> {
         if element.tag.is_empty() {
             return;
         }
-        let offset = self.lines.range_of(element.tag).start;
+        let offset = self.lines.offset_of(element.tag);
         DETECTOR.element(&element.name, &mut |detected| self.add(detected, offset));
         if element.name == "script" && !is_data_block(element) {
             self.scripts.count += 1;
@@ -154,14 +154,13 @@ impl<'a> Checker<'a> {
             let media = find_attribute(element.attributes, "media");
             let is_conditional = media.is_some_and(|media| media != "all");
             let mut report = |detected: Detected, source: &str| {
-                let offset = self.lines.range_of(source).start;
-                self.add(detected, offset);
+                self.add(detected, self.lines.offset_of(source));
             };
             let mut parsed = parse_stylesheet(element.raw_text, &DETECTOR, &mut limit, &mut report);
             for rule in &mut parsed {
                 rule.is_conditional |= is_conditional;
                 for declaration in &mut rule.declarations {
-                    declaration.line = self.lines.line(self.lines.range_of(declaration.source).start);
+                    declaration.line = self.lines.line(self.lines.offset_of(declaration.source));
                 }
             }
             rules.append(&mut parsed);
@@ -197,7 +196,7 @@ impl<'a> Checker<'a> {
                 for mut declaration in parse_style_attribute(&css, &DETECTOR, &mut limit) {
                     // With character references, the positions in the value are not those in the document.
                     let source = if matches!(css, Cow::Borrowed(_)) { declaration.source } else { style };
-                    declaration.line = self.lines.line(self.lines.range_of(source).start);
+                    declaration.line = self.lines.line(self.lines.offset_of(source));
                     self.declaration(&declaration, id, is_in_mailpit);
                     sizes.extend(declaration.pixel_size);
                 }

@@ -45,27 +45,20 @@ impl Detector {
 
     fn add_feature(&mut self, index: FeatureIndex, slug: &'static str) {
         let detected = |is_in_mailpit| Detected { feature: index, is_in_mailpit, counts_occurrences: false };
-        if let Some((_, names)) = rules::PROPERTY_GROUPS.iter().find(|(group, _)| *group == slug) {
-            for name in rules::words(names) {
-                self.properties.entry(name).or_default().push(detected(rules::is_mailpit_property(slug, name)));
-            }
-        } else if let Some((_, names)) = rules::ELEMENT_GROUPS.iter().find(|(group, _)| *group == slug) {
-            for name in rules::words(names) {
-                self.elements
-                    .entry(name)
-                    .or_default()
-                    .push(detected(rules::contains_word(rules::MAILPIT_ELEMENTS, slug)));
-            }
-        } else if let Some(name) = rules::attribute(slug) {
-            self.attributes
-                .entry(name)
-                .or_default()
-                .push(detected(rules::contains_word(rules::MAILPIT_ATTRIBUTES, name)));
-        } else if rules::is_other_construct(slug) {
-            // Detected by the functions below.
-        } else if let Some(name) = slug.strip_prefix("css-") {
+        if let Some(name) = rules::attribute(slug) {
+            let is_in_mailpit = rules::contains_word(rules::MAILPIT_ATTRIBUTES, name);
+            return self.attributes.entry(name).or_default().push(detected(is_in_mailpit));
+        }
+        // Other constructs are detected by the functions below.
+        let slug_name = |prefix| slug.strip_prefix(prefix).filter(|_| !rules::is_other_construct(slug));
+        let names = |groups: &[(&str, &'static str)], prefix| {
+            let group = groups.iter().find(|(group, _)| *group == slug).map(|(_, names)| *names);
+            group.or_else(|| slug_name(prefix)).into_iter().flat_map(rules::words)
+        };
+        for name in names(rules::PROPERTY_GROUPS, "css-") {
             self.properties.entry(name).or_default().push(detected(rules::is_mailpit_property(slug, name)));
-        } else if let Some(name) = slug.strip_prefix("html-") {
+        }
+        for name in names(rules::ELEMENT_GROUPS, "html-") {
             self.elements.entry(name).or_default().push(detected(rules::contains_word(rules::MAILPIT_ELEMENTS, slug)));
         }
     }

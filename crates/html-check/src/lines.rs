@@ -1,7 +1,5 @@
 //! Line numbers of offsets in a text.
 
-use std::ops::Range;
-
 /// The number of bytes between two offsets whose line is stored.
 const BLOCK_BYTES: usize = 256;
 
@@ -32,10 +30,9 @@ impl<'a> Lines<'a> {
         1 + before + count_line_feeds(&self.text.as_bytes()[start..offset])
     }
 
-    /// Returns the position of a slice of the text.
-    pub(crate) fn range_of(&self, slice: &str) -> Range<usize> {
-        let start = slice.as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
-        start..start + slice.len()
+    /// Returns the offset of a slice of the text.
+    pub(crate) fn offset_of(&self, slice: &str) -> usize {
+        slice.as_ptr().addr().saturating_sub(self.text.as_ptr().addr())
     }
 }
 
@@ -57,6 +54,6 @@ mod tests {
         }
         assert_eq!(Lines::new("").line(5), 1);
         assert_eq!(Lines::new(&"\n".repeat(BLOCK_BYTES)).line(BLOCK_BYTES), 257);
-        assert_eq!(lines.range_of(&text[2..3]), 2..3);
+        assert_eq!(lines.offset_of(&text[2..3]), 2);
     }
 }

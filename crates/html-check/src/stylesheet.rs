@@ -194,15 +194,12 @@ fn parse_declarations<'a>(
     let mut property: Option<(String, &'a str)> = None;
     let mut value: Option<Vec<CssToken<'a>>> = None;
     loop {
-        let Some((token, source)) = tokens.next() else {
-            declarations.extend(finish_declaration(property.take(), value.take(), detector, limit));
+        let next = tokens.next().filter(|(token, _)| *token != CssToken::CloseCurlyBracket);
+        let Some((token, source)) = next else {
+            declarations.extend(finish_declaration(property, value, detector, limit));
             return declarations.into_boxed_slice();
         };
         match (token, &mut value) {
-            (CssToken::CloseCurlyBracket, _) => {
-                declarations.extend(finish_declaration(property.take(), value.take(), detector, limit));
-                return declarations.into_boxed_slice();
-            }
             (CssToken::Semicolon, _) => {
                 declarations.extend(finish_declaration(property.take(), value.take(), detector, limit));
             }

@@ -40,6 +40,7 @@ pub(crate) fn parse_selectors(
 ) -> Box<[Selector]> {
     let mut parser = SelectorParser {
         limit,
+        report,
         selectors: Vec::new(),
         current: Vec::new(),
         compound: None,
@@ -49,7 +50,7 @@ pub(crate) fn parse_selectors(
     };
     let mut tokens = CssTokens::new(text);
     while let Some((token, source)) = tokens.next() {
-        parser.token(&token, source, &mut tokens, report);
+        parser.token(&token, source, &mut tokens);
     }
     parser.finish();
     parser.selectors.into_boxed_slice()
@@ -57,6 +58,7 @@ pub(crate) fn parse_selectors(
 
 struct SelectorParser<'l> {
     limit: &'l mut StyleLimit,
+    report: &'l mut dyn FnMut(SelectorPart<'_>, &str),
     selectors: Vec<Selector>,
     /// The compounds from left to right, each with the combinator on its left.
     current: Vec<(Compound, Combinator)>,
@@ -69,62 +71,51 @@ struct SelectorParser<'l> {
 }
 
 impl SelectorParser<'_> {
-    fn token<'a>(
-        &mut self,
-        token: &CssToken<'a>,
-        source: &'a str,
-        tokens: &mut CssTokens<'a>,
-        report: &mut dyn FnMut(SelectorPart<'_>, &str),
-    ) {
+    fn token<'a>(&mut self, token: &CssToken<'a>, source: &'a str, tokens: &mut CssTokens<'a>) {
         match token {
             CssToken::WhiteSpace(_) => self.end_compound_at_space(),
             CssToken::Comma => {
-                report(SelectorPart::Grouping, source);
+                (self.report)(SelectorPart::Grouping, source);
                 self.finish();
             }
             CssToken::Delim('>') => self.combinator(Combinator::Child),
             CssToken::Delim('+') => self.combinator(Combinator::Adjacent),
             CssToken::Delim('~') => self.combinator(Combinator::Sibling),
             CssToken::Delim('*') => {
-                self.begin(SelectorPart::Universal, source, report);
+                self.begin(SelectorPart::Universal, source);
                 self.is_unconditional = false;
             }
             CssToken::Ident(name) => {
-                self.begin(SelectorPart::Name, source, report).name = Some(name.to_ascii_lowercase());
+                self.begin(SelectorPart::Name, source).name = Some(name.to_ascii_lowercase());
             }
             CssToken::Hash(id) | CssToken::IDHash(id) => {
-                self.begin(SelectorPart::Id, source, report).id = Some(id.to_string());
+                self.begin(SelectorPart::Id, source).id = Some(id.to_string());
             }
             CssToken::Delim('.') => {
                 if let Some((CssToken::Ident(class), _)) = tokens.next() {
-                    self.begin(SelectorPart::Class, source, report);
+                    self.begin(SelectorPart::Class, source);
                     self.add_test(|compound| compound.classes.push(class.to_string()));
                 }
             }
             CssToken::SquareBracketBlock => {
                 let test = parse_attribute(tokens);
-                self.begin(SelectorPart::Attribute, source, report);
+                self.begin(SelectorPart::Attribute, source);
                 self.add_test(|compound| compound.attributes.push(test));
             }
-            CssToken::Colon => self.pseudo(source, tokens, report),
+            CssToken::Colon => self.pseudo(source, tokens),
             _ => {}
         }
     }
 
     /// Returns the compound to which a test is added.
-    fn begin(
-        &mut self,
-        part: SelectorPart<'_>,
-        source: &str,
-        report: &mut dyn FnMut(SelectorPart<'_>, &str),
-    ) -> &mut Compound {
-        report(part, source);
+    fn begin(&mut self, part: SelectorPart<'_>, source: &str) -> &mut Compound {
+        (self.report)(part, source);
         if self.compound.is_some() {
-            report(SelectorPart::Chained, source);
+            (self.report)(SelectorPart::Chained, source);
         } else if let Some(combinator) = self.pending
             && !self.current.is_empty()
         {
-            report(SelectorPart::Combinator(combinator), source);
+            (self.report)(SelectorPart::Combinator(combinator), source);
         }
         self.compound.get_or_insert_default()
     }
@@ -139,12 +130,7 @@ impl SelectorParser<'_> {
         }
     }
 
-    fn pseudo<'a>(
-        &mut self,
-        source: &'a str,
-        tokens: &mut CssTokens<'a>,
-        report: &mut dyn FnMut(SelectorPart<'_>, &str),
-    ) {
+    fn pseudo(&mut self, source: &str, tokens: &mut CssTokens<'_>) {
         let mut next = tokens.next();
         let has_two_colons = matches!(next, Some((CssToken::Colon, _)));
         if has_two_colons {
@@ -155,7 +141,7 @@ impl SelectorParser<'_> {
             Some((CssToken::Function(name), _)) => (name.to_ascii_lowercase(), true),
             _ => return,
         };
-        report(SelectorPart::Pseudo { has_two_colons, name: &name, is_function }, source);
+        (self.report)(SelectorPart::Pseudo { has_two_colons, name: &name, is_function }, source);
         let compound = self.compound.get_or_insert_default();
         match (&*name, has_two_colons || is_function) {
             ("first-child", false) => compound.is_first_child = true,
@@ -164,7 +150,7 @@ impl SelectorParser<'_> {
             _ => self.is_unconditional = false,
         }
         if is_function {
-            skip_function(tokens, report);
+            skip_function(tokens, self.report);
         }
     }
 
