@@ -231,6 +231,7 @@ impl Read for Download {
 }
 
 /// A validated request. A redirect creates another one.
+#[derive(Clone)]
 struct PendingRequest<'a> {
     method: Method,
     url: Url,
@@ -284,13 +285,7 @@ impl<'a> PendingRequest<'a> {
             HttpError::InvalidRequest(format!("redirect to {location}, which is not a valid URL: {error}"))
         })?;
         let url = validate_url(url)?;
-        let mut next = Self {
-            method: self.method.clone(),
-            headers: self.headers.clone(),
-            body: self.body,
-            idle_timeout: self.idle_timeout,
-            url,
-        };
+        let mut next = Self { url, ..self.clone() };
         if changes_to_get {
             if next.method != Method::HEAD {
                 next.method = Method::GET;

@@ -85,7 +85,8 @@ impl Resolver for PolicyResolver {
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
 
-        let addresses = self.resolve_host(host, port, *timeout.after).map_err(into_ureq_error)?;
+        // The error is passed through ureq.
+        let addresses = self.resolve_host(host, port, *timeout.after).map_err(|error| Error::Other(Box::new(error)))?;
         let mut resolved = self.empty();
         for address in addresses {
             resolved.push(address);
@@ -118,11 +119,6 @@ fn lookup_error(host: &str, error: &io::Error) -> HttpError {
 
 fn network_error(text: &str) -> HttpError {
     HttpError::Network(text.to_owned())
-}
-
-/// Wraps an error so that it can be passed through ureq.
-fn into_ureq_error(error: HttpError) -> Error {
-    Error::Other(Box::new(error))
 }
 
 #[cfg(test)]
