@@ -20,22 +20,22 @@ pub(crate) struct MonitoredStream<S>(Arc<Mutex<StreamState<S>>>);
 
 /// Reports that the peer has closed the connection. Cheap to clone.
 #[derive(Clone)]
-pub struct Disconnect(Arc<dyn PollDisconnect>);
+pub struct Disconnect(Arc<Mutex<StreamState<dyn AsyncRead + Unpin + Send>>>);
 
 /// A stream, and the bytes that were read ahead from it.
-struct StreamState<S> {
-    stream: S,
+struct StreamState<S: ?Sized> {
     read_ahead: Vec<u8>,
     is_closed: bool,
     /// The waker of a task whose read is pending. Reading ahead must wake it explicitly.
     reader_waker: Option<Waker>,
+    stream: S,
 }
 
 impl<S: AsyncRead + Unpin + Send + 'static> MonitoredStream<S> {
     /// Wraps a stream and returns the handle that reports its end.
     pub(crate) fn new(stream: S) -> (Self, Disconnect) {
-        let state =
-            Arc::new(Mutex::new(StreamState { stream, read_ahead: Vec::new(), is_closed: false, reader_waker: None }));
+        let state = StreamState { read_ahead: Vec::new(), is_closed: false, reader_waker: None, stream };
+        let state = Arc::new(Mutex::new(state));
         (Self(state.clone()), Disconnect(state))
     }
 }
@@ -44,22 +44,11 @@ impl Disconnect {
     /// Waits until the peer has closed its side of the connection, or the connection fails. Any number of futures can
     /// wait, but all of them in the task that serves the connection: a stream wakes only one task.
     pub async fn wait(&self) {
-        poll_fn(|cx| self.0.poll_disconnect(cx)).await;
+        poll_fn(|cx| self.0.lock().poll_disconnect(cx)).await;
     }
 }
 
-/// A stream of any type whose end can be polled.
-trait PollDisconnect: Send + Sync {
-    fn poll_disconnect(&self, cx: &mut Context<'_>) -> Poll<()>;
-}
-
-impl<S: AsyncRead + Unpin + Send> PollDisconnect for Mutex<StreamState<S>> {
-    fn poll_disconnect(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.lock().poll_disconnect(cx)
-    }
-}
-
-impl<S: AsyncRead + Unpin> StreamState<S> {
+impl<S: AsyncRead + Unpin + ?Sized> StreamState<S> {
     fn poll_disconnect(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.is_closed && self.read_ahead.len() < MAX_READ_AHEAD_BYTES {
             let mut chunk = [0; 512];
