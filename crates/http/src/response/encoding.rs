@@ -30,44 +30,29 @@ impl Coding {
             Self::Identity => None,
         }
     }
-
-    fn from_name(name: &str) -> Option<Self> {
-        // `x-gzip` is an old name of gzip (RFC 9110 section 8.4.1.3).
-        let table = [("br", Self::Brotli), ("gzip", Self::Gzip), ("x-gzip", Self::Gzip), ("identity", Self::Identity)];
-        table.into_iter().find(|(coding_name, _)| coding_name.eq_ignore_ascii_case(name)).map(|(_, coding)| coding)
-    }
 }
 
 /// The preference of a client for a coding, in thousandths. 0 means not acceptable.
 type Weight = u16;
 
-/// The codings that a client accepts: `Accept-Encoding`.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct AcceptEncoding {
-    brotli: Option<Weight>,
-    gzip: Option<Weight>,
-    identity: Option<Weight>,
-    /// The weight of all codings that the client does not name: `*`.
-    wildcard: Option<Weight>,
-}
+/// The codings that a client accepts, with their weights: `Accept-Encoding`. The names are in lower case. `*` stands for all
+/// codings that the client does not name.
+#[derive(Debug)]
+pub(crate) struct AcceptEncoding(Vec<(String, Weight)>);
 
 impl AcceptEncoding {
     fn from_headers(headers: &HeaderMap) -> Self {
-        let mut accepted = Self::default();
-        let lines = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
-        for element in lines.flat_map(|line| line.split(',')) {
+        let parse = |element: &str| {
             let (name, parameter) = element.split_once(';').unwrap_or((element, "q=1"));
-            let Some(weight) = parse_weight(parameter.trim()) else { continue };
-            let slot = match (name.trim(), Coding::from_name(name.trim())) {
-                ("*", _) => &mut accepted.wildcard,
-                (_, Some(Coding::Brotli)) => &mut accepted.brotli,
-                (_, Some(Coding::Gzip)) => &mut accepted.gzip,
-                (_, Some(Coding::Identity)) => &mut accepted.identity,
-                (_, None) => continue,
+            let name = match name.trim().to_ascii_lowercase() {
+                // An old name of gzip (RFC 9110 section 8.4.1.3).
+                name if name == "x-gzip" => "gzip".to_owned(),
+                name => name,
             };
-            *slot = Some(weight);
-        }
-        accepted
+            Some((name, parse_weight(parameter.trim())?))
+        };
+        let lines = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
+        Self(lines.flat_map(|line| line.split(',')).filter_map(parse).collect())
     }
 
     /// Returns the form whose coding the client prefers. Among equals, compressed forms come first, in their order. If
@@ -80,12 +65,11 @@ impl AcceptEncoding {
     }
 
     fn weight(&self, coding: Coding) -> Weight {
-        match coding {
-            Coding::Brotli => self.brotli.or(self.wildcard).unwrap_or(0),
-            Coding::Gzip => self.gzip.or(self.wildcard).unwrap_or(0),
-            // It is acceptable unless it is excluded, but a coding that the client names is better.
-            Coding::Identity => self.identity.or(self.wildcard).unwrap_or(1),
-        }
+        // The last element with a name counts.
+        let find = |name: &str| self.0.iter().rev().find(|(found, _)| found == name).map(|(_, weight)| *weight);
+        // No coding is acceptable unless it is excluded, but a coding that the client names is better.
+        let (name, default) = coding.name().map_or(("identity", 1), |name| (name, 0));
+        find(name).or_else(|| find("*")).unwrap_or(default)
     }
 }
 
