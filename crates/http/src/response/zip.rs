@@ -1,6 +1,7 @@
 //! Writes ZIP archives without compression, in the subset of the format that every program reads: APPNOTE.TXT sections
 //! 4.3.7 (local header), 4.3.12 (central directory) and 4.3.16 (its end). Names are in UTF-8.
 
+use bytes::BufMut as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -49,28 +50,28 @@ impl ZipWriter {
         let mut common = Vec::with_capacity(26);
         // The method 0 is no compression, so both sizes are the same.
         for number in [VERSION, UTF8_NAMES, 0, time, date] {
-            push_u16(&mut common, number);
+            common.put_u16_le(number);
         }
         for number in [crc32fast::hash(content), size, size] {
-            push_u32(&mut common, number);
+            common.put_u32_le(number);
         }
-        push_u16(&mut common, name_length);
+        common.put_u16_le(name_length);
         // There are no extra fields.
-        push_u16(&mut common, 0);
+        common.put_u16_le(0);
 
-        push_u32(&mut self.out, LOCAL_HEADER);
+        self.out.put_u32_le(LOCAL_HEADER);
         self.out.extend_from_slice(&common);
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(content);
 
-        push_u32(&mut self.directory, DIRECTORY_HEADER);
-        push_u16(&mut self.directory, VERSION);
+        self.directory.put_u32_le(DIRECTORY_HEADER);
+        self.directory.put_u16_le(VERSION);
         self.directory.extend_from_slice(&common);
         // No comment, the first disk, no attributes.
         for number in [0; 5] {
-            push_u16(&mut self.directory, number);
+            self.directory.put_u16_le(number);
         }
-        push_u32(&mut self.directory, offset);
+        self.directory.put_u32_le(offset);
         self.directory.extend_from_slice(name.as_bytes());
         Ok(())
     }
@@ -80,29 +81,21 @@ impl ZipWriter {
         let start = offset(self.out.len())?;
         let length = offset(self.directory.len())?;
         self.out.append(&mut self.directory);
-        push_u32(&mut self.out, END_OF_DIRECTORY);
+        self.out.put_u32_le(END_OF_DIRECTORY);
         // One disk.
         for number in [0, 0, self.files, self.files] {
-            push_u16(&mut self.out, number);
+            self.out.put_u16_le(number);
         }
-        push_u32(&mut self.out, length);
-        push_u32(&mut self.out, start);
+        self.out.put_u32_le(length);
+        self.out.put_u32_le(start);
         // No comment.
-        push_u16(&mut self.out, 0);
+        self.out.put_u16_le(0);
         Ok(self.out)
     }
 }
 
 fn offset(bytes: usize) -> Result<u32, ArchiveTooLarge> {
     u32::try_from(bytes).map_err(|_| ArchiveTooLarge)
-}
-
-fn push_u16(out: &mut Vec<u8>, number: u16) {
-    out.extend_from_slice(&number.to_le_bytes());
-}
-
-fn push_u32(out: &mut Vec<u8>, number: u32) {
-    out.extend_from_slice(&number.to_le_bytes());
 }
 
 /// Returns the date and the time of MS-DOS, in UTC. Years before 1980 and after 2107 are not possible.
