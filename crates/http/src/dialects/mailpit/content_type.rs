@@ -42,32 +42,15 @@ const CONTAINERS: &[(&[u8], &[u8], &str)] = &[
     (b"FORM", b"AIFF", "audio/aiff"),
 ];
 
-/// The tags with which HTML begins, each followed by a space or `>`.
-const HTML_TAGS: &[&str] = &[
-    "<!DOCTYPE HTML",
-    "<HTML",
-    "<HEAD",
-    "<SCRIPT",
-    "<IFRAME",
-    "<H1",
-    "<DIV",
-    "<FONT",
-    "<TABLE",
-    "<A",
-    "<STYLE",
-    "<TITLE",
-    "<B",
-    "<BODY",
-    "<BR",
-    "<P",
-    "<!--",
-];
+/// The names of the tags with which HTML begins, separated by spaces.
+const HTML_TAGS: &str = "HTML HEAD SCRIPT IFRAME H1 DIV FONT TABLE A STYLE TITLE B BODY BR P";
 
 /// Returns the content type of a file.
 pub(crate) fn detect(content: &[u8]) -> &'static str {
     let content = &content[..content.len().min(PREFIX_BYTES)];
     let text = content.trim_ascii_start();
-    if HTML_TAGS.iter().any(|tag| starts_with_tag(text, tag)) {
+    let is_html = |name| starts_with_tag(text, name);
+    if text.starts_with(b"<!--") || is_html("!DOCTYPE HTML") || HTML_TAGS.split(' ').any(is_html) {
         return "text/html; charset=utf-8";
     }
     if text.starts_with(b"<?xml") {
@@ -88,9 +71,12 @@ pub(crate) fn detect(content: &[u8]) -> &'static str {
     if text.iter().any(|&byte| is_binary(byte)) { "application/octet-stream" } else { "text/plain; charset=utf-8" }
 }
 
-fn starts_with_tag(text: &[u8], tag: &str) -> bool {
-    let Some((start, rest)) = text.split_at_checked(tag.len()) else { return false };
-    start.eq_ignore_ascii_case(tag.as_bytes()) && (tag == "<!--" || matches!(rest.first(), Some(b' ' | b'>')))
+/// Returns whether the text starts with a tag of this name, followed by a space or `>`.
+fn starts_with_tag(text: &[u8], name: &str) -> bool {
+    let tag = text.strip_prefix(b"<").and_then(|tag| tag.split_at_checked(name.len()));
+    tag.is_some_and(|(start, rest)| {
+        start.eq_ignore_ascii_case(name.as_bytes()) && matches!(rest.first(), Some(b' ' | b'>'))
+    })
 }
 
 /// Returns whether text does not contain this byte.

@@ -5,21 +5,8 @@ use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{Offset, TimeZone};
 
-const MONTHS: [&str; 12] = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
-const MONTH_NAMES: [&str; 12] = [
-    "JANUARY",
-    "FEBRUARY",
-    "MARCH",
-    "APRIL",
-    "MAY",
-    "JUNE",
-    "JULY",
-    "AUGUST",
-    "SEPTEMBER",
-    "OCTOBER",
-    "NOVEMBER",
-    "DECEMBER",
-];
+/// The names of the months. Their abbreviations have three letters.
+const MONTHS: &str = "JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTOBER NOVEMBER DECEMBER";
 const WEEKDAYS: [&str; 7] = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
 
 /// Parses a point in time. Without a zone it is in `zone`. A date without a time is the beginning of that day.
@@ -77,8 +64,8 @@ fn space_between_date_and_time(text: &str) -> String {
 fn parse_date<'w>(words: &'w [&'w str]) -> Option<(Date, &'w [&'w str])> {
     if let [first, second, third, rest @ ..] = words {
         let found = match (month(first), month(second)) {
-            (Some(month), _) => date(third, month, second),
-            (_, Some(month)) => date(third, month, first),
+            (Some(month), _) => date(third, &month, second),
+            (_, Some(month)) => date(third, &month, first),
             _ => None,
         };
         if let Some(date) = found {
@@ -90,8 +77,8 @@ fn parse_date<'w>(words: &'w [&'w str]) -> Option<(Date, &'w [&'w str])> {
     let parts: Vec<&str> = first.split(separator).collect();
     let date = match (parts[..].as_ref(), separator) {
         ([year, second], '-' | '/') if year.len() == 4 => date(year, second, "1"),
-        ([year, second, day], _) if year.len() == 4 => date(year, month(second).unwrap_or(second), day),
-        ([day, name, year], '-') => date(year, month(name)?, day),
+        ([year, second, day], _) if year.len() == 4 => date(year, month(second).as_deref().unwrap_or(second), day),
+        ([day, name, year], '-') => date(year, &month(name)?, day),
         ([month, day, year], '/' | '.') => date(year, month, day),
         _ => None,
     };
@@ -99,10 +86,9 @@ fn parse_date<'w>(words: &'w [&'w str]) -> Option<(Date, &'w [&'w str])> {
 }
 
 /// Returns the number of a month with this name or abbreviation.
-fn month(name: &str) -> Option<&'static str> {
-    const NUMBERS: [&str; 12] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"];
-    let named = |names: &[&str]| names.iter().position(|known| *known == name);
-    named(&MONTHS).or_else(|| named(&MONTH_NAMES)).map(|index| NUMBERS[index])
+fn month(name: &str) -> Option<String> {
+    let has_name = |month: &str| name == month || name == &month[..3];
+    MONTHS.split(' ').position(has_name).map(|index| (index + 1).to_string())
 }
 
 fn date(year: &str, month: &str, day: &str) -> Option<Date> {

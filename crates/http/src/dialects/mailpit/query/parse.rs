@@ -68,31 +68,20 @@ impl Query {
             }
             let is_excluded = word.len() > 1 && word.starts_with(['-', '!']);
             let rest = if is_excluded { &word[1..] } else { &word[..] };
-            let condition = match prefixed(rest) {
-                Some(("after" | "before", value)) if clean(value).is_empty() => {
-                    query.invalid_term.get_or_insert_with(|| rest.to_owned());
-                    continue;
-                }
-                Some((name @ ("after" | "before"), value)) => {
-                    let time = date::parse(&clean(value), &zone);
-                    if time.is_none() || has_invalid_zone {
-                        query.invalid_term.get_or_insert_with(|| rest.to_owned());
-                    }
-                    let Some(time) = time else { continue };
-                    if name == "after" { Condition::After(time) } else { Condition::Before(time) }
-                }
-                Some((name, value)) => match field_condition(name, value) {
-                    FieldTerm::Condition(condition) => condition,
-                    FieldTerm::Blank => {
-                        query.invalid_term.get_or_insert_with(|| rest.to_owned());
-                        continue;
-                    }
-                    FieldTerm::Invalid => {
-                        query.invalid_term.get_or_insert_with(|| rest.to_owned());
-                        Condition::Text(clean(rest))
-                    }
-                },
-                None => Condition::Text(clean(rest)),
+            let (name, value) = rest.split_once(':').unwrap_or_default();
+            let term = match name.to_ascii_lowercase().as_str() {
+                "after" => time_condition(Condition::After, value, &zone),
+                "before" => time_condition(Condition::Before, value, &zone),
+                name => field_condition(name, value),
+            };
+            let is_time = matches!(term, FieldTerm::Condition(Condition::After(_) | Condition::Before(_)));
+            if matches!(term, FieldTerm::Blank | FieldTerm::Invalid) || (is_time && has_invalid_zone) {
+                query.invalid_term.get_or_insert_with(|| rest.to_owned());
+            }
+            let condition = match term {
+                FieldTerm::Condition(condition) => condition,
+                FieldTerm::Blank => continue,
+                FieldTerm::Invalid | FieldTerm::Unknown => Condition::Text(clean(rest)),
             };
             query.terms.push(Term { condition, is_excluded });
             if query.terms.len() > MAX_TERMS {
@@ -124,12 +113,19 @@ impl Query {
 /// A term with a prefix.
 enum FieldTerm {
     Condition(Condition),
-    /// The prefix is followed by nothing. The term has no effect.
+    /// The prefix is followed by nothing, or by a time that cannot be parsed. The term has no effect.
     Blank,
     /// The prefix is followed by a value that it cannot have. The term is a text.
     Invalid,
+    /// There is no such prefix. The term is a text.
+    Unknown,
 }
 
+fn time_condition(condition: fn(Timestamp) -> Condition, value: &str, zone: &TimeZone) -> FieldTerm {
+    date::parse(&clean(value), zone).map_or(FieldTerm::Blank, |time| FieldTerm::Condition(condition(time)))
+}
+
+/// Returns the term with a prefix, in lower case, and this value.
 fn field_condition(name: &str, value: &str) -> FieldTerm {
     let cleaned = clean(value);
     let text = |condition: fn(String) -> Condition, text: String| {
@@ -139,26 +135,27 @@ fn field_condition(name: &str, value: &str) -> FieldTerm {
         Some(size) if size > 0 => FieldTerm::Condition(condition(size)),
         _ => FieldTerm::Invalid,
     };
-    match (name, cleaned.as_str()) {
-        ("to", _) => text(Condition::To, cleaned),
-        ("from", _) => text(Condition::From, cleaned),
-        ("cc", _) => text(Condition::Cc, cleaned),
-        ("bcc", _) => text(Condition::Bcc, cleaned),
-        ("reply-to", _) => text(Condition::ReplyTo, cleaned),
-        ("addressed", _) => text(Condition::Addressed, cleaned),
+    match name {
+        "to" => text(Condition::To, cleaned),
+        "from" => text(Condition::From, cleaned),
+        "cc" => text(Condition::Cc, cleaned),
+        "bcc" => text(Condition::Bcc, cleaned),
+        "reply-to" => text(Condition::ReplyTo, cleaned),
+        "addressed" => text(Condition::Addressed, cleaned),
         // The subject is compared as it is written.
-        ("subject", _) => text(Condition::Subject, lowercase(value)),
-        ("message-id", _) => text(Condition::MessageId, cleaned),
-        ("tag", _) => text(Condition::Tag, cleaned),
-        ("larger", _) => size(Condition::Larger),
-        ("smaller", _) => size(Condition::Smaller),
+        "subject" => text(Condition::Subject, lowercase(value)),
+        "message-id" => text(Condition::MessageId, cleaned),
+        "tag" => text(Condition::Tag, cleaned),
+        "larger" => size(Condition::Larger),
+        "smaller" => size(Condition::Smaller),
         _ => match (name, lowercase(value).as_str()) {
             ("is", "read") => FieldTerm::Condition(Condition::Read),
             ("is", "unread") => FieldTerm::Condition(Condition::Unread),
             ("is", "tagged") => FieldTerm::Condition(Condition::Tagged),
             ("has", "inline" | "inlines") => FieldTerm::Condition(Condition::HasInlineParts),
             ("has", "attachment" | "attachments") => FieldTerm::Condition(Condition::HasAttachments),
-            _ => FieldTerm::Invalid,
+            ("is" | "has", _) => FieldTerm::Invalid,
+            _ => FieldTerm::Unknown,
         },
     }
 }
@@ -175,30 +172,6 @@ fn split(text: &str) -> Vec<String> {
     }
     words.push(word);
     words.into_iter().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
-}
-
-/// Returns the prefix of a term in lower case, and the text after it.
-fn prefixed(word: &str) -> Option<(&'static str, &str)> {
-    const PREFIXES: [&str; 15] = [
-        "to",
-        "from",
-        "cc",
-        "bcc",
-        "reply-to",
-        "addressed",
-        "subject",
-        "message-id",
-        "tag",
-        "is",
-        "has",
-        "after",
-        "before",
-        "larger",
-        "smaller",
-    ];
-    let (name, value) = word.split_once(':')?;
-    let known = PREFIXES.into_iter().find(|prefix| prefix.eq_ignore_ascii_case(name))?;
-    Some((known, value))
 }
 
 /// Returns a text as it is searched: in lower case, without punctuation that separates addresses, and with single spaces.
