@@ -15,7 +15,7 @@ use crate::report::{Report, Usage};
 use crate::rules::STYLE_ATTRIBUTES;
 use crate::selector::{Selector, SelectorKey};
 use crate::stylesheet::{Declaration, Dimension, Rule, parse_style_attribute, parse_stylesheet};
-use crate::table::{Feature, features};
+use crate::table::{Feature, SCRIPT, features};
 
 /// The maximum size of the HTML that is checked.
 pub(crate) const MAX_HTML_BYTES: usize = 2 << 20;
@@ -250,7 +250,7 @@ impl<'a> Checker<'a> {
             lines: uses.lines,
         };
         let mut usages: Vec<_> = features().iter().zip(self.uses).map(|(feature, uses)| usage(feature, uses)).collect();
-        usages.push(usage(Feature::script(), self.scripts));
+        usages.push(usage(&SCRIPT, self.scripts));
         usages.retain(|usage| usage.count > 0 || usage.mailpit_count > 0);
         usages
     }

@@ -27,15 +27,10 @@ pub struct Feature {
 }
 
 /// Scripts. The source of the table does not list them, because no client runs them.
-static SCRIPT: Feature =
+pub(crate) static SCRIPT: Feature =
     Feature { slug: "html-script", title: "<script> element", category: "html", tags: "", support: "" };
 
 impl Feature {
-    /// Returns the feature of scripts, which no client supports.
-    pub(crate) fn script() -> &'static Self {
-        &SCRIPT
-    }
-
     /// Returns the address of the page about this feature, or `None` for scripts.
     pub fn url(&self) -> Option<String> {
         (!self.support.is_empty()).then(|| format!("https://www.caniemail.com/features/{}/", self.slug))
@@ -221,6 +216,6 @@ mod tests {
         assert_eq!(versions, expected);
         assert_eq!(table.features[0].tags().collect::<Vec<_>>(), ["i18n"]);
         assert_eq!(table.features[0].url().as_deref(), Some("https://www.caniemail.com/features/css-gap/"));
-        assert_eq!((Feature::script().url(), Feature::script().clients().count()), (None, 0));
+        assert_eq!((SCRIPT.url(), SCRIPT.clients().count()), (None, 0));
     }
 }
