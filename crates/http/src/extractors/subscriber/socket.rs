@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
 use restante_mailroom::events::{Lagged, PublishedEvent, Subscription};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
@@ -33,6 +35,8 @@ const MAX_BATCH_EVENTS: usize = 64;
 /// The time that the peer has to read the close frame and to respond.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
+type Socket = WebSocketStream<TokioIo<Upgraded>>;
+
 /// The reason why a WebSocket ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndCause {
@@ -42,10 +46,8 @@ enum EndCause {
     IdleTimeout,
     /// The peer did not read fast enough.
     Lagged,
-    /// The server shuts down.
-    Shutdown,
-    /// The credentials are not valid any more.
-    Revoked,
+    /// The server closes the subscription.
+    Closed(CloseReason),
     /// The peer sent a message that is too long.
     MessageTooLong,
     /// The peer sent a text message that is not UTF-8.
@@ -55,15 +57,13 @@ enum EndCause {
 }
 
 /// Serves a WebSocket until the peer closes it or violates the protocol, or the server closes it.
-pub(crate) async fn serve<S>(
-    stream: S,
+pub(crate) async fn serve(
+    stream: TokioIo<Upgraded>,
     mut events: Subscription,
     writer: &mut impl EventWriter,
     close_requested: impl Future<Output = CloseReason>,
     guard: &SubscriberGuard,
-) where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER_BYTES)
         .write_buffer_size(WRITE_BUFFER_BYTES)
@@ -72,10 +72,7 @@ pub(crate) async fn serve<S>(
     let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let end = tokio::select! {
         biased;
-        reason = close_requested => match reason {
-            CloseReason::Shutdown => EndCause::Shutdown,
-            CloseReason::Revoked => EndCause::Revoked,
-        },
+        reason = close_requested => EndCause::Closed(reason),
         end = send_events(&mut socket, &mut events, writer) => end,
     };
     if end == EndCause::Lagged {
@@ -89,14 +86,7 @@ pub(crate) async fn serve<S>(
 }
 
 /// Sends events until there is a reason to end.
-async fn send_events<S>(
-    socket: &mut WebSocketStream<S>,
-    events: &mut Subscription,
-    writer: &mut impl EventWriter,
-) -> EndCause
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+async fn send_events(socket: &mut Socket, events: &mut Subscription, writer: &mut impl EventWriter) -> EndCause {
     let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut idle = pin!(sleep(IDLE_TIMEOUT));
@@ -118,7 +108,7 @@ where
                 Ok(published) => send_batch(socket, events, writer, &published).await,
                 Err(Lagged) => return EndCause::Lagged,
             },
-            () = writer.report_ready() => send_report(socket, writer).await,
+            () = writer.report_ready() => send_all(socket, writer.write_report().await).await,
         };
         if let Err(end) = sent {
             return end;
@@ -127,15 +117,12 @@ where
 }
 
 /// Sends an event, together with those that have arrived since.
-async fn send_batch<S>(
-    socket: &mut WebSocketStream<S>,
+async fn send_batch(
+    socket: &mut Socket,
     events: &mut Subscription,
     writer: &mut impl EventWriter,
     first: &PublishedEvent,
-) -> Result<(), EndCause>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) -> Result<(), EndCause> {
     feed_event(socket, writer, first).await?;
     for _ in 1..MAX_BATCH_EVENTS {
         match events.try_next() {
@@ -144,30 +131,29 @@ where
             Err(Lagged) => return Err(EndCause::Lagged),
         }
     }
-    for json in writer.finish_batch().await {
+    send_all(socket, writer.finish_batch().await).await
+}
+
+/// Sends these messages, after those that are buffered.
+async fn send_all(socket: &mut Socket, messages: Vec<Bytes>) -> Result<(), EndCause> {
+    for json in messages {
         feed_json(socket, json).await?;
     }
     Ok(socket.flush().await?)
 }
 
-async fn feed_event<S>(
-    socket: &mut WebSocketStream<S>,
+async fn feed_event(
+    socket: &mut Socket,
     writer: &mut impl EventWriter,
     published: &PublishedEvent,
-) -> Result<(), EndCause>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+) -> Result<(), EndCause> {
     match writer.write_event(published).await {
         Some(json) => feed_json(socket, json).await,
         None => Ok(()),
     }
 }
 
-async fn feed_json<S>(socket: &mut WebSocketStream<S>, json: Bytes) -> Result<(), EndCause>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+async fn feed_json(socket: &mut Socket, json: Bytes) -> Result<(), EndCause> {
     // The rendered JSON is always UTF-8.
     if let Ok(text) = Utf8Bytes::try_from(json) {
         socket.feed(Message::Text(text)).await?;
@@ -175,23 +161,9 @@ where
     Ok(())
 }
 
-/// Sends the messages that are not events.
-async fn send_report<S>(socket: &mut WebSocketStream<S>, writer: &mut impl EventWriter) -> Result<(), EndCause>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    for json in writer.write_report().await {
-        feed_json(socket, json).await?;
-    }
-    Ok(socket.flush().await?)
-}
-
 /// Sends a close frame if that helps, and waits for the response of the peer. Closing the connection with unread input
 /// would reset it, and the peer could miss the close frame.
-async fn close<S>(socket: &mut WebSocketStream<S>, end: EndCause) -> Result<(), Error>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+async fn close(socket: &mut Socket, end: EndCause) -> Result<(), Error> {
     if let Some(frame) = end.close_frame() {
         socket.send(Message::Close(Some(frame))).await?;
     }
@@ -212,8 +184,8 @@ impl EndCause {
         let (code, reason) = match self {
             Self::Disconnected | Self::IdleTimeout => return None,
             Self::Lagged => (CloseCode::Again, "the client was too slow and missed events: connect again"),
-            Self::Shutdown => (CloseCode::Away, "the server is shutting down"),
-            Self::Revoked => (CloseCode::Policy, "the credentials are no longer valid"),
+            Self::Closed(CloseReason::Shutdown) => (CloseCode::Away, "the server is shutting down"),
+            Self::Closed(CloseReason::Revoked) => (CloseCode::Policy, "the credentials are no longer valid"),
             Self::MessageTooLong => (CloseCode::Size, "a message must not exceed 512 bytes"),
             Self::InvalidUtf8 => (CloseCode::Invalid, "text must be UTF-8"),
             Self::InvalidFrame => (CloseCode::Protocol, "this is not a WebSocket frame"),
