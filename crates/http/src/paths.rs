@@ -9,26 +9,11 @@ pub(crate) const READY: &str = "/readyz";
 pub(crate) const LOGIN: &str = "/login";
 /// Ends a login.
 pub(crate) const LOGOUT: &str = "/logout";
-/// The pages, as templates without a final slash. Any site may link to them, because they contain no messages: their
-/// scripts load the messages.
-const PAGES: [&str; 16] = [
-    "",
-    "/messages",
-    "/messages/{id}",
-    "/m",
-    "/m/{name}",
-    "/m/{name}/{id}",
-    "/monitor",
-    "/status",
-    "/search",
-    "/sessions",
-    "/relay",
-    "/webhooks",
-    "/settings",
-    "/send",
-    LOGIN,
-    DOCS,
-];
+/// The pages directly below the root.
+pub(crate) const ROOT_PAGES: [&str; 8] =
+    ["/monitor", "/status", "/search", "/sessions", "/relay", "/webhooks", "/settings", "/send"];
+/// The other pages, as templates without a final slash.
+const OTHER_PAGES: [&str; 8] = ["", "/messages", "/messages/{id}", "/m", "/m/{name}", "/m/{name}/{id}", LOGIN, DOCS];
 /// The beginnings of paths that programs request and that are never a page, even if they do not exist.
 const PROGRAM_PATHS: [&str; 4] = ["/api/", "/serve/", "/debug/", "/assets/"];
 /// The rules for crawlers.
@@ -40,15 +25,21 @@ pub(crate) const DOCS: &str = "/api/docs";
 /// The files of the pages.
 pub(crate) const ASSETS: &str = "/assets/{hash}/{*path}";
 
-/// Returns whether a route template is that of a page.
+/// Returns whether a route template is that of a page. Any site may link to pages, because they contain no messages: their
+/// scripts load the messages.
 pub(crate) fn is_page(template: &str) -> bool {
-    PAGES.contains(&template.strip_suffix('/').unwrap_or(template))
+    let page = template.strip_suffix('/').unwrap_or(template);
+    ROOT_PAGES.contains(&page) || OTHER_PAGES.contains(&page)
 }
 
-/// Returns the path from a page to the root, with a slash at its end. All paths are also served without the base path.
+/// Returns the part of a path below the base path. All paths are also served without it.
+pub(crate) fn below_base<'p>(base_path: &str, path: &'p str) -> &'p str {
+    path.strip_prefix(base_path).filter(|rest| rest.starts_with('/')).unwrap_or(path)
+}
+
+/// Returns the path from a page to the root, with a slash at its end.
 pub(crate) fn relative_root(base_path: &str, path: &str) -> String {
-    let below = path.strip_prefix(base_path).filter(|rest| rest.starts_with('/')).unwrap_or(path);
-    format!("./{}", "../".repeat(below.matches('/').count().saturating_sub(1)))
+    format!("./{}", "../".repeat(below_base(base_path, path).matches('/').count().saturating_sub(1)))
 }
 
 /// Returns whether a path below the base path is reserved for programs.

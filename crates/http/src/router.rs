@@ -18,18 +18,20 @@ use crate::api::v2::{
 };
 use crate::dialects::mailpit;
 use crate::live;
+use crate::live::frame::EventFormat;
 use crate::middleware::{cors, request_checks};
-use crate::openapi;
-use crate::openapi::ApiDescription;
-use crate::operations::about::About;
-use crate::operations::status::Status;
-use crate::operations::{about, metrics, probe, status};
+use crate::openapi::{self, ApiDescription};
+use crate::operations::about::{self, About};
+use crate::operations::status::{self, Status};
+use crate::operations::{metrics, probe};
 use crate::paths;
+use crate::response::links::Purpose;
 use crate::response::problem::Problem;
+use crate::response::success::permanent_redirect;
+use crate::state::attachment::PartSelector;
 use crate::state::{Server, Settings};
-use crate::web;
-use crate::web::greeting::Greeting;
-use crate::web::{assets, attachments, greeting, login, not_found, pages, preview};
+use crate::web::greeting::{self, Greeting};
+use crate::web::{self, attachments, login, pages, plain_page, preview};
 
 /// Returns the complete service. It serves all paths under the base path and at the root, because some clients drop the
 /// base path.
@@ -49,7 +51,7 @@ pub(crate) fn build_router(server: Arc<Server>, info: ServerInfo) -> Router {
         add_routes("", routes, &state).route(paths::ROBOTS, get(pages::robots)).route(paths::ICON, get(pages::icon));
     let service = routes
         .router
-        .fallback(not_found::not_found)
+        .fallback(plain_page::not_found)
         .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
         .layer(from_fn_with_state(server.clone(), request_checks::check_request));
     let service = match server.settings.cors {
@@ -116,56 +118,54 @@ fn add_routes(base: &str, routes: Routes, state: &HandlerState) -> Routes {
 /// Adds the routes of the web interface and the API, without those of dialects.
 pub(crate) fn add_own_routes(base: &str, routes: Routes, state: &HandlerState) -> Routes {
     let path = |path: &str| format!("{base}{path}");
-    routes
-        .route(&path("/"), get(pages::root_page))
-        .route(&path("/messages/{id}"), get(pages::page_one_below))
-        .route(&path("/m/{name}"), get(pages::page_one_below))
-        .route(&path("/m/{name}/{id}"), get(pages::page_two_below))
-        .route(&path("/monitor"), get(pages::root_page))
-        .route(&path("/status"), get(pages::root_page))
-        .route(&path("/search"), get(pages::root_page))
-        .route(&path("/sessions"), get(pages::root_page))
-        .route(&path("/relay"), get(pages::root_page))
-        .route(&path("/webhooks"), get(pages::root_page))
-        .route(&path("/settings"), get(pages::root_page))
-        .route(&path("/send"), get(pages::root_page))
-        .route(&path("/messages"), get(pages::redirect_to_sibling_home))
-        .route(&path("/messages/"), get(pages::redirect_to_parent))
+    let add_page = |routes: Routes, page: &str| {
+        let routes = routes.route(&path(page), get(pages::page::<0>));
+        routes.route(&path(&format!("{page}/")), get(pages::redirect_without_slash))
+    };
+    let routes = paths::ROOT_PAGES.into_iter().fold(routes, add_page);
+    // The resources of a copy, and those of the first copy of a message.
+    let add_resources = |routes: Routes, copy: &str| {
+        let resource = |name: &str| path(&format!("/api/v2/{copy}/{name}"));
+        routes
+            .route(&resource("links"), get(extract::links))
+            .route(&resource("codes"), get(extract::codes))
+            .route(&resource("unsubscribe"), get(extract::unsubscribe))
+            .route(&resource("parts"), get(extract::parts))
+            .route(&resource("parts/{index}"), get(extract::part_content))
+            .route(&resource("html-check"), get(html_check::html_check))
+            .route(&resource("body"), get(body::body))
+            .route(&resource("attachments.zip"), get(attachments::archive))
+            .route(&resource("transcript"), get(sessions::transcript))
+    };
+    ["mailbox/{name}/{id}", "messages/{id}"]
+        .into_iter()
+        .fold(routes, add_resources)
+        .route(&path("/"), get(pages::page::<0>))
+        .route(&path("/messages/{id}"), get(pages::page::<1>))
+        .route(&path("/m/{name}"), get(pages::page::<1>))
+        .route(&path("/m/{name}/{id}"), get(pages::page::<2>))
+        // These name nothing.
+        .route(&path("/messages"), get(async || permanent_redirect("./".to_owned())))
+        .route(&path("/messages/"), get(async || permanent_redirect("../".to_owned())))
         .route(&path("/messages/{id}/"), get(pages::redirect_without_slash))
-        .route(&path("/m"), get(pages::redirect_to_sibling_home))
-        .route(&path("/m/"), get(pages::redirect_to_parent))
+        .route(&path("/m"), get(async || permanent_redirect("./".to_owned())))
+        .route(&path("/m/"), get(async || permanent_redirect("../".to_owned())))
         .route(&path("/m/{name}/"), get(pages::redirect_without_slash))
         .route(&path("/m/{name}/{id}/"), get(pages::redirect_without_slash))
-        .route(&path("/monitor/"), get(pages::redirect_without_slash))
-        .route(&path("/status/"), get(pages::redirect_without_slash))
-        .route(&path("/search/"), get(pages::redirect_without_slash))
-        .route(&path("/sessions/"), get(pages::redirect_without_slash))
-        .route(&path("/relay/"), get(pages::redirect_without_slash))
-        .route(&path("/webhooks/"), get(pages::redirect_without_slash))
-        .route(&path("/settings/"), get(pages::redirect_without_slash))
-        .route(&path("/send/"), get(pages::redirect_without_slash))
-        .route(&path(paths::ASSETS), get(assets::asset))
+        .route(&path(paths::ASSETS), get(pages::asset))
         .route(&path(paths::LOGIN), get(login::form).post(login::log_in))
         .route(&path(paths::LOGOUT), post(login::log_out))
         .route(&path("/api/v1/mailbox/{name}"), get(mailbox::list).delete(mailbox::purge))
         .route(&path("/api/v1/mailbox/{name}/{id}"), get(mailbox::message).patch(mailbox::mark).delete(mailbox::remove))
         // An existing client deletes a message by the path of its source.
         .route(&path("/api/v1/mailbox/{name}/{id}/source"), get(mailbox::source).delete(mailbox::remove))
-        .route(&path("/api/v1/monitor/messages"), get(live::summaries))
-        .route(&path("/api/v1/monitor/messages/{name}"), get(live::summaries))
+        .route(&path("/api/v1/monitor/messages"), live::websocket(EventFormat::Summary))
+        .route(&path("/api/v1/monitor/messages/{name}"), live::websocket(EventFormat::Summary))
         .route(&path("/api/v2/mailboxes"), get(mailboxes::list).delete(mailboxes::purge))
         .route(&path("/api/v2/mailbox/{name}"), post(inject::inject))
         .route(&path("/api/v2/mailbox/{name}/wait"), get(wait::wait))
         .route(&path("/api/v2/mailbox/{name}/attachments"), get(attachment_counts::counts))
         .route(&path("/api/v2/mailbox/{name}/{id}"), get(message::details))
-        .route(&path("/api/v2/mailbox/{name}/{id}/links"), get(extract::links))
-        .route(&path("/api/v2/mailbox/{name}/{id}/codes"), get(extract::codes))
-        .route(&path("/api/v2/mailbox/{name}/{id}/unsubscribe"), get(extract::unsubscribe))
-        .route(&path("/api/v2/mailbox/{name}/{id}/parts"), get(extract::parts))
-        .route(&path("/api/v2/mailbox/{name}/{id}/parts/{index}"), get(extract::part_content))
-        .route(&path("/api/v2/mailbox/{name}/{id}/html-check"), get(html_check::html_check))
-        .route(&path("/api/v2/mailbox/{name}/{id}/body"), get(body::body))
-        .route(&path("/api/v2/mailbox/{name}/{id}/attachments.zip"), get(attachments::archive))
         .route(&path("/api/v2/mailbox/{name}/delete"), post(batch::delete))
         .route(&path("/api/v2/mailbox/{name}/mark"), post(batch::mark))
         .route(
@@ -178,16 +178,7 @@ pub(crate) fn add_own_routes(base: &str, routes: Routes, state: &HandlerState) -
         .route(&path("/api/v2/messages/{id}/details"), get(message::details))
         .route(&path("/api/v2/messages/{id}/source"), get(messages::source))
         .route(&path("/api/v2/messages/{id}/html"), get(preview::preview))
-        .route(&path("/api/v2/messages/{id}/links"), get(extract::links))
-        .route(&path("/api/v2/messages/{id}/codes"), get(extract::codes))
-        .route(&path("/api/v2/messages/{id}/unsubscribe"), get(extract::unsubscribe))
-        .route(&path("/api/v2/messages/{id}/parts"), get(extract::parts))
-        .route(&path("/api/v2/messages/{id}/parts/{index}"), get(extract::part_content))
-        .route(&path("/api/v2/messages/{id}/html-check"), get(html_check::html_check))
-        .route(&path("/api/v2/messages/{id}/body"), get(body::body))
         .route(&path("/api/v2/messages/{id}/attachments/{index}"), get(attachments::file))
-        .route(&path("/api/v2/messages/{id}/attachments.zip"), get(attachments::archive))
-        .route(&path("/api/v2/messages/{id}/transcript"), get(sessions::transcript))
         .route(&path("/api/v2/messages/{id}/release"), post(relay::release))
         .route(&path("/api/v2/relay"), get(relay::targets))
         .route(&path("/api/v2/relay/entries"), get(queue::list::<Relay>))
@@ -204,21 +195,29 @@ pub(crate) fn add_own_routes(base: &str, routes: Routes, state: &HandlerState) -
         .route(&path("/api/v2/usage"), get(usage::usage))
         .route(&path("/api/v2/wait"), get(wait::wait_for_any))
         .route(&path("/api/v2/search"), get(search::search))
-        .route(&path("/api/v2/mailbox/{name}/{id}/transcript"), get(sessions::transcript))
         .route(&path("/api/v2/sessions"), get(sessions::list))
         .route(&path("/api/v2/sessions/{id}"), get(sessions::session))
-        .route(&path("/api/v2/monitor/messages"), get(live::changes))
-        .route(&path("/api/v2/monitor/messages/{name}"), get(live::changes))
+        .route(&path("/api/v2/monitor/messages"), live::websocket(EventFormat::Change))
+        .route(&path("/api/v2/monitor/messages/{name}"), live::websocket(EventFormat::Change))
         .route(&path("/api/v2/events"), get(live::events))
         .route(&path("/api/v2/events/{name}"), get(live::events))
         .route(&path(openapi::DOCUMENT_PATH), get(openapi::document).layer(Extension(state.description.clone())))
         .route(&path(paths::DOCS), get(openapi::docs).layer(Extension(state.description.clone())))
-        .route(&path("/mailbox/dattach/{name}/{id}/{index}/{*file}"), get(attachments::download))
-        .route(&path("/mailbox/vattach/{name}/{id}/{index}/{*file}"), get(attachments::view))
+        .route(
+            &path("/mailbox/dattach/{name}/{id}/{index}/{*file}"),
+            attachments::serve(PartSelector::Attachment, Purpose::Download),
+        )
+        .route(
+            &path("/mailbox/vattach/{name}/{id}/{index}/{*file}"),
+            attachments::serve(PartSelector::Attachment, Purpose::View),
+        )
         .route(&path("/serve/mailbox/{name}/{id}"), get(web::message::compat))
         .route(&path("/serve/mailbox/{name}/{id}/html"), get(preview::preview))
         .route(&path("/serve/mailbox/{name}/{id}/source"), get(mailbox::source))
-        .route(&path("/serve/mailbox/{name}/{id}/attach/{index}/{*file}"), get(attachments::inbucket_view))
+        .route(
+            &path("/serve/mailbox/{name}/{id}/attach/{index}/{*file}"),
+            attachments::serve(PartSelector::InbucketAttachment, Purpose::View),
+        )
         .route(&path(greeting::GREETING_PATH), get(greeting::greeting).layer(Extension(state.greeting.clone())))
         .route(&path(status::STATUS_PATH), get(status::status).layer(Extension(state.status.clone())))
         .route(&path(about::ABOUT_PATH), get(about::about).layer(Extension(state.about.clone())))

@@ -122,7 +122,14 @@ fn unreadable() -> Problem {
 
 /// Returns whether the body is JSON by its content type. A body without a content type is treated as JSON.
 fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(header::CONTENT_TYPE) else { return true };
-    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+    let is_json = |essence: String| {
+        essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+    };
+    media_type(headers).is_none_or(is_json)
+}
+
+/// Returns the content type of a body in lower case, without its parameters, if the request has one.
+pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::CONTENT_TYPE)?.to_str().unwrap_or_default();
+    Some(value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
 }

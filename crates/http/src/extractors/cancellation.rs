@@ -15,7 +15,7 @@ use crate::response::problem::Problem;
 /// The conditions that cancel a response. A request without a connection, as in tests, is canceled neither by a
 /// disconnect nor by the shutdown. Without authentication, credentials do not become invalid.
 pub(crate) struct Cancellation {
-    connection: Option<ConnectionGuard>,
+    pub(crate) connection: Option<ConnectionGuard>,
     disconnect: Option<Disconnect>,
     credentials: Option<AcceptedCredentials>,
 }
@@ -41,9 +41,9 @@ impl Cancellation {
     ) -> Result<T, Problem> {
         let done = tokio::select! {
             done = work => done?,
-            denied = credentials_revoked(self.credentials.as_ref()) => return Err(denied),
-            () = shutdown_started(self.connection.as_ref()) => return Err(Problem::NotReady(NotReady::ShuttingDown)),
-            () = disconnected(self.disconnect.as_ref()) => return Err(Problem::Disconnected),
+            denied = self.credentials_revoked() => return Err(denied),
+            () = self.shutdown_started() => return Err(Problem::NotReady(NotReady::ShuttingDown)),
+            () = self.disconnected() => return Err(Problem::Disconnected),
         };
         // Files with users and tokens are checked only at intervals. No response must be sent with credentials that
         // became invalid since the last check.
@@ -55,12 +55,27 @@ impl Cancellation {
     pub(crate) async fn check(&self) -> Result<(), Problem> {
         tokio::select! {
             biased;
-            denied = credentials_revoked(self.credentials.as_ref()) => return Err(denied),
-            () = shutdown_started(self.connection.as_ref()) => return Err(Problem::NotReady(NotReady::ShuttingDown)),
-            () = disconnected(self.disconnect.as_ref()) => return Err(Problem::Disconnected),
+            denied = self.credentials_revoked() => return Err(denied),
+            () = self.shutdown_started() => return Err(Problem::NotReady(NotReady::ShuttingDown)),
+            () = self.disconnected() => return Err(Problem::Disconnected),
             () = ready(()) => {}
         }
         self.check_credentials().await
+    }
+
+    /// Waits until the credentials become invalid, and returns the problem.
+    pub(crate) async fn credentials_revoked(&self) -> Problem {
+        or_pending(self.credentials.as_ref().map(AcceptedCredentials::revoked)).await
+    }
+
+    /// Waits until the shutdown of the server starts.
+    pub(crate) async fn shutdown_started(&self) {
+        or_pending(self.connection.as_ref().map(ConnectionGuard::shutdown_started)).await;
+    }
+
+    /// Waits until the client has disconnected.
+    pub(crate) async fn disconnected(&self) {
+        or_pending(self.disconnect.as_ref().map(Disconnect::wait)).await;
     }
 
     /// Fails if the credentials of the client are not valid any more.
@@ -72,26 +87,10 @@ impl Cancellation {
     }
 }
 
-/// Waits until the credentials become invalid, and returns the problem.
-pub(crate) async fn credentials_revoked(credentials: Option<&AcceptedCredentials>) -> Problem {
-    match credentials {
-        Some(credentials) => credentials.revoked().await,
-        None => pending().await,
-    }
-}
-
-/// Waits until the shutdown of the server starts.
-pub(crate) async fn shutdown_started(connection: Option<&ConnectionGuard>) {
-    match connection {
-        Some(connection) => connection.shutdown_started().await,
-        None => pending().await,
-    }
-}
-
-/// Waits until the client has disconnected.
-pub(crate) async fn disconnected(disconnect: Option<&Disconnect>) {
-    match disconnect {
-        Some(disconnect) => disconnect.wait().await,
+/// Waits for the result of a future. Without one, waits forever.
+pub(crate) async fn or_pending<T>(future: Option<impl Future<Output = T>>) -> T {
+    match future {
+        Some(future) => future.await,
         None => pending().await,
     }
 }

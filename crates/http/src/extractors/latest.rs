@@ -8,7 +8,8 @@ use restante_mail::message::{Message, MessageId};
 use restante_store::MessageSelector;
 
 use crate::extractors::cancellation::Cancellation;
-use crate::extractors::parameters::{PathMessage, duration_parameter, lenient_query_pairs};
+use crate::extractors::parameters::PathMessage;
+use crate::extractors::query::QueryPairs;
 use crate::response::problem::Problem;
 use crate::state::Server;
 
@@ -23,7 +24,7 @@ impl<S: Sync> FromRequestParts<S> for LatestWait {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let timeout = match parts.uri.query() {
-            Some(_) => duration_parameter(&lenient_query_pairs(parts)?, "wait")?,
+            Some(_) => QueryPairs::parse_leniently(&parts.uri)?.duration("wait")?,
             None => None,
         };
         let Ok(cancellation) = Cancellation::from_request_parts(parts, state).await;

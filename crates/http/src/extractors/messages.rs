@@ -15,9 +15,9 @@ use restante_search::Query;
 use restante_store::MessageSelector;
 
 use crate::extractors::parameters::{
-    LATEST, RequestGrant, number_parameter, parse_digits, parse_limit, path_values, permitted_mailbox,
-    permitted_message, query_pairs, reject_unknown_parameters, request_grant, text_parameter,
+    LATEST, RequestGrant, mailbox_parameter, path_value, path_values, permitted_message, request_grant, require_scope,
 };
+use crate::extractors::query::{QueryPairs, parse_digits};
 use crate::response::problem::Problem;
 use crate::state::Server;
 use crate::state::messages::MessageRange;
@@ -31,38 +31,25 @@ const MAX_MESSAGES: usize = 1000;
 #[derive(Debug)]
 pub(crate) struct PathWholeMessage {
     /// The grant of the request, which allows the request's method.
-    grant: Grant,
+    pub(crate) grant: Grant,
     selector: MessageSelector,
 }
 
 /// A message to be sent to other servers, from `{id}`. The grant of the request allows to read and to relay messages.
 #[derive(Debug)]
-pub(crate) struct PathReleasedMessage {
-    /// The grant of the request.
-    pub(crate) grant: Grant,
-    selector: MessageSelector,
-}
+pub(crate) struct PathReleasedMessage(pub(crate) PathWholeMessage);
 
 /// A copy of a message: from `{name}/{id}` or, on a path without `{name}`, the copy with the id `{id}`. If that is the id of
 /// a message, the first permitted copy of the message.
 #[derive(Debug)]
 pub(crate) struct PathCopy(pub(crate) Summary);
 
-/// An attachment of a copy, from `{index}`. A file name in the path is ignored.
-#[derive(Debug)]
-pub(crate) struct PathAttachment {
-    /// The copy.
-    pub(crate) copy: Summary,
-    /// The index in the list of attachments.
-    pub(crate) index: usize,
-}
-
-/// A part of a copy, from `{index}`.
+/// A part or an attachment of a copy, from `{index}`. A file name in the path is ignored.
 #[derive(Debug)]
 pub(crate) struct PathPart {
     /// The copy.
     pub(crate) copy: Summary,
-    /// The index in the tree of parts, depth first.
+    /// The index in the tree of parts or in a list of attachments. A text that is not an index is one that no part has.
     pub(crate) index: usize,
 }
 
@@ -104,10 +91,9 @@ impl FromRequestParts<Arc<Server>> for PathReleasedMessage {
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let values: Vec<(String, String)> = path_values(parts, server).await?;
         let grant = request_grant(parts)?.clone();
-        if let Some(missing) = [Scope::Relay, Scope::Read].into_iter().find(|scope| !grant.allows_somewhere(*scope)) {
-            return Err(Problem::MissingScope(missing));
-        }
-        Ok(Self { grant, selector: parse_selector(parts, &values)? })
+        require_scope(&grant, Scope::Relay)?;
+        require_scope(&grant, Scope::Read)?;
+        Ok(Self(PathWholeMessage { grant, selector: parse_selector(parts, &values)? }))
     }
 }
 
@@ -120,25 +106,13 @@ impl FromRequestParts<Arc<Server>> for PathCopy {
     }
 }
 
-impl FromRequestParts<Arc<Server>> for PathAttachment {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
-        let values: Vec<(String, String)> = path_values(parts, server).await?;
-        let copy = copy(parts, server, &values).await?;
-        let index = parse_digits(path_value(&values, "index")).ok_or(Problem::NoSuchAttachment)?;
-        Ok(Self { copy, index })
-    }
-}
-
 impl FromRequestParts<Arc<Server>> for PathPart {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let values: Vec<(String, String)> = path_values(parts, server).await?;
         let copy = copy(parts, server, &values).await?;
-        let index = parse_digits(path_value(&values, "index")).ok_or(Problem::NoSuchPart)?;
-        Ok(Self { copy, index })
+        Ok(Self { copy, index: parse_digits(path_value(&values, "index")).unwrap_or(usize::MAX) })
     }
 }
 
@@ -150,14 +124,14 @@ impl FromRequestParts<Arc<Server>> for MessageListQuery {
             let range = MessageRange { before: None, after: None, limit: DEFAULT_MESSAGES };
             return Ok(Self { range, mailbox: None, query: None });
         }
-        let pairs = query_pairs(parts)?;
+        let query = QueryPairs::parse(parts)?;
         let range = MessageRange {
-            before: number_parameter::<u64>(&pairs, "before")?.map(Into::into),
-            after: number_parameter::<u64>(&pairs, "after")?.map(Into::into),
-            limit: parse_limit(&pairs, DEFAULT_MESSAGES, MAX_MESSAGES)?,
+            before: query.number::<u64>("before")?.map(Into::into),
+            after: query.number::<u64>("after")?.map(Into::into),
+            limit: query.limit(DEFAULT_MESSAGES, MAX_MESSAGES)?,
         };
-        let mailbox = mailbox_parameter(server, parts, &pairs)?;
-        Ok(Self { range, mailbox, query: parse_message_query(&pairs)? })
+        let mailbox = mailbox_parameter(server, parts, &query)?;
+        Ok(Self { range, mailbox, query: parse_message_query(&query)? })
     }
 }
 
@@ -166,12 +140,10 @@ impl FromRequestParts<Arc<Server>> for MessageFilter {
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let RequestGrant(grant) = RequestGrant::from_request_parts(parts, server).await?;
-        if !grant.allows_somewhere(Scope::Read) {
-            return Err(Problem::MissingScope(Scope::Read));
-        }
-        let pairs = query_pairs(parts)?;
-        reject_unknown_parameters(&pairs, &["mailbox", "q", "tag"])?;
-        if text_parameter(&pairs, "q")?.is_some_and(is_blank) {
+        require_scope(&grant, Scope::Read)?;
+        let pairs = QueryPairs::parse(parts)?;
+        pairs.reject_unknown(&["mailbox", "q", "tag"])?;
+        if pairs.text("q")?.is_some_and(is_blank) {
             let sentence = "The parameter q is blank. Leave it out to select messages regardless of their content.";
             return Err(Problem::Malformed(sentence.to_owned()));
         }
@@ -189,11 +161,6 @@ impl FromRequestParts<Arc<Server>> for MessageFilter {
 impl Server {
     /// Returns the message in the path, with the copies that the grant of the request allows.
     pub(crate) async fn find_whole_message(&self, target: &PathWholeMessage) -> Result<Message, Problem> {
-        self.permitted_message(&target.grant, target.selector).await
-    }
-
-    /// Returns the message to be released, with the copies that the grant of the request allows.
-    pub(crate) async fn find_released_message(&self, target: &PathReleasedMessage) -> Result<Message, Problem> {
         self.permitted_message(&target.grant, target.selector).await
     }
 }
@@ -217,24 +184,11 @@ fn parse_selector(parts: &Parts, values: &[(String, String)]) -> Result<MessageS
     }
 }
 
-fn path_value<'v>(values: &'v [(String, String)], name: &str) -> &'v str {
-    values.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
-}
-
-/// Returns the mailbox in the parameter `mailbox`, if it is given.
-fn mailbox_parameter(
-    server: &Server,
-    parts: &Parts,
-    pairs: &[(String, String)],
-) -> Result<Option<MailboxName>, Problem> {
-    text_parameter(pairs, "mailbox")?.map(|name| permitted_mailbox(server, parts, name)).transpose()
-}
-
 /// Returns the query for the parameters `q` and `tag`, or `None` if there are none. All tags must be present. A blank
 /// `q` counts as missing.
-fn parse_message_query(pairs: &[(String, String)]) -> Result<Option<Query>, Problem> {
+fn parse_message_query(pairs: &QueryPairs) -> Result<Option<Query>, Problem> {
     let now = Timestamp::now();
-    let text = text_parameter(pairs, "q")?.filter(|text| !is_blank(text));
+    let text = pairs.text("q")?.filter(|text| !is_blank(text));
     let query = text.map(|text| Query::parse(text, now)).transpose().map_err(Problem::InvalidQuery)?;
     let tags = parse_tags(pairs)?.into_iter().map(Query::for_tag);
     Ok(query.into_iter().chain(tags).reduce(Query::and))
@@ -245,7 +199,7 @@ fn is_blank(text: &str) -> bool {
 }
 
 /// Returns the values of the parameter `tag`, which may be repeated.
-fn parse_tags(pairs: &[(String, String)]) -> Result<Vec<&str>, Problem> {
+fn parse_tags(QueryPairs(pairs): &QueryPairs) -> Result<Vec<&str>, Problem> {
     let tags: Vec<&str> = pairs.iter().filter(|(name, _)| name == "tag").map(|(_, tag)| tag.trim()).collect();
     if tags.len() > MAX_TAGS {
         return Err(Problem::Malformed(format!("The parameter tag must not be given more than {MAX_TAGS} times.")));

@@ -4,7 +4,7 @@
 //!   becomes a mailbox, and where the grant of the request is checked for it
 //! - `messages`: messages as a whole, their copies, and parts of them
 //! - `queue`: entries of the relay queue and the webhook queue
-//! - `download`: the parameter `download` of files
+//! - `query`: the parameters of a query, and values that are read from them alone
 //! - `latest`: the parameter `wait` of requests for the latest message
 //! - `body`: request bodies, limited in size and time
 //! - `request_context`: the host, the route and the origin of a request, as middleware has determined them
@@ -16,10 +16,10 @@
 pub(crate) mod accepted_credentials;
 pub(crate) mod body;
 pub(crate) mod cancellation;
-pub(crate) mod download;
 pub(crate) mod latest;
 pub(crate) mod messages;
 pub(crate) mod parameters;
+pub(crate) mod query;
 pub(crate) mod queue;
 pub(crate) mod request_context;
 pub(crate) mod subscriber;

@@ -7,9 +7,8 @@ use axum::http::request::Parts;
 use restante_auth::{Grant, Scope};
 use restante_queue::{EntryFilter, EntryId, EntryState};
 
-use crate::extractors::parameters::{
-    number_parameter, parse_limit, path_values, query_pairs, request_grant, text_parameter,
-};
+use crate::extractors::parameters::{path_values, request_grant, require_scope};
+use crate::extractors::query::{FromQuery, QueryPairs};
 use crate::response::problem::Problem;
 use crate::state::Server;
 
@@ -26,17 +25,13 @@ pub(crate) struct QueueGrant(pub(crate) Grant);
 #[derive(Debug)]
 pub(crate) struct PathEntry(pub(crate) Option<EntryId>);
 
-/// The requested page of the list of entries, from the query. Its limit is at least one.
-#[derive(Debug)]
-pub(crate) struct EntryQuery(pub(crate) EntryFilter);
-
 impl<S: Sync> FromRequestParts<S> for QueueGrant {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let grant = request_grant(parts)?;
-        let is_allowed = grant.allows_somewhere(Scope::Relay);
-        if is_allowed { Ok(Self(grant.clone())) } else { Err(Problem::MissingScope(Scope::Relay)) }
+        require_scope(grant, Scope::Relay)?;
+        Ok(Self(grant.clone()))
     }
 }
 
@@ -49,20 +44,18 @@ impl FromRequestParts<Arc<Server>> for PathEntry {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for EntryQuery {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs = query_pairs(parts)?;
-        let state = text_parameter(&pairs, "state")?.map(str::parse::<EntryState>).transpose();
+/// A page of the list of entries. Its limit is at least one.
+impl FromQuery for EntryFilter {
+    fn from_query(query: &QueryPairs) -> Result<Self, Problem> {
+        let state = query.text("state")?.map(str::parse::<EntryState>).transpose();
         let state = state.map_err(|states| Problem::Malformed(format!("The parameter state must be {states}.")))?;
-        Ok(Self(EntryFilter {
-            message: number_parameter::<u64>(&pairs, "message")?.map(Into::into),
-            target: text_parameter(&pairs, "target")?.map(ToOwned::to_owned),
+        Ok(Self {
+            message: query.number::<u64>("message")?.map(Into::into),
+            target: query.text("target")?.map(ToOwned::to_owned),
             state,
-            before: number_parameter(&pairs, "before")?.map(EntryId),
+            before: query.number("before")?.map(EntryId),
             omits_payloads: false,
-            limit: parse_limit(&pairs, DEFAULT_ENTRIES, MAX_ENTRIES)?,
-        }))
+            limit: query.limit(DEFAULT_ENTRIES, MAX_ENTRIES)?,
+        })
     }
 }

@@ -62,7 +62,7 @@ impl EventWriter for EventFilter {
 
 /// The formats of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EventFormat {
+pub(crate) enum EventFormat {
     /// Version 1: the summary record of a stored copy. Deletions are not sent.
     Summary,
     /// Version 2: what happened, and to which copy.

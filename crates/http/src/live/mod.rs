@@ -10,32 +10,21 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use axum::routing::{MethodRouter, get};
 use restante_mailroom::events::Position;
 
-use crate::extractors::subscriber;
 use crate::extractors::subscriber::event_selector::EventSelector;
 use crate::extractors::subscriber::handshake::Handshake;
-use crate::extractors::subscriber::{SubscribeRequest, SubscriberGuard, close_requested};
+use crate::extractors::subscriber::{self, SubscribeRequest, SubscriberGuard};
 use crate::state::Server;
 use frame::{EventFilter, EventFormat};
 use stream::LastEventId;
 
-/// WebSocket, version 1: sends a summary record for every stored message.
-pub(crate) async fn summaries(
-    State(server): State<Arc<Server>>,
-    request: SubscribeRequest,
-    handshake: Handshake,
-) -> Response {
-    accept_websocket(&server, request, handshake, EventFormat::Summary)
-}
-
-/// WebSocket, version 2: sends a record for every change.
-pub(crate) async fn changes(
-    State(server): State<Arc<Server>>,
-    request: SubscribeRequest,
-    handshake: Handshake,
-) -> Response {
-    accept_websocket(&server, request, handshake, EventFormat::Change)
+/// Returns the handler of a WebSocket that sends events in this format.
+pub(crate) fn websocket(format: EventFormat) -> MethodRouter<Arc<Server>> {
+    get(move |State(server): State<Arc<Server>>, request: SubscribeRequest, handshake: Handshake| async move {
+        accept_websocket(&server, request, handshake, format)
+    })
 }
 
 /// Server-Sent Events or, if the client requests that, a WebSocket: sends a record for every stored message and every
@@ -53,7 +42,7 @@ pub(crate) async fn events(
 }
 
 fn event_stream(server: &Server, request: SubscribeRequest, resume: Option<Position>) -> Response {
-    let SubscribeRequest { mailbox, grant, credentials, connection, disconnect, permit, .. } = request;
+    let SubscribeRequest { mailbox, grant, cancellation, permit, .. } = request;
     // In one mailbox there is one event per message.
     let selects_messages = mailbox.is_none();
     let events = server.mailroom.subscribe(mailbox, resume);
@@ -62,11 +51,10 @@ fn event_stream(server: &Server, request: SubscribeRequest, resume: Option<Posit
     let monitors = &server.settings.metrics.monitors;
     let guard = SubscriberGuard::new(monitors, &monitors.streams, permit);
     let filter = EventFilter { format: EventFormat::Message, grant, selector };
-    if let Some(connection) = &connection {
+    if let Some(connection) = &cancellation.connection {
         connection.set_response_endless(true);
     }
-    let close_requested = async move { close_requested(connection.as_ref(), credentials.as_ref()).await };
-    stream::response(events, filter, close_requested, disconnect, guard)
+    stream::response(events, filter, cancellation, guard)
 }
 
 fn accept_websocket(server: &Server, request: SubscribeRequest, handshake: Handshake, format: EventFormat) -> Response {

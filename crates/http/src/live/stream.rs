@@ -7,20 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Query};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use restante_http_connection::disconnect::Disconnect;
 use restante_mailroom::events::{Event, Lagged, Position, PublishedEvent, Subscription};
 use tokio::time::sleep;
 
-use crate::extractors::cancellation::disconnected;
-use crate::extractors::subscriber::{CloseReason, SubscriberGuard};
+use crate::extractors::cancellation::Cancellation;
+use crate::extractors::query::QueryPairs;
+use crate::extractors::subscriber::{CloseReason, SubscriberGuard, close_requested};
 use crate::live::frame::EventFilter;
 use crate::response::problem::Problem;
+use crate::response::success;
 use crate::state::Server;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -52,10 +53,7 @@ impl FromRequestParts<Arc<Server>> for LastEventId {
         if let Some(id) = parts.headers.get(LAST_EVENT_ID) {
             return Ok(Self(id.to_str().ok().and_then(|id| id.parse().ok())));
         }
-        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
-            .map_err(|_| Problem::Malformed("The query cannot be read.".to_owned()))?;
-        let id = pairs.iter().find(|(name, _)| name == "lastEventId");
-        Ok(Self(id.and_then(|(_, id)| id.parse().ok())))
+        Ok(Self(QueryPairs::parse_leniently(&parts.uri)?.first("lastEventId").and_then(|id| id.parse().ok())))
     }
 }
 
@@ -63,14 +61,13 @@ impl FromRequestParts<Arc<Server>> for LastEventId {
 pub(crate) fn response(
     events: Subscription,
     filter: EventFilter,
-    close_requested: impl Future<Output = CloseReason> + Send + 'static,
-    disconnect: Option<Disconnect>,
+    cancellation: Cancellation,
     guard: SubscriberGuard,
 ) -> Response {
     let close_requested = Box::pin(async move {
         tokio::select! {
-            reason = close_requested => Some(reason),
-            () = disconnected(disconnect.as_ref()) => None,
+            reason = close_requested(&cancellation) => Some(reason),
+            () = cancellation.disconnected() => None,
         }
     });
     let stream = EventStream { events, filter, close_requested, guard, has_started: false, is_finished: false };
@@ -81,7 +78,7 @@ pub(crate) fn response(
     let mut response = Response::new(Body::from_stream(chunks));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::CACHE_CONTROL, success::NO_STORE);
     // Without this header, nginx would buffer events until its buffer is full.
     headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response

@@ -11,14 +11,14 @@ use restante_auth::{AuthService, DenialReason, Denied, Grant, VerifiedLogin};
 use crate::extractors::accepted_credentials::AcceptedCredentials;
 use crate::extractors::request_context::{has_origin, route_template};
 use crate::middleware::credentials::Credentials;
-use crate::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS, relative_root};
-use crate::response::links::push_segment;
+use crate::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS, below_base, relative_root};
+use crate::response::links::encode_segment;
 use crate::response::problem::{Challenge, Problem};
 use crate::response::success::see_other;
 use crate::response::viewer::{FETCH_DEST, accepts_html, is_browser};
 use crate::state::{Server, Settings};
 
-const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+pub(super) const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
 /// The paths that need no credentials: probes, the login, and the files that its page needs.
@@ -85,13 +85,11 @@ fn refusal_response(settings: &Settings, request: &Request, denied: Denied, chal
 
 /// Redirects to the login page, which redirects back. The location is relative, like all links of the pages.
 fn redirect_to_login(settings: &Settings, uri: &Uri) -> Result<Response, Problem> {
-    let below = uri.path().strip_prefix(&settings.base_path).filter(|rest| rest.starts_with('/')).unwrap_or(uri.path());
-    let path = below.trim_start_matches('/');
+    let path = below_base(&settings.base_path, uri.path()).trim_start_matches('/');
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let mut location = format!("{}login", relative_root(&settings.base_path, uri.path()));
     if !path.is_empty() || !query.is_empty() {
-        location.push_str("?next=");
-        push_segment(&mut location, &format!("{path}{query}"));
+        location += &format!("?next={}", encode_segment(&format!("{path}{query}")));
     }
     see_other(location)
 }

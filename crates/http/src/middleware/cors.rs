@@ -11,7 +11,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -87,10 +86,10 @@ fn is_preflight(request: &Request) -> bool {
 }
 
 fn preflight_response() -> Response {
-    let mut response = (StatusCode::NO_CONTENT, Body::empty()).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
-    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
-    headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
-    response
+    let headers = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS),
+        (header::ACCESS_CONTROL_MAX_AGE, MAX_AGE),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
 }

@@ -1,11 +1,12 @@
 //! Reads the credentials of a request: an `Authorization` header, a session cookie or, where a browser cannot set
 //! headers, a token in the query.
 
-use axum::extract::{Query, Request};
+use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::extractors::query::QueryPairs;
 use crate::extractors::request_context::route_template;
 use crate::state::Settings;
 
@@ -41,10 +42,10 @@ impl Credentials {
         }
         let template = route_template(settings, request);
         if TOKEN_PARAMETER_PATHS.iter().any(|path| template.starts_with(path))
-            && let Ok(Query(pairs)) = Query::<Vec<(String, String)>>::try_from_uri(request.uri())
-            && let Some((_, token)) = pairs.into_iter().find(|(name, _)| name == TOKEN_PARAMETER)
+            && let Ok(query) = QueryPairs::parse_leniently(request.uri())
+            && let Some(token) = query.first(TOKEN_PARAMETER)
         {
-            return Self::Token(token);
+            return Self::Token(token.to_owned());
         }
         let cookies: Vec<String> = session_cookies(request.headers()).take(MAX_COOKIES).map(str::to_owned).collect();
         if cookies.is_empty() { Self::Missing } else { Self::Cookies(cookies) }

@@ -2,17 +2,14 @@
 //! limited by their connections, before there is a request.
 
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::Next;
 use axum::response::Response;
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use restante_http_connection::context::Peer;
 use restante_metrics::Protocol;
 use restante_net::ClientSlot;
@@ -24,7 +21,8 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// A client behind a trusted proxy.
 pub(crate) struct Forwarded {
-    ip: IpAddr,
+    /// The address of the client.
+    pub(crate) ip: IpAddr,
     /// The slot of the request among those of the same client, if these are limited.
     slot: Option<Arc<ClientSlot>>,
 }
@@ -50,14 +48,9 @@ impl Forwarded {
                 if server.log_throttles.requests.should_log() {
                     tracing::warn!(%ip, "too many open requests of one client behind a proxy, refusing new ones");
                 }
-                Err(too_many.into())
+                Err(Problem::TooMany(too_many))
             }
         }
-    }
-
-    /// Returns the address of the client.
-    pub(crate) fn ip(&self) -> IpAddr {
-        self.ip
     }
 
     /// Forwards the request with the address of this client. The slot is held until the response body has ended. It is
@@ -68,7 +61,12 @@ impl Forwarded {
         extensions.insert(Peer { ip: Some(self.ip), ..peer });
         let Some(slot) = self.slot else { return next.run(request).await };
         extensions.insert(slot.clone());
-        next.run(request).await.map(|body| Body::new(SlotBody { body, _slot: slot }))
+        // The body owns this function, and so the slot.
+        let hold = move |error: axum::Error| {
+            let _ = &slot;
+            error
+        };
+        next.run(request).await.map(|body| Body::new(body.map_err(hold)))
     }
 }
 
@@ -92,32 +90,6 @@ fn parse_ip(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).filter(|text| text.contains(':'));
     let ip = bare.unwrap_or(text).parse().or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()));
     ip.ok().map(|ip| ip.to_canonical())
-}
-
-/// A body that holds the slot of a client until it is dropped.
-struct SlotBody {
-    body: Body,
-    _slot: Arc<ClientSlot>,
-}
-
-impl http_body::Body for SlotBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
 #[cfg(test)]

@@ -19,12 +19,11 @@ use restante_metrics::{Protocol, method_label, route_label};
 use restante_store::StoreError;
 use tokio::time::sleep;
 
-use crate::extractors::cancellation::disconnected;
+use crate::extractors::cancellation::or_pending;
 use crate::extractors::request_context::{AllowedOrigin, FETCH_SITE, RequestHost, route_template};
-use crate::middleware::authentication::{self, is_page_navigation};
+use crate::middleware::authentication::{self, FETCH_MODE, is_page_navigation};
 use crate::middleware::forwarded::Forwarded;
-use crate::paths;
-use crate::paths::{ASSETS, LIVE, READY};
+use crate::paths::{self, ASSETS, LIVE, READY};
 use crate::response::problem::Problem;
 use crate::response::success::{SAME_ORIGIN, moved_permanently};
 use crate::response::viewer::{FETCH_DEST, is_browser};
@@ -32,7 +31,6 @@ use crate::state::{Server, Settings};
 
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control");
@@ -44,6 +42,9 @@ const MAX_HOST_BYTES: usize = 255;
 /// Top-level domains that are reserved for use on one machine or network: RFC 6761 section 6.3, RFC 6762 section 3,
 /// ICANN's `internal`, and the domains of Kubernetes services, `svc` and `cluster.local`.
 const PRIVATE_DOMAINS: [&str; 4] = ["localhost", "local", "internal", "svc"];
+/// The destinations of code, separated by spaces.
+const CODE_DESTINATIONS: &str =
+    "audioworklet embed manifest object paintworklet script serviceworker sharedworker style worker xslt";
 /// The time that a response may still take after the client has closed its side of the connection. A client may close
 /// only its sending side and still read the response, but most clients that close have disconnected.
 const DISCONNECT_GRACE: Duration = Duration::from_secs(2);
@@ -89,7 +90,7 @@ async fn cancel_on_disconnect(disconnect: Option<&Disconnect>, handler: impl Fut
         biased;
         response = handler => response,
         () = async {
-            disconnected(disconnect).await;
+            or_pending(disconnect.map(Disconnect::wait)).await;
             sleep(DISCONNECT_GRACE).await;
         } => Problem::Disconnected.into_response(),
     }
@@ -103,7 +104,7 @@ async fn authenticate_and_forward(
     next: Next,
 ) -> Response {
     let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
-    let ip = forwarded.as_ref().map_or(peer.ip, |forwarded| Some(forwarded.ip()));
+    let ip = forwarded.as_ref().map_or(peer.ip, |forwarded| Some(forwarded.ip));
     let request_line = server.settings.auth.is_some().then(|| (request.method().clone(), request.uri().clone()));
     let mut user = None;
     let response = match authentication::authenticate(server, &mut request, ip).await {
@@ -158,23 +159,8 @@ fn is_probe(settings: &Settings, request: &Request) -> bool {
 /// content type that its sender chose, and would be a script of this origin. Browsers send the destination over
 /// connections that they trust: HTTPS and the same machine (Fetch Metadata, section 2.1).
 fn check_destination(settings: &Settings, request: &Request) -> Result<(), Problem> {
-    let destination = request.headers().get(FETCH_DEST).map(HeaderValue::as_bytes);
-    let is_code = matches!(
-        destination,
-        Some(
-            b"script"
-                | b"worker"
-                | b"sharedworker"
-                | b"serviceworker"
-                | b"audioworklet"
-                | b"paintworklet"
-                | b"style"
-                | b"xslt"
-                | b"manifest"
-                | b"object"
-                | b"embed"
-        )
-    );
+    let destination = request.headers().get(FETCH_DEST);
+    let is_code = destination.is_some_and(|found| CODE_DESTINATIONS.split(' ').any(|code| found == code));
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let is_asset = path == ASSETS || path.strip_prefix(&settings.base_path) == Some(ASSETS);
     if is_code && !is_asset { Err(Problem::ForbiddenDestination) } else { Ok(()) }
@@ -325,8 +311,7 @@ fn is_page(settings: &Settings, request: &Request) -> bool {
 
 /// Returns whether a browser requests a path that could be a page.
 pub(crate) fn is_page_request(settings: &Settings, request: &Request) -> bool {
-    let path = request.uri().path();
-    let below = path.strip_prefix(&settings.base_path).filter(|rest| rest.starts_with('/')).unwrap_or(path);
+    let below = paths::below_base(&settings.base_path, request.uri().path());
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     is_read && is_page_navigation(request.method(), request.headers()) && !paths::is_program_path(below)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use restante_http_connection::work::WorkPermit;
 use restante_metrics::Scrape;
 
@@ -25,10 +25,9 @@ pub(crate) async fn metrics(_: RequireAdmin, State(server): State<Arc<Server>>) 
     let scrape = Scrape::collect(settings.metrics.clone(), &server.mailroom).await;
     let registry = settings.registry.clone();
     let text = WorkPermit::acquire(&server.scrape_permits).await?.run(move || scrape.into_text(&registry)).await?;
-    let mut response = Response::new(Body::from(text.map_err(|error| internal_error(&error))?));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(Scrape::CONTENT_TYPE));
-    response.headers_mut().insert(header::CACHE_CONTROL, success::NO_STORE);
-    Ok(response)
+    let content_type = HeaderValue::from_static(Scrape::CONTENT_TYPE);
+    let headers = [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, success::NO_STORE)];
+    Ok((headers, Body::from(text.map_err(|error| internal_error(&error))?)).into_response())
 }
 
 /// Returns the metrics that clients of Inbucket use.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, header};
+use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use restante_store::StoreError;
 
@@ -15,13 +15,14 @@ use crate::state::Server;
 
 /// Always succeeds: a response shows that the process serves requests.
 pub(crate) async fn live() -> Response {
-    ok()
+    let headers = [(header::CONTENT_TYPE, success::UTF8_TEXT), (header::CACHE_CONTROL, success::NO_STORE)];
+    (headers, Body::from("ok\n")).into_response()
 }
 
 /// Checks the listeners and the store.
 pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
-    server.settings.readiness.check()?;
-    let Err(error) = server.mailroom.usage().await else { return Ok(ok()) };
+    server.settings.readiness.check().map_err(Problem::NotReady)?;
+    let Err(error) = server.mailroom.usage().await else { return Ok(live().await) };
     if !server.mailroom.is_shared() {
         return Err(error.into());
     }
@@ -30,11 +31,4 @@ pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Result<Response,
     let mut response = Problem::from(error).into_response();
     response.extensions_mut().remove::<StoreError>();
     Ok(response)
-}
-
-fn ok() -> Response {
-    let mut response = Response::new(Body::from("ok\n"));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response.headers_mut().insert(header::CACHE_CONTROL, success::NO_STORE);
-    response
 }

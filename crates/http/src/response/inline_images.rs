@@ -10,41 +10,48 @@ use restante_html::InlineParts;
 use restante_mail::message::Summary;
 use restante_mail::mime::{Attachment, Mime, Part, TransferEncoding};
 
-use crate::response::links;
-use crate::response::links::Purpose;
+use crate::response::links::{self, Purpose};
 
 /// The maximum number of bytes that images, or the links to them, add to one document. The rest is left out.
-const MAX_ADDED_BYTES: usize = 32 * 1024 * 1024;
+pub(crate) const MAX_ADDED_BYTES: usize = 32 * 1024 * 1024;
 
-/// Images as `data:` URIs. The preview frame has its own origin, so links to this server would be cross-origin.
-pub(crate) struct EmbeddedImages<'a> {
+/// The URLs of the images of a message. `write` writes the URL of an image, within the budget.
+struct ImageUrls<'a, F> {
     images: Images<'a>,
     budget: ByteBudget,
+    write: F,
 }
 
-impl<'a> EmbeddedImages<'a> {
-    /// Creates the images of a message.
-    pub(crate) fn new(mime: &'a Mime) -> Self {
-        Self { images: Images::from_mime(mime), budget: ByteBudget::default() }
-    }
-
-    fn embed(&self, Image { content_type: kind, file, .. }: &Image<'_>) -> Option<String> {
+/// Returns the images of a message as `data:` URIs. The preview frame has its own origin, so links to this server would be
+/// cross-origin.
+pub(crate) fn embedded_images(mime: &Mime) -> impl InlineParts {
+    let write = |Image { content_type: kind, file, .. }: &Image<'_>, budget: &ByteBudget| {
         let mut url = format!("data:{kind};base64,");
-        if !self.budget.try_take(url.len() + max_encoded_len(file.part)) {
+        if !budget.try_take(url.len() + max_encoded_len(file.part)) {
             return None;
         }
         STANDARD.encode_string(file.content(), &mut url);
         Some(url)
-    }
+    };
+    ImageUrls { images: Images::from_mime(mime), budget: ByteBudget::default(), write }
 }
 
-impl InlineParts for EmbeddedImages<'_> {
+/// Returns the images of a message as links to attachments that start with the base URL.
+pub(crate) fn image_links<'a>(mime: &'a Mime, summary: &'a Summary, base_url: &'a str) -> impl InlineParts + 'a {
+    let write = move |Image { index, file, .. }: &Image<'_>, budget: &ByteBudget| {
+        let url = links::attachment(base_url, Purpose::View, summary, *index, &file.filename);
+        budget.try_take(url.len()).then_some(url)
+    };
+    ImageUrls { images: Images::from_mime(mime), budget: ByteBudget::default(), write }
+}
+
+impl<F: Fn(&Image<'_>, &ByteBudget) -> Option<String>> InlineParts for ImageUrls<'_, F> {
     fn url_by_content_id(&self, content_id: &str) -> Option<String> {
-        self.embed(self.images.by_id.get(&content_id.to_lowercase())?)
+        (self.write)(self.images.by_id.get(&content_id.to_lowercase())?, &self.budget)
     }
 
     fn url_by_location(&self, location: &str) -> Option<String> {
-        self.embed(self.images.by_location.get(location)?)
+        (self.write)(self.images.by_location.get(location)?, &self.budget)
     }
 }
 
@@ -57,36 +64,6 @@ fn max_encoded_len(part: &Part) -> usize {
         TransferEncoding::Identity | TransferEncoding::QuotedPrintable | TransferEncoding::Uuencode => {
             part.body.len().div_ceil(3) * 4
         }
-    }
-}
-
-/// Images as links to attachments.
-pub(crate) struct ImageLinks<'a> {
-    images: Images<'a>,
-    budget: ByteBudget,
-    summary: &'a Summary,
-    base_url: &'a str,
-}
-
-impl<'a> ImageLinks<'a> {
-    /// Creates the images of a message, with links that start with the base URL.
-    pub(crate) fn new(mime: &'a Mime, summary: &'a Summary, base_url: &'a str) -> Self {
-        Self { images: Images::from_mime(mime), budget: ByteBudget::default(), summary, base_url }
-    }
-
-    fn link(&self, Image { index, file, .. }: &Image<'_>) -> Option<String> {
-        let url = links::attachment(self.base_url, Purpose::View, self.summary, *index, &file.filename);
-        self.budget.try_take(url.len()).then_some(url)
-    }
-}
-
-impl InlineParts for ImageLinks<'_> {
-    fn url_by_content_id(&self, content_id: &str) -> Option<String> {
-        self.link(self.images.by_id.get(&content_id.to_lowercase())?)
-    }
-
-    fn url_by_location(&self, location: &str) -> Option<String> {
-        self.link(self.images.by_location.get(location)?)
     }
 }
 
@@ -141,8 +118,8 @@ fn image_content_type(content_type: &str) -> Option<&'static str> {
     Some(kind)
 }
 
-/// The remaining number of bytes.
-struct ByteBudget(Cell<usize>);
+/// The number of bytes that may still be added to a document.
+pub(crate) struct ByteBudget(Cell<usize>);
 
 impl Default for ByteBudget {
     fn default() -> Self {
@@ -152,7 +129,7 @@ impl Default for ByteBudget {
 
 impl ByteBudget {
     /// Takes this number of bytes from the budget. Returns false and takes nothing if they are not available.
-    fn try_take(&self, bytes: usize) -> bool {
+    pub(crate) fn try_take(&self, bytes: usize) -> bool {
         let left = self.0.get().checked_sub(bytes);
         self.0.set(left.unwrap_or_else(|| self.0.get()));
         left.is_some()
@@ -201,8 +178,8 @@ mod tests {
             ("Content-Type: image/gif\r\nContent-ID: <a@x>", "the second of this name"),
             ("Content-Type: image/gif; name=\"\\\"><script>.gif\"\r\nContent-ID: <\"><script>>", "abc"),
         ]);
-        let (embedded, summary) = (EmbeddedImages::new(&mime), summary());
-        let links = ImageLinks::new(&mime, &summary, "http://localhost");
+        let (embedded, summary) = (embedded_images(&mime), summary());
+        let links = image_links(&mime, &summary, "http://localhost");
         let table = [
             ("a@x", "data:image/png;base64,YWJj", "1/attachment-1.png"),
             ("A@X", "data:image/png;base64,YWJj", "1/attachment-1.png"),
@@ -230,8 +207,8 @@ mod tests {
             ("Content-Type: image/gif\r\nContent-Location: b.gif", "abc"),
             ("Content-Type: text/css\r\nContent-Location: c.css\r\nContent-Disposition: attachment", "abc"),
         ]);
-        let (embedded, summary) = (EmbeddedImages::new(&mime), summary());
-        let links = ImageLinks::new(&mime, &summary, "");
+        let (embedded, summary) = (embedded_images(&mime), summary());
+        let links = image_links(&mime, &summary, "");
         let table = [
             ("http://example.org/a.png", "data:image/png;base64,YWJj", "/mailbox/vattach/test/17/1/attachment-1.png"),
             ("b.gif", "data:image/gif;base64,YWJj", "/mailbox/vattach/test/17/2/attachment-2.gif"),
@@ -261,10 +238,10 @@ mod tests {
         let large = "x".repeat(10 << 20);
         let long_name = format!("Content-Type: image/png; name=\"{}\"\r\nContent-ID: <b>", "é".repeat(1000));
         let mime = message(&[("Content-Type: image/png\r\nContent-ID: <a>", &large), (&long_name, "abc")]);
-        let embedded = total_len(&EmbeddedImages::new(&mime), &["a", "b"]);
+        let embedded = total_len(&embedded_images(&mime), &["a", "b"]);
         assert!((20 << 20..=MAX_ADDED_BYTES).contains(&embedded), "{embedded}");
         let summary = summary();
-        let links = total_len(&ImageLinks::new(&mime, &summary, "http://localhost"), &["a", "b"]);
+        let links = total_len(&image_links(&mime, &summary, "http://localhost"), &["a", "b"]);
         assert!((1 << 20..=MAX_ADDED_BYTES).contains(&links), "{links}");
     }
 
@@ -273,7 +250,7 @@ mod tests {
         let blanks = "\r\n".repeat(4 << 20);
         let header = "Content-Type: image/png\r\nContent-ID: <a>\r\nContent-Transfer-Encoding: base64";
         let mime = message(&[(header, &blanks)]);
-        let embedded = EmbeddedImages::new(&mime);
+        let embedded = embedded_images(&mime);
         let read = (0..10_000).filter(|_| embedded.url_by_content_id("a").is_some()).count();
         assert_eq!(read, MAX_ADDED_BYTES / blanks.len() - 1);
     }

@@ -1,8 +1,10 @@
 //! Links to attachments.
 
-use std::fmt::Write as _;
-
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use restante_mail::message::Summary;
+
+/// All characters that are not unreserved (RFC 3986 section 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The two ways to serve an attachment.
 #[derive(Clone, Copy, Debug)]
@@ -19,28 +21,15 @@ pub(crate) fn attachment(base: &str, purpose: Purpose, summary: &Summary, index:
         Purpose::Download => "dattach",
         Purpose::View => "vattach",
     };
-    let mut link = format!("{base}/mailbox/{purpose}/");
-    push_segment(&mut link, summary.mailbox.as_str());
-    // Writing to a string cannot fail.
-    let _ = write!(link, "/{}/{index}/", summary.id);
     // Browsers treat these as path segments to remove, even if they are encoded (URL Standard, section 4.4).
     let filename = if matches!(filename, "" | "." | "..") { "attachment" } else { filename };
-    push_segment(&mut link, filename);
-    link
+    let (mailbox, filename) = (encode_segment(summary.mailbox.as_str()), encode_segment(filename));
+    format!("{base}/mailbox/{purpose}/{mailbox}/{}/{index}/{filename}", summary.id)
 }
 
-/// Appends a text with all characters percent-encoded that are not unreserved (RFC 3986 section 2.3).
-pub(crate) fn push_segment(out: &mut String, text: &str) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            out.push(char::from(HEX[usize::from(byte >> 4)]));
-            out.push(char::from(HEX[usize::from(byte & 15)]));
-        }
-    }
+/// Returns a text with all characters percent-encoded that are not unreserved.
+pub(crate) fn encode_segment(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, RESERVED)
 }
 
 #[cfg(test)]
@@ -56,9 +45,7 @@ mod tests {
             ("\"\r\n<>", "%22%0D%0A%3C%3E"),
         ];
         for (text, expected) in table {
-            let mut out = String::new();
-            push_segment(&mut out, text);
-            assert_eq!(out, expected);
+            assert_eq!(encode_segment(text).to_string(), expected);
         }
     }
 }

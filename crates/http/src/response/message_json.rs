@@ -75,7 +75,7 @@ pub(crate) fn message(summary: &Summary, mime: &Mime, base_url: &str) -> Result<
     let message = Message {
         record: complete_record(summary, mime),
         body,
-        header: HeaderMap::from_mime(mime),
+        header: HeaderMap(mime.header_map()),
         attachments: mime.attachments().into_iter().enumerate().map(attachment).collect(),
     };
     json::body_with_capacity(&message, size + 8 * RECORD_BYTES)
@@ -129,22 +129,7 @@ pub(crate) struct Attachment {
 }
 
 /// The values of all header fields by canonical names.
-pub(crate) struct HeaderMap(Vec<(String, Vec<String>)>);
-
-impl HeaderMap {
-    /// Returns the header of a message, in its order.
-    pub(crate) fn from_mime(mime: &Mime) -> Self {
-        Self(mime.header_map())
-    }
-
-    /// Returns the header of a message after a change, in alphabetical order.
-    pub(crate) fn sorted_from_mime(mime: &Mime, change: impl FnOnce(&mut Vec<(String, Vec<String>)>)) -> Self {
-        let mut map = mime.header_map();
-        change(&mut map);
-        map.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        Self(map)
-    }
-}
+pub(crate) struct HeaderMap(pub(crate) Vec<(String, Vec<String>)>);
 
 impl Serialize for HeaderMap {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

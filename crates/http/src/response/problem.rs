@@ -2,7 +2,6 @@
 //! client gets a plain sentence; the cause is logged once, here or, if it could happen too often, throttled in
 //! `middleware::request_checks`.
 
-use std::borrow::Cow;
 use std::fmt::Display;
 
 use axum::body::Body;
@@ -25,69 +24,107 @@ use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use utoipa::ToSchema;
 
-/// The reason why a request fails.
-#[derive(Debug)]
+/// The reason why a request fails. Its text is a sentence for people.
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     /// The request is malformed; the sentence says where.
+    #[error("{0}")]
     Malformed(String),
     /// The query to search or to wait for cannot be parsed.
+    #[error("{0}")]
     InvalidQuery(QueryError),
     /// The Host header is missing or malformed.
+    #[error("The Host header is missing or malformed.")]
     BadHost,
     /// The request is for a host name that is not one of this server: perhaps a foreign name that was pointed at this
     /// address (DNS rebinding).
+    #[error("This server does not serve the host name of the request. Add the name to the setting web.hosts.")]
     Misdirected,
     /// The request comes from a web page of another origin.
+    #[error(
+        "This request comes from a web page of another origin. Only origins that the setting web.corsorigins lists may use \
+         the API. To open this address, type it into the address bar."
+    )]
     ForeignOrigin,
     /// The credentials are missing or wrong.
+    #[error("{}", denial_sentence(.0.reason))]
     Denied(Denied, Challenge),
     /// The grant of the client does not include this scope.
+    #[error("The credentials do not allow this: it needs the scope {0}.")]
     MissingScope(Scope),
     /// The grant of the client does not include this scope for all mailboxes.
+    #[error("The credentials do not allow this: it needs the scope {0} for all mailboxes.")]
     ScopeNotEverywhere(Scope),
     /// The grant of the client does not include this mailbox.
+    #[error("The credentials are not for this mailbox.")]
     MailboxNotAllowed,
     /// A web page wants to load something that may be a message as a script, style or plugin.
+    #[error("Only the files of the web interface may be used as a script, a style or a plugin of a page.")]
     ForbiddenDestination,
     /// There is nothing at this path.
+    #[error("There is nothing at this path.")]
     NoSuchPath,
     /// There is no such message in the mailbox.
+    #[error("The mailbox has no such message.")]
     NoSuchCopy,
     /// There is no such message in any mailbox that the grant of the client includes.
+    #[error("There is no such message.")]
     NoSuchMessage,
     /// The message has no attachment with this index.
+    #[error("The message has no such attachment.")]
     NoSuchAttachment,
     /// The message has no attachments, only parts that belong to its HTML or none.
+    #[error("The message has no attachments.")]
     NoAttachments,
     /// The message has no part with this index.
+    #[error("The message has no such part.")]
     NoSuchPart,
     /// The message has no HTML.
+    #[error("The message has no HTML.")]
     NoHtml,
     /// The search is disabled.
+    #[error("The search is disabled by the setting search.enabled.")]
     SearchDisabled,
     /// The search failed.
+    #[error("{}", search_sentence(.0))]
     Search(SearchError),
     /// The search index does not contain all messages, so those to change cannot be determined.
+    #[error("The search index does not contain all messages yet, so those that match are not known. Try again later.")]
     IncompleteIndex,
     /// A query of another API cannot be decided for all messages, so those to change cannot be determined.
+    #[error(
+        "There are more messages than are searched for words, so those that match are not known. Select fewer messages, for \
+         example with from: or after:."
+    )]
     UndecidedMatches,
     /// The message exists, but there is no transcript of its delivery, or not any more.
+    #[error("There is no transcript of the delivery of this message.")]
     NoTranscript,
     /// There is no such session, or not any more.
+    #[error("There is no such session, or it is not stored any more.")]
     NoSuchSession,
     /// There is no such entry in the queue with this name, or not any more.
+    #[error("There is no such entry in the {0} queue, or it is not stored any more.")]
     NoSuchEntry(&'static str),
     /// The message is not released, for this reason.
+    #[error("{}", sentence(&.0.to_string()))]
     Release(ReleaseError),
     /// The path does not support this method.
+    #[error("This path does not support this method. The Allow header lists the supported methods.")]
     MethodNotAllowed,
     /// The path requires a WebSocket handshake.
+    #[error(
+        "This path requires a WebSocket handshake, version 13. /api/v2/events has the same events without WebSocket."
+    )]
     WebSocketRequired,
     /// The request body did not arrive in time.
+    #[error("The body of the request did not arrive in time.")]
     BodyTimeout,
     /// The request body is too large.
+    #[error("The body of the request is too large.")]
     BodyTooLarge,
     /// The message composed from the request body is too large.
+    #[error("The composed message is too large: {bytes} bytes. At most {max} are accepted.")]
     MessageTooLarge {
         /// The size of the message.
         bytes: usize,
@@ -95,20 +132,28 @@ pub(crate) enum Problem {
         max: usize,
     },
     /// The content type of the request body is not JSON.
+    #[error("The body of the request must be application/json.")]
     NotJson,
     /// The request body is not valid JSON.
+    #[error("The body of the request is not valid JSON: {0}.")]
     InvalidJson(serde_json::Error),
     /// The request body is valid JSON but not of this shape.
+    #[error("The body of the request must be {0}.")]
     WrongShape(&'static str),
     /// The request body contains invalid tags.
+    #[error("The member tags is invalid: {0}.")]
     InvalidTags(TagError),
     /// The content type of the request body is neither a message nor JSON.
+    #[error("The body of the request must be message/rfc822 or application/json.")]
     NotMessage,
     /// No message can be composed from the request body, for this reason.
+    #[error("The body of the request is not a valid message: {0}.")]
     InvalidMessage(String),
     /// The policy or a hook refuses the message.
+    #[error("The message is refused, as over SMTP: {} {}", .0.code, .0.text)]
     Refused(Refusal),
     /// Fewer messages than expected arrived in time.
+    #[error("{found} of {expected} matching messages arrived in time.")]
     TooFewMessages {
         /// The number of messages that arrived.
         found: usize,
@@ -116,26 +161,37 @@ pub(crate) enum Problem {
         expected: usize,
     },
     /// A message arrived, and none was expected.
+    #[error("A matching message arrived, but none was expected.")]
     UnexpectedMessage,
     /// The client has disconnected.
+    #[error("The client closed its side of the connection before the response was ready.")]
     Disconnected,
     /// There are too many connections, or too many of this client.
+    #[error("{}", too_many_sentence(*.0))]
     TooMany(TooMany),
     /// There are too many subscribers of live events.
+    #[error("There are too many subscribers of live events.")]
     TooManySubscribers,
     /// There are too many requests that wait for messages.
+    #[error("Too many requests are waiting for messages.")]
     TooManyWaits,
     /// Too many large messages are being uploaded.
+    #[error("Too many large messages are being uploaded. Try again later.")]
     TooManyUploads,
     /// The server is shutting down, or cannot accept connections.
+    #[error("{}", not_ready_sentence(*.0))]
     NotReady(NotReady),
     /// Too many large responses are in memory.
+    #[error("Too many large responses are being sent. Try again later.")]
     OverBudget(OverBudget),
     /// Too much expensive work was already waiting.
+    #[error("The server is busy with other large messages. Try again later.")]
     NoWorkPermit,
     /// The store failed.
-    Store(StoreError),
+    #[error("{}", store_sentence(.0))]
+    Store(#[from] StoreError),
     /// A bug of the server.
+    #[error("Internal error. The log of the server contains the cause.")]
     Internal(String),
 }
 
@@ -173,18 +229,6 @@ impl From<WorkError> for Problem {
     }
 }
 
-impl From<TooMany> for Problem {
-    fn from(too_many: TooMany) -> Self {
-        Self::TooMany(too_many)
-    }
-}
-
-impl From<NotReady> for Problem {
-    fn from(reason: NotReady) -> Self {
-        Self::NotReady(reason)
-    }
-}
-
 impl From<SearchError> for Problem {
     fn from(error: SearchError) -> Self {
         match error {
@@ -216,12 +260,6 @@ impl From<ReleaseError> for Problem {
             ReleaseError::Deleted => Self::NoSuchMessage,
             error => Self::Release(error),
         }
-    }
-}
-
-impl From<StoreError> for Problem {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
     }
 }
 
@@ -282,117 +320,6 @@ impl Problem {
         }
     }
 
-    /// Returns a sentence for people.
-    pub(crate) fn detail(&self) -> Cow<'_, str> {
-        Cow::Borrowed(match self {
-            Self::Malformed(sentence) => return Cow::Borrowed(sentence),
-            Self::InvalidQuery(error) => return Cow::Owned(error.to_string()),
-            Self::BadHost => "The Host header is missing or malformed.",
-            Self::Misdirected => {
-                "This server does not serve the host name of the request. Add the name to the setting web.hosts."
-            }
-            Self::ForeignOrigin => {
-                "This request comes from a web page of another origin. Only origins that the setting web.corsorigins lists \
-                 may use the API. To open this address, type it into the address bar."
-            }
-            Self::MissingScope(scope) => {
-                return Cow::Owned(format!("The credentials do not allow this: it needs the scope {scope}."));
-            }
-            Self::ScopeNotEverywhere(scope) => {
-                return Cow::Owned(format!(
-                    "The credentials do not allow this: it needs the scope {scope} for all mailboxes."
-                ));
-            }
-            Self::MailboxNotAllowed => "The credentials are not for this mailbox.",
-            Self::Denied(denied, _) => match denied.reason {
-                DenialReason::NoCredentials => {
-                    "This server requires credentials: a token, or a user name and a password."
-                }
-                DenialReason::UnknownToken => "The token is unknown.",
-                DenialReason::Expired => "The token or the login has expired, or was revoked.",
-                DenialReason::TooMany => "Too many logins have failed. Try again later.",
-                DenialReason::WrongPassword | DenialReason::Scope | DenialReason::Mailbox => {
-                    "The user name or the password is wrong."
-                }
-            },
-            Self::ForbiddenDestination => {
-                "Only the files of the web interface may be used as a script, a style or a plugin of a page."
-            }
-            Self::NoSuchPath => "There is nothing at this path.",
-            Self::NoSuchCopy => "The mailbox has no such message.",
-            Self::NoSuchMessage => "There is no such message.",
-            Self::NoSuchAttachment => "The message has no such attachment.",
-            Self::NoAttachments => "The message has no attachments.",
-            Self::NoSuchPart => "The message has no such part.",
-            Self::NoHtml => "The message has no HTML.",
-            Self::SearchDisabled => "The search is disabled by the setting search.enabled.",
-            Self::Search(SearchError::Timeout) => {
-                "The search takes too long. Search for fewer words, or for words that occur in fewer messages."
-            }
-            Self::Search(SearchError::Busy) => "Too many searches are running. Try again later.",
-            Self::Search(_) => "The search index cannot be used at the moment.",
-            Self::IncompleteIndex => {
-                "The search index does not contain all messages yet, so those that match are not known. Try again later."
-            }
-            Self::UndecidedMatches => {
-                "There are more messages than are searched for words, so those that match are not known. Select fewer \
-                 messages, for example with from: or after:."
-            }
-            Self::NoTranscript => "There is no transcript of the delivery of this message.",
-            Self::NoSuchSession => "There is no such session, or it is not stored any more.",
-            Self::NoSuchEntry(queue) => {
-                return Cow::Owned(format!(
-                    "There is no such entry in the {queue} queue, or it is not stored any more."
-                ));
-            }
-            Self::Release(error) => return Cow::Owned(sentence(&error.to_string())),
-            Self::MethodNotAllowed => {
-                "This path does not support this method. The Allow header lists the supported methods."
-            }
-            Self::WebSocketRequired => {
-                "This path requires a WebSocket handshake, version 13. /api/v2/events has the same events without WebSocket."
-            }
-            Self::BodyTimeout => "The body of the request did not arrive in time.",
-            Self::BodyTooLarge => "The body of the request is too large.",
-            Self::MessageTooLarge { bytes, max } => {
-                return Cow::Owned(format!(
-                    "The composed message is too large: {bytes} bytes. At most {max} are accepted."
-                ));
-            }
-            Self::NotJson => "The body of the request must be application/json.",
-            Self::InvalidJson(error) => {
-                return Cow::Owned(format!("The body of the request is not valid JSON: {error}."));
-            }
-            Self::WrongShape(expected) => return Cow::Owned(format!("The body of the request must be {expected}.")),
-            Self::InvalidTags(error) => return Cow::Owned(format!("The member tags is invalid: {error}.")),
-            Self::NotMessage => "The body of the request must be message/rfc822 or application/json.",
-            Self::InvalidMessage(reason) => {
-                return Cow::Owned(format!("The body of the request is not a valid message: {reason}."));
-            }
-            Self::Refused(Refusal { code, text }) => {
-                return Cow::Owned(format!("The message is refused, as over SMTP: {code} {text}"));
-            }
-            Self::TooFewMessages { found, expected } => {
-                return Cow::Owned(format!("{found} of {expected} matching messages arrived in time."));
-            }
-            Self::UnexpectedMessage => "A matching message arrived, but none was expected.",
-            Self::Disconnected => "The client closed its side of the connection before the response was ready.",
-            Self::TooMany(TooMany::InTotal) => "The server has too many connections.",
-            Self::TooMany(TooMany::FromClient) => "This client has too many connections or requests open.",
-            Self::TooManySubscribers => "There are too many subscribers of live events.",
-            Self::TooManyWaits => "Too many requests are waiting for messages.",
-            Self::TooManyUploads => "Too many large messages are being uploaded. Try again later.",
-            Self::NotReady(NotReady::ShuttingDown) => "The server is shutting down.",
-            Self::NotReady(NotReady::NotAccepting) => "The server cannot accept connections at the moment.",
-            Self::OverBudget(_) => "Too many large responses are being sent. Try again later.",
-            Self::NoWorkPermit => "The server is busy with other large messages. Try again later.",
-            Self::Store(StoreError::NoSpace(_)) => "The store is full.",
-            Self::Store(StoreError::Unavailable(_)) => "The store cannot be reached at the moment.",
-            Self::Store(StoreError::Broken(_)) => "The store failed.",
-            Self::Internal(_) => "Internal error. The log of the server contains the cause.",
-        })
-    }
-
     /// Returns the number of seconds after which the client should try again, or `None` if that is not known.
     pub(crate) fn retry_after(&self) -> Option<&'static str> {
         match self {
@@ -449,7 +376,7 @@ impl Problem {
             // A problem with the type `about:blank` has the phrase of its status as title (RFC 9457 section 4.2.1).
             title: status.canonical_reason().unwrap_or_default(),
             status: status.as_u16(),
-            detail: self.detail().into_owned(),
+            detail: self.to_string(),
             position: if let Self::InvalidQuery(error) = self { Some(error.position()) } else { None },
         }
     }
@@ -513,6 +440,50 @@ pub(crate) fn internal_error(error: &dyn Display) -> Problem {
     Problem::Internal(error.to_string())
 }
 
+fn denial_sentence(reason: DenialReason) -> &'static str {
+    match reason {
+        DenialReason::NoCredentials => "This server requires credentials: a token, or a user name and a password.",
+        DenialReason::UnknownToken => "The token is unknown.",
+        DenialReason::Expired => "The token or the login has expired, or was revoked.",
+        DenialReason::TooMany => "Too many logins have failed. Try again later.",
+        DenialReason::WrongPassword | DenialReason::Scope | DenialReason::Mailbox => {
+            "The user name or the password is wrong."
+        }
+    }
+}
+
+fn search_sentence(error: &SearchError) -> &'static str {
+    match error {
+        SearchError::Timeout => {
+            "The search takes too long. Search for fewer words, or for words that occur in fewer messages."
+        }
+        SearchError::Busy => "Too many searches are running. Try again later.",
+        _ => "The search index cannot be used at the moment.",
+    }
+}
+
+fn store_sentence(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::NoSpace(_) => "The store is full.",
+        StoreError::Unavailable(_) => "The store cannot be reached at the moment.",
+        StoreError::Broken(_) => "The store failed.",
+    }
+}
+
+fn too_many_sentence(limit: TooMany) -> &'static str {
+    match limit {
+        TooMany::InTotal => "The server has too many connections.",
+        TooMany::FromClient => "This client has too many connections or requests open.",
+    }
+}
+
+fn not_ready_sentence(reason: NotReady) -> &'static str {
+    match reason {
+        NotReady::ShuttingDown => "The server is shutting down.",
+        NotReady::NotAccepting => "The server cannot accept connections at the moment.",
+    }
+}
+
 /// Returns a phrase as a sentence.
 fn sentence(phrase: &str) -> String {
     let mut chars = phrase.chars();
@@ -521,7 +492,7 @@ fn sentence(phrase: &str) -> String {
 
 /// Refuses a connection above the limits with a problem document, before a request is read.
 pub async fn refuse_connection<S: AsyncRead + AsyncWrite + Unpin>(stream: S, too_many: TooMany) {
-    refuse(stream, &whole_response(&too_many.into())).await;
+    refuse(stream, &whole_response(&Problem::TooMany(too_many))).await;
 }
 
 /// Returns a problem as a whole response, with its status line and header.

@@ -7,13 +7,14 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use restante_mail::message::Source;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::response::etag::IfNoneMatch;
 use crate::response::json;
 use crate::response::problem::{Problem, internal_error};
 
@@ -21,6 +22,8 @@ use crate::response::problem::{Problem, internal_error};
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 /// The content type of HTML documents.
 pub(crate) const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+/// The content type of texts in UTF-8.
+pub(crate) const UTF8_TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// The content type of the source of a message.
 pub(crate) const PLAIN: HeaderValue = HeaderValue::from_static("text/plain");
 /// The response must not be cached.
@@ -50,6 +53,15 @@ pub(crate) fn done() -> Result<Response, Problem> {
 /// Returns a JSON response with an entity tag.
 pub(crate) fn json(body: Bytes, tag: HeaderValue) -> Response {
     with_etag(api_response(JSON, Body::from(body)), tag)
+}
+
+/// Returns a JSON response with an entity tag, unless the client has it already. `body` is polled only if it is needed.
+pub(crate) async fn json_unless_match(
+    if_none_match: &IfNoneMatch,
+    tag: HeaderValue,
+    body: impl Future<Output = Result<Bytes, Problem>>,
+) -> Result<Response, Problem> {
+    if if_none_match.matches(&tag) { Ok(not_modified(JSON, tag)) } else { Ok(json(body.await?, tag)) }
 }
 
 /// Returns a value as a JSON response that must not be cached.
@@ -82,11 +94,9 @@ pub(crate) fn not_modified(content_type: HeaderValue, tag: HeaderValue) -> Respo
 }
 
 fn api_response(content_type: HeaderValue, body: Body) -> Response {
-    let mut response = Response::new(body);
-    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     // Inbucket's way to prevent caching.
-    response.headers_mut().insert(header::EXPIRES, HeaderValue::from_static("-1"));
-    response
+    let expires = HeaderValue::from_static("-1");
+    ([(header::CONTENT_TYPE, content_type), (header::EXPIRES, expires)], body).into_response()
 }
 
 fn with_etag(mut response: Response, tag: HeaderValue) -> Response {
@@ -115,11 +125,8 @@ pub(crate) fn see_other(location: String) -> Result<Response, Problem> {
 }
 
 fn redirect_with(status: StatusCode, location: String, cache_control: HeaderValue) -> Result<Response, Problem> {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::LOCATION, location.try_into().map_err(|error| internal_error(&error))?);
-    response.headers_mut().insert(header::CACHE_CONTROL, cache_control);
-    Ok(response)
+    let location = HeaderValue::try_from(location).map_err(|error| internal_error(&error))?;
+    Ok((status, [(header::LOCATION, location), (header::CACHE_CONTROL, cache_control)]).into_response())
 }
 
 /// A body of two parts.

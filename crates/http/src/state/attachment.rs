@@ -3,8 +3,6 @@
 //! browsers do not show it then; their viewers isolate it. A browser that shows a file as a document gets some types in
 //! another form, see `attachment_document`; programs get the bytes that were sent.
 
-use std::fmt::Write as _;
-
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -14,10 +12,9 @@ use restante_mail::message::Summary;
 use restante_mail::mime::{Attachment, Mime, Part, Role, message_filename};
 
 use crate::response::etag::{self, IfNoneMatch};
-use crate::response::links::{Purpose, push_segment};
+use crate::response::links::{Purpose, encode_segment};
 use crate::response::problem::Problem;
-use crate::response::success;
-use crate::response::success::NoBody;
+use crate::response::success::{self, NoBody};
 use crate::response::viewer::{self, Viewer};
 use crate::state::Server;
 use crate::state::attachment_document::DocumentForm;
@@ -99,17 +96,14 @@ impl Server {
 
     /// Returns the part that `select` finds, as a file to save or to show, unless the client has it already. The entity tag
     /// must identify the part.
-    pub(crate) async fn selected_file_response<S>(
+    pub(crate) async fn selected_file_response(
         &self,
         summary: &Summary,
         tag: HeaderValue,
         if_none_match: &IfNoneMatch,
         (purpose, viewer): (Purpose, Viewer),
-        select: S,
-    ) -> Result<Response, Problem>
-    where
-        S: Fn(&Mime) -> Result<SelectedPart<'_>, Problem> + Clone + Send + 'static,
-    {
+        select: impl Fn(&Mime) -> Result<SelectedPart<'_>, Problem> + Clone + Send + 'static,
+    ) -> Result<Response, Problem> {
         let is_document = matches!((purpose, viewer), (Purpose::View, Viewer::Browser));
         let tag = if is_document { etag::of_document(&tag) } else { tag };
         let needs_content = !if_none_match.matches(&tag);
@@ -260,12 +254,9 @@ pub(crate) fn disposition(purpose: Purpose, filename: &str) -> HeaderValue {
     // Besides the characters that end or escape a quoted string, `%` is replaced: some clients decode it.
     let plain = |c: char| if matches!(c, ' '..='~') && !matches!(c, '"' | '\\' | '%' | '/') { c } else { '_' };
     let ascii: String = filename.chars().map(plain).collect();
-    // Writing to a string cannot fail.
-    let mut value = String::new();
-    let _ = write!(value, "{kind}; filename=\"{ascii}\"");
+    let mut value = format!("{kind}; filename=\"{ascii}\"");
     if ascii != filename {
-        value.push_str("; filename*=UTF-8''");
-        push_segment(&mut value, filename);
+        value += &format!("; filename*=UTF-8''{}", encode_segment(filename));
     }
     HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static("attachment"))
 }

@@ -10,9 +10,8 @@ use bytes::Bytes;
 use restante_mail::mime::{Mime, Part};
 
 use crate::response::inert_html::disarm;
-use crate::response::success::HTML;
+use crate::response::success::{HTML, UTF8_TEXT};
 
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const SVG: &str = "image/svg+xml";
 
 /// The form in which a browser shows a file.
@@ -40,7 +39,7 @@ impl DocumentForm {
     pub(super) fn content_type(self) -> HeaderValue {
         match self {
             Self::Html | Self::Image => HTML,
-            Self::Text => TEXT,
+            Self::Text => UTF8_TEXT,
         }
     }
 

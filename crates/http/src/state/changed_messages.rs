@@ -23,9 +23,7 @@ impl Server {
     ) -> Result<Vec<Message>, Problem> {
         let Some(&first) = copies.first() else { return Ok(Vec::new()) };
         // The first copy can be one in the middle of its message, so its message is the one after the previous one.
-        let previous = Page { before: Some(first), after: None, limit: Some(1) };
-        let previous = self.mailroom.messages(previous).await?.messages.pop();
-        let after = previous.map_or(MessageId::ZERO, |previous| previous.id());
+        let after = self.id_before(first).await?;
         let MessageSpan { mut messages, end } = self.read_span(grant, after, 2 * copies.len()).await?;
         let last = end.unwrap_or(MessageId::MAX);
         for &id in copies.range(..).filter(|id| **id > last) {

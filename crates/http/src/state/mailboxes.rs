@@ -12,19 +12,6 @@ use crate::state::Server;
 const SCAN_BATCH: usize = 1000;
 
 impl Server {
-    /// Returns the first mailboxes of a page that the grant allows, at most `limit`. Ignores the limit of the page.
-    ///
-    /// Reads only names that begin with the literal prefix of a pattern of the grant. If most of these do not match, as
-    /// with `*-ci`, all of them are read, in steps. Only one request at a time does that.
-    pub(crate) async fn reachable_mailboxes(
-        &self,
-        grant: &Grant,
-        page: &MailboxPage,
-        limit: usize,
-    ) -> Result<Vec<MailboxState>, Problem> {
-        self.scan_mailboxes(grant, page, limit, &mut None).await
-    }
-
     /// Calls `visit` with every mailbox that the grant allows, ascending by name. Only one request at a time reads more
     /// than one batch.
     pub(crate) async fn visit_mailboxes(
@@ -43,8 +30,12 @@ impl Server {
         }
     }
 
-    /// See [`Self::reachable_mailboxes`]. Acquires the permit for the second batch, unless the caller has it.
-    async fn scan_mailboxes(
+    /// Returns the first mailboxes of a page that the grant allows, at most `limit`. Ignores the limit of the page.
+    ///
+    /// Reads only names that begin with the literal prefix of a pattern of the grant. If most of these do not match, as
+    /// with `*-ci`, all of them are read, in steps. Only one request at a time does that. `permit` is acquired for the second batch,
+    /// unless the caller has it.
+    pub(crate) async fn scan_mailboxes(
         &self,
         grant: &Grant,
         page: &MailboxPage,

@@ -13,7 +13,6 @@ use restante_http_connection::work::WorkPermit;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
-use tokio::sync::Semaphore;
 
 use crate::response::etag::{EntityTags, IfNoneMatch};
 use crate::response::problem::Problem;
@@ -38,8 +37,10 @@ pub(crate) enum CacheKey {
         /// The maximum number of messages.
         limit: usize,
     },
-    /// The newest messages of all mailboxes in the API of Mailpit.
-    MailpitMessages {
+    /// The newest messages of all mailboxes in another API.
+    DialectMessages {
+        /// The name of the API.
+        dialect: &'static str,
         /// The maximum number of messages.
         limit: usize,
     },
@@ -52,49 +53,6 @@ pub(crate) enum CacheKey {
         /// The representation of the message.
         representation: Representation,
     },
-    /// A message in the API of Mailpit.
-    MailpitMessage {
-        /// The mailbox that contains the copy that it was rendered from.
-        mailbox: MailboxName,
-        /// The id of the copy.
-        id: MessageId,
-        /// The form of the message.
-        form: MailpitForm,
-    },
-}
-
-/// A form of a message in the API of Mailpit.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum MailpitForm {
-    /// The JSON with texts and attachments.
-    Message,
-    /// The header as JSON.
-    Headers,
-    /// The HTML, for a program or for a browser.
-    Html {
-        /// Whether the images of the message are embedded.
-        embeds_images: bool,
-        /// Whether links open in a new window.
-        opens_windows: bool,
-    },
-    /// The text.
-    Text,
-    /// The links.
-    LinkCheck,
-    /// The thumbnail of the part with this id.
-    Thumbnail(Arc<str>),
-}
-
-/// How to render a message, and where to cache the result.
-pub(crate) struct Rendering<'a> {
-    /// The key in the cache.
-    pub(crate) key: CacheKey,
-    /// The state that the result depends on, beside the source of the message.
-    pub(crate) version: u64,
-    /// The permits for messages that are not rendered on the network thread.
-    pub(crate) permits: &'a Arc<Semaphore>,
-    /// The size of messages up to which the result is rendered on the network thread.
-    pub(crate) max_inline_bytes: usize,
 }
 
 /// A representation of a message.
@@ -112,6 +70,10 @@ pub(crate) enum Representation {
     Extract(Extract),
     /// The decoded body.
     Body(BodyFormat),
+    /// A form in another API, with its name and what it depends on beside the message.
+    Dialect(&'static str, Arc<str>),
+    /// A small picture of the part with this id.
+    Thumbnail(Arc<str>),
 }
 
 /// The kinds of extracts of a message.
@@ -127,8 +89,8 @@ pub(crate) enum Extract {
     Parts,
     /// The check of its HTML.
     HtmlCheck,
-    /// The check of its HTML, in the format of Mailpit.
-    MailpitHtmlCheck,
+    /// The check of its HTML, in the format of another API.
+    DialectHtmlCheck,
 }
 
 /// The forms of the body of a message.
@@ -148,8 +110,9 @@ impl Representation {
             Self::Compat
             | Self::Details
             | Self::Preview(_)
-            | Self::Extract(Extract::HtmlCheck | Extract::MailpitHtmlCheck) => MAX_INLINE_HTML_BYTES,
-            Self::Extract(_) | Self::Body(_) => MAX_INLINE_EXTRACT_BYTES,
+            | Self::Extract(Extract::HtmlCheck | Extract::DialectHtmlCheck) => MAX_INLINE_HTML_BYTES,
+            Self::Extract(_) | Self::Body(_) | Self::Dialect(..) => MAX_INLINE_EXTRACT_BYTES,
+            Self::Thumbnail(_) => 0,
         }
     }
 
@@ -158,32 +121,26 @@ impl Representation {
         etags.of(&(self, summary.id, self.cache_version(summary)))
     }
 
-    /// Returns the part of the message state that this depends on.
+    /// Returns the part of the state of the copy that this depends on.
     fn cache_version(&self, summary: &Summary) -> u64 {
         match self {
             Self::Rest(_) | Self::Compat | Self::Details => summary.seen.into(),
-            Self::Preview(_) | Self::Extract(_) | Self::Body(_) => 0,
+            _ => 0,
         }
     }
 }
 
 impl Server {
     /// Returns a representation of a message as JSON, unless the client has it already.
-    pub(crate) async fn json_response<W>(
+    pub(crate) async fn json_response(
         &self,
         summary: &Summary,
         if_none_match: &IfNoneMatch,
         representation: Representation,
-        write: W,
-    ) -> Result<Response, Problem>
-    where
-        W: Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
-    {
+        write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
+    ) -> Result<Response, Problem> {
         let tag = representation.etag(&self.etags, summary);
-        if if_none_match.matches(&tag) {
-            return Ok(success::not_modified(success::JSON, tag));
-        }
-        Ok(success::json(self.render(summary, representation, write).await?, tag))
+        success::json_unless_match(if_none_match, tag, self.render(summary, representation, write)).await
     }
 
     /// Returns the source of a message, unless the client has it already.
@@ -203,31 +160,31 @@ impl Server {
     }
 
     /// Returns a representation of a message, from the cache or rendered now.
-    pub(crate) async fn render<W>(
+    pub(crate) async fn render(
         &self,
         summary: &Summary,
         representation: Representation,
-        write: W,
-    ) -> Result<Bytes, Problem>
-    where
-        W: Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
-    {
-        let (version, max_inline_bytes) = (representation.cache_version(summary), representation.max_inline_bytes());
-        let key = CacheKey::Message { mailbox: summary.mailbox.clone(), id: summary.id, representation };
-        self.render_with(summary, Rendering { key, version, permits: &self.work_permits, max_inline_bytes }, write)
-            .await
+        write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
+    ) -> Result<Bytes, Problem> {
+        let version = representation.cache_version(summary);
+        self.render_version(summary, representation, version, write).await
     }
 
-    /// Returns the result of a rendering, from the cache or rendered now.
-    pub(crate) async fn render_with<W>(
+    /// Returns a representation of a message, from the cache or rendered now. `version` identifies the state that it
+    /// depends on, beside the source of the message.
+    pub(crate) async fn render_version(
         &self,
         summary: &Summary,
-        Rendering { key, version, permits, max_inline_bytes }: Rendering<'_>,
-        write: W,
-    ) -> Result<Bytes, Problem>
-    where
-        W: Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
-    {
+        representation: Representation,
+        version: u64,
+        write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
+    ) -> Result<Bytes, Problem> {
+        let max_inline_bytes = representation.max_inline_bytes();
+        let permits = match representation {
+            Representation::Thumbnail(_) => &self.thumbnail_permits,
+            _ => &self.work_permits,
+        };
+        let key = CacheKey::Message { mailbox: summary.mailbox.clone(), id: summary.id, representation };
         if let Some(body) = self.response_cache.get(&key, version) {
             return Ok(body);
         }

@@ -1,8 +1,11 @@
 //! Messages of all mailboxes, each with the copies that a grant allows.
 
+use std::time::Instant;
+
 use restante_auth::Grant;
 use restante_mail::message::{Message, MessageId, Summary};
 use restante_mail::naming::MailboxName;
+use restante_search::{Query, SearchRequest, SearchResults};
 use restante_store::{Listing, MailboxState, MessageListing, MessageSelector, Page, Version};
 
 use crate::response::problem::Problem;
@@ -118,12 +121,16 @@ impl Server {
     /// reads the list of messages: the message before the copy, and the next one. The cost does not depend on the number
     /// of messages.
     async fn find_message_of_copy(&self, id: MessageId) -> Result<Option<Message>, Problem> {
-        let previous = Page { before: Some(id), after: None, limit: Some(1) };
-        let previous = self.mailroom.messages(previous).await?.messages.pop();
-        let after = previous.map_or(MessageId::ZERO, |previous| previous.id());
-        let next = Page { before: None, after: Some(after), limit: Some(1) };
+        let next = Page { before: None, after: Some(self.id_before(id).await?), limit: Some(1) };
         let message = self.mailroom.messages(next).await?.messages.pop();
         Ok(message.filter(|message| message.copies().iter().any(|copy| copy.id == id)))
+    }
+
+    /// Returns the id of the last message before an id, or zero if there is none.
+    pub(super) async fn id_before(&self, id: MessageId) -> Result<MessageId, Problem> {
+        let page = Page { before: Some(id), after: None, limit: Some(1) };
+        let previous = self.mailroom.messages(page).await?.messages.pop();
+        Ok(previous.map_or(MessageId::ZERO, |previous| previous.id()))
     }
 
     /// Returns the newest message that the grant allows, found in the list of mailboxes. That list is read in full, so
@@ -177,6 +184,26 @@ impl Server {
         } else {
             self.scan_messages(grant, range).await
         }
+    }
+
+    /// Searches copies that the grant allows, in a mailbox or in all. With `one_per_message`, returns one copy of each message.
+    pub(crate) async fn find_copies(
+        &self,
+        grant: &Grant,
+        query: &Query,
+        mailbox: Option<&MailboxName>,
+        before: Option<MessageId>,
+        limit: usize,
+        one_per_message: bool,
+    ) -> Result<SearchResults, Problem> {
+        let search = self.settings.services.search.as_ref().ok_or(Problem::SearchDisabled)?;
+        let (grant, start) = (grant.clone(), Instant::now());
+        let is_permitted = Box::new(move |mailbox: &_| grant.covers(mailbox));
+        let (query, mailbox) = (query.clone(), mailbox.cloned());
+        let request = SearchRequest { query, mailbox, is_permitted, before, limit, one_per_message };
+        let results = search.find(&self.mailroom, request).await;
+        self.settings.metrics.observe_search(start.elapsed());
+        Ok(results?)
     }
 
     /// Returns a page of the messages that the grant allows. It reads messages until it has found enough or has read

@@ -10,12 +10,10 @@
 //! - `delivery`: the delivery of uploaded messages
 //! - `attachment`: attachments and parts as files
 //! - `attachment_archive`: all attachments of a message as one file
-//! - `attachment_counts`: the number of attachments of messages, cached
 //! - `parsed_mail_cache`: messages that waiting requests compare with their queries
 
 pub(crate) mod attachment;
 mod attachment_archive;
-pub(crate) mod attachment_counts;
 mod attachment_document;
 mod changed_messages;
 pub(crate) mod delivery;
@@ -54,7 +52,6 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::response::etag::EntityTags;
 use crate::response::problem::Problem;
-use attachment_counts::AttachmentCounts;
 use message::CacheKey;
 use offset::KnownOffsets;
 use overview::OverviewCache;
@@ -166,7 +163,6 @@ pub(crate) struct Server {
     pub(crate) mailroom: Arc<Mailroom>,
     pub(crate) settings: Settings,
     pub(crate) response_cache: Arc<Cache<CacheKey, Bytes>>,
-    attachment_counts: AttachmentCounts,
     overview_cache: OverviewCache,
     known_offsets: KnownOffsets,
     pub(crate) parsed_mail_cache: ParsedMailCache,
@@ -215,7 +211,6 @@ impl Server {
         Self {
             mailroom,
             response_cache: Arc::new(Cache::new(settings.cache_bytes)),
-            attachment_counts: AttachmentCounts::new(),
             overview_cache: OverviewCache::default(),
             known_offsets: KnownOffsets::default(),
             parsed_mail_cache: ParsedMailCache::new(),

@@ -42,7 +42,7 @@ three\r\n\
 
 async fn server() -> TestServer {
     let server = TestServer::new();
-    server.add_message(0, "test", ZIP_MAIL).await;
+    server.add_message_with_details(0, "test", ZIP_MAIL).await;
     server
 }
 

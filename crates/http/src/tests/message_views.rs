@@ -228,10 +228,13 @@ async fn marking_changes_json_but_not_preview() {
 
 #[tokio::test]
 async fn attachment_counts() {
-    let server = TestServer::with_everything().await;
-    server.add_message(1, "test", "Subject: none\r\n\r\nHello\r\n").await;
-    server.add_message(2, "test", &format!("Content-Type: image/png\r\n\r\n{}", "x".repeat(1 << 20))).await;
-    server.add_message(3, "other", "Content-Type: image/png\r\n\r\nx").await;
+    let server = TestServer::new();
+    let image = format!("Content-Type: image/png\r\n\r\n{}", "x".repeat(1 << 20));
+    for (number, mailbox, body) in
+        [(0, "test", MAIL), (1, "test", "Subject: none\r\n\r\nHello\r\n"), (2, "test", &image), (3, "other", &image)]
+    {
+        server.add_message_with_details(number, mailbox, body).await;
+    }
     let [a, b, c, d] = [0, 1, 2, 3].map(id);
     let table = [
         (format!("{a}"), format!("{{\"{a}\":1}}\n")),
@@ -241,12 +244,9 @@ async fn attachment_counts() {
         (String::new(), "{}\n".to_owned()),
     ];
     for (ids, expected) in table {
-        // The second response comes from the cache.
-        for _ in 0..2 {
-            let response = server.request(&format!("GET /api/v2/mailbox/test/attachments?ids={ids}")).await;
-            assert_eq!((response.status.as_u16(), response.text()), (200, expected.as_str()), "{ids}");
-            assert_eq!(response.header("content-type"), "application/json; charset=utf-8");
-        }
+        let response = server.request(&format!("GET /api/v2/mailbox/test/attachments?ids={ids}")).await;
+        assert_eq!((response.status.as_u16(), response.text()), (200, expected.as_str()), "{ids}");
+        assert_eq!(response.header("content-type"), "application/json; charset=utf-8");
     }
     let target = format!("/api/v2/mailbox/test/attachments?ids={a},{b}");
     let tag = server.request(&format!("GET {target}")).await.header("etag").to_owned();
@@ -262,16 +262,12 @@ async fn expensive_work_waits_for_permit() {
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
     let state = Arc::new(Server::new(Arc::new(mailroom), Settings::default()));
     let server = TestServer { store, router: build_router(state.clone()) };
-    // Counting attachments is quick up to a larger size than sanitizing HTML.
-    for (number, mailbox, words) in [(0, "large", 1000), (1, "test", 50), (2, "quick", 1)] {
+    for (number, mailbox, words) in [(0, "test", 50), (1, "quick", 1)] {
         let html = "<b>Hello</b>".repeat(words);
         server.add_message(number, mailbox, &format!("Content-Type: text/html\r\n\r\n{html}")).await;
     }
     let paths = ["serve/mailbox/{}/latest", "serve/mailbox/{}/latest/html", "api/v2/mailbox/{}/latest"];
     let [slow, quick] = ["test", "quick"].map(|name| paths.map(|path| format!("GET /{}", path.replace("{}", name))));
-    let counts = |mailbox, number| format!("GET /api/v2/mailbox/{mailbox}/attachments?ids={}", id(number));
-    let slow = slow.into_iter().chain([counts("large", 0)]).collect::<Vec<_>>();
-    let quick = quick.into_iter().chain([counts("test", 1)]).collect::<Vec<_>>();
 
     let permits = u32::try_from(state.work_permits.available_permits()).unwrap();
     let permits_held = state.work_permits.clone().acquire_many_owned(permits).await.unwrap();

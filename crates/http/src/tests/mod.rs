@@ -42,8 +42,9 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use bytes::Bytes;
 use jiff::Timestamp;
-use restante_mail::details::Details;
+use restante_mail::details::{DetailFields, Details};
 use restante_mail::message::Headline;
+use restante_mail::mime::summarize;
 use restante_mail::tags::Tags;
 use restante_mailroom::Mailroom;
 use restante_mailroom::hooks::Extensions;
@@ -172,6 +173,16 @@ impl TestServer {
 
     /// Stores a message with the id [`id(number)`](id) in a mailbox.
     async fn add_message(&self, number: u64, mailbox: &str, body: &str) {
+        self.append(number, mailbox, body, Details::default()).await;
+    }
+
+    /// Stores a message with details of its source, such as the number of attachments, as deliveries do.
+    async fn add_message_with_details(&self, number: u64, mailbox: &str, body: &str) {
+        let (header, preview) = summarize(body.as_bytes());
+        self.append(number, mailbox, body, Details::new(&DetailFields::of_source(&header, &preview))).await;
+    }
+
+    async fn append(&self, number: u64, mailbox: &str, body: &str, details: Details) {
         let message = NewMessage {
             received: Timestamp::from_microsecond(id(number).cast_signed()).unwrap(),
             headline: Headline::new(
@@ -183,7 +194,7 @@ impl TestServer {
             copies: vec![NewCopy {
                 mailbox: mailbox.to_owned().into(),
                 tags: Tags::default(),
-                details: Details::default(),
+                details,
                 trace: Some(Bytes::from_static(b"Return-Path: <a@example.org>\r\n")),
             }],
         };

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use axum::routing::{MethodRouter, get};
 
-use crate::extractors::download::DownloadParameter;
-use crate::extractors::messages::{PathAttachment, PathCopy};
+use crate::extractors::messages::{PathCopy, PathPart};
+use crate::extractors::query::Parsed;
 use crate::response::etag::IfNoneMatch;
 use crate::response::links::Purpose;
 use crate::response::problem::Problem;
@@ -14,42 +15,20 @@ use crate::response::viewer::Viewer;
 use crate::state::Server;
 use crate::state::attachment::PartSelector;
 
-/// Returns an attachment as a file to save.
-pub(crate) async fn download(
-    State(server): State<Arc<Server>>,
-    PathAttachment { copy, index }: PathAttachment,
-    if_none_match: IfNoneMatch,
-    viewer: Viewer,
-) -> Result<Response, Problem> {
-    server.file_response(&copy, PartSelector::Attachment(index), &if_none_match, (Purpose::Download, viewer)).await
-}
-
-/// Returns an attachment as a document to show.
-pub(crate) async fn view(
-    State(server): State<Arc<Server>>,
-    PathAttachment { copy, index }: PathAttachment,
-    if_none_match: IfNoneMatch,
-    viewer: Viewer,
-) -> Result<Response, Problem> {
-    server.file_response(&copy, PartSelector::Attachment(index), &if_none_match, (Purpose::View, viewer)).await
-}
-
-/// Returns an attachment as a document to show. The index is one of the list that Inbucket's web interface gets.
-pub(crate) async fn inbucket_view(
-    State(server): State<Arc<Server>>,
-    PathAttachment { copy, index }: PathAttachment,
-    if_none_match: IfNoneMatch,
-    viewer: Viewer,
-) -> Result<Response, Problem> {
-    let purpose = (Purpose::View, viewer);
-    server.file_response(&copy, PartSelector::InbucketAttachment(index), &if_none_match, purpose).await
+/// Returns the handler that serves an attachment for this purpose. `selector` selects it in one of the lists.
+pub(crate) fn serve(selector: fn(usize) -> PartSelector, purpose: Purpose) -> MethodRouter<Arc<Server>> {
+    get(
+        move |State(server): State<Arc<Server>>, part: PathPart, if_none_match: IfNoneMatch, viewer: Viewer| async move {
+            server.file_response(&part.copy, selector(part.index), &if_none_match, (purpose, viewer)).await
+        },
+    )
 }
 
 /// Returns an attachment as a file to save or as a document to show, as the query requests.
 pub(crate) async fn file(
     State(server): State<Arc<Server>>,
-    PathAttachment { copy, index }: PathAttachment,
-    DownloadParameter(purpose): DownloadParameter,
+    PathPart { copy, index }: PathPart,
+    Parsed(purpose): Parsed<Purpose>,
     if_none_match: IfNoneMatch,
     viewer: Viewer,
 ) -> Result<Response, Problem> {

@@ -3,32 +3,31 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Query, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 use restante_auth::{AuthService, DenialReason, Denied};
 use restante_http_connection::context::Peer;
 
 use crate::extractors::body;
+use crate::extractors::query::QueryPairs;
 use crate::extractors::request_context::RequestHost;
 use crate::middleware::credentials::{SESSION_COOKIE, session_cookies};
 use crate::response::problem::{Problem, internal_error};
 use crate::response::success::see_other;
 use crate::state::{Server, Settings};
-use crate::web::login_page;
+use crate::web::plain_page::login_form;
 
 /// The maximum size of the form.
 const MAX_FORM_BYTES: usize = 16 * 1024;
 /// The maximum length of the path to return to after the login.
 const MAX_NEXT_BYTES: usize = 2048;
 
-type Pairs = Vec<(String, String)>;
-
 /// Returns the login page.
 pub(crate) async fn form(State(server): State<Arc<Server>>, uri: Uri) -> Result<Response, Problem> {
     auth(&server)?;
-    let Query(pairs) = Query::<Pairs>::try_from_uri(&uri).unwrap_or_default();
-    Ok(login_page::form(StatusCode::OK, field(&pairs, "next"), "", None))
+    let query = QueryPairs::parse_leniently(&uri).unwrap_or_default();
+    Ok(login_form(StatusCode::OK, query.first("next").unwrap_or_default(), "", None))
 }
 
 /// Checks the form, and redirects to the page that the user wanted to open.
@@ -37,9 +36,9 @@ pub(crate) async fn log_in(State(server): State<Arc<Server>>, request: Request) 
     let extensions = request.extensions();
     let ip = extensions.get::<Peer>().and_then(|peer| peer.ip);
     let is_secure = extensions.get::<RequestHost>().is_some_and(|host| host.scheme == "https");
-    let pairs = read_form(request).await?;
-    let (user, next) = (field(&pairs, "user"), field(&pairs, "next"));
-    let checked = auth.authenticator.check_password(user, field(&pairs, "password"), ip.into()).await;
+    let form = read_form(request).await?;
+    let [user, password, next] = ["user", "password", "next"].map(|name| form.first(name).unwrap_or_default());
+    let checked = auth.authenticator.check_password(user, password, ip.into()).await;
     let login = match checked {
         Ok(login) => login,
         Err(denied) => return Ok(refused_form(next, user, denied)),
@@ -71,23 +70,18 @@ fn refused_form(next: &str, user: &str, denied: Denied) -> Response {
         DenialReason::Expired => (StatusCode::FORBIDDEN, "The token has expired."),
         _ => (StatusCode::FORBIDDEN, "The user name or the password is wrong."),
     };
-    let mut response = login_page::form(status, next, user, Some(sentence));
+    let mut response = login_form(status, next, user, Some(sentence));
     response.extensions_mut().insert(denied);
     response
 }
 
-async fn read_form(request: Request) -> Result<Pairs, Problem> {
+async fn read_form(request: Request) -> Result<QueryPairs, Problem> {
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, MAX_FORM_BYTES).await?;
     // A form is encoded like a query (HTML Standard, section 4.10.22.7).
     let query = Uri::try_from([b"/?", &body[..]].concat()).ok();
-    let pairs = query.and_then(|uri| Query::<Pairs>::try_from_uri(&uri).ok());
-    let Query(pairs) = pairs.ok_or_else(|| Problem::Malformed("The form cannot be read.".to_owned()))?;
-    Ok(pairs)
-}
-
-fn field<'p>(pairs: &'p Pairs, name: &str) -> &'p str {
-    pairs.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    let form = query.and_then(|uri| QueryPairs::parse_leniently(&uri).ok());
+    form.ok_or_else(|| Problem::Malformed("The form cannot be read.".to_owned()))
 }
 
 /// Returns the location after the login: the requested page if it belongs to this server, otherwise the inbox. The

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use crate::extractors::messages::PathCopy;
 use crate::response::etag::IfNoneMatch;
-use crate::response::inline_images::ImageLinks;
+use crate::response::inline_images::image_links;
 use crate::response::json;
 use crate::response::message_json::{HeaderMap, complete_record, record_size};
 use crate::response::problem::Problem;
@@ -38,7 +38,7 @@ pub(crate) async fn compat(
 fn render_compat(summary: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Problem> {
     // Inbucket's page shows no other line breaks.
     let text = restante_html::linkify(&mime.inbucket_text()).replace('\n', "<br/>\n");
-    let html = restante_html::sanitize(&mime.html(), &ImageLinks::new(mime, summary, root));
+    let html = restante_html::sanitize(&mime.html(), &image_links(mime, summary, root));
     let size = json::max_string_len(&text) + json::max_string_len(&html) + 2 * record_size(summary);
     let attachment = |(index, file): (usize, mime::Attachment<'_>)| CompatAttachment {
         id: index.to_string(),
@@ -47,7 +47,7 @@ fn render_compat(summary: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Pr
     };
     let message = CompatMessage {
         record: complete_record(summary, mime),
-        header: HeaderMap::from_mime(mime),
+        header: HeaderMap(mime.header_map()),
         text,
         html,
         attachments: mime.inbucket_attachments().into_iter().enumerate().map(attachment).collect(),

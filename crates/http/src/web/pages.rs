@@ -1,20 +1,20 @@
-//! The pages, the icon and `robots.txt`. All pages are the same document, which reads its URL. The build script renders
+//! The pages, the files that they load, the icon and `robots.txt`. All pages are the same document, which reads its URL. The build script renders
 //! it once for each depth of a path; the variants differ only in the relative path to the root. So the pages work under
 //! every base path.
 
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, Uri, header};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 
-use crate::response::embedded_assets::EmbeddedFile;
+use crate::response::embedded_assets::{self, EmbeddedFile};
 use crate::response::encoding::AcceptEncoding;
 use crate::response::etag::IfNoneMatch;
 use crate::response::problem::Problem;
-use crate::response::success::permanent_redirect;
-use crate::response::{embedded_assets, success};
+use crate::response::success::{self, permanent_redirect};
 use crate::state::Server;
 
 const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(embedded_assets::POLICY);
@@ -25,36 +25,25 @@ const NO_PERMISSIONS: HeaderValue = HeaderValue::from_static(
      midi=(), payment=(), usb=()",
 );
 const ONE_DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
+/// For files that never change under their path (RFC 8246).
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
-/// Returns a page at the root, such as `/monitor`.
-pub(crate) async fn root_page(accept_encoding: AcceptEncoding, if_none_match: IfNoneMatch) -> Response {
-    page(&embedded_assets::PAGES[0], &accept_encoding, &if_none_match)
-}
-
-/// Returns a page one level below the root, such as `/messages/{id}`.
-pub(crate) async fn page_one_below(accept_encoding: AcceptEncoding, if_none_match: IfNoneMatch) -> Response {
-    page(&embedded_assets::PAGES[1], &accept_encoding, &if_none_match)
-}
-
-/// Returns a page two levels below the root, such as `/m/{name}/{id}`.
-pub(crate) async fn page_two_below(accept_encoding: AcceptEncoding, if_none_match: IfNoneMatch) -> Response {
-    page(&embedded_assets::PAGES[2], &accept_encoding, &if_none_match)
+/// Returns the page for paths of this depth: 0 for a page such as `/monitor`, 1 for one such as `/messages/{id}`.
+pub(crate) async fn page<const DEPTH: usize>(accept_encoding: AcceptEncoding, if_none_match: IfNoneMatch) -> Response {
+    let mut response = embedded_assets::PAGES[DEPTH].response(&accept_encoding, &if_none_match);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.insert(header::REFERRER_POLICY, success::NO_REFERRER);
+    headers.insert(PERMISSIONS, NO_PERMISSIONS);
+    headers.insert(header::CACHE_CONTROL, success::NO_CACHE);
+    response
 }
 
 /// Redirects from the base path without a slash to the inbox, because its relative links need a base
 /// path that ends in a slash.
 pub(crate) async fn redirect_to_home(State(server): State<Arc<Server>>) -> Result<Response, Problem> {
     permanent_redirect(format!("{}/", server.settings.base_path))
-}
-
-/// Redirects from `/m` and `/messages`, which name nothing, to the inbox.
-pub(crate) async fn redirect_to_sibling_home() -> Result<Response, Problem> {
-    permanent_redirect("./".to_owned())
-}
-
-/// Redirects from `/m/` and `/messages/`, which name nothing, to the inbox.
-pub(crate) async fn redirect_to_parent() -> Result<Response, Problem> {
-    permanent_redirect("../".to_owned())
 }
 
 /// Redirects from a page with a trailing slash to the page. The location is relative, so it is also correct with a
@@ -74,19 +63,24 @@ pub(crate) async fn icon(accept_encoding: AcceptEncoding, if_none_match: IfNoneM
 
 /// Excludes search engines.
 pub(crate) async fn robots() -> Response {
-    let mut response = Response::new(Body::from("User-agent: *\nDisallow: /\n"));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response.headers_mut().insert(header::CACHE_CONTROL, success::NO_CACHE);
-    response
+    let headers = [(header::CONTENT_TYPE, success::UTF8_TEXT), (header::CACHE_CONTROL, success::NO_CACHE)];
+    (headers, Body::from("User-agent: *\nDisallow: /\n")).into_response()
 }
 
-fn page(page: &'static EmbeddedFile, accept_encoding: &AcceptEncoding, if_none_match: &IfNoneMatch) -> Response {
-    let mut response = page.response(accept_encoding, if_none_match);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
-    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    headers.insert(header::REFERRER_POLICY, success::NO_REFERRER);
-    headers.insert(PERMISSIONS, NO_PERMISSIONS);
-    headers.insert(header::CACHE_CONTROL, success::NO_CACHE);
-    response
+/// Returns a file that pages load. Its path contains a hash of all files. A request with the hash of another version gets 404, so that caches do not store the wrong file.
+pub(crate) async fn asset(
+    path: Result<Path<(String, String)>, PathRejection>,
+    accept_encoding: AcceptEncoding,
+    if_none_match: IfNoneMatch,
+) -> Result<Response, Problem> {
+    let Ok(Path((hash, path))) = path else { return Err(Problem::NoSuchPath) };
+    let file = find(&path).filter(|_| hash == embedded_assets::HASH).ok_or(Problem::NoSuchPath)?;
+    let mut response = file.response(&accept_encoding, &if_none_match);
+    response.headers_mut().insert(header::CACHE_CONTROL, IMMUTABLE);
+    Ok(response)
+}
+
+fn find(path: &str) -> Option<&'static EmbeddedFile> {
+    let at = embedded_assets::ASSETS.binary_search_by_key(&path, |(path, _)| path).ok()?;
+    Some(&embedded_assets::ASSETS[at].1)
 }

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, State};
-use axum::http::request::Parts;
+use axum::extract::State;
 use axum::response::Response;
 use restante_mail::message::MessageId;
+use restante_store::MessageSelector;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use crate::extractors::parameters::{PathMailbox, query_pairs, text_parameter};
+use crate::extractors::parameters::PathMailbox;
+use crate::extractors::query::{FromQuery, Parsed, QueryPairs};
 use crate::response::etag::IfNoneMatch;
 use crate::response::problem::Problem;
 use crate::response::{json, success};
@@ -22,18 +23,13 @@ const MAX_IDS: usize = 200;
 #[derive(Debug)]
 pub(crate) struct Ids(BTreeSet<MessageId>);
 
-impl<S: Sync> FromRequestParts<S> for Ids {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs = query_pairs(parts)?;
-        let list = text_parameter(&pairs, "ids")?
-            .ok_or_else(|| Problem::Malformed("The parameter ids is missing.".to_owned()))?;
+impl FromQuery for Ids {
+    fn from_query(query: &QueryPairs) -> Result<Self, Problem> {
+        let list = query.text("ids")?.ok_or_else(|| Problem::Malformed("The parameter ids is missing.".to_owned()))?;
         let ids: Vec<&str> = list.split(',').filter(|id| !id.is_empty()).take(MAX_IDS + 1).collect();
         if ids.len() > MAX_IDS {
-            return Err(Problem::Malformed(format!(
-                "The parameter ids must not contain more than {MAX_IDS} messages."
-            )));
+            let sentence = format!("The parameter ids must not contain more than {MAX_IDS} messages.");
+            return Err(Problem::Malformed(sentence));
         }
         let ids: Result<_, _> = ids.into_iter().map(str::parse).collect();
         ids.map(Self)
@@ -45,27 +41,25 @@ impl<S: Sync> FromRequestParts<S> for Ids {
 pub(crate) async fn counts(
     State(server): State<Arc<Server>>,
     PathMailbox(mailbox): PathMailbox,
-    Ids(ids): Ids,
+    Parsed(Ids(ids)): Parsed<Ids>,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     let tag = server.etags.of(&("attachment counts", server.mailroom.version(&mailbox).await?));
-    if if_none_match.matches(&tag) {
-        return Ok(success::not_modified(success::JSON, tag));
-    }
-    let mut counts = Vec::with_capacity(ids.len());
-    // One after the other, so that only one message is in memory.
-    for id in ids {
-        if let Some(count) = server.attachment_count(&mailbox, id).await? {
-            counts.push((id, count));
+    let count = async {
+        let mut counts = Vec::with_capacity(ids.len());
+        for id in ids {
+            let copy = server.mailroom.find(&mailbox, MessageSelector::Id(id)).await?;
+            counts.extend(copy.map(|copy| (id, copy.details.attachments())));
         }
-    }
-    Ok(success::json(json::body(&AttachmentCounts(counts))?, tag))
+        json::body(&AttachmentCounts(counts))
+    };
+    success::json_unless_match(&if_none_match, tag, count).await
 }
 
 /// The number of attachments of messages, by message id.
 #[derive(ToSchema)]
 #[schema(value_type = BTreeMap<String, u64>)]
-pub(crate) struct AttachmentCounts(Vec<(MessageId, usize)>);
+pub(crate) struct AttachmentCounts(Vec<(MessageId, u32)>);
 
 impl Serialize for AttachmentCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -3,42 +3,31 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::State;
 use axum::http::HeaderValue;
-use axum::http::request::Parts;
 use axum::response::Response;
 use bytes::Bytes;
 use restante_mail::message::Summary;
 use restante_mail::mime::{Mime, message_filename};
 
-use crate::extractors::download::DownloadParameter;
 use crate::extractors::messages::PathCopy;
-use crate::extractors::parameters::{query_pairs, text_parameter};
+use crate::extractors::query::{FromQuery, Parsed, QueryPairs};
 use crate::response::etag::IfNoneMatch;
 use crate::response::links::Purpose;
 use crate::response::problem::Problem;
-use crate::response::success::{HTML, TwoPartBody};
+use crate::response::success::{HTML, TwoPartBody, UTF8_TEXT};
 use crate::state::Server;
 use crate::state::attachment::{FileHeaders, SANDBOX_POLICY, disposition, isolated_response};
 use crate::state::message::{BodyFormat, Representation};
 
-const UTF8_TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// In a file, this mark takes precedence over a charset that the HTML declares (HTML Standard, section 13.2.3.1).
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The requested form, from the query.
-#[derive(Debug)]
-pub(crate) struct FormatParameter(BodyFormat);
-
-impl<S: Sync> FromRequestParts<S> for FormatParameter {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        match text_parameter(&query_pairs(parts)?, "format")? {
-            Some("html") => Ok(Self(BodyFormat::Html)),
-            Some("text") => Ok(Self(BodyFormat::Text)),
-            _ => Err(Problem::Malformed("The parameter format must be html or text.".to_owned())),
-        }
+/// The requested form, from `?format=`.
+impl FromQuery for BodyFormat {
+    fn from_query(query: &QueryPairs) -> Result<Self, Problem> {
+        let format = query.choice("format", [("html", Self::Html), ("text", Self::Text)])?;
+        format.ok_or_else(|| Problem::Malformed("The parameter format must be html or text.".to_owned()))
     }
 }
 
@@ -46,8 +35,8 @@ impl<S: Sync> FromRequestParts<S> for FormatParameter {
 pub(crate) async fn body(
     State(server): State<Arc<Server>>,
     PathCopy(copy): PathCopy,
-    FormatParameter(format): FormatParameter,
-    DownloadParameter(purpose): DownloadParameter,
+    Parsed(format): Parsed<BodyFormat>,
+    Parsed(purpose): Parsed<Purpose>,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     let representation = Representation::Body(format);

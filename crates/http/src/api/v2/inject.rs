@@ -7,9 +7,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Request, State};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,8 +27,9 @@ use serde::{Deserialize, Deserializer};
 
 use crate::extractors::body;
 use crate::extractors::cancellation::Cancellation;
-use crate::extractors::parameters::{PathAddress, RequestGrant, query_pairs, text_parameter};
-use crate::response::links::push_segment;
+use crate::extractors::parameters::{PathAddress, RequestGrant};
+use crate::extractors::query::{FromQuery, Parsed, QueryPairs};
+use crate::response::links::encode_segment;
 use crate::response::problem::Problem;
 use crate::response::success;
 use crate::state::Server;
@@ -40,7 +40,7 @@ pub(crate) async fn inject(
     State(server): State<Arc<Server>>,
     RequestGrant(grant): RequestGrant,
     PathAddress(recipient): PathAddress,
-    Sender(sender): Sender,
+    Parsed(Sender(sender)): Parsed<Sender>,
     cancellation: Cancellation,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -58,19 +58,14 @@ pub(crate) async fn inject(
 /// The sender of the envelope, from `?from=`. An empty value is the null sender of bounces.
 pub(crate) struct Sender(Option<ReversePath>);
 
-impl<S: Sync> FromRequestParts<S> for Sender {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs = query_pairs(parts)?;
-        let from = match text_parameter(&pairs, "from")? {
-            None => return Ok(Self(None)),
-            Some("") => None,
-            Some(address) => Some(Address::parse(address, Alphabet::Utf8).map_err(|error| {
-                Problem::Malformed(format!("The parameter from must be an address or empty: {error}."))
-            })?),
+impl FromQuery for Sender {
+    fn from_query(query: &QueryPairs) -> Result<Self, Problem> {
+        let invalid = |error| Problem::Malformed(format!("The parameter from must be an address or empty: {error}."));
+        let parse = |from: &str| match from {
+            "" => Ok(None),
+            address => Address::parse(address, Alphabet::Utf8).map(Some).map_err(invalid),
         };
-        Ok(Self(Some(from)))
+        query.text("from")?.map(parse).transpose().map(Self)
     }
 }
 
@@ -84,7 +79,7 @@ impl Server {
     ) -> Result<Bytes, Problem> {
         let max_bytes = self.settings.max_message_bytes;
         let (parts, body) = request.into_parts();
-        let is_json = match media_type(&parts.headers).as_str() {
+        let is_json = match body::media_type(&parts.headers).unwrap_or_default().as_str() {
             "message/rfc822" => false,
             "application/json" => true,
             _ => return Err(Problem::NotMessage),
@@ -215,19 +210,11 @@ fn stored_response(root: &str, stored: &[Summary]) -> Result<Response, Problem> 
         success::no_store_member("messages", stored.iter().map(MessageRecord::from).collect::<Vec<_>>())?;
     let Some(first) = stored.first() else { return Ok(response) };
     *response.status_mut() = StatusCode::CREATED;
-    let mut location = format!("{root}/api/v1/mailbox/");
-    push_segment(&mut location, first.mailbox.as_str());
-    location.push('/');
-    location.push_str(&first.id.to_string());
+    let location = format!("{root}/api/v1/mailbox/{}/{}", encode_segment(first.mailbox.as_str()), first.id);
     if let Ok(location) = HeaderValue::try_from(location) {
         response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)
-}
-
-fn media_type(headers: &HeaderMap) -> String {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 fn invalid_message(problem: &str) -> Problem {

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
 use restante_api_types::{Mailbox, Newest, Time};
-use restante_http_connection::memory::MemoryPermit;
 use restante_mail::naming::MailboxName;
-use restante_store::MailboxState;
+use restante_store::{MailboxPage, MailboxState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extractors::parameters::{MailboxPageQuery, PrefixQuery, RequestGrant};
+use crate::extractors::parameters::{MailboxPrefix, RequestGrant};
+use crate::extractors::query::Parsed;
 use crate::response::problem::Problem;
 use crate::response::{json, success};
 use crate::state::Server;
@@ -24,27 +23,26 @@ const RECORD_BYTES: usize = 192;
 pub(crate) async fn list(
     State(server): State<Arc<Server>>,
     RequestGrant(grant): RequestGrant,
-    MailboxPageQuery(page): MailboxPageQuery,
+    Parsed(page): Parsed<MailboxPage>,
 ) -> Result<Response, Problem> {
-    let (this, page, grant) = (&server, &page, &grant);
-    let render = |memory: MemoryPermit| async move {
-        // One more than requested, to know whether this is the last page.
-        let mut mailboxes = this.reachable_mailboxes(grant, page, page.limit.saturating_add(1)).await?;
-        let is_last = mailboxes.len() <= page.limit;
-        mailboxes.truncate(page.limit);
-        let next = mailboxes.last().filter(|_| !is_last).map(|last| last.name.clone());
-        let work = this.work_permit(estimated_size(&mailboxes)).await?;
-        let write = move || Ok::<_, Problem>(memory.charge(Mailboxes::render(&mailboxes, next.as_ref())?)?);
-        work.run(write).await?
+    // One more than requested, to know whether this is the last page.
+    let mut mailboxes = server.scan_mailboxes(&grant, &page, page.limit.saturating_add(1), &mut None).await?;
+    let is_last = mailboxes.len() <= page.limit;
+    mailboxes.truncate(page.limit);
+    let next = mailboxes.last().filter(|_| !is_last).map(|last| last.name.clone());
+    let size = estimated_size(&mailboxes);
+    let write = |(mailboxes, next): &(Vec<MailboxState>, Option<MailboxName>), size| {
+        let mailboxes = mailboxes.iter().map(mailbox_record).collect();
+        json::body_with_capacity(&Mailboxes { mailboxes, next: next.as_ref().map(MailboxName::as_str) }, size)
     };
-    Ok(success::no_store_body(server.within_budget(render).await?))
+    Ok(success::no_store_body(server.render_value((mailboxes, next), size, None, write).await?))
 }
 
 /// Deletes all messages in the mailboxes that the client may change, or in those whose names begin with the prefix.
 pub(crate) async fn purge(
     State(server): State<Arc<Server>>,
     RequestGrant(grant): RequestGrant,
-    PrefixQuery(prefix): PrefixQuery,
+    Parsed(MailboxPrefix(prefix)): Parsed<MailboxPrefix>,
 ) -> Result<Response, Problem> {
     let is_selected = move |mailbox: &MailboxName| mailbox.as_str().starts_with(&prefix) && grant.covers(mailbox);
     let deleted = server.mailroom.purge_everything(is_selected).await?;
@@ -58,16 +56,6 @@ pub(crate) struct Mailboxes<'a> {
     /// The value of `after` for the next page, or null on the last page.
     #[schema(required)]
     next: Option<&'a str>,
-}
-
-impl Mailboxes<'_> {
-    fn render(mailboxes: &[MailboxState], next: Option<&MailboxName>) -> Result<Bytes, Problem> {
-        let list = Mailboxes {
-            mailboxes: mailboxes.iter().map(mailbox_record).collect(),
-            next: next.map(MailboxName::as_str),
-        };
-        json::body_with_capacity(&list, estimated_size(mailboxes))
-    }
 }
 
 fn mailbox_record(state: &MailboxState) -> Mailbox<'_> {

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use crate::extractors::messages::PathCopy;
 use crate::response::etag::IfNoneMatch;
-use crate::response::inline_images::ImageLinks;
+use crate::response::inline_images::image_links;
 use crate::response::json;
 use crate::response::message_json::{complete_record, record_size};
 use crate::response::problem::Problem;
@@ -37,7 +37,7 @@ fn render_details(summary: &Summary, mime: &Mime) -> Result<Bytes, Problem> {
         record: complete_record(summary, mime),
         text,
         html: mime.has_html(),
-        remote: restante_html::remote_hosts(&mime.html(), &ImageLinks::new(mime, summary, "")),
+        remote: restante_html::remote_hosts(&mime.html(), &image_links(mime, summary, "")),
         headers: mime.header().iter().map(Into::into).collect(),
         attachments: mime.attachments().into_iter().enumerate().map(AttachmentDetails::new).collect(),
         parts: mime.parts().iter().zip(mime.roles()).map(PartDetails::new).collect(),

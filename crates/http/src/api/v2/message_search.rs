@@ -1,11 +1,9 @@
 //! Finds messages as a whole with the search, which finds copies.
 
-use std::time::Instant;
-
 use restante_auth::Grant;
-use restante_mail::message::{Message, MessageId};
+use restante_mail::message::Message;
 use restante_mail::naming::MailboxName;
-use restante_search::{ExcerptPart, Hit, Query, Search, SearchRequest, SearchResults};
+use restante_search::{ExcerptPart, Hit, Query};
 use restante_store::MessageSelector;
 
 use crate::response::problem::Problem;
@@ -39,13 +37,12 @@ impl Server {
         query: &Query,
         range: MessageRange,
     ) -> Result<FoundMessages, Problem> {
-        let search = self.settings.services.search.as_ref().ok_or(Problem::SearchDisabled)?;
         let (mut found, mut is_complete, mut cursor) = (Vec::new(), true, range.before);
         let mut copies_left = MAX_PAGE_COPIES;
         for _ in 0..MAX_SEARCHES {
             // One more than requested, to know whether this is the last page.
             let limit = (range.limit - found.len()).saturating_add(1).min(MAX_HITS);
-            let results = self.search_copies(search, grant, mailbox, query, cursor, limit).await?;
+            let results = self.find_copies(grant, query, mailbox, cursor, limit, mailbox.is_none()).await?;
             is_complete &= results.is_complete;
             let last_id =
                 results.hits.last().map(|hit| if mailbox.is_some() { hit.summary.id } else { hit.summary.message });
@@ -95,30 +92,6 @@ impl Server {
             }
         }
         Ok(found)
-    }
-
-    async fn search_copies(
-        &self,
-        search: &Search,
-        grant: &Grant,
-        mailbox: Option<&MailboxName>,
-        query: &Query,
-        before: Option<MessageId>,
-        limit: usize,
-    ) -> Result<SearchResults, Problem> {
-        let (grant, start) = (grant.clone(), Instant::now());
-        let is_permitted = Box::new(move |mailbox: &_| grant.covers(mailbox));
-        let request = SearchRequest {
-            query: query.clone(),
-            mailbox: mailbox.cloned(),
-            is_permitted,
-            before,
-            limit,
-            one_per_message: mailbox.is_none(),
-        };
-        let results = search.find(&self.mailroom, request).await;
-        self.settings.metrics.observe_search(start.elapsed());
-        Ok(results?)
     }
 }
 

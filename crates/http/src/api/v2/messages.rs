@@ -3,6 +3,7 @@
 //! resources below a message are those of its first copy, or of the copy with the id in the path, and have the handlers of
 //! copies.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -24,10 +25,11 @@ use utoipa::ToSchema;
 use crate::api::v2::message_search::{Excerpt, FoundMessages};
 use crate::extractors::body;
 use crate::extractors::cancellation::Cancellation;
-use crate::extractors::download::DownloadParameter;
 use crate::extractors::messages::{MessageListQuery, PathCopy, PathWholeMessage};
 use crate::extractors::parameters::RequestGrant;
+use crate::extractors::query::Parsed;
 use crate::response::etag::IfNoneMatch;
+use crate::response::links::Purpose;
 use crate::response::message_json::{entries_size, entry_size, whole_message_size};
 use crate::response::problem::Problem;
 use crate::response::{json, success};
@@ -84,11 +86,7 @@ pub(crate) async fn message(
 ) -> HandlerResult {
     let message = server.find_whole_message(&target).await?;
     let body = json::body_with_capacity(&WholeMessage::from(&message), whole_message_size(&message))?;
-    let tag = server.etags.of(&body);
-    if if_none_match.matches(&tag) {
-        return Ok(success::not_modified(success::JSON, tag));
-    }
-    Ok(success::json(body, tag))
+    success::json_unless_match(&if_none_match, server.etags.of(&body), ready(Ok(body))).await
 }
 
 /// Marks a message as seen or unseen, and replaces its tags. Returns the message after the change, if the client may read
@@ -128,7 +126,7 @@ pub(crate) async fn delete(State(server): State<Arc<Server>>, target: PathWholeM
 pub(crate) async fn source(
     State(server): State<Arc<Server>>,
     PathCopy(copy): PathCopy,
-    DownloadParameter(purpose): DownloadParameter,
+    Parsed(purpose): Parsed<Purpose>,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let response = server.source_response(&copy, &if_none_match).await?;
@@ -288,10 +286,6 @@ impl Server {
             entries.body()
         };
         let body = self.render_value((page, mailbox, search), size, work, write).await?;
-        let tag = self.etags.of(&body);
-        if if_none_match.matches(&tag) {
-            return Ok(success::not_modified(success::JSON, tag));
-        }
-        Ok(success::json(body, tag))
+        success::json_unless_match(if_none_match, self.etags.of(&body), ready(Ok(body))).await
     }
 }

@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use crate::api::v2::sessions::Visibility;
 use crate::extractors::body;
-use crate::extractors::queue::{EntryQuery, QueueGrant};
+use crate::extractors::query::Parsed;
+use crate::extractors::queue::QueueGrant;
 use crate::response::problem::Problem;
 use crate::response::{json, success};
 use crate::state::{Server, Services};
@@ -67,7 +68,7 @@ pub(crate) trait EntryQueue: EntryControl {
 pub(crate) async fn list<Q: EntryQueue>(
     State(server): State<Arc<Server>>,
     QueueGrant(grant): QueueGrant,
-    EntryQuery(filter): EntryQuery,
+    Parsed(filter): Parsed<EntryFilter>,
 ) -> HandlerResult {
     let page = server.entry_page::<Q>(&grant, filter).await?;
     let size = page.entries.iter().map(Q::estimated_size).sum();

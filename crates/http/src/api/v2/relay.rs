@@ -31,13 +31,13 @@ const RELEASE_SHAPE: &str =
 /// Adds a message to the relay queue.
 pub(crate) async fn release(
     State(server): State<Arc<Server>>,
-    target: PathReleasedMessage,
+    PathReleasedMessage(target): PathReleasedMessage,
     request: Request,
 ) -> HandlerResult {
     let body = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
     let Release { target: target_name, recipients } =
         parse_release(body.as_ref()).ok_or(Problem::WrongShape(RELEASE_SHAPE))?;
-    let message = server.find_released_message(&target).await?;
+    let message = server.find_whole_message(&target).await?;
     let relay = server.relay().ok_or(ReleaseError::NoTarget)?;
     let by = target.grant.name().map(ToOwned::to_owned);
     let entry = relay.release(ReleaseRequest { message, target: target_name, recipients, by }).await?;

@@ -2,13 +2,12 @@
 //! query language is in the crate `restante_search`.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
 use restante_api_types::{ExcerptPart, FoundMessage};
-use restante_search::{Hit, Query, SearchRequest, SearchResults};
+use restante_search::{Hit, Query, SearchResults};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -28,17 +27,12 @@ pub(crate) async fn search(
     SearchParameters { text, mailbox, before, limit }: SearchParameters,
     cancellation: Cancellation,
 ) -> Result<Response, Problem> {
-    let search = server.settings.services.search.as_ref().ok_or(Problem::SearchDisabled)?;
+    if server.settings.services.search.is_none() {
+        return Err(Problem::SearchDisabled);
+    }
     let query = Query::parse(&text, Timestamp::now()).map_err(Problem::InvalidQuery)?;
-    let is_permitted = Box::new(move |mailbox: &_| grant.covers(mailbox));
-    let start = Instant::now();
-    let request = SearchRequest { query, mailbox, is_permitted, before, limit, one_per_message: false };
+    let find = server.find_copies(&grant, &query, mailbox.as_ref(), before, limit, false);
     // Canceled if the client disconnects, so that it does not delay other searches.
-    let find = async {
-        let results = search.find(&server.mailroom, request).await;
-        server.settings.metrics.observe_search(start.elapsed());
-        Ok(results?)
-    };
     let results = cancellation.run_until_cancelled(find).await?;
     let size = estimated_size(&results);
     let write = |results: &SearchResults, size| json::body_with_capacity(&SearchResponse::from(results), size);

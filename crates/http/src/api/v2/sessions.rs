@@ -18,7 +18,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::extractors::messages::PathCopy;
-use crate::extractors::parameters::{PathSession, RequestGrant, RequireAdmin, SessionPageQuery};
+use crate::extractors::parameters::{PathSession, RequestGrant, RequireAdmin};
+use crate::extractors::query::Parsed;
 use crate::response::problem::Problem;
 use crate::response::{json, schema, success};
 use crate::state::Server;
@@ -58,7 +59,7 @@ pub(crate) async fn session(
 pub(crate) async fn list(
     State(server): State<Arc<Server>>,
     _: RequireAdmin,
-    SessionPageQuery(page): SessionPageQuery,
+    Parsed(page): Parsed<SessionPage>,
 ) -> HandlerResult {
     let this = &server;
     let render = |memory: MemoryPermit| async move {

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, State};
-use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::extract::State;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -22,10 +21,8 @@ use serde::Serialize;
 use tokio::task::yield_now;
 
 use crate::extractors::cancellation::Cancellation;
-use crate::extractors::parameters::{
-    PathMailbox, RequestGrant, duration_parameter, number_parameter, query_pairs, reject_unknown_parameters,
-    text_parameter,
-};
+use crate::extractors::parameters::{PathMailbox, RequestGrant};
+use crate::extractors::query::{FromQuery, Parsed, QueryPairs};
 use crate::response::message_json::entries_size;
 use crate::response::problem::{Problem, ProblemDocument};
 use crate::response::{json, success};
@@ -43,7 +40,7 @@ const YIELD_INTERVAL: usize = 100;
 pub(crate) async fn wait(
     State(server): State<Arc<Server>>,
     PathMailbox(mailbox): PathMailbox,
-    parameters: WaitParameters,
+    Parsed(parameters): Parsed<WaitParameters>,
     cancellation: Cancellation,
 ) -> Result<Response, Problem> {
     // A request with a timeout of zero lists the existing messages, so any count is valid for it.
@@ -59,7 +56,7 @@ pub(crate) async fn wait(
 pub(crate) async fn wait_for_any(
     State(server): State<Arc<Server>>,
     RequestGrant(grant): RequestGrant,
-    parameters: WaitParameters,
+    Parsed(parameters): Parsed<WaitParameters>,
     cancellation: Cancellation,
 ) -> Result<Response, Problem> {
     server.wait_for_messages(WaitTarget::AllMailboxes(grant), &parameters, &cancellation).await
@@ -126,29 +123,22 @@ enum Expect {
     None,
 }
 
-impl<S: Sync> FromRequestParts<S> for WaitParameters {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs = query_pairs(parts)?;
-        reject_unknown_parameters(&pairs, &["timeout", "after", "count", "match", "expect"])?;
-        let expect = match text_parameter(&pairs, "expect")? {
-            None | Some("some") => Expect::Some,
-            Some("none") => Expect::None,
-            Some(_) => return Err(malformed("The parameter expect must be some or none.")),
-        };
-        let count = match (number_parameter(&pairs, "count")?, expect) {
+impl FromQuery for WaitParameters {
+    fn from_query(query: &QueryPairs) -> Result<Self, Problem> {
+        query.reject_unknown(&["timeout", "after", "count", "match", "expect"])?;
+        let expect = query.choice("expect", [("some", Expect::Some), ("none", Expect::None)])?.unwrap_or(Expect::Some);
+        let count = match (query.number("count")?, expect) {
             (Some(count), Expect::Some) if (1..=MAX_COUNT).contains(&count) => count,
             (Some(_), Expect::Some) => return Err(malformed("The parameter count must be between 1 and 1000.")),
             (Some(_), Expect::None) => return Err(malformed("The parameter count cannot be used with expect=none.")),
             (None, _) => 1,
         };
-        let query = text_parameter(&pairs, "match")?.map(|text| Query::parse(text, Timestamp::now())).transpose();
+        let matching = query.text("match")?.map(|text| Query::parse(text, Timestamp::now())).transpose();
         Ok(Self {
-            timeout: duration_parameter(&pairs, "timeout")?.unwrap_or(DEFAULT_TIMEOUT),
-            after: number_parameter::<u64>(&pairs, "after")?.unwrap_or_default().into(),
+            timeout: query.duration("timeout")?.unwrap_or(DEFAULT_TIMEOUT),
+            after: query.number::<u64>("after")?.unwrap_or_default().into(),
             count,
-            query: query.map_err(Problem::InvalidQuery)?.map(Arc::new),
+            query: matching.map_err(Problem::InvalidQuery)?.map(Arc::new),
             expect,
         })
     }
@@ -165,7 +155,9 @@ impl Server {
         let found = cancellation.run_until_cancelled(self.collect_arrivals(&target, parameters)).await?;
         let (arrived, count) = (found.len(), parameters.count);
         let problem = match parameters.expect {
-            Expect::None if arrived == 0 => return Ok(no_content()),
+            Expect::None if arrived == 0 => {
+                return Ok((StatusCode::NO_CONTENT, [(header::CACHE_CONTROL, success::NO_STORE)]).into_response());
+            }
             Expect::None => Some(Problem::UnexpectedMessage),
             Expect::Some if arrived < count => Some(Problem::TooFewMessages { found: arrived, expected: count }),
             Expect::Some => None,
@@ -291,14 +283,6 @@ impl Server {
         };
         self.render_value((problem, messages, as_records), size, None, write).await
     }
-}
-
-/// Returns the response for a request that expects no messages.
-fn no_content() -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }
 
 fn malformed(sentence: &str) -> Problem {

@@ -6,7 +6,6 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, header};
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, IntoDeserializer as _, MapAccess, SeqAccess,
     Unexpected, Visitor,
@@ -33,16 +32,11 @@ where
 {
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, max_bytes).await?;
-    if body.trim_ascii().is_empty() || is_form(&parts.headers) {
+    let is_form = body::media_type(&parts.headers).is_some_and(|kind| FORM_TYPES.contains(&kind.as_str()));
+    if body.trim_ascii().is_empty() || is_form {
         return Ok(None);
     }
     parse(&body).map(Some).map_err(Error::text)
-}
-
-fn is_form(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    FORM_TYPES.iter().any(|form| form.eq_ignore_ascii_case(essence))
 }
 
 /// Parses the first JSON value of a body. Returns the text for the client on failure.

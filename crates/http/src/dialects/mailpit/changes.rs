@@ -9,6 +9,7 @@
 //!   ignores the term or searches it as a text, and changes more messages.
 //! - If there are too many messages to search for words in all of them, nothing is changed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -17,12 +18,12 @@ use restante_mail::message::MessageId;
 use serde::Deserialize;
 
 use crate::dialects::mailpit::body;
-use crate::dialects::mailpit::error::Error;
+use crate::dialects::mailpit::error::{Error, HandlerResult};
 use crate::dialects::mailpit::query::Query;
-use crate::dialects::mailpit::success::{self, HandlerResult};
+use crate::dialects::mailpit::success;
 use crate::extractors::cancellation::Cancellation;
-use crate::extractors::parameters::{RequestGrant, query_pairs};
-use crate::response::problem::Problem;
+use crate::extractors::parameters::{RequestGrant, require_scope};
+use crate::extractors::query::QueryPairs;
 use crate::state::Server;
 use crate::state::message_changes::{CHANGE_BATCH, Change, MAX_IDS, MAX_IDS_BODY_BYTES};
 use crate::state::messages::MessageRange;
@@ -53,8 +54,8 @@ pub(crate) async fn mark(
     request: Request,
 ) -> HandlerResult {
     let (parts, body) = request.into_parts();
-    let parameters = query_pairs(&parts)?;
-    let zone = parameters.iter().find(|(name, _)| name == "tz").map(|(_, zone)| zone.as_str());
+    let query = QueryPairs::parse(&parts)?;
+    let zone = query.first("tz");
     let MarkRequest { read, ids, search } = body::read(Request::from_parts(parts, body), MAX_IDS_BODY_BYTES).await?;
     let change = Change::Mark { seen: read };
     match (ids.is_empty(), search.is_empty()) {
@@ -94,9 +95,7 @@ impl Server {
         change: Change,
         cancellation: &Cancellation,
     ) -> Result<(), Error> {
-        if !grant.allows_somewhere(Scope::Read) {
-            return Err(Problem::MissingScope(Scope::Read).into());
-        }
+        require_scope(&grant, Scope::Read)?;
         let query = Arc::new(Query::parse(search, zone)?);
         query.check_for_change()?;
         let ids = cancellation.run_until_cancelled(self.all_matches(&grant, &query)).await?;
@@ -116,14 +115,11 @@ impl Server {
         if ids.len() > MAX_IDS {
             return Err(Error::text(format!("Error: a request may have at most {MAX_IDS} IDs")));
         }
-        let mut ids: Vec<MessageId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
-        ids.sort_unstable();
-        ids.dedup();
+        let ids: BTreeSet<MessageId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
         cancellation.check().await?;
-        self.change_ids(grant, ids, change).await?;
+        self.change_ids(grant, ids.into_iter().collect(), change).await?;
         Ok(())
     }
-
     /// Changes all messages that exist now, in batches. Ends after the current batch if the client disconnects.
     async fn change_all(&self, grant: &Grant, change: Change, cancellation: &Cancellation) -> Result<(), Error> {
         let last = self.mailroom.last_id().await?;

@@ -7,8 +7,7 @@ use restante_mailroom::Mailroom;
 use restante_mailroom::chaos::{Chaos, Trigger, Triggers};
 use serde::{Deserialize, Serialize};
 
-use crate::dialects::mailpit::error::Error;
-use crate::dialects::mailpit::success::HandlerResult;
+use crate::dialects::mailpit::error::{Error, HandlerResult};
 use crate::dialects::mailpit::{body, success};
 use crate::extractors::parameters::{RequestGrant, RequireAdmin};
 use crate::state::Server;

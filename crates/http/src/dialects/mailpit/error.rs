@@ -3,13 +3,10 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::response::problem::Problem;
 use crate::response::{json, success};
-
-/// The content type of texts.
-pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The content type of JSON, without a charset as Mailpit has it.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -17,26 +14,24 @@ pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json"
 /// The text of the status 404, whatever is missing.
 const NOT_FOUND: &str = "404 page not found";
 
+/// The result of a handler.
+pub(crate) type HandlerResult = Result<Response, Error>;
+
 /// The reason why a request fails.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The request cannot be carried out; the client gets this text.
+    #[error("{0}")]
     Text(String),
-    /// The same, as the member `Error` of a JSON object.
-    Json(String),
     /// What is requested does not exist; the client gets this text.
+    #[error("{0}")]
     NotFound(&'static str),
     /// A problem that is not specific to this API.
+    #[error("{0}")]
     Problem(Problem),
-    /// The same, as the member `Error` of a JSON object.
-    JsonProblem(Problem),
-}
-
-/// The body of [`Error::Json`].
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct ErrorDocument<'a> {
-    error: &'a str,
+    /// Another error, whose text is the member `Error` of a JSON object.
+    #[error("{0}")]
+    Json(Box<Self>),
 }
 
 impl Error {
@@ -50,11 +45,7 @@ impl Error {
 
     /// Returns the same error as a JSON object.
     pub(crate) fn into_json(self) -> Self {
-        match self {
-            Self::Text(text) => Self::Json(text),
-            Self::Problem(problem) => Self::JsonProblem(problem),
-            json => json,
-        }
+        Self::Json(Box::new(self))
     }
 }
 
@@ -68,42 +59,30 @@ impl IntoResponse for Error {
     fn into_response(self) -> Response {
         match self {
             Self::Text(text) => response(StatusCode::BAD_REQUEST, success::PLAIN, text.into()),
-            Self::Json(text) => match error_json(&text) {
-                Ok(body) => response(StatusCode::BAD_REQUEST, JSON, body),
-                Err(problem) => problem.into_response(),
-            },
-            Self::NotFound(text) => response(StatusCode::NOT_FOUND, TEXT, text.into()),
+            Self::NotFound(text) => response(StatusCode::NOT_FOUND, success::UTF8_TEXT, text.into()),
             Self::Problem(problem) => {
                 let text = match problem.status() {
                     StatusCode::NOT_FOUND => NOT_FOUND.to_owned(),
-                    _ => problem.detail().into_owned(),
+                    _ => problem.to_string(),
                 };
-                with_body(problem, success::PLAIN, text.into())
+                with_body(problem.into_response(), success::PLAIN, text.into())
             }
-            Self::JsonProblem(problem) => match error_json(&problem.detail()) {
-                Ok(body) => with_body(problem, JSON, body),
+            Self::Json(error) => match json::body(&json!({ "Error": error.to_string() })) {
+                Ok(body) => with_body(error.into_response(), JSON, body.into()),
                 Err(problem) => problem.into_response(),
             },
         }
     }
 }
 
-fn error_json(text: &str) -> Result<Body, Problem> {
-    Ok(json::body(&ErrorDocument { error: text })?.into())
-}
-
-/// Returns the response to a problem with another body.
-fn with_body(problem: Problem, content_type: HeaderValue, body: Body) -> Response {
-    let mut response = problem.into_response();
+/// Returns the response with another body.
+fn with_body(mut response: Response, content_type: HeaderValue, body: Body) -> Response {
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     *response.body_mut() = body;
     response
 }
 
 fn response(status: StatusCode, content_type: HeaderValue, body: Body) -> Response {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
-    response.headers_mut().insert(header::CACHE_CONTROL, success::NO_STORE);
-    response
+    let headers = [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, success::NO_STORE)];
+    (status, headers, body).into_response()
 }

@@ -12,9 +12,7 @@
 //!
 //! The messages of a batch of changes are read from the store together. A large deletion causes few queries per subscriber.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,10 +24,12 @@ use restante_auth::Grant;
 use restante_mail::message::{Message, MessageId};
 use restante_mailroom::events::{Event, Lagged, Mark, MarkChange, MarkSubscription, PublishedEvent};
 use serde::Serialize;
+use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use crate::dialects::mailpit::VERSION;
 use crate::dialects::mailpit::summary::{MessageSummary, sorted_tags};
+use crate::extractors::cancellation::or_pending;
 use crate::extractors::subscriber::event_selector::EventSelector;
 use crate::extractors::subscriber::handshake::Handshake;
 use crate::extractors::subscriber::{EventWriter, SubscribeRequest, accept_websocket};
@@ -83,36 +83,6 @@ struct Notification<T> {
     data: T,
 }
 
-#[derive(Serialize)]
-struct Deleted {
-    #[serde(rename = "ID")]
-    id: String,
-}
-
-#[derive(Serialize)]
-struct ReadUpdate {
-    #[serde(rename = "ID")]
-    id: String,
-    #[serde(rename = "Read")]
-    read: bool,
-}
-
-#[derive(Serialize)]
-struct TagsUpdate<'a> {
-    #[serde(rename = "ID")]
-    id: String,
-    #[serde(rename = "Tags")]
-    tags: Vec<Cow<'a, str>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Stats {
-    total: u64,
-    unread: u64,
-    version: &'static str,
-}
-
 /// The events of one subscriber.
 struct MailpitEvents {
     server: Arc<Server>,
@@ -161,15 +131,9 @@ impl EventWriter for MailpitEvents {
         if self.received_mark.is_some() {
             return;
         }
-        let stats = async {
-            match self.stats_due {
-                Some(time) => sleep_until(time).await,
-                None => pending().await,
-            }
-        };
         tokio::select! {
             change = self.marks.next() => self.received_mark = Some(change),
-            () = stats => {}
+            () = or_pending(self.stats_due.map(sleep_until)) => {}
         }
     }
 
@@ -213,7 +177,7 @@ impl MailpitEvents {
         };
         let has_deletions = std::mem::take(&mut self.has_deletions);
         let truncate = if has_deletions && overview.messages == 0 { render("truncate", ()) } else { None };
-        let stats = Stats { total: overview.messages, unread: overview.unread, version: VERSION };
+        let stats = json!({ "Total": overview.messages, "Unread": overview.unread, "Version": VERSION });
         truncate.into_iter().chain(render("stats", stats)).collect()
     }
 
@@ -236,9 +200,9 @@ impl MailpitEvents {
             let Some(message) = by_copy.get(&id) else { continue };
             let id = message.id().to_string();
             let event = match mark {
-                Mark::Seen(read) if message.is_seen() == read => render("update", ReadUpdate { id, read }),
+                Mark::Seen(read) if message.is_seen() == read => render("update", json!({ "ID": id, "Read": read })),
                 Mark::Seen(_) => None,
-                Mark::Tags(_) => render("update", TagsUpdate { id, tags: sorted_tags(message) }),
+                Mark::Tags(_) => render("update", json!({ "ID": id, "Tags": sorted_tags(message) })),
             };
             if let Some(event) = event.filter(|event| *event != self.last_update) {
                 self.last_update = event.clone();
@@ -274,7 +238,7 @@ impl MailpitEvents {
             self.has_deletions = true;
             self.recent_deletions.truncate(MAX_RECENT_DELETIONS - 1);
             self.recent_deletions.push_front(id);
-            events.extend(render("delete", Deleted { id: id.to_string() }));
+            events.extend(render("delete", json!({ "ID": id.to_string() })));
         }
         events
     }

@@ -13,9 +13,8 @@ use restante_mail::mime::Mime;
 use serde::Serialize;
 
 use crate::dialects::mailpit::content;
-use crate::dialects::mailpit::error::Error;
+use crate::dialects::mailpit::error::{Error, HandlerResult};
 use crate::dialects::mailpit::success;
-use crate::dialects::mailpit::success::HandlerResult;
 use crate::dialects::mailpit::target::TargetMessage;
 use crate::response::json;
 use crate::response::problem::Problem;
@@ -34,7 +33,7 @@ pub(crate) async fn html_check(State(server): State<Arc<Server>>, target: Target
         }
         json::body(&HtmlCheck::from(check(&html)))
     };
-    let representation = Representation::Extract(Extract::MailpitHtmlCheck);
+    let representation = Representation::Extract(Extract::DialectHtmlCheck);
     match server.render(target.message.first(), representation, write).await {
         Ok(body) => Ok(success::json_body(body)),
         Err(Problem::NoHtml) => Err(Error::text("message does not contain HTML")),

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use restante_mailroom::Counts;
 use serde::Serialize;
 
-use crate::dialects::mailpit::success::HandlerResult;
+use crate::dialects::mailpit::error::HandlerResult;
 use crate::dialects::mailpit::{VERSION, success};
 use crate::extractors::parameters::RequestGrant;
 use crate::state::Server;

@@ -5,10 +5,11 @@
 //! invalid links count as errors.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::extract::State;
 use bytes::Bytes;
+use regex::Regex;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 use restante_mail::mime::html_tokens::{Token, Tokens, find_attribute};
@@ -16,14 +17,14 @@ use restante_mail::mime::references::{ReferenceContext, resolve};
 use serde::Serialize;
 
 use crate::dialects::mailpit::content;
+use crate::dialects::mailpit::error::HandlerResult;
 use crate::dialects::mailpit::success;
-use crate::dialects::mailpit::success::HandlerResult;
 use crate::dialects::mailpit::target::TargetMessage;
-use crate::extractors::parameters::has_valid_escapes;
+use crate::extractors::query::has_valid_escapes;
 use crate::response::json;
 use crate::response::problem::Problem;
 use crate::state::Server;
-use crate::state::message::MailpitForm;
+use crate::state::message::Representation;
 
 /// The maximum number of links. Mailpit has the same.
 const MAX_LINKS: usize = 100;
@@ -32,10 +33,24 @@ const MAX_LINK_BYTES: usize = 8 * 1024;
 /// The maximum number of occurrences in the text, of each form.
 const MAX_TEXT_MATCHES: usize = 3 * MAX_LINKS;
 
+/// The beginning of a URL up to its first character after the slashes, as a regular expression.
+const URL_START: &str = r"(?i-u:https?)://[-0-9A-Za-z_@:%+'!.~#?,&/=;]";
+/// The beginning of a URL, not within a word.
+static URL: LazyLock<Regex> = LazyLock::new(|| regex(&format!(r"(?-u:\b){URL_START}")));
+/// A URL that follows another character than `<`.
+static PLAIN_URL: LazyLock<Regex> = LazyLock::new(|| regex(&format!(r"[^<](?-u:\b)({URL_START}+)")));
+/// A URL in angle brackets, which may contain spaces (RFC 2396 appendix E).
+static BRACKETED_URL: LazyLock<Regex> = LazyLock::new(|| regex(&format!("<({URL_START}[^>]+)>")));
+
+fn regex(expression: &str) -> Regex {
+    Regex::new(expression).expect("a valid expression")
+}
+
 /// Returns the links of a message. Marks it as read, as Mailpit does.
 pub(crate) async fn link_check(State(server): State<Arc<Server>>, target: TargetMessage) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| render(mime);
-    let body = target.render(&server, MailpitForm::LinkCheck, 0, write).await?;
+    let form = Representation::Dialect("mailpit link check", Arc::default());
+    let body = server.render(target.message.first(), form, write).await?;
     target.mark_as_read(&server).await?;
     Ok(success::json_body(body))
 }
@@ -91,12 +106,12 @@ impl LinkSet {
 fn links(html: &str, text: &str) -> Vec<String> {
     let mut found = LinkSet::default();
     for wanted in [HtmlLink::Anchor, HtmlLink::StyleSheet, HtmlLink::Image] {
-        for link in Tokens::new(html).filter_map(|token| wanted.value(&token)).filter(|link| has_url(link)) {
+        for link in Tokens::new(html).filter_map(|token| wanted.value(&token)).filter(|link| URL.is_match(link)) {
             found.add(link);
         }
     }
-    plain_links(text).take(MAX_TEXT_MATCHES).for_each(|link| found.add(link.to_owned()));
-    bracketed_links(text).take(MAX_TEXT_MATCHES).for_each(|link| found.add(link.replace('\n', "")));
+    PLAIN_URL.captures_iter(text).take(MAX_TEXT_MATCHES).for_each(|link| found.add(link[1].to_owned()));
+    BRACKETED_URL.captures_iter(text).take(MAX_TEXT_MATCHES).for_each(|link| found.add(link[1].replace('\n', "")));
     found.links
 }
 
@@ -123,65 +138,6 @@ impl HtmlLink {
         }
         find_attribute(attributes, attribute).map(|value| resolve(value, ReferenceContext::Attribute))
     }
-}
-
-/// Returns whether a text contains the beginning of a URL.
-fn has_url(text: &str) -> bool {
-    url_starts(text)
-        .any(|(at, length)| !is_word(text[..at].chars().next_back()) && starts_with_url_char(&text[at + length..]))
-}
-
-/// Returns the URLs in a text that follow another character than `<`.
-fn plain_links(text: &str) -> impl Iterator<Item = &str> {
-    let mut end = 0;
-    url_starts(text).filter_map(move |(at, length)| {
-        let before = text[end.min(at)..at].chars().next_back();
-        let rest = &text[at + length..];
-        if at < end || before.is_none_or(|c| c == '<') || is_word(before) || !starts_with_url_char(rest) {
-            return None;
-        }
-        end = at + length + rest.find(|c| !is_url_char(c)).unwrap_or(rest.len());
-        Some(&text[at..end])
-    })
-}
-
-/// Returns the URLs in angle brackets, which may contain spaces (RFC 2396 appendix E).
-fn bracketed_links(text: &str) -> impl Iterator<Item = &str> {
-    let mut end = 0;
-    url_starts(text).filter_map(move |(at, length)| {
-        let rest = &text[at + length..];
-        if at < end || !text[..at].ends_with('<') || !starts_with_url_char(rest) {
-            return None;
-        }
-        // Without a closing bracket there are no further links.
-        end = rest.find('>').map_or(text.len(), |close| at + length + close);
-        (end < text.len() && end > at + length + 1).then(|| &text[at..end])
-    })
-}
-
-/// Returns the positions and the lengths of `http://` and `https://`.
-fn url_starts(text: &str) -> impl Iterator<Item = (usize, usize)> {
-    text.match_indices("://").filter_map(|(at, _)| {
-        let start = |scheme: &str| {
-            let start = at.checked_sub(scheme.len())?;
-            let found = text.get(start..at)?;
-            found.eq_ignore_ascii_case(scheme).then_some((start, scheme.len() + 3))
-        };
-        start("https").or_else(|| start("http"))
-    })
-}
-
-fn starts_with_url_char(text: &str) -> bool {
-    text.chars().next().is_some_and(is_url_char)
-}
-
-/// Returns whether a URL in a text continues with this character.
-fn is_url_char(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "-_@:%+'!.~#?,&/=;".contains(c)
-}
-
-fn is_word(c: Option<char>) -> bool {
-    c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Returns whether a URL has the syntax of an HTTP URL, as Go parses it.

@@ -12,8 +12,10 @@ use restante_mail::message::Message;
 use restante_store::overview::Overview;
 use serde::Serialize;
 
+use crate::dialects::mailpit::DIALECT;
+use crate::dialects::mailpit::error::HandlerResult;
 use crate::dialects::mailpit::paging::Paging;
-use crate::dialects::mailpit::success::{HandlerResult, json_body};
+use crate::dialects::mailpit::success::json_body;
 use crate::dialects::mailpit::summary::MessageSummary;
 use crate::extractors::parameters::RequestGrant;
 use crate::response::problem::Problem;
@@ -101,7 +103,7 @@ impl Server {
     /// Returns a page of the list of all messages.
     async fn mailpit_list(&self, paging: Paging) -> Result<Bytes, Problem> {
         let is_cacheable = paging.offset() == 0 && paging.start == 0 && paging.before.is_none();
-        let key = CacheKey::MailpitMessages { limit: paging.limit() };
+        let key = CacheKey::DialectMessages { dialect: DIALECT, limit: paging.limit() };
         if is_cacheable && let Some(body) = self.response_cache.get(&key, self.mailroom.store_version().await?.0) {
             return Ok(body);
         }

@@ -17,15 +17,16 @@ use sha2::{Digest as _, Sha256};
 
 use crate::dialects::mailpit::content::{self, Files, listed_name, part_ids};
 use crate::dialects::mailpit::date;
+use crate::dialects::mailpit::error::HandlerResult;
 use crate::dialects::mailpit::list_unsubscribe::ListUnsubscribe;
-use crate::dialects::mailpit::success::{HandlerResult, json_body};
-use crate::dialects::mailpit::summary::{Address, Created, sorted_tags};
+use crate::dialects::mailpit::success::json_body;
+use crate::dialects::mailpit::summary::{Address, created, sorted_tags};
 use crate::dialects::mailpit::target::TargetMessage;
 use crate::response::json;
 use crate::response::problem::Problem;
 use crate::state::Server;
 use crate::state::attachment::utf8_content;
-use crate::state::message::MailpitForm;
+use crate::state::message::Representation;
 
 /// The maximum number of addresses of a header field.
 const MAX_ADDRESSES: usize = 1000;
@@ -35,9 +36,11 @@ const BASE_BYTES: usize = 1024;
 /// Returns a message and marks it as read.
 pub(crate) async fn message(State(server): State<Arc<Server>>, target: TargetMessage) -> HandlerResult {
     let state = Arc::new(ChangeableState::new(&target.message));
-    let version = state.version(&server);
+    // The hash function is random, so that no sender can choose texts for which two clients get the same response.
+    let version = server.state_hasher.hash_one(&state);
     let write = move |copy: &Summary, mime: &Mime| render(copy, mime, &state);
-    let body = target.render(&server, MailpitForm::Message, version, write).await?;
+    let form = Representation::Dialect("mailpit message", Arc::default());
+    let body = server.render_version(target.message.first(), form, version, write).await?;
     target.mark_as_read(&server).await?;
     Ok(json_body(body))
 }
@@ -61,12 +64,6 @@ impl ChangeableState {
             username: message.first().details.login().unwrap_or_default().to_owned(),
             recipients: message.recipients().map(str::to_owned).collect(),
         }
-    }
-
-    /// Returns a number that identifies the state. The hash function is random, so that no sender can choose texts for
-    /// which two clients get the same response.
-    fn version(&self, server: &Server) -> u64 {
-        server.state_hasher.hash_one(self)
     }
 }
 
@@ -98,7 +95,7 @@ fn render(copy: &Summary, mime: &Mime, state: &ChangeableState) -> Result<Bytes,
             first_value(mime, "List-Unsubscribe"),
             first_value(mime, "List-Unsubscribe-Post"),
         ),
-        date: date::header_date(&first_value(mime, "Date")).unwrap_or_else(|| Created::new(copy.received).to_string()),
+        date: date::header_date(&first_value(mime, "Date")).unwrap_or_else(|| created(copy.received)),
         tags: &state.tags,
         username: &state.username,
         text,

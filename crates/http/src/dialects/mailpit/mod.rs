@@ -17,12 +17,11 @@
 //! - `search`: the messages that match a query
 //! - `release`: sending a message to other addresses
 //! - `send`: sending a message
-//! - `spam_check`: a feature that is not there
 //! - `success`: the common successful responses
 //! - `summary`: a message in a list
 //! - `target`: the message that a request is about
 //! - `message`: one message; `content`: its texts and files; `list_unsubscribe`, `date`: header fields of it
-//! - `headers`, `raw`, `parts`, `thumbnail`: the header, the source and the files of a message
+//! - `source`, `parts`, `thumbnail`: the source, the header and the files of a message
 //! - `view`: the body of a message as a page; `view_html`: the changes of its HTML
 //! - `tags`: the tags of all messages, and changes of them
 //! - `webui`: the configuration of the web interface
@@ -35,7 +34,6 @@ mod content_type;
 mod date;
 mod error;
 mod events;
-mod headers;
 mod html_check;
 mod info;
 mod link_check;
@@ -45,11 +43,10 @@ mod message;
 mod paging;
 mod parts;
 mod query;
-mod raw;
 mod release;
 mod search;
 mod send;
-mod spam_check;
+mod source;
 mod success;
 mod summary;
 mod tags;
@@ -63,11 +60,16 @@ use std::sync::Arc;
 
 use axum::routing::{MethodRouter, get, post, put};
 
+use crate::extractors::parameters::RequestGrant;
 use crate::state::Server;
+use error::Error;
 
 /// The version that clients get: that of the API, and after the plus sign that of this program, as semantic versioning has
 /// it for builds. Clients compare the version with those of Mailpit.
 pub(crate) const VERSION: &str = concat!("v1.30.5+restante.", env!("CARGO_PKG_VERSION"));
+
+/// The name of this API in the keys of the cache.
+const DIALECT: &str = "mailpit";
 
 /// A path and its handlers.
 pub(crate) type Route = (&'static str, MethodRouter<Arc<Server>>);
@@ -79,9 +81,9 @@ pub(crate) fn routes() -> Vec<Route> {
         ("/api/v1/search", get(search::search).delete(search::delete)),
         ("/api/v1/send", post(send::send)),
         ("/api/v1/message/{id}", get(message::message)),
-        ("/api/v1/message/{id}/headers", get(headers::headers)),
+        ("/api/v1/message/{id}/headers", get(source::headers)),
         ("/api/v1/message/{id}/html-check", get(html_check::html_check)),
-        ("/api/v1/message/{id}/raw", get(raw::raw)),
+        ("/api/v1/message/{id}/raw", get(source::raw)),
         ("/api/v1/message/{id}/part/{part}", get(parts::part)),
         ("/api/v1/message/{id}/part/{part}/thumb", get(thumbnail::thumbnail)),
         ("/view/{file}", get(view::view)),
@@ -90,7 +92,8 @@ pub(crate) fn routes() -> Vec<Route> {
         ("/api/v1/tags/{tag}", put(tags::rename).delete(tags::delete)),
         ("/api/v1/message/{id}/release", post(release::release)),
         ("/api/v1/message/{id}/link-check", get(link_check::link_check)),
-        ("/api/v1/message/{id}/sa-check", get(spam_check::spam_check)),
+        // As Mailpit without SpamAssassin.
+        ("/api/v1/message/{id}/sa-check", get(async |_: RequestGrant| Error::NotFound("File not found\n"))),
         ("/api/v1/chaos", get(chaos::get).put(chaos::set)),
         ("/api/v1/info", get(info::info)),
         ("/api/v1/webui", get(webui::webui)),

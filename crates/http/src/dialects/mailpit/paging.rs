@@ -8,7 +8,7 @@ use restante_mail::message::MessageId;
 
 use crate::dialects::mailpit::error::Error;
 use crate::dialects::mailpit::query::date;
-use crate::extractors::parameters::lenient_query_pairs;
+use crate::extractors::query::QueryPairs;
 
 /// The default number of messages in a list.
 const DEFAULT_LIMIT: usize = 50;
@@ -32,20 +32,19 @@ impl<S: Sync> FromRequestParts<S> for Paging {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
-        Self::new(&lenient_query_pairs(parts)?)
+        Self::new(&QueryPairs::parse_leniently(&parts.uri)?)
     }
 }
 
 impl Paging {
-    fn new(pairs: &[(String, String)]) -> Result<Self, Error> {
-        let value = |name: &str| pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-        let number = |name: &str| value(name).and_then(|text| text.parse().ok());
+    fn new(query: &QueryPairs) -> Result<Self, Error> {
+        let number = |name: &str| query.first(name).and_then(|text| text.parse().ok());
         let start = number("start").unwrap_or(0);
         if start > MAX_START {
             return Err(Error::text(format!("start must be at most {MAX_START}; use before to list older messages")));
         }
         let limit = number("limit").unwrap_or(DEFAULT_LIMIT);
-        Ok(Self { start, limit, before: value("before").and_then(|text| date::parse(text, &TimeZone::system())) })
+        Ok(Self { start, limit, before: query.first("before").and_then(|text| date::parse(text, &TimeZone::system())) })
     }
 
     /// Returns the number of messages to skip.
@@ -74,7 +73,8 @@ mod tests {
     use super::*;
 
     fn parse(query: &[(&str, &str)]) -> Result<Paging, Error> {
-        Paging::new(&query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>())
+        let pairs = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Paging::new(&QueryPairs(pairs.collect()))
     }
 
     #[test]

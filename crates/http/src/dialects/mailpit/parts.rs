@@ -6,10 +6,9 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 
 use crate::dialects::mailpit::content::{Files, listed_name};
-use crate::dialects::mailpit::error::Error;
-use crate::dialects::mailpit::success::HandlerResult;
+use crate::dialects::mailpit::error::{Error, HandlerResult};
 use crate::dialects::mailpit::target::TargetMessage;
-use crate::extractors::parameters::path_values;
+use crate::extractors::parameters::{path_value, path_values};
 use crate::response::etag::IfNoneMatch;
 use crate::response::links::Purpose;
 use crate::response::problem::Problem;
@@ -30,7 +29,7 @@ impl FromRequestParts<Arc<Server>> for PartId {
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Error> {
         let values: Vec<(String, String)> = path_values(parts, server).await?;
-        let id = values.into_iter().find(|(name, _)| name == "part").map(|(_, id)| id).unwrap_or_default();
+        let id = path_value(&values, "part");
         let is_valid = id.len() <= MAX_PART_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         if is_valid { Ok(Self(id.into())) } else { Err(Error::NOT_FOUND) }
     }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
 use restante_auth::Scope;
-use restante_mail::address::{Address, Alphabet};
 use restante_relay::{ReleaseError, ReleaseRequest, Target};
 use restante_store::MessageSelector;
 use serde::Deserialize;
 
-use crate::dialects::mailpit::error::Error;
-use crate::dialects::mailpit::success::HandlerResult;
+use crate::dialects::mailpit::error::{Error, HandlerResult};
+use crate::dialects::mailpit::send::address_of;
 use crate::dialects::mailpit::{body, success};
+use crate::extractors::parameters::require_scope;
 use crate::extractors::queue::QueueGrant;
 use crate::response::problem::Problem;
 use crate::state::Server;
@@ -28,9 +28,7 @@ pub(crate) async fn release(
     Path(id): Path<String>,
     request: Request,
 ) -> HandlerResult {
-    if !grant.allows_somewhere(Scope::Read) {
-        return Err(Problem::MissingScope(Scope::Read).into());
-    }
+    require_scope(&grant, Scope::Read)?;
     let id = id.parse().map_err(|_| Error::NOT_FOUND)?;
     let message = server.permitted_message(&grant, MessageSelector::Id(id)).await?;
     let Recipients { to } = body::read(request, MAX_BODY_BYTES).await?;
@@ -62,7 +60,7 @@ pub(super) fn target(server: &Server) -> Option<&Target> {
 fn check_recipients(target: Option<&Target>, recipients: &[String]) -> Result<Vec<String>, Error> {
     let (mut addresses, mut not_allowed, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
     for recipient in recipients {
-        let Some(address) = parse_address(recipient) else {
+        let Some(address) = address_of(recipient).map(|address| address.text()) else {
             return Err(Error::text(format!("Invalid email address: {recipient}")));
         };
         if target.is_some_and(|target| !target.allowed.matches(&address)) {
@@ -88,11 +86,4 @@ fn check_recipients(target: Option<&Target>, recipients: &[String]) -> Result<Ve
 #[serde(default, rename_all = "PascalCase")]
 struct Recipients {
     to: Vec<String>,
-}
-
-/// Parses `ann@example.org` or `Ann <ann@example.org>`.
-fn parse_address(text: &str) -> Option<String> {
-    let text = text.trim();
-    let address = text.strip_suffix('>').and_then(|text| text.rsplit_once('<')).map_or(text, |(_, address)| address);
-    Address::parse(address.trim(), Alphabet::Utf8).ok().map(|address| address.text())
 }

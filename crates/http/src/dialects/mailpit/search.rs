@@ -8,13 +8,14 @@ use axum::http::request::Parts;
 use restante_auth::Grant;
 use restante_mail::message::Message;
 
-use crate::dialects::mailpit::error::Error;
+use crate::dialects::mailpit::error::{Error, HandlerResult};
 use crate::dialects::mailpit::list::{ListCounts, ListPage};
 use crate::dialects::mailpit::paging::Paging;
-use crate::dialects::mailpit::query::{Query, SearchRange};
-use crate::dialects::mailpit::success::{self, HandlerResult, json_body};
+use crate::dialects::mailpit::query::Query;
+use crate::dialects::mailpit::success::{self, json_body};
 use crate::extractors::cancellation::Cancellation;
-use crate::extractors::parameters::{RequestGrant, query_pairs};
+use crate::extractors::parameters::RequestGrant;
+use crate::extractors::query::QueryPairs;
 use crate::response::problem::Problem;
 use crate::state::Server;
 use crate::state::message_changes::Change;
@@ -39,10 +40,10 @@ impl<S: Sync> FromRequestParts<S> for SearchParameters {
 impl SearchParameters {
     /// Returns the parameters, or `None` if there is no query.
     pub(crate) fn optional(parts: &Parts) -> Result<Option<Self>, Error> {
-        let pairs = query_pairs(parts)?;
-        let value = |name: &str| pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.trim());
-        let text = value("query").filter(|text| !text.is_empty());
-        Ok(text.map(|text| Self { text: text.to_owned(), zone: value("tz").map(str::to_owned) }))
+        let query = QueryPairs::parse(parts)?;
+        let text = query.first("query").map(str::trim).filter(|text| !text.is_empty());
+        let zone = query.first("tz").map(|zone| zone.trim().to_owned());
+        Ok(text.map(|text| Self { text: text.to_owned(), zone }))
     }
 
     fn parse(&self) -> Result<Arc<Query>, Error> {
@@ -95,7 +96,7 @@ impl Server {
             }
             ControlFlow::Continue(())
         };
-        self.visit_matches(grant, query, SearchRange { before: paging.before }, visit).await?;
+        self.visit_matches(grant, query, paging.before, visit).await?;
         Ok(ListPage { start: paging.start, messages, counts: Some(counts) })
     }
 
@@ -111,7 +112,7 @@ impl Server {
             latest = Some(message);
             ControlFlow::Break(())
         };
-        let find = self.visit_matches(grant, &query, SearchRange::default(), visit);
+        let find = self.visit_matches(grant, &query, None, visit);
         cancellation.run_until_cancelled(find).await?;
         Ok(latest)
     }

@@ -14,10 +14,10 @@ use restante_auth::Grant;
 use restante_http_connection::context::Peer;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::compose::{Attachment, ComposeContext, Draft, LineEnds, MAX_RECIPIENTS};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 
-use crate::dialects::mailpit::error::Error;
-use crate::dialects::mailpit::success::HandlerResult;
+use crate::dialects::mailpit::error::{Error, HandlerResult};
 use crate::dialects::mailpit::{body as go_json, content_type, success};
 use crate::extractors::body;
 use crate::extractors::cancellation::Cancellation;
@@ -42,15 +42,7 @@ pub(crate) async fn send(
         let RequestGrant(grant) = grant?;
         server.send(&grant, &cancellation, request).await
     };
-    let id = result.await.map_err(Error::into_json)?;
-    success::json(&Sent { id })
-}
-
-/// The response: the id of the message, or an empty text if the message was discarded.
-#[derive(Serialize)]
-struct Sent {
-    #[serde(rename = "ID")]
-    id: String,
+    success::json(&json!({ "ID": result.await.map_err(Error::into_json)? }))
 }
 
 /// The request.
@@ -99,7 +91,7 @@ struct ComposedMessage {
 }
 
 impl Server {
-    /// Delivers the message in a request. Returns its id.
+    /// Delivers the message in a request. Returns its id, or an empty text if the message was discarded.
     async fn send(&self, grant: &Grant, cancellation: &Cancellation, request: Request) -> Result<String, Error> {
         let (parts, body) = request.into_parts();
         let ip = parts.extensions.get::<Peer>().and_then(|peer| peer.ip);
@@ -186,7 +178,7 @@ impl Person {
 }
 
 /// Returns the address in a text such as `ann@example.org` or `Ann <ann@example.org>`.
-fn address_of(text: &str) -> Option<Address> {
+pub(super) fn address_of(text: &str) -> Option<Address> {
     let text = text.trim();
     let address = text.strip_suffix('>').and_then(|text| text.rsplit_once('<')).map_or(text, |(_, address)| address);
     Address::parse(address.trim(), Alphabet::Utf8).ok()

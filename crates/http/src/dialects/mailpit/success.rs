@@ -2,29 +2,25 @@
 
 use axum::body::Body;
 use axum::http::header;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::dialects::mailpit::error::{Error, JSON};
+use crate::dialects::mailpit::error::{HandlerResult, JSON};
 use crate::response::{json, success};
-
-/// The result of a handler.
-pub(crate) type HandlerResult = Result<Response, Error>;
 
 /// Returns the response of a change: the text `ok`.
 pub(crate) fn ok() -> Response {
-    let mut response = Response::new(Body::from("ok"));
-    response.headers_mut().insert(header::CONTENT_TYPE, success::PLAIN);
-    response.headers_mut().insert(header::CACHE_CONTROL, success::NO_STORE);
-    response
+    text("ok".into())
 }
 
 /// Returns an empty text, as a response to OPTIONS.
 pub(crate) async fn empty() -> Response {
-    let mut response = ok();
-    *response.body_mut() = Body::empty();
-    response
+    text(Body::empty())
+}
+
+fn text(body: Body) -> Response {
+    ([(header::CONTENT_TYPE, success::PLAIN), (header::CACHE_CONTROL, success::NO_STORE)], body).into_response()
 }
 
 /// Returns a value as JSON.

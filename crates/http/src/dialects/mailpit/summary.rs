@@ -9,11 +9,10 @@
 //! - `Size` counts the header fields that this server adds, as the raw message has them. Those of Mailpit have another length.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use jiff::Timestamp;
 use restante_mail::message::{Message, Summary};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 /// A message in a list.
 ///
@@ -32,7 +31,7 @@ pub(crate) struct MessageSummary<'a> {
     pub(crate) bcc: Option<Vec<Address<'a>>>,
     pub(crate) reply_to: Vec<Address<'a>>,
     pub(crate) subject: &'a str,
-    pub(crate) created: Created,
+    pub(crate) created: String,
     pub(crate) username: &'a str,
     pub(crate) tags: Vec<Cow<'a, str>>,
     pub(crate) size: u64,
@@ -47,10 +46,6 @@ pub(crate) struct Address<'a> {
     pub(crate) name: &'a str,
     pub(crate) address: &'a str,
 }
-
-/// A time of receipt, with a precision of milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Created(Timestamp);
 
 impl<'a> MessageSummary<'a> {
     /// Creates the summary of a message with the copies that the client may access.
@@ -73,7 +68,7 @@ impl<'a> MessageSummary<'a> {
             bcc: non_empty(details.bcc().map(Address::parse).chain(hidden)),
             reply_to: details.reply_to().map(Address::parse).collect(),
             subject: headline.subject(),
-            created: Created::new(*received),
+            created: created(*received),
             username: details.login().unwrap_or_default(),
             tags: sorted_tags(message),
             size: *size,
@@ -103,22 +98,9 @@ impl<'a> Address<'a> {
     }
 }
 
-impl Created {
-    pub(crate) fn new(received: Timestamp) -> Self {
-        Self(Timestamp::from_millisecond(received.as_millisecond()).unwrap_or(received))
-    }
-}
-
-impl fmt::Display for Created {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl Serialize for Created {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
+/// Returns a time of receipt as text, with a precision of milliseconds.
+pub(crate) fn created(received: Timestamp) -> String {
+    Timestamp::from_millisecond(received.as_millisecond()).unwrap_or(received).to_string()
 }
 
 /// Returns the tags of a message in the order of Mailpit: by name, in any case of letters.

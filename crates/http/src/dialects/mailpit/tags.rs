@@ -19,11 +19,10 @@ use restante_store::Page;
 use restante_store::overview::MAX_OVERVIEW_TAGS;
 use serde::Deserialize;
 
-use crate::dialects::mailpit::error::Error;
-use crate::dialects::mailpit::success::HandlerResult;
+use crate::dialects::mailpit::error::{Error, HandlerResult};
 use crate::dialects::mailpit::{body, success};
 use crate::extractors::cancellation::Cancellation;
-use crate::extractors::parameters::RequestGrant;
+use crate::extractors::parameters::{RequestGrant, require_scope};
 use crate::response::problem::{Problem, internal_error};
 use crate::state::Server;
 use crate::state::message_changes::{CHANGE_BATCH, MAX_IDS, MAX_IDS_BODY_BYTES};
@@ -122,9 +121,7 @@ impl Server {
 
     /// Fails if no message has the tag. This reveals something about messages, so the scope `read` is required.
     async fn check_tag_exists(&self, grant: &Grant, tag: &str, cancellation: &Cancellation) -> Result<(), Error> {
-        if !grant.allows_somewhere(Scope::Read) {
-            return Err(Problem::MissingScope(Scope::Read).into());
-        }
+        require_scope(grant, Scope::Read)?;
         let exists = self.has_tag(grant, tag, cancellation).await?;
         if exists { Ok(()) } else { Err(Error::text(format!("tag not found: {tag}"))) }
     }

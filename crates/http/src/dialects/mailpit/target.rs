@@ -5,25 +5,19 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::Method;
 use axum::http::request::Parts;
-use bytes::Bytes;
 use restante_auth::{Grant, Scope};
 use restante_mail::message::{Message, Summary};
-use restante_mail::mime::Mime;
 use restante_store::MessageSelector;
 
 use crate::dialects::mailpit::error::Error;
 use crate::dialects::mailpit::search::SearchParameters;
 use crate::extractors::cancellation::Cancellation;
-use crate::extractors::parameters::{LATEST, RequestGrant, path_values};
+use crate::extractors::parameters::{LATEST, RequestGrant, path_value, path_values};
 use crate::response::problem::Problem;
 use crate::state::Server;
-use crate::state::message::{CacheKey, MailpitForm, Rendering};
 
 /// The text of the status 404 if there is no latest message.
 pub(crate) const MESSAGE_NOT_FOUND: &str = "Message not found";
-
-/// Messages up to this size are rendered on the network thread.
-const MAX_INLINE_BYTES: usize = 4 * 1024;
 
 /// The message in `{id}`, with the copies that the grant of the request allows.
 pub(crate) struct TargetMessage {
@@ -38,9 +32,8 @@ impl FromRequestParts<Arc<Server>> for TargetMessage {
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Error> {
         let values: Vec<(String, String)> = path_values(parts, server).await?;
-        let id = values.iter().find(|(name, _)| name == "id").map_or("", |(_, id)| id);
         let RequestGrant(grant) = RequestGrant::from_request_parts(parts, server).await?;
-        Self::find(server, parts, grant, id).await
+        Self::find(server, parts, grant, path_value(&values, "id")).await
     }
 }
 
@@ -65,27 +58,6 @@ impl TargetMessage {
             Err(Problem::NoSuchMessage) if id == LATEST => Err(Error::NotFound(MESSAGE_NOT_FOUND)),
             Err(problem) => Err(problem.into()),
         }
-    }
-
-    /// Renders the message from its first copy, or returns the cached result. `version` identifies the state that the
-    /// result depends on, beside the source of the copy.
-    pub(crate) async fn render<W>(
-        &self,
-        server: &Server,
-        form: MailpitForm,
-        version: u64,
-        write: W,
-    ) -> Result<Bytes, Problem>
-    where
-        W: Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
-    {
-        let (permits, max_inline_bytes) = match form {
-            MailpitForm::Thumbnail(_) => (&server.thumbnail_permits, 0),
-            _ => (&server.work_permits, MAX_INLINE_BYTES),
-        };
-        let copy = self.message.first();
-        let key = CacheKey::MailpitMessage { mailbox: copy.mailbox.clone(), id: copy.id, form };
-        server.render_with(copy, Rendering { key, version, permits, max_inline_bytes }, write).await
     }
 
     /// Marks the message as read, if the client may change it. A HEAD request does not mark it, unlike in Mailpit.

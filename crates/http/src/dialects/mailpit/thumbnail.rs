@@ -18,15 +18,14 @@ use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 
 use crate::dialects::mailpit::content::Files;
-use crate::dialects::mailpit::error::Error;
+use crate::dialects::mailpit::error::{Error, HandlerResult};
 use crate::dialects::mailpit::parts::PartId;
-use crate::dialects::mailpit::success::HandlerResult;
 use crate::dialects::mailpit::target::TargetMessage;
 use crate::response::etag::IfNoneMatch;
 use crate::response::problem::{Problem, internal_error};
 use crate::state::Server;
 use crate::state::attachment::{FileHeaders, SANDBOX_POLICY, isolated_response};
-use crate::state::message::MailpitForm;
+use crate::state::message::Representation;
 
 const JPEG: HeaderValue = HeaderValue::from_static("image/jpeg");
 const WIDTH: u32 = 180;
@@ -54,8 +53,9 @@ pub(crate) async fn thumbnail(
     if if_none_match.matches(&headers.tag) {
         return Ok(isolated_response(None, headers));
     }
-    let form = MailpitForm::Thumbnail(id.clone());
-    let picture = match target.render(&server, form, 0, move |_: &Summary, mime: &Mime| render(mime, &id)).await {
+    let form = Representation::Thumbnail(id.clone());
+    let write = move |_: &Summary, mime: &Mime| render(mime, &id);
+    let picture = match server.render(target.message.first(), form, write).await {
         Err(Problem::NoSuchPart) => return Err(Error::text(NO_SUCH_PART)),
         picture => picture?,
     };

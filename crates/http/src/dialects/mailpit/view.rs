@@ -16,21 +16,21 @@ use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 
 use crate::dialects::mailpit::content;
-use crate::dialects::mailpit::error::{Error, TEXT};
-use crate::dialects::mailpit::success::HandlerResult;
+use crate::dialects::mailpit::error::{Error, HandlerResult};
 use crate::dialects::mailpit::target::{MESSAGE_NOT_FOUND, TargetMessage};
 use crate::dialects::mailpit::view_html::{PartLinks, link_parts, open_new_windows};
-use crate::extractors::parameters::{LATEST, RequestGrant, lenient_query_pairs};
+use crate::extractors::parameters::{LATEST, RequestGrant};
+use crate::extractors::query::QueryPairs;
 use crate::response::etag::IfNoneMatch;
 use crate::response::inert_html::disarm;
-use crate::response::inline_images::EmbeddedImages;
+use crate::response::inline_images::embedded_images;
 use crate::response::preview_policy;
 use crate::response::problem::Problem;
 use crate::response::success;
 use crate::response::viewer::{self, Viewer};
 use crate::state::Server;
 use crate::state::attachment::{FileHeaders, SANDBOX_POLICY, isolated_response};
-use crate::state::message::MailpitForm;
+use crate::state::message::Representation;
 
 /// The text of the status 404 for a message without HTML.
 const NO_HTML: &str = "This message does not contain a HTML part";
@@ -68,14 +68,10 @@ async fn find(server: &Server, parts: &mut Parts, grant: Grant, id: &str) -> Res
 
 async fn html(server: &Server, target: &TargetMessage, if_none_match: &IfNoneMatch, parts: &Parts) -> HandlerResult {
     let embeds_images = Viewer::of(&parts.headers) == Viewer::Browser;
-    let opens_windows = lenient_query_pairs(parts)?.iter().any(|(name, value)| name == "embed" && value == "1");
-    let form = MailpitForm::Html { embeds_images, opens_windows };
-    let headers = FileHeaders {
-        content_type: success::HTML,
-        disposition: None,
-        policy: preview_policy::POLICY,
-        tag: server.etags.of(&(&form, target.message.first().id)),
-    };
+    let opens_windows = QueryPairs::parse_leniently(&parts.uri)?.has("embed", "1");
+    let form = Representation::Dialect("mailpit html", format!("{embeds_images} {opens_windows}").into());
+    let tag = form.etag(&server.etags, target.message.first());
+    let headers = FileHeaders { content_type: success::HTML, disposition: None, policy: preview_policy::POLICY, tag };
     let base = format!("{}/api/v1/message/{}/part/", server.settings.public_path(), target.message.id());
     let write = move |_: &Summary, mime: &Mime| document(mime, embeds_images, opens_windows, &base);
     let mut response = body_response(server, target, if_none_match, form, headers, write).await?;
@@ -84,32 +80,26 @@ async fn html(server: &Server, target: &TargetMessage, if_none_match: &IfNoneMat
 }
 
 async fn text(server: &Server, target: &TargetMessage, if_none_match: &IfNoneMatch) -> HandlerResult {
-    let headers = FileHeaders {
-        content_type: TEXT,
-        disposition: None,
-        policy: SANDBOX_POLICY,
-        tag: server.etags.of(&(MailpitForm::Text, target.message.first().id)),
-    };
+    let form = Representation::Dialect("mailpit text", Arc::default());
+    let tag = form.etag(&server.etags, target.message.first());
+    let headers = FileHeaders { content_type: success::UTF8_TEXT, disposition: None, policy: SANDBOX_POLICY, tag };
     let write = |_: &Summary, mime: &Mime| Ok(content::text(mime, &content::html(mime)).into());
-    body_response(server, target, if_none_match, MailpitForm::Text, headers, write).await
+    body_response(server, target, if_none_match, form, headers, write).await
 }
 
 /// Returns a form of the body, unless the client has it already, and marks the message as read.
-async fn body_response<W>(
+async fn body_response(
     server: &Server,
     target: &TargetMessage,
     if_none_match: &IfNoneMatch,
-    form: MailpitForm,
+    form: Representation,
     headers: FileHeaders,
-    write: W,
-) -> HandlerResult
-where
-    W: Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
-{
+    write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
+) -> HandlerResult {
     let rendered = if if_none_match.matches(&headers.tag) {
         Ok(None)
     } else {
-        target.render(server, form, 0, write).await.map(Some)
+        server.render(target.message.first(), form, write).await.map(Some)
     };
     let body = match rendered {
         // It counts as read all the same.
@@ -127,7 +117,7 @@ fn document(mime: &Mime, embeds_images: bool, opens_windows: bool, base: &str) -
         return Err(Problem::NoHtml);
     }
     let linked = if embeds_images {
-        link_parts(&html, &EmbeddedImages::new(mime), true)
+        link_parts(&html, &embedded_images(mime), true)
     } else {
         link_parts(&html, &PartLinks::new(mime, base.to_owned()), false)
     };

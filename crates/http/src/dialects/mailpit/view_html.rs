@@ -1,6 +1,5 @@
 //! The HTML of a message as a document of its own: links to images of the message, and links that open in a new window.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 
 use restante_html::InlineParts;
@@ -9,9 +8,7 @@ use restante_mail::mime::html_tokens::{Attributes, Token, Tokens};
 
 use crate::dialects::mailpit::content::{Files, part_ids};
 use crate::response::inert_html::offset;
-
-/// The maximum number of bytes that links to parts add to the document. The other links stay as they were sent.
-const MAX_ADDED_BYTES: usize = 32 * 1024 * 1024;
+use crate::response::inline_images::ByteBudget;
 
 /// The attributes of links that open in a new window.
 const NEW_WINDOW: &str = " target=\"_blank\" rel=\"noreferrer noopener\"";
@@ -97,7 +94,8 @@ pub(crate) struct PartLinks {
     parts: HashMap<String, String>,
     /// The URL of the parts, with a slash at the end.
     base: String,
-    bytes_left: Cell<usize>,
+    /// The bytes that links to parts may still add to the document. The other links stay as they were sent.
+    budget: ByteBudget,
 }
 
 impl PartLinks {
@@ -110,21 +108,21 @@ impl PartLinks {
                 parts.entry(content_id.to_lowercase()).or_insert_with(|| ids[index].clone());
             }
         }
-        Self { parts, base, bytes_left: Cell::new(MAX_ADDED_BYTES) }
+        Self { parts, base, budget: ByteBudget::default() }
     }
 }
 
 impl InlineParts for PartLinks {
     fn url_by_content_id(&self, content_id: &str) -> Option<String> {
         let url = format!("{}{}", self.base, self.parts.get(&content_id.to_lowercase())?);
-        self.bytes_left.set(self.bytes_left.get().checked_sub(url.len())?);
-        Some(url)
+        self.budget.try_take(url.len()).then_some(url)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::response::inline_images::MAX_ADDED_BYTES;
 
     #[test]
     fn links_open_in_a_new_window() {

@@ -8,9 +8,9 @@ use restante_mail::address::Address;
 use restante_relay::{RecipientPatterns, Target};
 use serde::Serialize;
 
+use crate::dialects::mailpit::error::HandlerResult;
 use crate::dialects::mailpit::release;
 use crate::dialects::mailpit::success;
-use crate::dialects::mailpit::success::HandlerResult;
 use crate::extractors::parameters::RequestGrant;
 use crate::state::Server;
 

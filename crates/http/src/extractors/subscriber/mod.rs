@@ -15,16 +15,13 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use bytes::Bytes;
 use restante_auth::Grant;
-use restante_http_connection::context::ConnectionGuard;
-use restante_http_connection::disconnect::Disconnect;
 use restante_mail::naming::MailboxName;
 use restante_mailroom::events::{PublishedEvent, Subscription};
 use restante_metrics::{Gauge, Monitors, Total};
 use restante_net::ClientSlot;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::extractors::accepted_credentials::AcceptedCredentials;
-use crate::extractors::cancellation;
+use crate::extractors::cancellation::Cancellation;
 use crate::extractors::parameters::{OptionalPathMailbox, request_grant};
 use crate::response::problem::Problem;
 use crate::state::Server;
@@ -35,12 +32,9 @@ pub(crate) struct SubscribeRequest {
     pub(crate) mailbox: Option<MailboxName>,
     /// The mailboxes whose events the subscriber may get.
     pub(crate) grant: Grant,
-    /// The credentials of the request, if authentication is enabled.
-    pub(crate) credentials: Option<AcceptedCredentials>,
-    pub(crate) connection: Option<ConnectionGuard>,
+    pub(crate) cancellation: Cancellation,
     /// The slot of the client among its requests through a proxy, if these are limited.
-    pub(crate) client_slot: Option<Arc<ClientSlot>>,
-    pub(crate) disconnect: Option<Disconnect>,
+    client_slot: Option<Arc<ClientSlot>>,
     /// The permit of the subscriber, if the number of subscribers is limited.
     pub(crate) permit: Option<OwnedSemaphorePermit>,
 }
@@ -52,10 +46,8 @@ impl FromRequestParts<Arc<Server>> for SubscribeRequest {
         let OptionalPathMailbox(mailbox) = OptionalPathMailbox::from_request_parts(parts, server).await?;
         let grant = request_grant(parts)?.clone();
         let permit = subscriber_permit(server)?;
-        let extensions = &parts.extensions;
-        let (connection, client_slot, disconnect) =
-            (extensions.get().cloned(), extensions.get().cloned(), extensions.get().cloned());
-        Ok(Self { mailbox, grant, credentials: extensions.get().cloned(), connection, client_slot, disconnect, permit })
+        let Ok(cancellation) = Cancellation::from_request_parts(parts, server).await;
+        Ok(Self { mailbox, grant, cancellation, client_slot: parts.extensions.get().cloned(), permit })
     }
 }
 
@@ -99,13 +91,12 @@ pub(crate) fn accept_websocket(
     events: Subscription,
     mut writer: impl EventWriter + 'static,
 ) -> Response {
-    let SubscribeRequest { credentials, connection, client_slot, permit, .. } = request;
+    let SubscribeRequest { cancellation, client_slot, permit, .. } = request;
     let monitors = &server.settings.metrics.monitors;
     let guard = SubscriberGuard::new(monitors, &monitors.websockets, permit);
     // HTTP does not use the connection any more, so the task of the subscriber holds everything that belongs to it.
     handshake.accept(async move |stream| {
-        let close_requested = close_requested(connection.as_ref(), credentials.as_ref());
-        socket::serve(stream, events, &mut writer, close_requested, &guard).await;
+        socket::serve(stream, events, &mut writer, close_requested(&cancellation), &guard).await;
         drop(client_slot);
     })
 }
@@ -120,13 +111,10 @@ pub(crate) enum CloseReason {
 }
 
 /// Waits until the server has a reason to close the subscription.
-pub(crate) async fn close_requested(
-    connection: Option<&ConnectionGuard>,
-    credentials: Option<&AcceptedCredentials>,
-) -> CloseReason {
+pub(crate) async fn close_requested(cancellation: &Cancellation) -> CloseReason {
     tokio::select! {
-        () = cancellation::shutdown_started(connection) => CloseReason::Shutdown,
-        _ = cancellation::credentials_revoked(credentials) => CloseReason::Revoked,
+        () = cancellation.shutdown_started() => CloseReason::Shutdown,
+        _ = cancellation.credentials_revoked() => CloseReason::Revoked,
     }
 }
 

@@ -8,7 +8,7 @@ use super::super::webhooks::WebhookServer;
 use super::responses::server;
 use super::values::Generator;
 use super::*;
-use crate::response::links::push_segment;
+use crate::response::links::encode_segment;
 
 /// The number of generated values of each parameter and each body.
 const CASES: usize = 8;
@@ -79,9 +79,7 @@ impl Servers {
 }
 
 fn encode(text: &str) -> String {
-    let mut encoded = String::new();
-    push_segment(&mut encoded, text);
-    encoded
+    encode_segment(text).to_string()
 }
 
 impl Target<'_> {

@@ -41,21 +41,6 @@ const MAX_READ_BYTES: u64 = 256 << 20;
 /// The maximum size of the sources that are in memory at once, unless a single one is larger.
 const MAX_CHUNK_BYTES: u64 = 1 << 20;
 
-/// Whether a search had to leave out messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Completeness {
-    Complete,
-    /// The search stopped at the limit on messages, or could not decide about some of them.
-    Incomplete,
-}
-
-/// The messages that a search covers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SearchRange {
-    /// Only messages that were received before this time.
-    pub(crate) before: Option<Timestamp>,
-}
-
 /// The state of one search.
 struct Finder<'s> {
     server: &'s Server,
@@ -66,20 +51,22 @@ struct Finder<'s> {
     bytes_left: u64,
     /// The matches of the index, from the first message on that is too old to be read.
     indexed: Option<IndexedMatches<'s>>,
-    completeness: Completeness,
+    /// False if the search could not decide about some messages.
+    is_complete: bool,
 }
 
 impl Server {
     /// Calls `visit` with the messages that match a query, the newest first, until it breaks. They have the copies that
-    /// the grant allows. Only one request at a time reads a batch after its first one. Fails if the search takes
-    /// too long.
+    /// the grant allows, and were received before the time `before`, if there is one. Returns false if the search stopped
+    /// at the limit on messages, or could not decide about some of them. Only one request at a time reads a batch after
+    /// its first one. Fails if the search takes too long.
     pub(crate) async fn visit_matches(
         &self,
         grant: &Grant,
         query: &Arc<Query>,
-        range: SearchRange,
+        before: Option<Timestamp>,
         mut visit: impl FnMut(Message) -> ControlFlow<()>,
-    ) -> Result<Completeness, Problem> {
+    ) -> Result<bool, Problem> {
         let mut finder = Finder {
             server: self,
             query: query.clone(),
@@ -87,7 +74,7 @@ impl Server {
             read_bytes: 0,
             bytes_left: self.max_compared_bytes,
             indexed: None,
-            completeness: Completeness::Complete,
+            is_complete: true,
         };
         let (mut scanned, mut group_size) = (0, FIRST_GROUP);
         let mut page = Page { before: None, after: None, limit: Some(BATCH) };
@@ -102,7 +89,7 @@ impl Server {
             scanned += messages.len();
             page.before = messages.first().map(Message::id);
             let is_in_range = |message: &Message| {
-                range.before.is_none_or(|before| message.first().received.as_millisecond() < before.as_millisecond())
+                before.is_none_or(|before| message.first().received.as_millisecond() < before.as_millisecond())
             };
             let permitted = messages.into_iter().rev().filter_map(|message| permitted_copies(grant, message));
             let mut rest: VecDeque<Message> = permitted.filter(is_in_range).collect();
@@ -111,15 +98,15 @@ impl Server {
                 group_size = BATCH.min(2 * group_size);
                 for message in finder.select(grant, group).await? {
                     if visit(message).is_break() {
-                        return Ok(finder.completeness);
+                        return Ok(finder.is_complete);
                     }
                 }
             }
             if is_last {
-                return Ok(finder.completeness);
+                return Ok(finder.is_complete);
             }
             if scanned >= MAX_SEARCHED_MESSAGES {
-                return Ok(Completeness::Incomplete);
+                return Ok(false);
             }
         }
     }
@@ -131,10 +118,8 @@ impl Server {
             ids.push(message.id());
             ControlFlow::Continue(())
         };
-        match self.visit_matches(grant, query, SearchRange::default(), visit).await? {
-            Completeness::Complete => Ok(ids),
-            Completeness::Incomplete => Err(Problem::UndecidedMatches),
-        }
+        let is_complete = self.visit_matches(grant, query, None, visit).await?;
+        if is_complete { Ok(ids) } else { Err(Problem::UndecidedMatches) }
     }
 }
 
@@ -145,7 +130,7 @@ impl Finder<'_> {
         let mut undecided: Vec<_> = candidates.iter_mut().filter(|(decision, _)| decision.is_undecided()).collect();
         let read = self.read(&mut undecided).await?;
         for (decision, message) in &mut undecided[read..] {
-            self.completeness = Completeness::Incomplete;
+            self.is_complete = false;
             // The index knows only the texts.
             let is_match = *decision == Decision::UndecidedTexts && self.check_index(grant, message).await?;
             *decision = if is_match { Decision::Match } else { Decision::NoMatch };

@@ -1,12 +1,11 @@
 //! The messages that contain the words of a query, as the index of the server's own search knows them.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use jiff::Timestamp;
 use restante_auth::Grant;
 use restante_mail::message::{Message, MessageId};
-use restante_search::{Query as IndexQuery, SearchRequest};
+use restante_search::Query as IndexQuery;
 
 use crate::dialects::mailpit::query::Query;
 use crate::response::problem::Problem;
@@ -33,12 +32,13 @@ impl<'s> IndexedMatches<'s> {
     pub(super) fn new(server: &'s Server, grant: &Grant, query: &Query, newest: &Message) -> Self {
         let phrase = |(text, is_excluded)| format!("{}\"{text}\"*", if is_excluded { "-" } else { "" });
         let phrases: Vec<String> = query.texts().map(phrase).collect();
+        let query = IndexQuery::parse(&phrases.join(" "), Timestamp::now()).ok();
         // The index has one entry per copy.
         let last_copy = newest.copies().iter().map(|copy| copy.id).max();
         Self {
             server,
             grant: grant.clone(),
-            query: IndexQuery::parse(&phrases.join(" "), Timestamp::now()).ok().filter(|_| !phrases.is_empty()),
+            query: query.filter(|_| !phrases.is_empty() && server.settings.services.search.is_some()),
             found: VecDeque::new(),
             before: last_copy.map(|id| id.number().saturating_add(1).into()),
             requests: 0,
@@ -62,27 +62,12 @@ impl<'s> IndexedMatches<'s> {
 
     /// Requests further matches. Returns whether there may be some.
     async fn request(&mut self) -> Result<bool, Problem> {
-        let (Some(search), Some(query), Some(before)) =
-            (&self.server.settings.services.search, &self.query, self.before)
-        else {
-            return Ok(false);
-        };
+        let (Some(query), Some(_)) = (&self.query, self.before) else { return Ok(false) };
         if self.requests == MAX_REQUESTS {
             return Ok(false);
         }
         self.requests += 1;
-        let (grant, start) = (self.grant.clone(), Instant::now());
-        let request = SearchRequest {
-            query: query.clone(),
-            mailbox: None,
-            is_permitted: Box::new(move |mailbox: &_| grant.covers(mailbox)),
-            before: Some(before),
-            limit: MAX_HITS,
-            one_per_message: true,
-        };
-        let results = search.find(&self.server.mailroom, request).await;
-        self.server.settings.metrics.observe_search(start.elapsed());
-        let results = results?;
+        let results = self.server.find_copies(&self.grant, query, None, self.before, MAX_HITS, true).await?;
         self.found.extend(results.hits.iter().map(|hit| hit.summary.message));
         // Further copies of the last message are skipped.
         let last = self.found.back().copied();

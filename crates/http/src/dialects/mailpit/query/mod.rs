@@ -15,7 +15,6 @@ mod indexed;
 mod parse;
 mod search_text;
 
-pub(crate) use find::SearchRange;
 pub(crate) use parse::Query;
 
 #[cfg(test)]
