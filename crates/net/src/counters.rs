@@ -22,10 +22,11 @@ impl ConnectionCounters {
     /// Counts a new connection: as accepted and, until its admission is dropped, as open; or as refused.
     pub fn count_admission(self: &Arc<Self>, admission: Result<Admission, TooMany>) -> Result<Admission, TooMany> {
         match admission {
-            Ok(admission) => {
+            Ok(mut admission) => {
                 self.accepted.fetch_add(1, Relaxed);
                 self.open.fetch_add(1, Relaxed);
-                Ok(admission.with_open_guard(OpenGuard(self.clone())))
+                admission.open_guard = Some(OpenGuard(self.clone()));
+                Ok(admission)
             }
             Err(too_many) => {
                 self.count_refused();

@@ -29,13 +29,8 @@ pub struct ConnectionLimits {
 pub struct ClientLimits {
     limit: Option<usize>,
     /// The number of slots in use per client. Empty if there is no limit. Clients without slots have no entry.
-    active: Mutex<HashMap<ClientKey, usize>>,
+    active: Mutex<HashMap<IpAddr, usize>>,
 }
-
-/// The key of a client: an IPv4 address, or an IPv6 network of 64 bits. A single machine usually has such a network for
-/// itself (RFC 7421 section 1), so a limit per IPv6 address would have no effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct ClientKey(IpAddr);
 
 /// A counted connection. Its client slot is released first, so that a new connection is never within the total limit but
 /// above that of its client.
@@ -45,14 +40,14 @@ pub struct Admission {
     _permit: OwnedSemaphorePermit,
     clients: Arc<ClientLimits>,
     /// Counts the connection as open while it exists.
-    open_guard: Option<OpenGuard>,
+    pub(super) open_guard: Option<OpenGuard>,
 }
 
 /// A slot of one client.
 #[derive(Debug)]
 pub struct ClientSlot {
     clients: Arc<ClientLimits>,
-    client: ClientKey,
+    client: IpAddr,
 }
 
 /// The limit that is reached.
@@ -95,12 +90,6 @@ impl Admission {
         self.client_slot = self.clients.admit(client)?;
         Ok(self)
     }
-
-    /// Attaches the guard that counts the connection as open.
-    pub(super) fn with_open_guard(mut self, open_guard: OpenGuard) -> Self {
-        self.open_guard = Some(open_guard);
-        self
-    }
 }
 
 impl ClientLimits {
@@ -112,7 +101,7 @@ impl ClientLimits {
     /// Acquires a slot for this client. Without a limit, counts nothing and returns `None`.
     pub fn admit(self: &Arc<Self>, ip: IpAddr) -> Result<Option<ClientSlot>, TooMany> {
         let Some(limit) = self.limit else { return Ok(None) };
-        let client = ClientKey::from(ip);
+        let client = client_key(ip);
         let mut active = self.active.lock();
         let count = active.get(&client).copied().unwrap_or(0);
         if count >= limit {
@@ -135,12 +124,12 @@ impl Drop for ClientSlot {
     }
 }
 
-impl From<IpAddr> for ClientKey {
-    fn from(ip: IpAddr) -> Self {
-        Self(match ip.to_canonical() {
-            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
-            v4 @ IpAddr::V4(_) => v4,
-        })
+/// Returns the key of a client: its IPv4 address, or its IPv6 network of 64 bits. A single machine usually has such a
+/// network for itself (RFC 7421 section 1), so a limit per IPv6 address would have no effect.
+fn client_key(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
+        v4 @ IpAddr::V4(_) => v4,
     }
 }
 
