@@ -33,14 +33,13 @@ pub(super) struct DefaultHeaders<'a> {
 
 /// Ends the input at a line with a single dot, as `sendmail` does by default.
 pub(super) fn truncate_at_dot(input: &[u8]) -> &[u8] {
-    let mut end = 0;
-    for line in input.split_inclusive(|byte| *byte == b'\n') {
-        if line.trim_ascii_end() == b"." {
-            break;
-        }
-        end += line.len();
-    }
-    &input[..end]
+    lines_before(input, |line| line.trim_ascii_end() == b".")
+}
+
+/// Returns the lines before the first one that matches.
+pub(super) fn lines_before(input: &[u8], matches: impl Fn(&[u8]) -> bool) -> &[u8] {
+    let lines = input.split_inclusive(|byte| *byte == b'\n').take_while(|line| !matches(line));
+    &input[..lines.map(<[u8]>::len).sum()]
 }
 
 impl<'a> RawMessage<'a> {

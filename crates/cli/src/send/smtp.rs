@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use restante_mail::address::Address;
 use socket2::Socket;
 
+use super::raw_message::lines_before;
 use super::stream;
 use crate::error::CommandError;
 use crate::server::Credentials;
@@ -88,7 +89,7 @@ fn mail_parameters(message: &OutgoingMessage, size: usize, extensions: &Extensio
         text.push_str(" BODY=8BITMIME");
     }
     let has_utf8_address = message.to.iter().chain(&message.from).any(|address| !address.to_string().is_ascii());
-    let header = header_section(&message.source);
+    let header = lines_before(&message.source, |line| matches!(line, b"\n" | b"\r\n"));
     if (has_utf8_address || !header.is_ascii()) && extensions.has("SMTPUTF8") {
         text.push_str(" SMTPUTF8");
     } else if has_utf8_address {
@@ -96,18 +97,6 @@ fn mail_parameters(message: &OutgoingMessage, size: usize, extensions: &Extensio
         return Err(CommandError::Undelivered { message, is_temporary: false, is_recipient: true });
     }
     Ok(text)
-}
-
-/// Returns everything before the first empty line.
-fn header_section(source: &[u8]) -> &[u8] {
-    let mut end = 0;
-    for line in source.split_inclusive(|byte| *byte == b'\n') {
-        if matches!(line, b"\n" | b"\r\n") {
-            break;
-        }
-        end += line.len();
-    }
-    &source[..end]
 }
 
 /// Encodes a message for DATA: CRLF line ends, dot stuffing (RFC 5321 section 4.5.2), and the final dot.
