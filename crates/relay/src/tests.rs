@@ -113,6 +113,7 @@ impl Test {
             allow_private_addresses: true,
             give_up_after: Duration::from_hours(1),
             domain: "relay.test".to_owned(),
+            ..Settings::default()
         };
         let queue = new_queue();
         let relay = Relay::new(settings, queue.clone());
