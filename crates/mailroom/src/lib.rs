@@ -108,14 +108,13 @@ impl Mailroom {
     pub fn new(settings: Settings, store: Arc<dyn Store>, extensions: Extensions) -> Self {
         let feed = store.feed();
         let is_shared = feed.is_some();
-        let hub = if is_shared { Hub::for_shared_store(settings.history) } else { Hub::new(settings.history) };
-        let counters = Counters::default();
+        let hub = Hub::new(settings.history, is_shared);
         let inner = Arc::new(Inner {
             store,
             extensions,
             hub,
             marks: broadcast::Sender::new(MARK_CAPACITY),
-            counters,
+            counters: Counters::default(),
             tag_changes: tokio::sync::Mutex::new(()),
             is_shared,
         });

@@ -87,17 +87,9 @@ pub(super) struct ReadBatch {
 }
 
 impl Hub {
-    /// Creates a hub for events that are published by this process and numbered by it.
-    pub(crate) fn new(history: usize) -> Arc<Self> {
-        Self::with_run(to_micros(Timestamp::now()), history)
-    }
-
-    /// Creates a hub for the events of a shared store, which numbers them.
-    pub(crate) fn for_shared_store(history: usize) -> Arc<Self> {
-        Self::with_run(SHARED_RUN, history)
-    }
-
-    fn with_run(run: u64, history: usize) -> Arc<Self> {
+    /// Creates a hub. The events of a shared store are numbered by the store, others by this process.
+    pub(crate) fn new(history: usize, is_shared: bool) -> Arc<Self> {
+        let run = if is_shared { SHARED_RUN } else { to_micros(Timestamp::now()) };
         Arc::new(Self { run, history, state: Mutex::default() })
     }
 
@@ -108,27 +100,26 @@ impl Hub {
     }
 
     pub(crate) fn publish_stored(&self, summary: Summary, copies: MessageCopies) {
-        let mut state = self.state.lock();
-        let is_deleted = state.early_deletions.remove(&message_key(&summary));
-        let mut notices = self.append(&mut state, None, Event::Stored(summary.clone(), copies));
-        if is_deleted {
-            notices.extend(self.append(&mut state, None, Event::Deleted(summary)));
-        }
-        drop(state);
-        notify(notices);
+        self.update(|state| {
+            let is_deleted = state.early_deletions.remove(&message_key(&summary));
+            let mut notices = self.append(state, None, Event::Stored(summary.clone(), copies));
+            if is_deleted {
+                notices.extend(self.append(state, None, Event::Deleted(summary)));
+            }
+            notices
+        });
     }
 
     pub(crate) fn publish_deleted(&self, summary: Summary) {
-        let mut state = self.state.lock();
-        if state.deliveries_in_progress > 0 {
-            state.early_deletions.insert(message_key(&summary));
-            if state.early_deletions.len() > MAX_EARLY_DELETIONS {
-                state.early_deletions.pop_first();
+        self.update(|state| {
+            if state.deliveries_in_progress > 0 {
+                state.early_deletions.insert(message_key(&summary));
+                if state.early_deletions.len() > MAX_EARLY_DELETIONS {
+                    state.early_deletions.pop_first();
+                }
             }
-        }
-        let notices = self.append(&mut state, None, Event::Deleted(summary));
-        drop(state);
-        notify(notices);
+            self.append(state, None, Event::Deleted(summary))
+        });
     }
 
     /// Sets the number in the feed of a shared store after which all events are published. Events before it may be
@@ -139,23 +130,28 @@ impl Hub {
 
     /// Publishes an event of a shared store, which reports each event once and in the order of these numbers.
     pub(crate) fn publish_numbered(&self, number: u64, event: Event) {
-        let mut state = self.state.lock();
-        state.ring.set_dropped_up_to(self.position(number.saturating_sub(1)));
-        let notices = self.append(&mut state, Some(number), event);
-        drop(state);
-        notify(notices);
+        self.update(|state| {
+            state.ring.set_dropped_up_to(self.position(number.saturating_sub(1)));
+            self.append(state, Some(number), event)
+        });
     }
 
     /// Records that events of a shared store were lost. All subscribers have missed something, and it is not known
     /// which messages of the history still exist.
     pub(crate) fn events_missed(&self) {
-        let mut state = self.state.lock();
-        state.ring.clear_with_gap();
-        state.history.clear();
-        let State { ring, topics, .. } = &mut *state;
-        let notices = topics.values_mut().map(|topic| (topic.publish_missed(ring), true)).collect();
-        drop(state);
-        notify(notices);
+        self.update(|State { ring, topics, history, .. }| {
+            ring.clear_with_gap();
+            history.clear();
+            topics.values_mut().map(|topic| (topic.publish_missed(ring), true)).collect()
+        });
+    }
+
+    /// Changes the state, and notifies listeners after the lock is released.
+    fn update(&self, change: impl FnOnce(&mut State) -> Vec<Notice>) {
+        let notices = change(&mut self.state.lock());
+        for (notifiers, is_stored) in notices {
+            notifiers.notify(is_stored);
+        }
     }
 
     /// Makes a listener a subscriber. Returns where it starts: after `resume` if all events since then are still known,
@@ -291,12 +287,6 @@ impl Drop for DeliveryGuard<'_> {
     }
 }
 
-fn notify(notices: Vec<Notice>) {
-    for (notifiers, is_stored) in notices {
-        notifiers.notify(is_stored);
-    }
-}
-
 fn message_key(summary: &Summary) -> MessageKey {
     (summary.id, summary.mailbox.clone())
 }
@@ -312,7 +302,7 @@ mod tests {
 
     #[test]
     fn early_deletions_are_limited_and_kept_only_during_deliveries() {
-        let hub = Hub::new(10);
+        let hub = Hub::new(10, false);
         hub.publish_deleted(message(1));
         assert!(hub.state.lock().early_deletions.is_empty());
         let delivery = hub.begin_delivery();

@@ -78,7 +78,7 @@ fn parses_and_displays_positions() {
 
 #[tokio::test(start_paused = true)]
 async fn history_comes_first_and_skips_deleted_messages() {
-    let hub = Hub::new(3);
+    let hub = Hub::new(3, false);
     for id in 1..=5 {
         hub.publish_stored(message(id), MessageCopies::default());
     }
@@ -92,7 +92,7 @@ async fn history_comes_first_and_skips_deleted_messages() {
 
 #[tokio::test(start_paused = true)]
 async fn early_deletion_is_repeated_after_the_stored_event() {
-    let hub = Hub::new(10);
+    let hub = Hub::new(10, false);
     let mut subscriber = hub.subscribe(None, None);
     let delivery = hub.begin_delivery();
     hub.publish_deleted(message(1));
@@ -105,7 +105,7 @@ async fn early_deletion_is_repeated_after_the_stored_event() {
 
 #[tokio::test(start_paused = true)]
 async fn subscriber_to_a_mailbox_gets_only_its_events() {
-    let hub = Hub::new(10);
+    let hub = Hub::new(10, false);
     hub.publish_stored(message_of("ann", 1), MessageCopies::default());
     hub.publish_stored(message_of("bob", 2), MessageCopies::default());
     let mut ann = hub.subscribe(Some(name("ann")), None);
@@ -121,7 +121,7 @@ async fn subscriber_to_a_mailbox_gets_only_its_events() {
 
 #[tokio::test(start_paused = true)]
 async fn subscriber_resumes_at_its_position() {
-    let hub = Hub::new(2);
+    let hub = Hub::new(2, false);
     let mut subscriber = hub.subscribe(None, None);
     for id in 1..=5 {
         hub.publish_stored(message_of(if id % 2 == 0 { "bob" } else { "ann" }, id), MessageCopies::default());
@@ -157,7 +157,7 @@ async fn subscriber_resumes_at_its_position() {
 
 #[tokio::test(start_paused = true)]
 async fn resuming_returns_all_missed_events() {
-    let hub = Hub::new(0);
+    let hub = Hub::new(0, false);
     let mut subscriber = hub.subscribe(None, None);
     hub.publish_stored(message(0), MessageCopies::default());
     let first = subscriber.next().await.unwrap().position();
@@ -174,7 +174,7 @@ async fn resuming_returns_all_missed_events() {
 
 #[tokio::test(start_paused = true)]
 async fn stalled_subscriber_lags_and_others_get_everything() {
-    let hub = Hub::new(30);
+    let hub = Hub::new(30, false);
     let mut stalled = hub.subscribe(None, None);
     let mut stalled_on_bob = hub.subscribe(Some(name("bob")), None);
     let mut quiet = hub.subscribe(Some(name("ann")), None);
@@ -195,7 +195,7 @@ async fn stalled_subscriber_lags_and_others_get_everything() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_subscriber_within_the_limit_gets_everything() {
-    let hub = Hub::new(30);
+    let hub = Hub::new(30, false);
     let mut slow = hub.subscribe(None, None);
     for id in 0..3000 {
         hub.publish_stored(message(id), MessageCopies::default());
@@ -210,7 +210,7 @@ async fn slow_subscriber_within_the_limit_gets_everything() {
 /// Events that arrive faster than they are read are dropped, not sent late.
 #[tokio::test(start_paused = true)]
 async fn subscriber_lags_if_it_is_overtaken() {
-    let hub = Hub::new(2);
+    let hub = Hub::new(2, false);
     let (mut all, mut quiet) = (hub.subscribe(None, None), hub.subscribe(Some(name("ann")), None));
     for id in 0..FLOOD {
         hub.publish_stored(message(id), MessageCopies::default());
@@ -225,7 +225,7 @@ async fn subscriber_lags_if_it_is_overtaken() {
 /// Only matching events can make a subscriber fall behind.
 #[tokio::test(start_paused = true)]
 async fn subscriber_without_matching_events_does_not_lag() {
-    let hub = Hub::new(0);
+    let hub = Hub::new(0, false);
     let mut ann = hub.subscribe(Some(name("ann")), None);
     assert!(ann.position().is_none(), "no event was published");
     for id in 0..FLOOD {
@@ -250,7 +250,7 @@ async fn subscriber_without_matching_events_does_not_lag() {
 /// A disconnected subscriber reconnects a second later. Meanwhile there may be no other subscriber.
 #[tokio::test(start_paused = true)]
 async fn last_subscriber_can_resume_after_disconnect() {
-    let hub = Hub::new(0);
+    let hub = Hub::new(0, false);
     let mut subscriber = hub.subscribe(None, None);
     hub.publish_stored(message(0), MessageCopies::default());
     let first = subscriber.next().await.unwrap().position();
@@ -263,7 +263,7 @@ async fn last_subscriber_can_resume_after_disconnect() {
 
 #[tokio::test(start_paused = true)]
 async fn history_skips_messages_deleted_while_it_is_read() {
-    let hub = Hub::new(3);
+    let hub = Hub::new(3, false);
     (0..3).for_each(|id| hub.publish_stored(message(id), MessageCopies::default()));
     // The ring no longer has these.
     (0..FLOOD).for_each(|id| hub.publish_deleted(message_of("ann", id)));
@@ -276,7 +276,7 @@ async fn history_skips_messages_deleted_while_it_is_read() {
 #[tokio::test(start_paused = true)]
 async fn many_subscribers_read_in_turn() {
     const COUNT: u32 = 1000;
-    let hub = Hub::new(0);
+    let hub = Hub::new(0, false);
     let start = tokio::time::Instant::now();
     let readers: Vec<_> = (0..COUNT)
         .map(|_| {
@@ -306,7 +306,7 @@ async fn many_subscribers_read_in_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_request_is_woken_by_stored_messages_only() {
-    let hub = Hub::new(0);
+    let hub = Hub::new(0, false);
     let is_woken =
         async |receiver: &mut TopicReceiver| timeout(Duration::from_secs(1), receiver.message_stored()).await.is_ok();
     let (mut ann, mut bob, mut all) = (hub.listen(Some(name("ann"))), hub.listen(Some(name("bob"))), hub.listen(None));
@@ -323,7 +323,7 @@ async fn waiting_request_is_woken_by_stored_messages_only() {
 /// A purge of a large mailbox is faster than any subscriber, and can wait.
 #[tokio::test(start_paused = true)]
 async fn bulk_operation_waits_for_subscribers() {
-    let hub = Hub::new(0);
+    let hub = Hub::new(0, false);
     let mut quiet = hub.subscribe(Some(name("ann")), None);
     let mut all = hub.subscribe(None, None);
     let reader = tokio::spawn(async move { next_events(&mut all, usize::try_from(FLOOD).unwrap()).await });
@@ -342,7 +342,7 @@ async fn bulk_operation_waits_for_subscribers() {
 /// Long headers must not use memory in proportion to the capacity of the ring.
 #[tokio::test(start_paused = true)]
 async fn ring_is_limited_in_bytes() {
-    let hub = Hub::new(0);
+    let hub = Hub::new(0, false);
     let mut subscriber = hub.subscribe(None, None);
     let long = Headline::new("", [], &"x".repeat(1 << 20));
     hub.publish_stored(message(0), MessageCopies::default());
@@ -360,7 +360,7 @@ async fn ring_is_limited_in_bytes() {
 
 #[tokio::test(start_paused = true)]
 async fn state_of_dropped_subscriptions_is_removed() {
-    let hub = Hub::new(0);
+    let hub = Hub::new(0, false);
     let all = [hub.subscribe(None, None), hub.subscribe(None, None)];
     let bob = [hub.subscribe(Some(name("bob")), None), hub.subscribe(Some(name("bob")), None)];
     drop(all);
@@ -377,7 +377,7 @@ async fn state_of_dropped_subscriptions_is_removed() {
 
 #[tokio::test(start_paused = true)]
 async fn event_is_rendered_once() {
-    let hub = Hub::new(0);
+    let hub = Hub::new(0, false);
     let (mut one, mut other) = (hub.subscribe(None, None), hub.subscribe(None, None));
     hub.publish_stored(message(1), MessageCopies::default());
     let first = one.next().await.unwrap().rendered(|_| Bytes::from_static(b"first"));
@@ -389,7 +389,7 @@ async fn event_is_rendered_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn joining_during_deliveries_gets_each_event_once() {
     const DELIVERIES: u64 = 2000;
-    let hub = Hub::new(10_000);
+    let hub = Hub::new(10_000, false);
     let deliveries = (0..2).map(|side| {
         let hub = hub.clone();
         tokio::spawn(async move {
@@ -430,7 +430,7 @@ fn publish_stored_at(hub: &Hub, after: u64) {
 }
 
 fn shared_hub(numbers: impl IntoIterator<Item = u64>) -> Arc<Hub> {
-    let hub = Hub::for_shared_store(2);
+    let hub = Hub::new(2, true);
     numbers.into_iter().for_each(|after| publish_stored_at(&hub, after));
     hub
 }
@@ -479,7 +479,7 @@ async fn unknown_position_on_another_node_starts_with_the_history() {
     assert_eq!((next(&mut early).await, early.position()), ("nothing".to_owned(), None));
 
     // The backlog of a node can include old messages, of which some events are missing.
-    let hub = Hub::for_shared_store(2);
+    let hub = Hub::new(2, true);
     hub.set_history_start(*NOW + 20);
     let mut early = hub.subscribe(None, Some(shared_position(25)));
     assert!(!early.has_gap());
@@ -537,7 +537,7 @@ async fn publish_steadily(hub: &Hub) {
 
 #[tokio::test(start_paused = true)]
 async fn idle_listeners_do_not_slow_down_a_subscriber() {
-    let hub = Hub::new(0);
+    let hub = Hub::new(0, false);
     let idle: Vec<Subscription> =
         (0..1000).map(|number| hub.subscribe(Some(name(&format!("idle{number}"))), None)).collect();
     let waiting: Vec<TopicReceiver> = (0..1000).map(|_| hub.listen(Some(name("other")))).collect();
@@ -552,7 +552,7 @@ async fn idle_listeners_do_not_slow_down_a_subscriber() {
 
 #[tokio::test(start_paused = true)]
 async fn stalled_subscriber_delays_bulk_operations_only_briefly() {
-    let hub = Hub::new(0);
+    let hub = Hub::new(0, false);
     let _stalled = hub.subscribe(None, None);
     for id in 1..=5000 {
         hub.publish_deleted(message(id));
@@ -563,7 +563,7 @@ async fn stalled_subscriber_delays_bulk_operations_only_briefly() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_requests_are_notified_of_stored_messages_only() {
-    let hub = Hub::new(0);
+    let hub = Hub::new(0, false);
     let mut waiting = hub.listen(Some(name("bob")));
     let is_notified =
         async |waiting: &mut TopicReceiver| timeout(Duration::from_secs(5), waiting.message_stored()).await.is_ok();
