@@ -8,10 +8,7 @@ use parking_lot::RwLock;
 use thiserror::Error;
 
 /// The current triggers. Shared by all sessions and the HTTP server.
-#[derive(Debug, Default)]
-pub struct Chaos {
-    triggers: RwLock<Triggers>,
-}
+pub type Chaos = RwLock<Triggers>;
 
 /// When failures are simulated. By default none are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,23 +105,6 @@ impl FromStr for Triggers {
     }
 }
 
-impl Chaos {
-    /// Creates the state with these triggers.
-    pub fn new(triggers: Triggers) -> Self {
-        Self { triggers: RwLock::new(triggers) }
-    }
-
-    /// Returns the current triggers.
-    pub fn triggers(&self) -> Triggers {
-        *self.triggers.read()
-    }
-
-    /// Replaces the triggers.
-    pub fn set_triggers(&self, triggers: Triggers) {
-        *self.triggers.write() = triggers;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,11 +151,11 @@ mod tests {
     fn triggers_can_be_changed() {
         let chaos = Chaos::default();
         let failures = || {
-            let Triggers { sender, recipient, authentication } = chaos.triggers();
+            let Triggers { sender, recipient, authentication } = *chaos.read();
             [sender, recipient, authentication].map(Trigger::fire)
         };
         assert_eq!(failures(), [None; 3]);
-        chaos.set_triggers("sender:450:100,recipient:550:100,auth:535:100".parse().unwrap());
+        *chaos.write() = "sender:450:100,recipient:550:100,auth:535:100".parse().unwrap();
         assert_eq!(failures(), [Some(450), Some(550), Some(535)]);
     }
 }

@@ -112,7 +112,7 @@ impl<'a> SessionDriver<'a> {
                     // The session always has an envelope at this action.
                     if let Some(envelope) = self.session.envelope() {
                         let mailroom = &self.server.context.mailroom;
-                        let result = match mailroom.chaos().and_then(|chaos| chaos.triggers().sender.fire()) {
+                        let result = match mailroom.chaos().and_then(|chaos| chaos.read().sender.fire()) {
                             Some(code) => Err(SenderRefusal::Chaos(code)),
                             None => mailroom.check_sender(envelope).await,
                         };
@@ -170,7 +170,7 @@ impl<'a> SessionDriver<'a> {
     /// Checks a login, which may be delayed. Returns `None` if the server shuts down meanwhile.
     async fn log_in(&mut self, user: &str, proof: &Proof) -> Option<Result<(), LoginRefusal>> {
         let Server { context, login, .. } = self.server;
-        if let Some(code) = context.mailroom.chaos().and_then(|chaos| chaos.triggers().authentication.fire()) {
+        if let Some(code) = context.mailroom.chaos().and_then(|chaos| chaos.read().authentication.fire()) {
             return Some(Err(LoginRefusal::Chaos(code)));
         }
         let login_result = tokio::select! {
@@ -202,7 +202,7 @@ impl<'a> SessionDriver<'a> {
         let Some(envelope) = self.session.envelope() else { return };
         let grant = self.grant.as_ref();
         let is_permitted = |mailbox: &MailboxName| grant.is_none_or(|grant| grant.allows(Scope::Write, mailbox));
-        let result = match context.mailroom.chaos().and_then(|chaos| chaos.triggers().recipient.fire()) {
+        let result = match context.mailroom.chaos().and_then(|chaos| chaos.read().recipient.fire()) {
             Some(code) => Err(RecipientRefusal::Chaos(code)),
             None => context.mailroom.check_recipient(envelope, candidate, is_permitted).await,
         };

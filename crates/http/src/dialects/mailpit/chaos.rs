@@ -17,7 +17,7 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// Returns the triggers.
 pub(crate) async fn get(State(server): State<Arc<Server>>, _: RequestGrant) -> HandlerResult {
-    success::json(&TriggersRecord::from(chaos(&server.mailroom)?.triggers()))
+    success::json(&TriggersRecord::from(*chaos(&server.mailroom)?.read()))
 }
 
 /// Replaces the triggers. Those that are missing in the request never fire. All clients are affected, so this requires the
@@ -31,7 +31,7 @@ pub(crate) async fn set(State(server): State<Arc<Server>>, _: RequireAdmin, requ
         recipient: record.recipient.parse(defaults.recipient)?,
         authentication: record.authentication.parse(defaults.authentication)?,
     };
-    chaos.set_triggers(triggers);
+    *chaos.write() = triggers;
     tracing::info!(?triggers, "simulated failures of SMTP changed");
     success::json(&TriggersRecord::from(triggers))
 }
