@@ -371,7 +371,7 @@ impl State {
         let others: Vec<Tags> = self.other_copies(id).map(|copy| copy.tags.clone()).collect();
         let is_only = |tag: &str| !others.iter().any(|other| other.contains(tag));
         before.iter().for_each(|tag| self.tags.remove_from_copy(tag, is_only(tag)));
-        after.iter().for_each(|tag| self.tags.add_to_copy(tag, is_only(tag)));
+        after.iter().for_each(|tag| self.tags.add(tag, is_only(tag).into(), 1));
     }
 
     fn add(&mut self, message: NewMessage) -> Vec<Summary> {

@@ -70,18 +70,11 @@ impl CountedTag {
 }
 
 impl TagCounter {
-    /// Adds messages that have this tag.
-    pub fn add(&mut self, tag: &str, messages: u64) {
+    /// Adds messages that have this tag, and the number of their copies that have it.
+    pub(crate) fn add(&mut self, tag: &str, messages: u64, copies: u64) {
         let entry = self.counts.entry(tag.to_lowercase()).or_default();
         entry.messages += messages;
-        entry.add_spelling(tag, messages);
-    }
-
-    /// Adds a tag of a copy. `is_only` is whether no other copy of the message has it.
-    pub(crate) fn add_to_copy(&mut self, tag: &str, is_only: bool) {
-        let entry = self.counts.entry(tag.to_lowercase()).or_default();
-        entry.messages += u64::from(is_only);
-        entry.add_spelling(tag, 1);
+        entry.add_spelling(tag, copies);
     }
 
     /// Removes a tag of a copy. `is_only` is whether no other copy of the message has it.
@@ -108,9 +101,7 @@ impl TagCounter {
         let (equal, other): (Vec<_>, Vec<_>) = copies.into_iter().partition(|(tags, _)| *tags == first);
         let equal_copies: u64 = equal.iter().map(|(_, copies)| copies).sum();
         for tag in first.iter() {
-            let entry = self.counts.entry(tag.to_lowercase()).or_default();
-            entry.messages += messages;
-            entry.add_spelling(tag, messages * equal_copies);
+            self.add(tag, messages, messages * equal_copies);
         }
         let mut known: HashSet<String> = HashSet::new();
         for (tags, copies) in other {
@@ -119,9 +110,7 @@ impl TagCounter {
             }
             for tag in tags.iter() {
                 let is_new = known.insert(tag.to_lowercase());
-                let entry = self.counts.entry(tag.to_lowercase()).or_default();
-                entry.messages += if is_new { messages } else { 0 };
-                entry.add_spelling(tag, messages * copies);
+                self.add(tag, if is_new { messages } else { 0 }, messages * copies);
             }
         }
     }
@@ -173,7 +162,7 @@ mod tests {
     fn tags_are_counted_in_any_case() {
         let mut counter = TagCounter::default();
         for (tag, messages) in [("b", 2), ("A", 2), ("B", 1), ("c", 1)] {
-            counter.add(tag, messages);
+            counter.add(tag, messages, messages);
         }
         assert_eq!(counts(&counter), [("A".to_owned(), 2), ("b".to_owned(), 3), ("c".to_owned(), 1)]);
         for tag in ["c", "b", "unknown"] {
@@ -191,7 +180,7 @@ mod tests {
         // The copies are changed one after the other.
         for (is_only, expected) in [(false, "name"), (false, "NAME"), (true, "NAME")] {
             counter.remove_from_copy("name", is_only);
-            counter.add_to_copy("NAME", is_only);
+            counter.add("NAME", is_only.into(), 1);
             assert_eq!(counts(&counter), [(expected.to_owned(), 2)]);
         }
         counter.remove_from_copy("NAME", false);
@@ -213,7 +202,7 @@ mod tests {
     fn number_of_tags_is_limited() {
         let mut counter = TagCounter::default();
         for number in 0..=MAX_OVERVIEW_TAGS {
-            counter.add(&number.to_string(), 1);
+            counter.add(&number.to_string(), 1, 1);
         }
         assert_eq!(counter.counts().len(), MAX_OVERVIEW_TAGS);
     }

@@ -109,15 +109,11 @@ pub(super) fn list(database: &Connection, mailbox: &MailboxName, page: Page) -> 
     // One transaction, so that version and messages are from the same snapshot.
     let snapshot = database.unchecked_transaction()?;
     let Some(version) = version(&snapshot, mailbox)? else { return Ok(Listing::default()) };
-    let ascending =
-        concat!("SELECT ", columns!(), " FROM copies WHERE mailbox = ?1 AND id > ?2 AND id < ?3 ORDER BY id LIMIT ?4");
-    let descending = concat!(
-        "SELECT ",
-        columns!(),
-        " FROM copies WHERE mailbox = ?1 AND id > ?2 AND id < ?3 ORDER BY id DESC LIMIT ?4"
-    );
     let is_last_page = page.limit.is_some() && page.after.is_none();
-    let mut statement = snapshot.prepare_cached(if is_last_page { descending } else { ascending })?;
+    let (columns, order) = (columns!(), if is_last_page { "DESC" } else { "ASC" });
+    let mut statement = snapshot.prepare_cached(&format!(
+        "SELECT {columns} FROM copies WHERE mailbox = ?1 AND id > ?2 AND id < ?3 ORDER BY id {order} LIMIT ?4"
+    ))?;
     let (after, before) = (page.after.map_or(-1, id_to_i64), page.before.map_or(i64::MAX, id_to_i64));
     // A negative limit means no limit.
     let range = params![mailbox.as_str(), after, before, page.limit.map_or(-1, to_i64)];
@@ -370,7 +366,7 @@ pub(super) fn overview(database: &Connection) -> Result<Overview> {
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let messages = get_u64(row, 1)?;
-        parse(row, 0)?.iter().for_each(|tag| tags.add(tag, messages));
+        parse(row, 0)?.iter().for_each(|tag| tags.add(tag, messages, messages));
     }
     let mut statement = snapshot.prepare_cached(SELECT_SHARED_TAGS)?;
     let copies = statement.query_map([], |row| Ok((get_u64(row, 0)?, parse(row, 1)?)))?;
