@@ -21,7 +21,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(2);
 const LOSS_LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 /// A persistent storage of chunks.
-pub(super) trait Storage: Send + 'static {
+pub(super) trait Storage: Sized + Send + 'static {
     /// The pause after an error.
     const RETRY_DELAY: Duration;
     /// The minimum pause after a write, as a multiple of the time that the write took. It limits the load on a shared
@@ -38,7 +38,7 @@ pub(super) trait Storage: Send + 'static {
     fn repair(&mut self) {}
 
     /// Closes the storage. Everything is written.
-    fn close(self);
+    fn close(self) {}
 }
 
 /// The handle of the writer thread. Dropping it writes what is left, but with a timeout: a database may not respond.
@@ -200,8 +200,6 @@ mod tests {
             self.0 += job.batch.chunks.len();
             Ok(())
         }
-
-        fn close(self) {}
     }
 
     #[test]

@@ -68,8 +68,6 @@ impl Storage for FileStorage {
             Err(error) => tracing::debug!(error, "cannot open the file of session transcripts"),
         }
     }
-
-    fn close(self) {}
 }
 
 #[cfg(test)]
