@@ -182,3 +182,16 @@ pub struct StateCount {
     /// The size of their payloads.
     pub bytes: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_have_the_numbers_of_the_statements() {
+        let numbers = EntryState::ALL.map(|state| (state_number(state), state.name()));
+        assert_eq!(numbers, [(0, "queued"), (1, "sending"), (2, "delivered"), (3, "failed"), (4, "cancelled")]);
+        assert!(EntryState::ALL.iter().all(|state| state.is_final() == (state_number(*state) >= 2)));
+        assert!(parse_state(5).is_err());
+    }
+}
