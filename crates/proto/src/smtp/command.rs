@@ -102,7 +102,7 @@ impl<'a> MailCommand<'a> {
         let parameters = MailParameters::parse(text, strict)?;
         let from = match path {
             Path::Bracketed("") => None,
-            Path::Bracketed(address) => Some(parse_address(address, parameters.alphabet, CommandError::InvalidSender)?),
+            Path::Bracketed(address) => Some(parse_address(address, parameters.alphabet, reply::BAD_SENDER)?),
             Path::Bare(address) => Some(Address::parse(address, parameters.alphabet).map_err(|_| malformed)?),
         };
         Ok(Self { from, parameters, parameter_text: text.trim() })
@@ -124,7 +124,7 @@ pub(crate) fn parse_rcpt<'a>(
         Path::Bracketed(name) | Path::Bare(name) if name.eq_ignore_ascii_case("postmaster") => {
             Address::from_parts(name, &settings.domain)
         }
-        Path::Bracketed(address) => parse_address(address, alphabet, CommandError::InvalidRecipient)?,
+        Path::Bracketed(address) => parse_address(address, alphabet, reply::BAD_RECIPIENT)?,
         Path::Bare(address) => Address::parse(address, alphabet).map_err(|_| malformed)?,
     };
     Ok((recipient, parameters.trim()))
@@ -137,15 +137,11 @@ enum Path<'a> {
     Bare(&'a str),
 }
 
-/// Parses an address in brackets. `invalid` makes the error of an address that is not valid.
-fn parse_address(
-    address: &str,
-    alphabet: Alphabet,
-    invalid: fn(AddressError) -> CommandError,
-) -> Result<Address, CommandError> {
+/// Parses an address in brackets. The reply to an invalid one starts with `error_start`.
+fn parse_address(address: &str, alphabet: Alphabet, error_start: &'static str) -> Result<Address, CommandError> {
     Address::parse(address, alphabet).map_err(|error| match error {
         AddressError::NonAscii => CommandError::Refused(reply::ADDRESS_NOT_ASCII),
-        error => invalid(error),
+        error => CommandError::InvalidAddress(error_start, error),
     })
 }
 
@@ -275,8 +271,14 @@ mod tests {
             ("FROM:\"a b\"@x.org SIZE=3", Ok("\"a b\"@x.org")),
             ("FROM:<ü@x.org> SMTPUTF8", Ok("ü@x.org")),
             ("FROM:<ü@x.org>", Err(CommandError::Refused(reply::ADDRESS_NOT_ASCII))),
-            ("FROM:<a>", Err(CommandError::InvalidSender(AddressError::Domain("is missing")))),
-            ("FROM:< >", Err(CommandError::InvalidSender(AddressError::Local("has a character that needs quotes")))),
+            ("FROM:<a>", Err(CommandError::InvalidAddress(reply::BAD_SENDER, AddressError::Domain("is missing")))),
+            (
+                "FROM:< >",
+                Err(CommandError::InvalidAddress(
+                    reply::BAD_SENDER,
+                    AddressError::Local("has a character that needs quotes"),
+                )),
+            ),
             ("FROM:<a@x.org", bad()),
             ("FROM:<a@x.org>SIZE=3", bad()),
             ("FROM:<a@x.org>>", bad()),
@@ -324,8 +326,8 @@ mod tests {
             ("TO:<Postmaster>", Ok("Postmaster@mx.test")),
             ("TO:postmaster", Ok("postmaster@mx.test")),
             ("TO:<b@x.org> NOTIFY=NEVER", Ok("b@x.org")),
-            ("TO:<>", Err(CommandError::InvalidRecipient(AddressError::Empty))),
-            ("TO:<b>", Err(CommandError::InvalidRecipient(AddressError::Domain("is missing")))),
+            ("TO:<>", Err(CommandError::InvalidAddress(reply::BAD_RECIPIENT, AddressError::Empty))),
+            ("TO:<b>", Err(CommandError::InvalidAddress(reply::BAD_RECIPIENT, AddressError::Domain("is missing")))),
             ("TO:<ü@x.org>", Err(CommandError::Refused(reply::ADDRESS_NOT_ASCII))),
             ("TO:<b@x.org> SIZE=3", Err(CommandError::Bad(reply::PARAMETER_UNKNOWN))),
             ("TO:<b@x.org", bad()),

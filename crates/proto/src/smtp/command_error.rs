@@ -11,10 +11,8 @@ pub(crate) enum CommandError {
     Bad(ErrorReply),
     /// The command is well-formed but cannot be executed.
     Refused(ErrorReply),
-    /// The sender is not a valid address.
-    InvalidSender(AddressError),
-    /// The recipient is not a valid address.
-    InvalidRecipient(AddressError),
+    /// The sender or the recipient is not a valid address. The text is the start of the reply.
+    InvalidAddress(&'static str, AddressError),
     /// The client cancelled AUTH (RFC 4954 section 4). The reply is an error, but nothing was refused.
     AuthCancelled,
 }

@@ -101,6 +101,9 @@ pub(crate) const MESSAGE_TOO_LONG: ErrorReply = ErrorReply::new(RefusalReason::S
 pub(crate) const ADDRESS_NOT_ASCII: ErrorReply =
     ErrorReply::new(RefusalReason::Address, "553 5.6.7 Address is not ASCII; MAIL with SMTPUTF8 allows UTF-8\r\n");
 
+pub(crate) const BAD_SENDER: &str = "553 5.1.7 Bad sender";
+pub(crate) const BAD_RECIPIENT: &str = "553 5.1.3 Bad recipient";
+
 pub(crate) const STORE_FULL: ErrorReply =
     ErrorReply::new(RefusalReason::StoreFull, "452 4.3.1 No room for this mail at the moment\r\n");
 pub(crate) const STORE_UNAVAILABLE: ErrorReply =
@@ -162,12 +165,9 @@ pub(crate) fn write_challenge(out: &mut Vec<u8>, challenge: &str) {
     write_line(out, format_args!("334 {}", STANDARD.encode(challenge)));
 }
 
-pub(crate) fn write_bad_sender(out: &mut Vec<u8>, error: &AddressError) {
-    write_line(out, format_args!("553 5.1.7 Bad sender: {error}"));
-}
-
-pub(crate) fn write_bad_recipient(out: &mut Vec<u8>, error: &AddressError) {
-    write_line(out, format_args!("553 5.1.3 Bad recipient: {error}"));
+/// Writes the reply to an invalid address. It starts with [`BAD_SENDER`] or [`BAD_RECIPIENT`].
+pub(crate) fn write_bad_address(out: &mut Vec<u8>, start: &str, error: &AddressError) {
+    write_line(out, format_args!("{start}: {error}"));
 }
 
 pub(crate) fn write_closing(out: &mut Vec<u8>, domain: &str, (status, text): ClosingReply) {

@@ -340,13 +340,9 @@ impl Session {
                 }
             }
             CommandError::Refused(reply) => self.refuse(*reply),
-            CommandError::InvalidSender(error) => {
+            CommandError::InvalidAddress(start, error) => {
                 self.refusals.push(RefusalReason::Address);
-                self.reply_error_with(|out, _| reply::write_bad_sender(out, error));
-            }
-            CommandError::InvalidRecipient(error) => {
-                self.refusals.push(RefusalReason::Address);
-                self.reply_error_with(|out, _| reply::write_bad_recipient(out, error));
+                self.reply_error_with(|out, _| reply::write_bad_address(out, start, error));
             }
             CommandError::AuthCancelled => {
                 self.reply_error_with(|out, _| out.extend_from_slice(reply::AUTH_CANCELLED.as_bytes()));
