@@ -29,3 +29,18 @@ pub fn with_crlf(text: &[u8]) -> Cow<'_, [u8]> {
     output.extend_from_slice(&text[copied..]);
     Cow::Owned(output)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_ends_in_crlf() {
+        let table =
+            [("", ""), ("a\r\nb", "a\r\nb"), ("a\nb\rc\r\n\n\r", "a\r\nb\r\nc\r\n\r\n\r\n"), ("\r\r\n", "\r\n\r\n")];
+        for (text, expected) in table {
+            assert_eq!(with_crlf(text.as_bytes()), expected.as_bytes(), "{text:?}");
+        }
+        assert!(matches!(with_crlf(b"a\r\n"), Cow::Borrowed(_)), "nothing is copied");
+    }
+}

@@ -30,10 +30,10 @@ impl NamedAddress {
         Self { name: one_line(name), address: one_line(address) }
     }
 
-    /// Parses the first `limit` addresses of a list, such as the value of a To field. Text that is not an address is
-    /// omitted.
+    /// Parses the first `limit` addresses of a list, such as the value of a To field. Groups are flattened. Text that is
+    /// not an address is omitted, and so is an address that is truncated by the length limit.
     pub fn parse_list(field: &[u8], limit: usize) -> Vec<Self> {
-        parse_addresses(field, limit)
+        AddressList::parse(field, limit, LocalNames::Omit).addresses
     }
 
     /// Parses the first `limit` addresses of a list of recipients. Unlike [`NamedAddress::parse_list`], keeps names without a
@@ -63,12 +63,6 @@ impl NamedAddress {
     pub(super) fn is_display_truncated(&self) -> bool {
         self.name.len().max(self.address.len()) > MAX_DISPLAY_BYTES
     }
-}
-
-/// Parses the first `limit` addresses of a field's value. Groups are flattened. Text that is not an address is omitted,
-/// and so is an address that is truncated by the length limit.
-pub(super) fn parse_addresses(field: &[u8], limit: usize) -> Vec<NamedAddress> {
-    AddressList::parse(field, limit, LocalNames::Omit).addresses
 }
 
 /// A parsed address list.
@@ -570,7 +564,7 @@ mod tests {
     use super::*;
 
     fn parse_and_display(value: &str) -> Vec<String> {
-        parse_addresses(value.as_bytes(), 10).iter().map(NamedAddress::display).collect()
+        NamedAddress::parse_list(value.as_bytes(), 10).iter().map(NamedAddress::display).collect()
     }
 
     #[test]
@@ -743,7 +737,7 @@ mod tests {
     #[test]
     fn limits_the_number_of_addresses() {
         let many = "a@x,".repeat(10_000);
-        assert_eq!(parse_addresses(many.as_bytes(), 1000).len(), 1000);
+        assert_eq!(NamedAddress::parse_list(many.as_bytes(), 1000).len(), 1000);
     }
 
     #[test]
@@ -755,7 +749,7 @@ mod tests {
             "=?utf-8?Q?Doe,_Jane?= <j@x>",
             "<j@example.org, and, more>",
         ] {
-            let list = parse_addresses(format!("a@x, {filler}{tail}").as_bytes(), 10);
+            let list = NamedAddress::parse_list(format!("a@x, {filler}{tail}").as_bytes(), 10);
             assert_eq!(list.iter().map(NamedAddress::display).collect::<Vec<_>>(), ["<a@x>"], "{tail}");
         }
     }
@@ -763,7 +757,7 @@ mod tests {
     #[test]
     fn truncates_displayed_names() {
         let long = "é".repeat(10_000);
-        let displayed = parse_addresses(format!("{long} <{long}@x>").as_bytes(), 1)[0].display();
+        let displayed = NamedAddress::parse_list(format!("{long} <{long}@x>").as_bytes(), 1)[0].display();
         assert!(
             displayed.starts_with("éé") && displayed.ends_with("é>") && displayed.len() <= 2 * MAX_DISPLAY_BYTES + 3
         );

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::address_list::{AddressList, MAX_FIELD_BYTES, NamedAddress, parse_addresses};
+use super::address_list::{AddressList, MAX_FIELD_BYTES, NamedAddress};
 use super::charset::one_line;
 use super::encoded_words;
 use super::header::{Fields, HeaderField, RawField, unfold};
@@ -123,7 +123,7 @@ pub(super) fn summarize_fields(source: &[u8], mut record: impl FnMut(&RawField))
         let (name, value) = (&source[field.name.clone()], &source[field.value.clone()]);
         if name.eq_ignore_ascii_case(b"from") {
             if from.is_none() {
-                from = parse_addresses(value, 1).pop();
+                from = NamedAddress::parse_list(value, 1).pop();
             }
             if from.is_none() && from_text.is_none() {
                 from_text = Some((decode_short_field(value), value.len() > MAX_SHORT_FIELD_BYTES));
