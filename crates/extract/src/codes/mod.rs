@@ -106,22 +106,14 @@ fn surrounding_words(lines: &[AnalyzedLine], line_index: usize, range: &Range<us
 
 fn first_words(text: &str) -> String {
     let truncated = &text[..text.floor_char_boundary(MAX_CONTEXT_BYTES)];
-    let words = if truncated.len() < text.len() {
-        truncated.rsplit_once(' ').map_or(truncated, |(words, _)| words)
-    } else {
-        truncated
-    };
-    words.replace(lines::CELL_SEPARATOR, " ")
+    let whole_words = truncated.rsplit_once(' ').filter(|_| truncated.len() < text.len());
+    whole_words.map_or(truncated, |(words, _)| words).replace(lines::CELL_SEPARATOR, " ")
 }
 
 fn last_words(text: &str) -> String {
     let truncated = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_CONTEXT_BYTES))..];
-    let words = if truncated.len() < text.len() {
-        truncated.split_once(' ').map_or(truncated, |(_, words)| words)
-    } else {
-        truncated
-    };
-    words.replace(lines::CELL_SEPARATOR, " ")
+    let whole_words = truncated.split_once(' ').filter(|_| truncated.len() < text.len());
+    whole_words.map_or(truncated, |(_, words)| words).replace(lines::CELL_SEPARATOR, " ")
 }
 
 /// Returns the codes in the query parameters of links, if the name of the parameter is that of a code.
