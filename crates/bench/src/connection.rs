@@ -11,7 +11,6 @@ use crate::error::Error;
 
 /// The timeout of a transaction, a request, or of opening a session.
 const TIMEOUT: Duration = Duration::from_secs(30);
-pub(crate) const CLOSED: Error = Error::Protocol("connection closed unexpectedly");
 
 /// Resolves `HOST:PORT` once, so that connecting needs no lookup later.
 pub(crate) async fn resolve(host_and_port: &str) -> Result<Vec<SocketAddr>, Error> {
@@ -69,7 +68,7 @@ impl Connection {
                 return Err(Error::Protocol("response too long"));
             }
             if !self.fill().await? {
-                return Err(CLOSED);
+                return Err(Error::Closed);
             }
         }
     }

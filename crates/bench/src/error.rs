@@ -11,6 +11,9 @@ pub(crate) enum Error {
     /// The server violated the protocol or exceeded a limit.
     #[error("protocol error of the server: {0}")]
     Protocol(&'static str),
+    /// The server closed the connection before a complete response.
+    #[error("protocol error of the server: connection closed unexpectedly")]
+    Closed,
     /// An error of the operating system, and what was attempted.
     #[error("{0}: {1}")]
     Io(&'static str, io::Error),

@@ -81,9 +81,9 @@ impl Growth {
         let addresses = options.servers.smtp_addresses().await?;
         let message = message::build_message(MessageKind::Text, "growth", options.size);
         let samples = options.mailboxes.min(MAX_SAMPLES);
-        let sampled = (0..samples).map(|n| mailbox_name(PREFIX, sampled_mailbox(n, samples, options.mailboxes)));
-        let sampled = sampled.map(|name| Envelope::to([name.as_str()])).collect();
-        let appending = Load { connections: 1, ..Load::new(addresses.clone(), sampled, message.clone()) };
+        let names = (0..samples).map(|n| mailbox_name(PREFIX, sampled_mailbox(n, samples, options.mailboxes)));
+        let envelopes = names.map(|name| Envelope::to([name.as_str()])).collect();
+        let appending = Load { connections: 1, ..Load::new(addresses.clone(), envelopes, message.clone()) };
         let filling = Load::new(addresses, build_envelopes(PREFIX, options.mailboxes, 1), message);
         let mut client = options.servers.http_client().await?;
         for n in 0..options.mailboxes {

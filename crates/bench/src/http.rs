@@ -7,12 +7,14 @@ use httparse::Status;
 use memchr::memchr;
 use serde::de::DeserializeOwned;
 
-use crate::connection::{CLOSED, Connection, resolve, with_timeout};
+use crate::connection::{Connection, resolve, with_timeout};
 use crate::error::Error;
 
 /// The maximum length of a response head.
 pub(crate) const MAX_HEAD_BYTES: usize = 16 * 1024;
 const MAX_HEADERS: usize = 64;
+/// The maximum length of a line between chunks, or of a trailer field.
+const MAX_LINE_BYTES: usize = 4 * 1024;
 const MAX_BODY_BYTES: usize = 1 << 30;
 /// The size of a read.
 const READ_BYTES: usize = 16 * 1024;
@@ -124,29 +126,48 @@ async fn read_body<'a>(
     connection: &'a mut Connection,
     buffer: &'a mut Vec<u8>,
 ) -> Result<&'a [u8], Error> {
-    buffer.clear();
-    let mut decoder = match head.framing {
-        Framing::Length(length) => {
-            let is_complete = |bytes: &[u8]| Ok((bytes.len() >= length).then_some(((), length)));
-            return Ok(connection.read(length, is_complete).await?.1);
-        }
-        Framing::Chunked => Some(ChunkDecoder::default()),
-        Framing::UntilClose => None,
-    };
-    while buffer.len() <= MAX_BODY_BYTES {
-        match (connection.read_some().await?, &mut decoder) {
-            (Some(bytes), None) => buffer.extend_from_slice(bytes),
-            (None, None) => return Ok(buffer),
-            (Some(bytes), Some(decoder)) => {
-                decoder.decode(bytes, buffer)?;
-                if decoder.is_finished() {
-                    return Ok(buffer);
-                }
-            }
-            (None, Some(_)) => return Err(CLOSED),
-        }
+    if let Framing::Length(length) = head.framing {
+        return read_exact(connection, length).await;
     }
-    Err(Error::Protocol("body too large"))
+    buffer.clear();
+    while let Some(part) = read_part(connection, head.framing).await? {
+        if buffer.len() + part.len() > MAX_BODY_BYTES {
+            return Err(Error::Protocol("body too large"));
+        }
+        buffer.extend_from_slice(part);
+    }
+    Ok(buffer)
+}
+
+/// Reads the next part of a body whose length is not known. Returns `None` at its end.
+pub(crate) async fn read_part(connection: &mut Connection, framing: Framing) -> Result<Option<&[u8]>, Error> {
+    match framing {
+        Framing::Chunked => read_chunk(connection).await,
+        Framing::Length(_) | Framing::UntilClose => connection.read_some().await,
+    }
+}
+
+/// Reads the next chunk (RFC 9112 section 7.1). Returns `None` after the last one and the trailer fields.
+async fn read_chunk(connection: &mut Connection) -> Result<Option<&[u8]>, Error> {
+    let parse_length = |bytes: &[u8]| match httparse::parse_chunk_size(bytes) {
+        Ok(Status::Complete((line_length, length))) => Ok(Some((length, line_length))),
+        Ok(Status::Partial) => Ok(None),
+        Err(_) => Err(Error::Protocol("invalid chunk length")),
+    };
+    let (length, _) = connection.read(MAX_LINE_BYTES, parse_length).await?;
+    if length == 0 {
+        let find_end = |bytes: &[u8]| Ok(memchr(b'\n', bytes).map(|newline| ((), newline + 1)));
+        while !connection.read(MAX_LINE_BYTES, find_end).await?.1.trim_ascii().is_empty() {}
+        return Ok(None);
+    }
+    let length = usize::try_from(length).ok().filter(|&length| length <= MAX_BODY_BYTES);
+    let chunk = read_exact(connection, length.ok_or(Error::Protocol("chunk too large"))? + b"\r\n".len()).await?;
+    chunk.strip_suffix(b"\r\n").map(Some).ok_or(Error::Protocol("chunk longer than its length"))
+}
+
+async fn read_exact(connection: &mut Connection, length: usize) -> Result<&[u8], Error> {
+    let is_complete = |bytes: &[u8]| Ok((bytes.len() >= length).then_some(((), length)));
+    Ok(connection.read(length, is_complete).await?.1)
 }
 
 /// The parts of a response head that are used.
@@ -208,81 +229,6 @@ fn split_url(url: &str) -> Option<(&str, &str)> {
 fn content_length(value: &[u8]) -> Result<usize, Error> {
     let length = str::from_utf8(value).ok().and_then(|text| text.parse().ok());
     length.filter(|&length| length <= MAX_BODY_BYTES).ok_or(Error::Protocol("invalid Content-Length"))
-}
-
-/// Decodes chunks (RFC 9112 section 7.1) that arrive in pieces.
-#[derive(Default)]
-pub(crate) struct ChunkDecoder {
-    /// Remaining bytes of the current chunk.
-    left: u64,
-    /// The part of the line between two chunks that has arrived.
-    line: Vec<u8>,
-    next_line: ChunkLine,
-}
-
-/// A line between or after chunks.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum ChunkLine {
-    #[default]
-    Length,
-    /// The empty line after the content of a chunk.
-    End,
-    /// A trailer field, or the empty line that ends the body.
-    Trailer,
-    /// The body has ended.
-    None,
-}
-
-impl ChunkDecoder {
-    /// Decodes the next bytes of a body and appends them to `content`.
-    pub(crate) fn decode(&mut self, mut bytes: &[u8], content: &mut Vec<u8>) -> Result<(), Error> {
-        const MAX_LINE_BYTES: usize = 256;
-        while !bytes.is_empty() {
-            if self.left > 0 {
-                let length = usize::try_from(self.left).map_or(bytes.len(), |left| left.min(bytes.len()));
-                let (part, rest) = bytes.split_at(length);
-                content.extend_from_slice(part);
-                self.left -= length as u64;
-                bytes = rest;
-                continue;
-            }
-            let newline = memchr(b'\n', bytes);
-            let (part, rest) = bytes.split_at(newline.map_or(bytes.len(), |at| at + 1));
-            self.line.extend_from_slice(part);
-            bytes = rest;
-            if self.line.len() > MAX_LINE_BYTES {
-                return Err(Error::Protocol("chunk length too long"));
-            }
-            if newline.is_some() {
-                self.next_line = self.parse_line()?;
-                self.line.clear();
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns whether the body has ended.
-    pub(crate) fn is_finished(&self) -> bool {
-        self.next_line == ChunkLine::None
-    }
-
-    /// Parses a complete line and returns what the next line is.
-    fn parse_line(&mut self) -> Result<ChunkLine, Error> {
-        match (self.next_line, self.line.trim_ascii().is_empty()) {
-            (ChunkLine::Length, _) => {
-                let Ok(Status::Complete((_, length))) = httparse::parse_chunk_size(&self.line) else {
-                    return Err(Error::Protocol("invalid chunk length"));
-                };
-                self.left = length;
-                Ok(if length == 0 { ChunkLine::Trailer } else { ChunkLine::End })
-            }
-            (ChunkLine::End, true) => Ok(ChunkLine::Length),
-            (ChunkLine::End, false) => Err(Error::Protocol("chunk longer than its length")),
-            (ChunkLine::Trailer, true) => Ok(ChunkLine::None),
-            (ChunkLine::Trailer, false) => Ok(ChunkLine::Trailer),
-            (ChunkLine::None, _) => Err(Error::Protocol("bytes after the end of the response")),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -363,6 +309,8 @@ mod tests {
             "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 99999999999999\r\n\r\n",
             "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 10\r\n\r\nshort",
             "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n11111111111111111111111111111111",
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
             "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nlong\r\n0\r\n\r\n",
         ] {
             let results = exchange_all(&[response]);

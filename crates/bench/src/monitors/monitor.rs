@@ -12,7 +12,7 @@ use super::events::EventStream;
 use super::websocket::{self, Frame};
 use crate::connection::{Connection, with_timeout};
 use crate::error::Error;
-use crate::http::{BaseUrl, Head, MAX_HEAD_BYTES};
+use crate::http::{BaseUrl, Framing, Head, MAX_HEAD_BYTES, read_part};
 
 /// The size of a read.
 const READ_BYTES: usize = 8 * 1024;
@@ -77,8 +77,8 @@ impl MonitorEvent {
 /// An open monitor.
 pub(super) struct Monitor {
     connection: Connection,
-    /// The parser of an event stream; `None` for a WebSocket.
-    events: Option<EventStream>,
+    /// How the body of an event stream is read, and its parser; `None` for a WebSocket.
+    events: Option<(Framing, EventStream)>,
 }
 
 impl Monitor {
@@ -106,7 +106,7 @@ impl Monitor {
             let events = match (protocol, head.status) {
                 (Protocol::V1 | Protocol::V2, 101) if websocket::is_accepted(&head) => None,
                 (Protocol::V1 | Protocol::V2, 101) => return Err(Error::Protocol("wrong Sec-WebSocket-Accept")),
-                (Protocol::Sse, 200) => Some(EventStream::new(head.framing)),
+                (Protocol::Sse, 200) => Some((head.framing, EventStream::default())),
                 _ => return Err(Error::refused(bytes)),
             };
             Ok(Self { connection, events })
@@ -117,29 +117,31 @@ impl Monitor {
     /// Waits for the next event. Must not be called again after an error or after [`MonitorEvent::Lagged`].
     pub(super) async fn next(&mut self) -> Result<MonitorEvent, Error> {
         match &mut self.events {
-            Some(events) => next_of_stream(&mut self.connection, events).await,
+            Some((framing, events)) => next_of_stream(&mut self.connection, *framing, events).await,
             None => next_of_socket(&mut self.connection).await,
         }
     }
 
     /// Returns the id of the last event that has one, from which to resume.
     pub(super) fn last_id(&self) -> Option<&str> {
-        self.events.as_ref().and_then(EventStream::last_id)
+        self.events.as_ref().and_then(|(_, events)| events.last_id())
     }
 }
 
 /// Waits for the next event of an event stream. Its end is the only way to report that the monitor lagged.
-async fn next_of_stream(connection: &mut Connection, events: &mut EventStream) -> Result<MonitorEvent, Error> {
+async fn next_of_stream(
+    connection: &mut Connection,
+    framing: Framing,
+    events: &mut EventStream,
+) -> Result<MonitorEvent, Error> {
     loop {
         if let Some(data) = events.next_data() {
             return Ok(MonitorEvent::from_text(data));
         }
-        if events.is_finished() {
-            return Ok(MonitorEvent::Lagged);
-        }
-        match connection.read_some().await? {
-            Some(bytes) => events.feed(bytes)?,
-            None => return Ok(MonitorEvent::Lagged),
+        match read_part(connection, framing).await {
+            Ok(Some(part)) => events.feed(part)?,
+            Ok(None) | Err(Error::Closed) => return Ok(MonitorEvent::Lagged),
+            Err(error) => return Err(error),
         }
     }
 }
