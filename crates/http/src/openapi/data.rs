@@ -1,7 +1,7 @@
 //! Reads the data of the description: the JSON files in `api`.
 //!
 //! - `document.json`: what operations have in common
-//! - `schemas.json`: the schemas of request bodies and of types of other crates
+//! - `schemas.json`: the schemas of request bodies, and those of responses that are not derived from a type
 //! - `definitions.json`: values that the other files refer to
 //! - the other files: the operations, one file for each tag
 //!

@@ -11,7 +11,6 @@ use utoipa::openapi::{InfoBuilder, License, OpenApi, OpenApiBuilder, RefOr, Sche
 use utoipa::{PartialSchema as _, ToSchema as _};
 
 use crate::api::v2::attachment_counts::AttachmentCounts;
-use crate::api::v2::extract::Part;
 use crate::api::v2::html_check::HtmlCheck;
 use crate::api::v2::mailboxes::Mailboxes;
 use crate::api::v2::message::MessageDetails;
@@ -93,7 +92,6 @@ fn type_schemas() -> Vec<(String, RefOr<Schema>)> {
         MessageChange<'_>,
         MessageDetails<'_>,
         MessageEntries<'_>,
-        Part<'_>,
         ProblemDocument,
         RelayEntries<'_>,
         RelayEntryDetails<'_>,

@@ -4,7 +4,7 @@
 //! - `success`: headers and bodies of successful responses, and redirects
 //! - `etag`, `encoding`: conditional requests and content coding
 //! - `json`: bodies with JSON; `message_json`: the JSON of messages
-//! - `schema`: schemas of types of other crates
+//! - `schema`: types without a schema of their own in the schemas of other types
 //! - `links`: links to attachments; `inline_images`: the images in the HTML of a message
 //! - `preview_policy`: the policies of documents with the HTML of a message
 //! - `zip`: a writer for archives

@@ -1,5 +1,5 @@
-//! Types that stand for types of other crates in schemas. The other crates do not describe their types for OpenAPI, so
-//! `openapi/api/schemas.json` contains these schemas.
+//! Types that stand for types without `ToSchema` in the schemas of other types: types of other crates, which do not
+//! describe them for OpenAPI, and types with flattened members. `openapi/api/schemas.json` contains their schemas.
 
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -20,4 +20,4 @@ macro_rules! schemas_in_data {
     };
 }
 
-schemas_in_data!(Defect, Disposition, HtmlCheckClient, HtmlCheckSupportLevel, Outcome, Protocol, Side, Tls);
+schemas_in_data!(Defect, HtmlCheckClient, HtmlCheckSupportLevel, Outcome, PartDetails, Protocol, Side, Tls);

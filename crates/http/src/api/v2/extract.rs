@@ -9,14 +9,12 @@ use axum::response::Response;
 use restante_mail::message::Summary;
 use restante_mail::mime::{self, Mime, Role};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::extractors::messages::{PathCopy, PathPart};
 use crate::response::etag::IfNoneMatch;
 use crate::response::json;
 use crate::response::links::Purpose;
 use crate::response::problem::Problem;
-use crate::response::schema;
 use crate::response::viewer::Viewer;
 use crate::state::Server;
 use crate::state::attachment::{PartSelector, content};
@@ -74,46 +72,42 @@ pub(crate) async fn part_content(
     server.file_response(&copy, PartSelector::Part(index), &if_none_match, (Purpose::View, viewer)).await
 }
 
-fn part_list(mime: &Mime) -> Vec<Part<'_>> {
-    let parts = mime.parts().iter().zip(mime.roles()).enumerate();
-    parts.map(|(index, (part, role))| Part::new(mime, index, part, role)).collect()
+fn part_list<'a>(mime: &'a Mime) -> Vec<Part<'a>> {
+    let part = |(index, (part, role)): (usize, (&'a mime::Part, Role))| Part {
+        index,
+        parent: part.parent,
+        fields: PartFields::new(part, content(mime, part).len(), PartRole::new(part, role)),
+    };
+    mime.parts().iter().zip(mime.roles()).enumerate().map(part).collect()
 }
 
 /// A part of the MIME structure.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct Part<'a> {
-    /// The index of the part in the list.
-    #[schema(value_type = u64)]
+#[derive(Serialize)]
+struct Part<'a> {
     index: usize,
-    /// The index of the part that contains this part, or null for the root.
-    #[schema(value_type = Option<u64>, required)]
     parent: Option<usize>,
-    /// The number of parts that contain this part.
-    #[schema(value_type = u64)]
-    depth: usize,
-    content_type: &'a str,
-    #[schema(required)]
-    charset: Option<&'a str>,
-    /// The transfer encoding.
-    encoding: &'a str,
-    #[schema(required, value_type = Option<schema::Disposition>)]
-    disposition: Option<mime::Disposition>,
-    #[schema(required)]
-    filename: Option<&'a str>,
-    #[schema(required)]
-    content_id: Option<&'a str>,
-    /// The length of the decoded content, in bytes.
-    #[schema(value_type = u64)]
-    size: usize,
-    role: PartRole,
+    #[serde(flatten)]
+    fields: PartFields<'a, PartRole>,
 }
 
-impl<'a> Part<'a> {
-    fn new(mime: &Mime, index: usize, part: &'a mime::Part, role: Role) -> Self {
+/// The fields of a part that all lists of parts have.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct PartFields<'a, R> {
+    depth: usize,
+    content_type: &'a str,
+    charset: Option<&'a str>,
+    encoding: &'a str,
+    disposition: Option<mime::Disposition>,
+    filename: Option<&'a str>,
+    content_id: Option<&'a str>,
+    size: usize,
+    role: R,
+}
+
+impl<'a, R> PartFields<'a, R> {
+    pub(super) fn new(part: &'a mime::Part, size: usize, role: R) -> Self {
         Self {
-            index,
-            parent: part.parent,
             depth: part.depth,
             content_type: &part.content_type,
             charset: part.charset.as_deref(),
@@ -121,14 +115,14 @@ impl<'a> Part<'a> {
             disposition: part.disposition,
             filename: part.filename.as_deref(),
             content_id: part.content_id.as_deref(),
-            size: content(mime, part).len(),
-            role: PartRole::new(part, role),
+            size,
+            role,
         }
     }
 }
 
 /// The role of a part for a reader.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum PartRole {
     Container,

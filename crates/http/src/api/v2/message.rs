@@ -11,6 +11,7 @@ use restante_mail::mime::{self, Mime};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::api::v2::extract::PartFields;
 use crate::extractors::messages::PathCopy;
 use crate::response::etag::IfNoneMatch;
 use crate::response::inline_images::image_links;
@@ -61,6 +62,7 @@ pub(crate) struct MessageDetails<'a> {
     headers: Vec<HeaderField>,
     attachments: Vec<AttachmentDetails<'a>>,
     /// The MIME structure, depth first.
+    #[schema(value_type = Vec<schema::PartDetails>)]
     parts: Vec<PartDetails<'a>>,
     /// The defects of the message.
     #[schema(value_type = Vec<schema::Defect>)]
@@ -119,29 +121,10 @@ impl<'a> AttachmentDetails<'a> {
 }
 
 /// A part of the MIME structure.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Serialize)]
 struct PartDetails<'a> {
-    /// The number of parts that contain this part.
-    #[schema(value_type = u64)]
-    depth: usize,
-    content_type: &'a str,
-    #[schema(required)]
-    charset: Option<&'a str>,
-    /// The transfer encoding.
-    encoding: &'a str,
-    #[schema(required, value_type = Option<schema::Disposition>)]
-    disposition: Option<mime::Disposition>,
-    #[schema(required)]
-    filename: Option<&'a str>,
-    #[schema(required)]
-    content_id: Option<&'a str>,
-    /// The length of the encoded body, in bytes.
-    #[schema(value_type = u64)]
-    size: usize,
-    role: Role,
-    /// The index in the list of attachments, or null if the part is not an attachment.
-    #[schema(value_type = Option<u64>, required)]
+    #[serde(flatten)]
+    fields: PartFields<'a, Role>,
     attachment: Option<usize>,
 }
 
@@ -153,23 +136,12 @@ impl<'a> PartDetails<'a> {
             mime::Role::Html => (Role::Html, None),
             mime::Role::Attachment(index) => (Role::Attachment, Some(index)),
         };
-        Self {
-            depth: part.depth,
-            content_type: &part.content_type,
-            charset: part.charset.as_deref(),
-            encoding: &part.encoding_name,
-            disposition: part.disposition,
-            filename: part.filename.as_deref(),
-            content_id: part.content_id.as_deref(),
-            size: part.body.len(),
-            role,
-            attachment,
-        }
+        Self { fields: PartFields::new(part, part.body.len(), role), attachment }
     }
 }
 
 /// The role of a part for a reader.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Role {
     Multipart,
