@@ -38,6 +38,7 @@ impl RecordedStream {
 
     /// Takes the connection, with the bytes that were received and not yet read.
     pub(super) fn take_connection(&mut self) -> (Box<dyn Connection>, Vec<u8>) {
+        self.is_encrypted = false;
         let io = mem::replace(&mut self.io, buffered(Box::new(empty())));
         let unread = io.buffer().to_vec();
         (io.into_inner().into_inner(), unread)
