@@ -75,7 +75,7 @@ impl Client {
 
     /// Closes the connection, because the server may close it while it is idle.
     pub(crate) fn disconnect(&mut self) {
-        self.is_reusable = false;
+        self.connection = None;
     }
 
     /// Sends a request without a body. Returns the body of the response if its status is 200.

@@ -205,7 +205,7 @@ impl Load {
         };
         let offset = number - run.numbers.start;
         let interval = |rate| Duration::from_secs(1).mul_f64(to_f64(offset) / f64::from(rate));
-        let missed = match self.rate {
+        let late_since = match self.rate {
             Some(rate) => wait_until_due(run.start + interval(rate)).await,
             None => None,
         };
@@ -215,7 +215,7 @@ impl Load {
         sender.send(envelope, &message, self.mode).await?;
         let acknowledged_at = Instant::now();
         run.acknowledged.lock()[offset] = Some(acknowledged_at);
-        let mut elapsed = acknowledged_at - missed.unwrap_or(send_started);
+        let mut elapsed = acknowledged_at - late_since.unwrap_or(send_started);
         if self.connection_per_message {
             sender.quit().await?;
             elapsed = connect_started.elapsed();
