@@ -2,7 +2,7 @@
 //!
 //! [`links()`], [`codes()`] and [`unsubscribe()`] each analyze a parsed message and return plain values. They do no I/O
 //! and never fail. Their time is linear in the size of the message, and their results are bounded. Links are not
-//! followed.
+//! followed. The values serialize as the HTTP API returns them.
 
 mod codes;
 mod link;

@@ -1,8 +1,8 @@
 //! The description of the API: as an OpenAPI 3.1 document for programs, and as a page for people that is rendered from
 //! the document.
 //!
-//! - `api`: the operations, and the schemas of request bodies, as JSON files. The schemas of responses are those of the
-//!   types that handlers serialize
+//! - `api`: the operations, the schemas of request bodies, and some schemas of responses, as JSON files. The other schemas
+//!   of responses are those of the types that handlers serialize
 //! - `data`: reads the files; `operation`: the operations in them
 //! - `document`: the document
 //! - `page`: the page
