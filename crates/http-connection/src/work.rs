@@ -1,7 +1,6 @@
 //! Permits for expensive work, such as parsing large messages. It runs on blocking threads, so that it does not delay
 //! the network threads.
 
-use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,12 +21,6 @@ pub enum WorkError {
     Failed(String),
 }
 
-impl WorkError {
-    fn failed(error: &dyn Display) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
 /// The permission to do work now: on the current thread if it is quick, otherwise on a blocking thread.
 pub enum WorkPermit {
     /// Run on the current network thread.
@@ -44,7 +37,7 @@ impl WorkPermit {
 
     /// Acquires a permit from this semaphore. Waits without a timeout.
     pub async fn acquire_without_timeout(permits: &Arc<Semaphore>) -> Result<Self, WorkError> {
-        permits.clone().acquire_owned().await.map(Self::Blocking).map_err(|error| WorkError::failed(&error))
+        permits.clone().acquire_owned().await.map(Self::Blocking).map_err(|error| WorkError::Failed(error.to_string()))
     }
 
     /// Does the work.
@@ -58,6 +51,6 @@ impl WorkPermit {
             let _permit = permit;
             work()
         };
-        spawn_blocking(work).await.map_err(|error| WorkError::failed(&error))
+        spawn_blocking(work).await.map_err(|error| WorkError::Failed(error.to_string()))
     }
 }
