@@ -105,39 +105,24 @@ impl LinkSet {
 /// Returns the links of a message.
 fn links(html: &str, text: &str) -> Vec<String> {
     let mut found = LinkSet::default();
-    for wanted in [HtmlLink::Anchor, HtmlLink::StyleSheet, HtmlLink::Image] {
-        for link in Tokens::new(html).filter_map(|token| wanted.value(&token)).filter(|link| URL.is_match(link)) {
-            found.add(link);
-        }
+    for (element, attribute) in [("a", "href"), ("link", "href"), ("img", "src")] {
+        let links = Tokens::new(html).filter_map(|token| html_link(&token, element, attribute));
+        links.filter(|link| URL.is_match(link)).for_each(|link| found.add(link));
     }
     PLAIN_URL.captures_iter(text).take(MAX_TEXT_MATCHES).for_each(|link| found.add(link[1].to_owned()));
     BRACKETED_URL.captures_iter(text).take(MAX_TEXT_MATCHES).for_each(|link| found.add(link[1].replace('\n', "")));
     found.links
 }
 
-/// The elements of HTML that have links.
-#[derive(Clone, Copy)]
-enum HtmlLink {
-    Anchor,
-    StyleSheet,
-    Image,
-}
-
-impl HtmlLink {
-    /// Returns the link in a token.
-    fn value(self, token: &Token<'_>) -> Option<String> {
-        let Token::StartTag(name, attributes) = token else { return None };
-        let (element, attribute) = match self {
-            Self::Anchor => ("a", "href"),
-            Self::StyleSheet => ("link", "href"),
-            Self::Image => ("img", "src"),
-        };
-        let is_style_sheet = || find_attribute(attributes, "rel") == Some("stylesheet");
-        if !name.eq_ignore_ascii_case(element) || (matches!(self, Self::StyleSheet) && !is_style_sheet()) {
-            return None;
-        }
-        find_attribute(attributes, attribute).map(|value| resolve(value, ReferenceContext::Attribute))
+/// Returns the link in this attribute of a token, if the token starts such an element. Of the elements `link`, only style sheets
+/// count.
+fn html_link(token: &Token<'_>, element: &str, attribute: &str) -> Option<String> {
+    let Token::StartTag(name, attributes) = token else { return None };
+    let is_style_sheet = || find_attribute(attributes, "rel") == Some("stylesheet");
+    if !name.eq_ignore_ascii_case(element) || (element == "link" && !is_style_sheet()) {
+        return None;
     }
+    find_attribute(attributes, attribute).map(|value| resolve(value, ReferenceContext::Attribute))
 }
 
 /// Returns whether a URL has the syntax of an HTTP URL, as Go parses it.

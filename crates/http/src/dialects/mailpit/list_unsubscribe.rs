@@ -29,7 +29,7 @@ fn check(value: &str) -> (Vec<String>, Vec<String>) {
     let without_comments = remove_comments(value.trim());
     let value = without_comments.trim();
     let failed = |error: String| (Vec::new(), vec![error]);
-    let links = bracketed(value);
+    let links: Vec<&str> = between(value, '<', '>').collect();
     if links.is_empty() {
         return failed(format!("\"{value}\" no valid unsubscribe links found"));
     }
@@ -39,7 +39,7 @@ fn check(value: &str) -> (Vec<String>, Vec<String>) {
     if links.len() > 2 {
         return failed(format!("\"{value}\" should include a maximum of one email and one HTTP link"));
     }
-    if separators(value).any(|separator| separator.trim() != ",") {
+    if between(value, '>', '<').any(|separator| separator.trim() != ",") {
         return failed(format!("\"{value}\" <> should be split with a comma and optional spaces"));
     }
     let (mut valid, mut errors) = (Vec::new(), Vec::new());
@@ -117,16 +117,6 @@ fn remove_comments(value: &str) -> String {
         rest = &rest[start + len + 1..];
     }
     kept + rest
-}
-
-/// Returns the texts in angle brackets.
-fn bracketed(value: &str) -> Vec<&str> {
-    between(value, '<', '>').collect()
-}
-
-/// Returns the texts between a closing bracket and the next opening one.
-fn separators(value: &str) -> impl Iterator<Item = &str> {
-    between(value, '>', '<')
 }
 
 /// Returns the texts between a start and the next end. They do not overlap.
