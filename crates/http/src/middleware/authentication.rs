@@ -7,6 +7,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, Method, Uri};
 use axum::response::{IntoResponse as _, Response};
 use restante_auth::{AuthService, DenialReason, Denied, Grant, VerifiedLogin};
+use restante_http_connection::clean_path::path_and_query;
 
 use crate::extractors::accepted_credentials::AcceptedCredentials;
 use crate::extractors::request_context::{has_origin, route_template};
@@ -86,12 +87,12 @@ fn refusal_response(settings: &Settings, request: &Request, denied: Denied, chal
 /// Redirects to the login page, which redirects back. The location is relative, like all links of the pages.
 fn redirect_to_login(settings: &Settings, uri: &Uri) -> Result<Response, Problem> {
     let path = below_base(&settings.base_path, uri.path()).trim_start_matches('/');
-    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    let mut location = format!("{}login", relative_root(&settings.base_path, uri.path()));
-    if !path.is_empty() || !query.is_empty() {
-        location += &format!("?next={}", encode_segment(&format!("{path}{query}")));
-    }
-    see_other(location)
+    let next = path_and_query(uri, path);
+    let root = relative_root(&settings.base_path, uri.path());
+    see_other(match next.as_str() {
+        "" => format!("{root}login"),
+        next => format!("{root}login?next={}", encode_segment(next)),
+    })
 }
 
 /// Returns whether a browser opens a page, so that a redirect or a page is useful.

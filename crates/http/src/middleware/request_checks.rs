@@ -143,16 +143,12 @@ fn redirect_target(settings: &Settings, request: &Request) -> Option<String> {
 /// only an address, and the response reveals nothing.
 fn validate_request(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, Problem> {
     check_destination(&server.settings, request)?;
-    if !is_probe(&server.settings, request) {
+    if ![LIVE, READY].contains(&route_template(&server.settings, request)) {
         let host = request_host(&server.settings, request)?;
         check_site(&server.settings, request, &host)?;
         request.extensions_mut().insert(host);
     }
     Forwarded::from_request(server, request)
-}
-
-fn is_probe(settings: &Settings, request: &Request) -> bool {
-    [LIVE, READY].contains(&route_template(settings, request))
 }
 
 /// Refuses requests for scripts, styles and plugins, except for files of the web interface. An attachment has the
@@ -229,21 +225,19 @@ fn last_list_element(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     list.rsplit(',').next().map(str::trim).filter(|last| !last.is_empty())
 }
 
+/// Refuses requests for other hosts than addresses, names that cannot be registered in the public DNS, and configured
+/// names.
 fn check_host(settings: &Settings, authority: &str) -> Result<(), Problem> {
-    let host = Host::parse(authority).ok_or(Problem::BadHost)?;
-    if serves_host(settings, host) { Ok(()) } else { Err(Problem::Misdirected) }
+    match Host::parse(authority).ok_or(Problem::BadHost)? {
+        Host::Name(name) if !is_own_name(settings, name, is_private) => Err(Problem::Misdirected),
+        _ => Ok(()),
+    }
 }
 
-/// Returns whether requests for this host are served: addresses, names that cannot be registered in the public DNS, and
-/// configured names.
-fn serves_host(settings: &Settings, host: Host<'_>) -> bool {
-    match host {
-        Host::Name(name) => {
-            let name = name.strip_suffix('.').unwrap_or(name);
-            is_private(name) || settings.hosts.allows(name) || is_public_host(settings, name)
-        }
-        Host::Address(_) => true,
-    }
+/// Returns whether a name is local, or configured as a name of this server.
+fn is_own_name(settings: &Settings, name: &str, is_local: impl Fn(&str) -> bool) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    is_local(name) || settings.hosts.allows(name) || is_public_host(settings, name)
 }
 
 /// Returns whether a name cannot be registered in the public DNS, so that no outside attacker can point it at this
@@ -267,10 +261,7 @@ fn has_reliable_origin(settings: &Settings, headers: &HeaderMap, peer: Peer, aut
         return true;
     }
     match Host::parse(authority) {
-        Some(Host::Name(name)) => {
-            let name = name.strip_suffix('.').unwrap_or(name);
-            is_localhost(name) || settings.hosts.allows(name) || is_public_host(settings, name)
-        }
+        Some(Host::Name(name)) => is_own_name(settings, name, is_localhost),
         Some(Host::Address(ip)) => ip.is_loopback(),
         None => false,
     }
@@ -445,11 +436,15 @@ mod tests {
             ("löcalhost", None),
         ];
         for (authority, expected) in table {
-            let served = Host::parse(authority).map(|host| serves_host(&settings, host));
+            let served = match check_host(&settings, authority) {
+                Ok(()) => Some(true),
+                Err(Problem::BadHost) => None,
+                Err(_) => Some(false),
+            };
             assert_eq!(served, expected, "{authority:?}");
         }
         let any = Settings { hosts: AllowList::Any, ..Settings::default() };
-        assert!(Host::parse("evil.example").is_some_and(|host| serves_host(&any, host)));
+        assert!(check_host(&any, "evil.example").is_ok());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! another form, see `attachment_document`; programs get the bytes that were sent.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use restante_http_connection::memory::MemoryPermit;
@@ -256,15 +256,15 @@ pub(crate) fn disposition(purpose: Purpose, filename: &str) -> HeaderValue {
     let ascii: String = filename.chars().map(plain).collect();
     let mut value = format!("{kind}; filename=\"{ascii}\"");
     if ascii != filename {
-        value += &format!("; filename*=UTF-8''{}", encode_segment(filename));
+        value.push_str("; filename*=UTF-8''");
+        value.extend(encode_segment(filename));
     }
     HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static("attachment"))
 }
 
-/// Returns whether the text is a token (RFC 9110 section 5.6.2).
+/// Returns whether the text is a token (RFC 9110 section 5.6.2), as names of header fields are.
 fn is_token(text: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !text.is_empty() && text.bytes().all(allowed)
+    HeaderName::try_from(text).is_ok()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, Uri, header};
 use axum::response::{IntoResponse as _, Response};
+use restante_http_connection::clean_path::path_and_query;
 
 use crate::response::embedded_assets::{self, EmbeddedFile};
 use crate::response::encoding::AcceptEncoding;
@@ -50,8 +51,7 @@ pub(crate) async fn redirect_to_home(State(server): State<Arc<Server>>) -> Resul
 /// proxy that removes the base path.
 pub(crate) async fn redirect_without_slash(uri: Uri) -> Result<Response, Problem> {
     let last = uri.path().strip_suffix('/').and_then(|path| path.rsplit('/').next()).unwrap_or_default();
-    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    permanent_redirect(format!("../{last}{query}"))
+    permanent_redirect(path_and_query(&uri, &format!("../{last}")))
 }
 
 /// Returns the icon of the web interface. It is SVG, also at `/favicon.ico`: browsers accept that.
