@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use restante_store::{MailboxState, Usage};
+use restante_store::Usage;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -26,7 +26,11 @@ pub(crate) async fn usage(
         return success::no_store_json(&UsageRecord { messages: Some(messages), copies, bytes, mailboxes });
     }
     let mut usage = UsageRecord { messages: None, copies: 0, bytes: 0, mailboxes: 0 };
-    let visit = server.visit_mailboxes(&grant, |mailbox| usage.add(&mailbox));
+    let visit = server.visit_mailboxes(&grant, |mailbox| {
+        usage.copies += mailbox.messages;
+        usage.bytes += mailbox.bytes;
+        usage.mailboxes += 1;
+    });
     cancellation.run_until_cancelled(visit).await?;
     success::no_store_json(&usage)
 }
@@ -46,12 +50,4 @@ pub(crate) struct UsageRecord {
     bytes: u64,
     /// The number of mailboxes that contain messages.
     mailboxes: u64,
-}
-
-impl UsageRecord {
-    fn add(&mut self, mailbox: &MailboxState) {
-        self.copies += mailbox.messages;
-        self.bytes += mailbox.bytes;
-        self.mailboxes += 1;
-    }
 }
