@@ -24,7 +24,7 @@ use utoipa::ToSchema;
 
 use crate::api::v2::message_search::{Excerpt, FoundMessages};
 use crate::extractors::body;
-use crate::extractors::cancellation::Cancellation;
+use crate::extractors::cancellation::Access;
 use crate::extractors::messages::{MessageListQuery, PathCopy, PathWholeMessage};
 use crate::extractors::parameters::RequestGrant;
 use crate::extractors::query::Parsed;
@@ -50,11 +50,9 @@ type Findings = (Vec<Excerpt>, bool);
 
 /// Lists messages, the newest first.
 pub(crate) async fn list(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
+    Access { server, grant, cancellation }: Access,
     MessageListQuery { range, mailbox, query }: MessageListQuery,
     if_none_match: IfNoneMatch,
-    cancellation: Cancellation,
 ) -> HandlerResult {
     match query {
         Some(query) => {

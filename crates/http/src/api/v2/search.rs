@@ -1,9 +1,6 @@
 //! Search: runs a query on the index and returns the matching messages in pages, with an excerpt around each match. The
 //! query language is in the crate `restante_search`.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
 use restante_api_types::{ExcerptPart, FoundMessage};
@@ -11,21 +8,18 @@ use restante_search::{Hit, Query, SearchResults};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extractors::cancellation::Cancellation;
-use crate::extractors::parameters::{RequestGrant, SearchParameters};
+use crate::extractors::cancellation::Access;
+use crate::extractors::parameters::SearchParameters;
 use crate::response::problem::Problem;
 use crate::response::{json, message_json, success};
-use crate::state::Server;
 
 /// The usual maximum size of an excerpt.
 const EXCERPT_BYTES: usize = 512;
 
 /// Searches messages.
 pub(crate) async fn search(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
+    Access { server, grant, cancellation }: Access,
     SearchParameters { text, mailbox, before, limit }: SearchParameters,
-    cancellation: Cancellation,
 ) -> Result<Response, Problem> {
     if server.settings.services.search.is_none() {
         return Err(Problem::SearchDisabled);

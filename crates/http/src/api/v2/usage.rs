@@ -1,26 +1,17 @@
 //! The number and the size of the messages that a client may read.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use restante_store::Usage;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extractors::cancellation::Cancellation;
-use crate::extractors::parameters::RequestGrant;
+use crate::extractors::cancellation::Access;
 use crate::response::problem::Problem;
 use crate::response::success;
-use crate::state::Server;
 
 /// Returns the usage of the mailboxes that the client may read. If these are not all mailboxes, the whole list of them is
 /// read.
-pub(crate) async fn usage(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
-    cancellation: Cancellation,
-) -> Result<Response, Problem> {
+pub(crate) async fn usage(Access { server, grant, cancellation }: Access) -> Result<Response, Problem> {
     if grant.covers_all_mailboxes() {
         let Usage { messages, copies, mailboxes, bytes } = server.mailroom.usage().await?;
         return success::no_store_json(&UsageRecord { messages: Some(messages), copies, bytes, mailboxes });

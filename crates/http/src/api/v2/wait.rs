@@ -20,8 +20,8 @@ use restante_store::MessageSelector;
 use serde::Serialize;
 use tokio::task::yield_now;
 
-use crate::extractors::cancellation::Cancellation;
-use crate::extractors::parameters::{PathMailbox, RequestGrant};
+use crate::extractors::cancellation::{Access, Cancellation};
+use crate::extractors::parameters::PathMailbox;
 use crate::extractors::query::{FromQuery, Parsed, QueryPairs};
 use crate::response::message_json::entries_size;
 use crate::response::problem::{Problem, ProblemDocument};
@@ -54,10 +54,8 @@ pub(crate) async fn wait(
 
 /// Waits for messages of all mailboxes that the client may read.
 pub(crate) async fn wait_for_any(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
+    Access { server, grant, cancellation }: Access,
     Parsed(parameters): Parsed<WaitParameters>,
-    cancellation: Cancellation,
 ) -> Result<Response, Problem> {
     server.wait_for_messages(WaitTarget::AllMailboxes(grant), &parameters, &cancellation).await
 }

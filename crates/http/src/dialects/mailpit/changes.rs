@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use restante_auth::{Grant, Scope};
 use restante_mail::message::MessageId;
 use serde::Deserialize;
@@ -21,8 +21,8 @@ use crate::dialects::mailpit::body;
 use crate::dialects::mailpit::error::{Error, HandlerResult};
 use crate::dialects::mailpit::query::Query;
 use crate::dialects::mailpit::success;
-use crate::extractors::cancellation::Cancellation;
-use crate::extractors::parameters::{RequestGrant, require_scope};
+use crate::extractors::cancellation::{Access, Cancellation};
+use crate::extractors::parameters::require_scope;
 use crate::extractors::query::QueryPairs;
 use crate::state::Server;
 use crate::state::message_changes::{CHANGE_BATCH, Change, MAX_IDS, MAX_IDS_BODY_BYTES};
@@ -47,12 +47,7 @@ struct DeleteRequest {
 }
 
 /// Marks messages as read or unread.
-pub(crate) async fn mark(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
-    cancellation: Cancellation,
-    request: Request,
-) -> HandlerResult {
+pub(crate) async fn mark(Access { server, grant, cancellation }: Access, request: Request) -> HandlerResult {
     let (parts, body) = request.into_parts();
     let query = QueryPairs::parse(&parts)?;
     let zone = query.first("tz");
@@ -68,12 +63,7 @@ pub(crate) async fn mark(
 }
 
 /// Deletes the messages with the ids in the body, or all if there are none.
-pub(crate) async fn delete(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
-    cancellation: Cancellation,
-    request: Request,
-) -> HandlerResult {
+pub(crate) async fn delete(Access { server, grant, cancellation }: Access, request: Request) -> HandlerResult {
     let ids = body::read_unless_form::<DeleteRequest>(request, MAX_IDS_BODY_BYTES).await?.unwrap_or_default().ids;
     if ids.is_empty() {
         cancellation.check().await?;

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, State};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use restante_auth::Grant;
 use restante_mail::message::Message;
@@ -13,8 +13,7 @@ use crate::dialects::mailpit::list::{ListCounts, ListPage};
 use crate::dialects::mailpit::paging::Paging;
 use crate::dialects::mailpit::query::Query;
 use crate::dialects::mailpit::success::{self, json_body};
-use crate::extractors::cancellation::Cancellation;
-use crate::extractors::parameters::RequestGrant;
+use crate::extractors::cancellation::{Access, Cancellation};
 use crate::extractors::query::QueryPairs;
 use crate::response::problem::Problem;
 use crate::state::Server;
@@ -53,11 +52,9 @@ impl SearchParameters {
 
 /// Lists the messages that match a query, the newest first.
 pub(crate) async fn search(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
+    Access { server, grant, cancellation }: Access,
     parameters: SearchParameters,
     paging: Paging,
-    cancellation: Cancellation,
 ) -> HandlerResult {
     let query = parameters.parse()?;
     // Canceled if the client disconnects, so that it does not delay other searches.
@@ -69,10 +66,8 @@ pub(crate) async fn search(
 
 /// Deletes the messages that match a query.
 pub(crate) async fn delete(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
+    Access { server, grant, cancellation }: Access,
     SearchParameters { text, zone }: SearchParameters,
-    cancellation: Cancellation,
 ) -> HandlerResult {
     server.change_matches(grant, &text, zone.as_deref(), Change::Delete, &cancellation).await?;
     Ok(success::ok())

@@ -21,7 +21,7 @@ use serde::Deserialize;
 
 use crate::dialects::mailpit::error::{Error, HandlerResult};
 use crate::dialects::mailpit::{body, success};
-use crate::extractors::cancellation::Cancellation;
+use crate::extractors::cancellation::{Access, Cancellation};
 use crate::extractors::parameters::{RequestGrant, require_scope};
 use crate::response::problem::{Problem, internal_error};
 use crate::state::Server;
@@ -38,12 +38,7 @@ pub(crate) async fn list(State(server): State<Arc<Server>>, RequestGrant(grant):
 }
 
 /// Sets the tags of messages. Without tags, removes all tags from them.
-pub(crate) async fn set(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
-    cancellation: Cancellation,
-    request: Request,
-) -> HandlerResult {
+pub(crate) async fn set(Access { server, grant, cancellation }: Access, request: Request) -> HandlerResult {
     let TagsOfMessages { tags, ids } = body::read(request, MAX_IDS_BODY_BYTES).await?;
     if ids.len() > MAX_IDS {
         return Err(Error::text(format!("at most {MAX_IDS} IDs are allowed")));
@@ -60,10 +55,8 @@ pub(crate) async fn set(
 
 /// Renames a tag of all messages that have it.
 pub(crate) async fn rename(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
+    Access { server, grant, cancellation }: Access,
     Path(tag): Path<String>,
-    cancellation: Cancellation,
     request: Request,
 ) -> HandlerResult {
     let NewName { name } = body::read(request, MAX_SMALL_BODY_BYTES).await?;
@@ -84,12 +77,7 @@ pub(crate) async fn rename(
 }
 
 /// Removes a tag from all messages.
-pub(crate) async fn delete(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
-    Path(tag): Path<String>,
-    cancellation: Cancellation,
-) -> HandlerResult {
+pub(crate) async fn delete(Access { server, grant, cancellation }: Access, Path(tag): Path<String>) -> HandlerResult {
     server.check_tag_exists(&grant, &tag, &cancellation).await?;
     server.replace_tag(&grant, &tag, None, &cancellation).await?;
     Ok(success::ok())
