@@ -144,10 +144,10 @@ pub(crate) fn add_own_routes(base: &str, routes: Routes, state: &HandlerState) -
         .route(&path("/messages/{id}"), get(pages::page::<1>))
         .route(&path("/m/{name}"), get(pages::page::<1>))
         .route(&path("/m/{name}/{id}"), get(pages::page::<2>))
-        // These name nothing.
+        .route(&path("/messages/{id}/"), get(pages::redirect_without_slash))
+        // There are no pages at these paths. They redirect to the inbox.
         .route(&path("/messages"), get(async || permanent_redirect("./".to_owned())))
         .route(&path("/messages/"), get(async || permanent_redirect("../".to_owned())))
-        .route(&path("/messages/{id}/"), get(pages::redirect_without_slash))
         .route(&path("/m"), get(async || permanent_redirect("./".to_owned())))
         .route(&path("/m/"), get(async || permanent_redirect("../".to_owned())))
         .route(&path("/m/{name}/"), get(pages::redirect_without_slash))

@@ -2,19 +2,15 @@
 
 use std::convert::Infallible;
 use std::future::{pending, ready};
-use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use restante_auth::Grant;
 use restante_http_connection::context::ConnectionGuard;
 use restante_http_connection::disconnect::Disconnect;
 use restante_net::NotReady;
 
 use crate::extractors::accepted_credentials::AcceptedCredentials;
-use crate::extractors::parameters::RequestGrant;
 use crate::response::problem::Problem;
-use crate::state::Server;
 
 /// The conditions that cancel a response. A request without a connection, as in tests, is canceled neither by a
 /// disconnect nor by the shutdown. Without authentication, credentials do not become invalid.
@@ -34,24 +30,6 @@ impl<S: Sync> FromRequestParts<S> for Cancellation {
             disconnect: extensions.get().cloned(),
             credentials: extensions.get().cloned(),
         })
-    }
-}
-
-/// The access of a request to the server: its grant, which allows the request's method for at least one mailbox as
-/// [`RequestGrant`] has it, and the conditions that cancel the response.
-pub(crate) struct Access {
-    pub(crate) server: Arc<Server>,
-    pub(crate) grant: Grant,
-    pub(crate) cancellation: Cancellation,
-}
-
-impl FromRequestParts<Arc<Server>> for Access {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
-        let RequestGrant(grant) = RequestGrant::from_request_parts(parts, server).await?;
-        let Ok(cancellation) = Cancellation::from_request_parts(parts, server).await;
-        Ok(Self { server: server.clone(), grant, cancellation })
     }
 }
 

@@ -44,14 +44,18 @@ pub(crate) struct PathReleasedMessage(pub(crate) PathWholeMessage);
 #[derive(Debug)]
 pub(crate) struct PathCopy(pub(crate) Summary);
 
-/// A part or an attachment of a copy, from `{index}`. A file name in the path is ignored.
+/// A part of a copy, from `{index}`.
 #[derive(Debug)]
 pub(crate) struct PathPart {
     /// The copy.
     pub(crate) copy: Summary,
-    /// The index in the tree of parts or in a list of attachments. A text that is not an index is one that no part has.
+    /// The index in the tree of parts, depth first, or in a list of attachments.
     pub(crate) index: usize,
 }
+
+/// An attachment of a copy, from `{index}`. A file name in the path is ignored.
+#[derive(Debug)]
+pub(crate) struct PathAttachment(pub(crate) PathPart);
 
 /// The requested page of the list of messages, from the query.
 #[derive(Debug)]
@@ -110,9 +114,24 @@ impl FromRequestParts<Arc<Server>> for PathPart {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        Self::extract(parts, server, Problem::NoSuchPart).await
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for PathAttachment {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        PathPart::extract(parts, server, Problem::NoSuchAttachment).await.map(Self)
+    }
+}
+
+impl PathPart {
+    /// Returns `missing` if the index is not a number.
+    async fn extract(parts: &mut Parts, server: &Arc<Server>, missing: Problem) -> Result<Self, Problem> {
         let values: Vec<(String, String)> = path_values(parts, server).await?;
         let copy = copy(parts, server, &values).await?;
-        Ok(Self { copy, index: parse_digits(path_value(&values, "index")).unwrap_or(usize::MAX) })
+        Ok(Self { copy, index: parse_digits(path_value(&values, "index")).ok_or(missing)? })
     }
 }
 

@@ -10,10 +10,12 @@
 //! - `request_context`: the host, the route and the origin of a request, as middleware has determined them
 //! - `accepted_credentials`: the credentials that a request was accepted with
 //! - `subscriber`: subscribers of live events over WebSocket
+//! - `access`: the server, the grant and the cancellation together
 //! - `cancellation`: cancels long responses when the client disconnects, the credentials become invalid or the server
 //!   shuts down
 
 pub(crate) mod accepted_credentials;
+pub(crate) mod access;
 pub(crate) mod body;
 pub(crate) mod cancellation;
 pub(crate) mod latest;

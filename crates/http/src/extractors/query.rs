@@ -21,6 +21,7 @@ pub(crate) struct Parsed<T>(pub(crate) T);
 
 /// A type whose values are read from a query.
 pub(crate) trait FromQuery: Sized {
+    /// Reads a value. Parameters that it does not need are ignored unless it refuses them.
     fn from_query(query: &QueryPairs) -> Result<Self, Problem>;
 }
 

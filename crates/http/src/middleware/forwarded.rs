@@ -61,7 +61,7 @@ impl Forwarded {
         extensions.insert(Peer { ip: Some(self.ip), ..peer });
         let Some(slot) = self.slot else { return next.run(request).await };
         extensions.insert(slot.clone());
-        // The body owns this function, and so the slot.
+        // The body owns this function, which does nothing but hold the slot.
         let hold = move |error: axum::Error| {
             let _ = &slot;
             error

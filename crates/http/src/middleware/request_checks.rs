@@ -123,7 +123,7 @@ async fn authenticate_and_forward(
         let denied = Denied::new(denied.name.as_deref().or(user.as_deref()), denied.reason);
         // The query is left out, because it may contain a token.
         server.settings.metrics.count_denial(Protocol::Http, denied.reason);
-        auth.log_denial(Protocol::Http.name(), ip, &format_args!("{method} {}", uri.path()), &denied);
+        auth.log_denial(Protocol::Http.log_name(), ip, &format_args!("{method} {}", uri.path()), &denied);
     }
     response
 }

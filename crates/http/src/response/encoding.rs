@@ -67,7 +67,7 @@ impl AcceptEncoding {
     fn weight(&self, coding: Coding) -> Weight {
         // The last element with a name counts.
         let find = |name: &str| self.0.iter().rev().find(|(found, _)| found == name).map(|(_, weight)| *weight);
-        // No coding is acceptable unless it is excluded, but a coding that the client names is better.
+        // `identity` is acceptable unless it is excluded, but a coding that the client names is better.
         let (name, default) = coding.name().map_or(("identity", 1), |name| (name, 0));
         find(name).or_else(|| find("*")).unwrap_or(default)
     }

@@ -33,8 +33,8 @@ impl Server {
     /// Returns the first mailboxes of a page that the grant allows, at most `limit`. Ignores the limit of the page.
     ///
     /// Reads only names that begin with the literal prefix of a pattern of the grant. If most of these do not match, as
-    /// with `*-ci`, all of them are read, in steps. Only one request at a time does that. `permit` is acquired for the second batch,
-    /// unless the caller has it.
+    /// with `*-ci`, all of them are read, in steps. Only one request at a time does that. `permit` is acquired for the
+    /// second batch, unless the caller has it.
     pub(crate) async fn scan_mailboxes(
         &self,
         grant: &Grant,

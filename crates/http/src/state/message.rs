@@ -70,7 +70,8 @@ pub(crate) enum Representation {
     Extract(Extract),
     /// The decoded body.
     Body(BodyFormat),
-    /// A form in another API, with its name and what it depends on beside the message.
+    /// A form in another API: the names of the API and the form, and a parameter. If the form depends on anything else
+    /// than these and the source of the message, use `render_version`, and no entity tag of this.
     Dialect(&'static str, Arc<str>),
     /// A small picture of the part with this id.
     Thumbnail(Arc<str>),
@@ -89,8 +90,8 @@ pub(crate) enum Extract {
     Parts,
     /// The check of its HTML.
     HtmlCheck,
-    /// The check of its HTML, in the format of another API.
-    DialectHtmlCheck,
+    /// The check of its HTML, in the format of the API with this name.
+    DialectHtmlCheck(&'static str),
 }
 
 /// The forms of the body of a message.
@@ -110,7 +111,7 @@ impl Representation {
             Self::Compat
             | Self::Details
             | Self::Preview(_)
-            | Self::Extract(Extract::HtmlCheck | Extract::DialectHtmlCheck) => MAX_INLINE_HTML_BYTES,
+            | Self::Extract(Extract::HtmlCheck | Extract::DialectHtmlCheck(_)) => MAX_INLINE_HTML_BYTES,
             Self::Extract(_) | Self::Body(_) | Self::Dialect(..) => MAX_INLINE_EXTRACT_BYTES,
             Self::Thumbnail(_) => 0,
         }
@@ -125,7 +126,7 @@ impl Representation {
     fn cache_version(&self, summary: &Summary) -> u64 {
         match self {
             Self::Rest(_) | Self::Compat | Self::Details => summary.seen.into(),
-            _ => 0,
+            Self::Preview(_) | Self::Extract(_) | Self::Body(_) | Self::Dialect(..) | Self::Thumbnail(_) => 0,
         }
     }
 }

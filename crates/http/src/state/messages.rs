@@ -186,7 +186,8 @@ impl Server {
         }
     }
 
-    /// Searches copies that the grant allows, in a mailbox or in all. With `one_per_message`, returns one copy of each message.
+    /// Searches copies that the grant allows, in a mailbox or in all. With `one_per_message`, returns one copy of each
+    /// message.
     pub(crate) async fn find_copies(
         &self,
         grant: &Grant,

@@ -257,6 +257,8 @@ async fn missing_attachments_are_404() {
         let detail = server.request(&format!("GET /mailbox/dattach/test/latest/{index}/x")).await.problem(404);
         assert_eq!(detail, "The message has no such attachment.", "{index}");
     }
+    let detail = server.request("GET /api/v2/messages/latest/attachments/x?download=maybe").await.problem(404);
+    assert_eq!(detail, "The message has no such attachment.", "before the parameter is checked");
     let detail = server.request("GET /mailbox/vattach/test/1/0/x").await.problem(404);
     assert_eq!(detail, "The mailbox has no such message.");
     server.request("GET /mailbox/vattach/a%20b/1/0/x").await.problem(400);

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 
-use crate::extractors::messages::{PathCopy, PathPart};
+use crate::extractors::messages::{PathAttachment, PathCopy, PathPart};
 use crate::extractors::query::Parsed;
 use crate::response::etag::IfNoneMatch;
 use crate::response::links::Purpose;
@@ -18,7 +18,11 @@ use crate::state::attachment::PartSelector;
 /// Returns the handler that serves an attachment for this purpose. `selector` selects it in one of the lists.
 pub(crate) fn serve(selector: fn(usize) -> PartSelector, purpose: Purpose) -> MethodRouter<Arc<Server>> {
     get(
-        move |State(server): State<Arc<Server>>, part: PathPart, if_none_match: IfNoneMatch, viewer: Viewer| async move {
+        move |State(server): State<Arc<Server>>,
+              attachment: PathAttachment,
+              if_none_match: IfNoneMatch,
+              viewer: Viewer| async move {
+            let PathAttachment(part) = attachment;
             server.file_response(&part.copy, selector(part.index), &if_none_match, (purpose, viewer)).await
         },
     )
@@ -27,7 +31,7 @@ pub(crate) fn serve(selector: fn(usize) -> PartSelector, purpose: Purpose) -> Me
 /// Returns an attachment as a file to save or as a document to show, as the query requests.
 pub(crate) async fn file(
     State(server): State<Arc<Server>>,
-    PathPart { copy, index }: PathPart,
+    PathAttachment(PathPart { copy, index }): PathAttachment,
     Parsed(purpose): Parsed<Purpose>,
     if_none_match: IfNoneMatch,
     viewer: Viewer,

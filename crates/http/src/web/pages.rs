@@ -1,6 +1,6 @@
-//! The pages, the files that they load, the icon and `robots.txt`. All pages are the same document, which reads its URL. The build script renders
-//! it once for each depth of a path; the variants differ only in the relative path to the root. So the pages work under
-//! every base path.
+//! The pages, the files that they load, the icon and `robots.txt`. All pages are the same document, which reads its URL.
+//! The build script renders it once for each depth of a path; the variants differ only in the relative path to the root.
+//! So the pages work under every base path.
 
 use std::sync::Arc;
 
@@ -67,7 +67,8 @@ pub(crate) async fn robots() -> Response {
     (headers, Body::from("User-agent: *\nDisallow: /\n")).into_response()
 }
 
-/// Returns a file that pages load. Its path contains a hash of all files. A request with the hash of another version gets 404, so that caches do not store the wrong file.
+/// Returns a file that pages load. Its path contains a hash of all files. A request with the hash of another version
+/// gets 404, so that caches do not store the wrong file.
 pub(crate) async fn asset(
     path: Result<Path<(String, String)>, PathRejection>,
     accept_encoding: AcceptEncoding,

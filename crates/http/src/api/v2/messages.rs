@@ -23,8 +23,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::api::v2::message_search::{Excerpt, FoundMessages};
+use crate::extractors::access::Access;
 use crate::extractors::body;
-use crate::extractors::cancellation::Access;
 use crate::extractors::messages::{MessageListQuery, PathCopy, PathWholeMessage};
 use crate::extractors::parameters::RequestGrant;
 use crate::extractors::query::Parsed;

@@ -8,7 +8,7 @@ use restante_search::{Hit, Query, SearchResults};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extractors::cancellation::Access;
+use crate::extractors::access::Access;
 use crate::extractors::parameters::SearchParameters;
 use crate::response::problem::Problem;
 use crate::response::{json, message_json, success};

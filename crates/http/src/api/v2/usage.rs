@@ -5,7 +5,7 @@ use restante_store::Usage;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::extractors::cancellation::Access;
+use crate::extractors::access::Access;
 use crate::response::problem::Problem;
 use crate::response::success;
 

@@ -20,7 +20,8 @@ use restante_store::MessageSelector;
 use serde::Serialize;
 use tokio::task::yield_now;
 
-use crate::extractors::cancellation::{Access, Cancellation};
+use crate::extractors::access::Access;
+use crate::extractors::cancellation::Cancellation;
 use crate::extractors::parameters::PathMailbox;
 use crate::extractors::query::{FromQuery, Parsed, QueryPairs};
 use crate::response::message_json::entries_size;

@@ -21,7 +21,8 @@ use crate::dialects::mailpit::body;
 use crate::dialects::mailpit::error::{Error, HandlerResult};
 use crate::dialects::mailpit::query::Query;
 use crate::dialects::mailpit::success;
-use crate::extractors::cancellation::{Access, Cancellation};
+use crate::extractors::access::Access;
+use crate::extractors::cancellation::Cancellation;
 use crate::extractors::parameters::require_scope;
 use crate::extractors::query::QueryPairs;
 use crate::state::Server;
@@ -110,6 +111,7 @@ impl Server {
         self.change_ids(grant, ids.into_iter().collect(), change).await?;
         Ok(())
     }
+
     /// Changes all messages that exist now, in batches. Ends after the current batch if the client disconnects.
     async fn change_all(&self, grant: &Grant, change: Change, cancellation: &Cancellation) -> Result<(), Error> {
         let last = self.mailroom.last_id().await?;

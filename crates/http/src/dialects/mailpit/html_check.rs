@@ -33,7 +33,7 @@ pub(crate) async fn html_check(State(server): State<Arc<Server>>, target: Target
         }
         json::body(&HtmlCheck::from(check(&html)))
     };
-    let representation = Representation::Extract(Extract::DialectHtmlCheck);
+    let representation = Representation::Extract(Extract::DialectHtmlCheck("mailpit"));
     match server.render(target.message.first(), representation, write).await {
         Ok(body) => Ok(success::json_body(body)),
         Err(Problem::NoHtml) => Err(Error::text("message does not contain HTML")),

@@ -114,8 +114,8 @@ fn links(html: &str, text: &str) -> Vec<String> {
     found.links
 }
 
-/// Returns the link in this attribute of a token, if the token starts such an element. Of the elements `link`, only style sheets
-/// count.
+/// Returns the link in this attribute of a token, if the token starts such an element. Of the elements `link`, only style
+/// sheets count.
 fn html_link(token: &Token<'_>, element: &str, attribute: &str) -> Option<String> {
     let Token::StartTag(name, attributes) = token else { return None };
     let is_style_sheet = || find_attribute(attributes, "rel") == Some("stylesheet");

@@ -21,7 +21,8 @@ use serde::Deserialize;
 
 use crate::dialects::mailpit::error::{Error, HandlerResult};
 use crate::dialects::mailpit::{body, success};
-use crate::extractors::cancellation::{Access, Cancellation};
+use crate::extractors::access::Access;
+use crate::extractors::cancellation::Cancellation;
 use crate::extractors::parameters::{RequestGrant, require_scope};
 use crate::response::problem::{Problem, internal_error};
 use crate::state::Server;

@@ -88,9 +88,10 @@ async fn description_is_consistent() {
         }
     }
     for kind in ["schemas", "responses"] {
-        for name in document["components"][kind].as_object().expect("components").keys() {
+        for (name, component) in document["components"][kind].as_object().expect("components") {
             let location = format!("#/components/{kind}/{name}");
             assert!(references.contains(location.as_str()), "nothing refers to {location}");
+            assert!(component.get("$ref").is_none(), "{location} is only a reference");
         }
     }
     let chapters: Vec<&Value> = document["tags"].as_array().expect("tags").iter().map(|tag| &tag["name"]).collect();
