@@ -304,7 +304,9 @@ fn set_responder(lua: &Lua, environment: &TestEnvironment, value: &Value) -> Nat
 
 /// Records an error that the script did not see.
 fn record_error(_: &Lua, environment: &TestEnvironment, value: &Value) -> NativeResult {
-    environment.state.lock().error.get_or_insert(value.to_string()?);
+    // This can run a function of the script, so it comes before the lock.
+    let text = value.to_string()?;
+    environment.state.lock().error.get_or_insert(text);
     Ok((Value::Nil, None))
 }
 
