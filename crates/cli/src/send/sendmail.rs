@@ -90,9 +90,9 @@ pub(super) struct SendmailArgs {
     name: Option<String>,
     #[arg(short = 'b', hide = true)]
     mode: Option<String>,
-    #[arg(short = 'q', num_args = 0..=1, default_missing_value = "", hide = true)]
+    #[arg(short = 'q', value_name = "TIME", num_args = 0..=1, default_missing_value = "", hide = true)]
     queue: Option<String>,
-    #[arg(short = 'o', hide = true)]
+    #[arg(short = 'o', value_name = "OPTION", hide = true)]
     options: Vec<String>,
     /// The recipients
     #[arg(value_name = "RECIPIENT", num_args = 0..)]

@@ -125,7 +125,8 @@ impl<'a> SmtpConnection<'a> {
         let addr = settings.addr;
         let stream = stream::connect(addr, settings.timeout)
             .map_err(|error| connect_error(addr, &error, settings.refused_hint))?;
-        let timeout = Some(settings.timeout);
+        // The socket has no time limit if it is zero.
+        let timeout = Some(settings.timeout.max(Duration::from_micros(1)));
         let limited = stream.set_read_timeout(timeout).and_then(|()| stream.set_write_timeout(timeout));
         limited.map_err(|error| unreachable(addr, &error))?;
         Ok(Self { reader: BufReader::new(stream), addr })
