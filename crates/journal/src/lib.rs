@@ -2,7 +2,7 @@
 //!
 //! A session is recorded in chunks: everything up to the first message; each message when it ends; and everything after the
 //! last one. The journal is a debugging aid, and less important than the messages: its size is limited, the oldest
-//! chunks are evicted first, and no session ever waits for it. Every backend passes the suite in
+//! chunks are evicted first, and no session ever waits for its storage. Every backend passes the suite in
 //! `tests/conformance.rs`. `stored` has the format in storage; `Serialize` is for the HTTP API.
 
 pub mod disk;

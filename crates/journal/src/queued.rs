@@ -1,5 +1,5 @@
 //! A snapshot of the chunks that are not written yet, which queries combine with the written ones. Some of them may be
-//! written by the time the storage is read.
+//! written by the time the storage is read. In a journal without a storage these are all chunks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

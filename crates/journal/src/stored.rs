@@ -120,6 +120,7 @@ fn timestamp(micros: i64) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Side;
     use crate::tests::conformance::{chunk, mail_chunk};
 
     /// Returns a chunk with an aborted message and an invalid sender.
@@ -151,6 +152,21 @@ mod tests {
             refusals: u32::MAX,
         };
         Chunk { info: Arc::new(info), ..bare }
+    }
+
+    #[test]
+    fn names_are_those_in_json() {
+        fn check<T: serde::Serialize>(all: impl IntoIterator<Item = T>, name: fn(T) -> &'static str)
+        where
+            T: Copy,
+        {
+            for value in all {
+                assert_eq!(serde_json::to_value(value).unwrap(), name(value));
+            }
+        }
+        check(Protocol::ALL, Protocol::name);
+        check(Outcome::ALL, Outcome::name);
+        check(Side::ALL, Side::name);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The queue of chunks that are not written yet. Sessions fill it without waiting, and the writer thread empties it in
-//! batches.
+//! batches. In a journal without a storage, chunks stay here until they are evicted.
 
 use std::mem;
 use std::sync::Arc;
@@ -255,6 +255,15 @@ mod tests {
         assert!(job.clear_first, "everything written before 3 is evicted");
         queue.complete(&job);
         assert_eq!((visible(&queue), queue.inbox.lock().queue.lost), ((vec![], true), 0));
+    }
+
+    #[test]
+    fn expired_chunks_free_all_memory() {
+        let queue = WriteQueue::new(1 << 20, 1 << 20);
+        add(&queue, 1..=100);
+        queue.expire_before(Timestamp::MAX);
+        let contents = queue.inbox.lock();
+        assert_eq!((contents.queue.chunks.len(), contents.queue.chunks.size()), (0, 0));
     }
 
     #[test]

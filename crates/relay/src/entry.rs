@@ -134,6 +134,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn states_have_the_stored_names() {
+        let names = RecipientState::ALL.map(|state| serde_json::to_string(&state).unwrap());
+        assert_eq!(names, [r#""waiting""#, r#""delivered""#, r#""failed""#]);
+    }
+
+    #[test]
     fn failed_recipients_are_retried() {
         use RecipientState::{Delivered, Failed, Waiting};
         let content = |states: &[RecipientState]| {
