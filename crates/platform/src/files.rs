@@ -227,7 +227,6 @@ mod imp {
     }
 
     /// Does nothing: Windows writes the entries of a directory with the journal of the file system.
-    #[expect(clippy::unnecessary_wraps, reason = "the other systems can fail")]
     pub fn sync_dir(_: &Path) -> io::Result<()> {
         Ok(())
     }

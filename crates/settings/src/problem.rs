@@ -152,7 +152,7 @@ pub(super) fn suggestion(given: &str, names: impl Iterator<Item = String>) -> St
     if given.len() > MAX_NAME_BYTES {
         return String::new();
     }
-    let max_distance = 1 + given.len() / 5;
+    let max_distance = 1 + given.chars().count() / 5;
     names
         .map(|name| (osa_distance(given, &name), name))
         .filter(|(distance, _)| *distance <= max_distance)
