@@ -102,8 +102,8 @@ pub trait Queue: Send + Sync + 'static {
     /// to remain the one.
     async fn acquire_cursor(&self, start: MessageId) -> Result<Option<MessageId>>;
 
-    /// Deletes the cursor. Does nothing if another node forwards.
-    async fn delete_cursor(&self) -> Result<()>;
+    /// Deletes the cursor. Returns false if there still is one, because another node forwards.
+    async fn delete_cursor(&self) -> Result<bool>;
 
     /// Sets the checkpoint of this node: it has added entries for all messages up to this one that it has stored. `None` if
     /// that is true for all messages.

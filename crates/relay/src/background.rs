@@ -19,7 +19,7 @@ use crate::transport::SmtpTransport;
 /// The maximum number of entries that a sender claims at once.
 const MAX_CLAIM: usize = 20;
 
-/// How often entries expire, the entries are counted, and the other nodes are notified that this one is alive.
+/// How often entries expire, the entries are counted, a cursor without rules is deleted, and the other nodes are notified that this one is alive.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What the tasks of the relay share, beyond the queue.
@@ -76,9 +76,13 @@ async fn run_tasks(context: &Context, relay: &RelayContext) {
 async fn maintain(context: &Context, shared: &Shared) {
     let mut is_first = true;
     while !context.is_stopping() {
-        let queue = context.queue.clone();
+        let (queue, has_rules) = (context.queue.clone(), !shared.settings.rules.is_empty());
         let maintenance = async move {
             queue.heartbeat().await?;
+            if !has_rules {
+                // At the start of this node, another one may still have forwarded.
+                queue.delete_cursor().await?;
+            }
             let expired = queue.expire(Timestamp::now()).await?;
             Ok((expired, queue.counts().await?))
         };

@@ -190,6 +190,20 @@ async fn forwards_messages_to_allowed_recipients() {
     test.stop().await;
 }
 
+/// Otherwise messages that arrive without rules would be forwarded when there are rules again.
+#[tokio::test(flavor = "multi_thread")]
+async fn cursor_of_another_node_is_deleted_if_there_are_no_rules() {
+    let test = Test::start(1, Vec::new()).await;
+    let start = std::time::Instant::now();
+    // A node with rules has the cursor while this one starts, and stops later.
+    test.queue.acquire_cursor(5.into()).await.unwrap();
+    while test.queue.acquire_cursor(9.into()).await.unwrap() != Some(9.into()) {
+        assert!(start.elapsed() < TIMEOUT, "the cursor is not deleted");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    test.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_end_if_the_relay_is_dropped_without_a_shutdown() {
     let queue = new_queue();

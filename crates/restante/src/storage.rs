@@ -159,17 +159,17 @@ pub async fn open_webhook_queue(config: &Config, opened: &OpenedStore) -> Result
     }
 }
 
-/// Returns the queue of an earlier configuration with a relay if entries wait in it. Deletes the position of its
-/// forwarder. Otherwise the messages that arrive without a relay would be forwarded when it is configured again. The error
-/// is a sentence for the operator.
+/// Deletes the position of the forwarder of an earlier configuration with a relay. Otherwise the messages that arrive
+/// without a relay would be forwarded when it is configured again. Returns the queue if entries wait in it, or if the
+/// position must be deleted later, because another node forwards. The error is a sentence for the operator.
 pub async fn end_forwarding(config: &Config, opened: &OpenedStore) -> Result<Option<Arc<dyn Queue>>, String> {
     if !has_queue(config, opened, restante_relay::QUEUE) {
         return Ok(None);
     }
     let queue = open_relay_queue(config, opened).await?;
     let ended = async {
-        queue.delete_cursor().await?;
-        let is_used = queue.counts().await?.iter().any(|count| !count.state.is_final());
+        let is_used =
+            !queue.delete_cursor().await? || queue.counts().await?.iter().any(|count| !count.state.is_final());
         if !is_used {
             queue.leave().await?;
         }

@@ -218,8 +218,9 @@ impl Queue for PostgresQueue {
         rows.first().map(|row| get_u64(row, "message").map(MessageId::from)).transpose()
     }
 
-    async fn delete_cursor(&self) -> Result<()> {
-        self.database.execute(statements::DELETE_CURSOR, &[&self.kind.name, &self.node]).await.map(drop)
+    async fn delete_cursor(&self) -> Result<bool> {
+        let rows = self.database.execute(statements::DELETE_CURSOR, &[&self.kind.name, &self.node]).await?;
+        rows.first().map_or(Ok(false), |row| get_column(row, "is_deleted"))
     }
 
     async fn set_checkpoint(&self, checkpoint: Option<MessageId>) -> Result<()> {

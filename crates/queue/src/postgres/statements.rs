@@ -105,8 +105,11 @@ pub(super) const ACQUIRE_CURSOR: &str = "
     WHERE current.node = excluded.node OR current.leased_until < now()
     RETURNING message";
 
-pub(super) const DELETE_CURSOR: &str =
-    "DELETE FROM queue_cursors WHERE queue = $1 AND (node = $2 OR leased_until < now())";
+pub(super) const DELETE_CURSOR: &str = "
+    WITH deleted AS (
+        DELETE FROM queue_cursors WHERE queue = $1 AND (node = $2 OR leased_until < now()) RETURNING queue
+    )
+    SELECT EXISTS (SELECT FROM deleted) OR NOT EXISTS (SELECT FROM queue_cursors WHERE queue = $1) AS is_deleted";
 
 pub(super) const SET_CHECKPOINT: &str = "UPDATE queue_nodes SET checkpoint = $3 WHERE queue = $1 AND id = $2";
 /// A row gets another `xmin` with every change, so also with every heartbeat.

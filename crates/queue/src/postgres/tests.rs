@@ -200,7 +200,7 @@ async fn node_that_leaves_returns_its_claims_and_its_lease() {
 async fn cursor_moves_to_the_other_node_when_its_lease_ends() {
     let Some((one, other)) = open_two().await else { return };
     assert_eq!(one.acquire_cursor(5.into()).await.unwrap(), Some(5.into()));
-    other.delete_cursor().await.unwrap();
+    assert!(!other.delete_cursor().await.unwrap());
     assert_eq!(other.acquire_cursor(9.into()).await.unwrap(), None);
     one.database.execute("UPDATE queue_cursors SET leased_until = now() - interval '1 s'", &[]).await.unwrap();
     assert_eq!(other.acquire_cursor(9.into()).await.unwrap(), Some(5.into()));
@@ -211,6 +211,9 @@ async fn cursor_moves_to_the_other_node_when_its_lease_ends() {
     let late = one.forward(vec![new_entry(6)], 5.into(), 6.into()).await.unwrap();
     assert_eq!(late, ForwardOutcome::CursorMoved);
     assert_eq!(list_all(&*one).await.len(), 1);
+    other.leave().await.unwrap();
+    assert!(one.delete_cursor().await.unwrap(), "no node forwards");
+    assert_eq!(one.acquire_cursor(9.into()).await.unwrap(), Some(9.into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -108,8 +108,8 @@ impl Queue for SqliteQueue {
         self.run(Durability::OnCommit, move |file| file.acquire_cursor(start)).await.map(Some)
     }
 
-    async fn delete_cursor(&self) -> Result<()> {
-        self.run(Durability::OnCommit, |file| file.execute("DELETE FROM cursor", [])).await.map(drop)
+    async fn delete_cursor(&self) -> Result<bool> {
+        self.run(Durability::OnCommit, |file| file.execute("DELETE FROM cursor", [])).await.map(|_| true)
     }
 
     async fn set_checkpoint(&self, checkpoint: Option<MessageId>) -> Result<()> {

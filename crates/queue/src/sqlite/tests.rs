@@ -247,7 +247,7 @@ async fn first_cursor_is_on_disk() {
     record_modes(&queue, "cursor");
     queue.acquire_cursor(5.into()).await.unwrap();
     assert_eq!(modes(&queue), "2");
-    queue.delete_cursor().await.unwrap();
+    assert!(queue.delete_cursor().await.unwrap());
     assert_eq!(modes(&queue), "2,2");
 }
 

@@ -100,6 +100,26 @@ fn stopped_node_hands_over_at_once() {
 }
 
 #[test]
+fn messages_that_arrive_after_the_relay_was_removed_are_not_forwarded() {
+    let Some(postgres) = Postgres::start() else { return };
+    let recorder = Recorder::start();
+    let mut with_relay = start_node(&postgres, &recorder);
+    let without_relay = Server::start(&["--storage-url", &postgres.url()]);
+    let before = send_many(without_relay.smtp, "before", 1);
+    wait_until_arrived(&with_relay, &recorder, &before);
+    with_relay.signal("TERM");
+    assert!(with_relay.wait().success());
+    eventually("the position of the forwarder is kept", || {
+        postgres.run_sql("postgres", "SELECT queue FROM restante.queue_cursors").is_empty()
+    });
+    send_many(without_relay.smtp, "between", 1);
+    let with_relay = start_node(&postgres, &recorder);
+    let after = send_many(with_relay.smtp, "after", 1);
+    wait_until_arrived(&with_relay, &recorder, &after);
+    assert_eq!(recorder.arrived().len(), 2);
+}
+
+#[test]
 fn acknowledged_messages_are_forwarded_despite_a_crash_of_the_database() {
     let Some(mut postgres) = Postgres::start() else { return };
     let recorder = Recorder::start();
