@@ -116,8 +116,9 @@ pub trait Queue: Send + Sync + 'static {
     /// was alive meanwhile.
     async fn delete_abandoned(&self, checkpoints: Vec<AbandonedCheckpoint>) -> Result<()>;
 
-    /// Sets the targets. New ones get `since` as [`TargetRecord::since`]. The entries of targets that existed and are not
-    /// among these are cancelled. Returns the number of cancelled entries.
+    /// Sets the targets. New ones get `since` as [`TargetRecord::since`]. The entries of all others are cancelled, and so are
+    /// earlier entries of new ones: another node has queued them after the target was removed. Returns the number of
+    /// cancelled entries.
     async fn set_targets(&self, names: Vec<String>, since: MessageId) -> Result<u64>;
 
     /// Returns the targets that were set or paused.

@@ -120,16 +120,19 @@ pub(super) const DELETE_ABANDONED: &str = "
     UPDATE queue_nodes SET checkpoint = NULL FROM unnest($2::bigint[], $3::text[]) AS given (id, version)
     WHERE queue = $1 AND queue_nodes.id = given.id AND queue_nodes.xmin::text = given.version";
 
-/// Cancels the entries of targets that are removed. `changed` is their number.
+/// Cancels the entries of targets that did not exist before or are removed. `changed` is their number.
 pub(super) const SET_TARGETS: &str = "
     WITH removed AS (
-        DELETE FROM queue_targets WHERE queue = $1 AND name <> ALL ($2::bytea[]) RETURNING name
+        DELETE FROM queue_targets WHERE queue = $1 AND name <> ALL ($2::bytea[])
     ), added AS (
         INSERT INTO queue_targets (queue, name, since) SELECT $1, name, $3 FROM unnest($2::bytea[]) AS given (name)
         ON CONFLICT DO NOTHING
     ), locked AS MATERIALIZED (
         SELECT id FROM queue_entries
-        WHERE queue = $1 AND state < 2 AND target = ANY (ARRAY(SELECT name FROM removed)) ORDER BY id FOR UPDATE
+        WHERE queue = $1 AND state < 2 AND target <> ALL (
+            ARRAY(SELECT name FROM queue_targets WHERE queue = $1 AND name = ANY ($2::bytea[]))
+        )
+        ORDER BY id FOR UPDATE
     ), changed AS (
         UPDATE queue_entries AS entry
         SET state = 4, payload = CASE WHEN length(entry.payload) > $4::bigint THEN '' ELSE entry.payload END

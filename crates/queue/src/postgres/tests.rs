@@ -93,8 +93,8 @@ async fn passes_conformance_suite() {
 #[tokio::test(flavor = "multi_thread")]
 async fn targets_are_removed_together_with_their_entries() {
     let Some((queue, _)) = open_two().await else { return };
-    let id = add(&*queue, new_entry(1)).await;
     queue.set_targets(vec!["mx".to_owned()], 5.into()).await.unwrap();
+    let id = add(&*queue, new_entry(1)).await;
     let refuse = "
         CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''refused''; END'";
     let trigger = "CREATE TRIGGER refuse BEFORE UPDATE ON queue_entries EXECUTE FUNCTION refuse()";
@@ -364,9 +364,9 @@ async fn kinds_share_no_entries() {
     let store = open_store(&address).await;
     let one = PostgresQueue::open(&store, KIND, LIMITS).await.unwrap();
     let other = PostgresQueue::open(&store, QueueKind { name: "other", ..KIND }, LIMITS).await.unwrap();
-    let id = add(&one, NewEntry { key: Some("k".to_owned()), ..new_entry(1) }).await;
     one.acquire_cursor(5.into()).await.unwrap();
     one.set_targets(vec!["mx".to_owned()], 5.into()).await.unwrap();
+    let id = add(&one, NewEntry { key: Some("k".to_owned()), ..new_entry(1) }).await;
     one.set_paused("mx", true).await.unwrap();
     assert_eq!((list_all(&other).await, other.counts().await.unwrap()), (Vec::new(), Vec::new()));
     assert_eq!((other.find(id).await.unwrap(), other.targets().await.unwrap()), (None, Vec::new()));

@@ -10,7 +10,9 @@ use rusqlite::params;
 
 use super::file::Transaction;
 use super::queries::{columns, read_entry, selected};
-use crate::entry::{AttemptOutcome, AttemptRecord, EXPIRED_REPLY, Entry, EntryId, NewEntry, Selection, state_number};
+use crate::entry::{
+    AttemptOutcome, AttemptRecord, EXPIRED_REPLY, Entry, EntryId, NewEntry, Selection, StateCount, state_number,
+};
 use crate::queue::ForwardOutcome;
 
 impl Transaction<'_> {
@@ -51,10 +53,16 @@ impl Transaction<'_> {
     }
 
     pub(super) fn set_targets(&self, names: &[String], since: MessageId) -> Result<u64> {
-        let mut cancelled = 0;
-        for target in self.targets()?.into_iter().filter(|target| !names.contains(&target.name)) {
-            self.execute("DELETE FROM targets WHERE name = ?1", [&target.name])?;
-            cancelled += self.cancel(&Selection::Target(Some(target.name)))?;
+        let (mut kept, mut cancelled) = (Vec::new(), 0);
+        for target in self.targets()? {
+            if names.contains(&target.name) {
+                kept.push(target.name);
+            } else {
+                self.execute("DELETE FROM targets WHERE name = ?1", [target.name])?;
+            }
+        }
+        for StateCount { target, .. } in self.counts()?.into_iter().filter(|count| !kept.contains(&count.target)) {
+            cancelled += self.cancel(&Selection::Target(Some(target)))?;
         }
         for name in names {
             let sql = "INSERT INTO targets VALUES (?1, false, ?2) ON CONFLICT DO NOTHING";

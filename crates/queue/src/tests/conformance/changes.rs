@@ -77,14 +77,23 @@ pub(super) async fn entries_of_removed_targets_are_cancelled(queue: &impl Queue)
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let other = NewEntry { target: "other".to_owned(), ..new_entry(2) };
     let unknown = NewEntry { target: "unknown".to_owned(), ..new_entry(3) };
-    let added = queue.add(vec![new_entry(1), other, unknown]).await.unwrap();
     assert_eq!(queue.set_targets(names(&["mx", "other"]), 5.into()).await.unwrap(), 0);
+    let added = queue.add(vec![new_entry(1), other.clone(), unknown]).await.unwrap();
     queue.set_paused("other", true).await.unwrap();
-    assert_eq!(queue.set_targets(names(&["mx", "new"]), 9.into()).await.unwrap(), 1);
+    assert_eq!(queue.set_targets(names(&["mx", "new"]), 9.into()).await.unwrap(), 2);
+    assert_eq!(state_of(queue, added[0]).await.0, EntryState::Queued);
     assert_eq!(state_of(queue, added[1]).await.0, EntryState::Cancelled);
-    assert_eq!(state_of(queue, added[2]).await.0, EntryState::Queued, "it was never a target");
+    assert_eq!(state_of(queue, added[2]).await.0, EntryState::Cancelled, "it was never a target");
     let target = |name: &str, since: u64| TargetRecord { name: name.to_owned(), is_paused: false, since: since.into() };
     assert_eq!(queue.targets().await.unwrap(), [target("mx", 5), target("new", 9)]);
+
+    // A node that still has the removed target adds an entry. It is not sent when the target is configured again.
+    for configured in [&["mx", "other"][..], &["mx"]] {
+        assert_eq!(queue.set_targets(names(&["mx"]), 10.into()).await.unwrap(), 0);
+        let late = add(queue, other.clone()).await;
+        assert_eq!(queue.set_targets(names(configured), 11.into()).await.unwrap(), 1, "{configured:?}");
+        assert_eq!(state_of(queue, late).await.0, EntryState::Cancelled);
+    }
 }
 
 pub(super) async fn retries_by_hand(queue: &impl Queue) {
