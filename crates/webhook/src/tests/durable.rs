@@ -355,7 +355,10 @@ async fn failing_search_delays_neither_maintenance_nor_shutdown() {
     assert!(webhooks.shared.is_flushed.load(Relaxed));
     drop(webhooks);
     file.execute_batch("DROP TRIGGER refuse").unwrap();
-    assert_eq!(server.run(&[HOOK]).await, ["missed"]);
+    let mut sent = server.run(&[HOOK]).await;
+    // Some of these may have been in the queue at the shutdown.
+    sent.retain(|mailbox| mailbox != "other");
+    assert_eq!(sent, ["missed"]);
 }
 
 #[tokio::test]
