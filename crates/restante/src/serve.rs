@@ -115,7 +115,7 @@ fn run_server(
     let journal = storage::open_journal(config, &opened);
     let services = Arc::new(services);
     let mailroom = build_mailroom(config, opened.store.clone(), journal.clone(), &services);
-    let result = runtime.block_on(serve(config, options, Arc::new(mailroom), services, signals, log));
+    let result = runtime.block_on(serve(config, options, &opened, Arc::new(mailroom), services, signals, log));
     // The runtime drops all other references to store and journal, so that this thread closes them.
     runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
     drop((opened, journal));
@@ -231,6 +231,7 @@ async fn open_store(config: &Config, signals: &mut Signals) -> Result<Option<Ope
 async fn serve(
     config: &Config,
     options: ServeOptions,
+    opened: &OpenedStore,
     mailroom: Arc<Mailroom>,
     services: Arc<ManagedServices>,
     mut signals: Signals,
@@ -259,7 +260,7 @@ async fn serve(
     let _pidfile = config.pidfile.clone().map(PidFile::write).transpose()?;
 
     let Components { mailroom, services, metrics, readiness, auth, .. } = components;
-    services.connect(&mailroom).await?;
+    services.connect(config, opened, &mailroom).await?;
     mailroom.read_feed_backlog().await;
     let feed_task = {
         let mailroom = mailroom.clone();

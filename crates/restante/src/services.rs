@@ -81,17 +81,10 @@ impl ManagedServices {
         Ok(())
     }
 
-    /// Creates the webhooks, if there are any. Otherwise ends those of an earlier configuration. Their queue is next to the
-    /// messages, so the store must be open. The error is a sentence for the operator.
+    /// Creates the webhooks, if there are any. Their queue is next to the messages, so the store must be open. The error is a
+    /// sentence for the operator.
     pub async fn add_webhooks(&mut self, config: &Config, opened: &OpenedStore) -> Result<(), String> {
         if config.webhooks.targets.is_empty() {
-            match storage::end_webhooks(config, opened).await {
-                Ok(0) => {}
-                Ok(events) => tracing::warn!(events, "dropped events for webhooks that are no longer configured"),
-                Err(error) => {
-                    tracing::error!("earlier events may be sent when webhooks are configured again: {error}");
-                }
-            }
             return Ok(());
         }
         let (queue, is_durable) = storage::open_webhook_queue(config, opened).await?;
@@ -152,13 +145,22 @@ impl ManagedServices {
         }
     }
 
-    /// Connects the services to the mailroom. Call it before messages arrive. The error is a sentence for the operator.
-    pub async fn connect(&self, mailroom: &Arc<Mailroom>) -> Result<(), String> {
+    /// Connects the services to the mailroom, and ends the webhooks of an earlier configuration if there are none now. Call
+    /// it before messages arrive, when nothing else can prevent the start. The error is a sentence for the operator.
+    pub async fn connect(&self, config: &Config, opened: &OpenedStore, mailroom: &Arc<Mailroom>) -> Result<(), String> {
         if let Some(host) = &self.services.script {
             host.connect(mailroom);
         }
         if let Some(webhooks) = &self.services.webhooks {
             webhooks.activate(mailroom).await?;
+        } else {
+            match storage::end_webhooks(config, opened).await {
+                Ok(0) => {}
+                Ok(events) => tracing::warn!(events, "dropped events for webhooks that are no longer configured"),
+                Err(error) => {
+                    tracing::error!("earlier events may be sent when webhooks are configured again: {error}");
+                }
+            }
         }
         if let Some(relay) = &self.services.relay {
             relay.start(mailroom).await?;

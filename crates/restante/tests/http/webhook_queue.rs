@@ -64,6 +64,34 @@ fn paused_target_is_sent_nothing_also_after_a_restart() {
 }
 
 #[test]
+fn start_that_fails_keeps_the_events_although_no_webhook_is_configured() {
+    let disk = Disk::new("webhooks-failed-start");
+    let receiver = Receiver::stopped(|_, _| Some(status(204)));
+    let urls = receiver.url("/ events=stored");
+    let arguments = ["--webhook-private", "--webhook-urls", &urls];
+    let mut server = disk.server(&arguments);
+    send(&server, "james", "x");
+    stop(&mut server);
+
+    let other = Server::start(&[]);
+    let occupied = other.http.to_string();
+    let failed = Server::try_spawn(disk.command().args(["--web-addr", &occupied]));
+    assert!(failed.is_err_and(|(_, log)| log.contains("Address already in use")));
+
+    receiver.listen();
+    let mut server = disk.server(&arguments);
+    receiver.wait_for(1);
+    stop(&mut server);
+
+    // A start without webhooks cancels what waits.
+    let mut server = disk.server(&["--webhook-private", "--webhook-urls", "http://127.0.0.1:1/"]);
+    send(&server, "james", "x");
+    stop(&mut server);
+    let mut server = disk.server(&[]);
+    assert!(stop(&mut server).contains("dropped events for webhooks that are no longer configured"));
+}
+
+#[test]
 fn failed_and_cancelled_events_are_retried() {
     let receiver = Receiver::responding_with(|_, before| Some(status(if before == 0 { 410 } else { 204 })));
     let server = Server::start(&["--webhook-private", "--webhook-urls", &receiver.url("/")]);

@@ -126,7 +126,7 @@ impl Disk {
         }
     }
 
-    fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = command();
         // Transcripts are written by another thread, whose steps would be counted too.
         command.args(["--smtp-transcriptkb", "0"]);
