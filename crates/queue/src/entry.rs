@@ -156,11 +156,6 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// Returns whether entries of a target can be selected.
-    pub fn includes_target(&self, name: &str) -> bool {
-        !matches!(self, Self::Target(Some(target)) if target != name)
-    }
-
     /// Returns the target and the ids, for a statement in which a value that is null selects everything.
     pub(crate) fn parts(&self) -> (Option<&str>, Option<Vec<i64>>) {
         match self {

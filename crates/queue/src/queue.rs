@@ -162,16 +162,16 @@ pub trait Queue: Send + Sync + 'static {
 
     /// Makes entries due at once that are queued, failed or cancelled, with the payload of [`QueueKind::retried_payload`].
     /// They expire at `expires`. Entries without such a payload are left out, and so are entries above the limit of the
-    /// queue or of their target. Returns the number of entries.
+    /// queue or of their target. Returns the target of each.
     async fn retry(
         &self,
         selection: Selection,
         now: Timestamp,
         expires: Timestamp,
         target_limits: TargetLimits,
-    ) -> Result<u64> {
+    ) -> Result<Vec<String>> {
         let mut room = Room::new(self.limits().max_waiting, target_limits, &self.counts().await?);
-        let (mut after, mut retried) = (EntryId(0), 0);
+        let (mut after, mut retried) = (EntryId(0), Vec::new());
         loop {
             let page = self.retryable(&selection, after, RETRY_PAGE).await?;
             let Some(last) = page.last() else { return Ok(retried) };
@@ -183,15 +183,15 @@ pub trait Queue: Send + Sync + 'static {
                     entries.push(Entry { payload, ..entry });
                 }
             }
-            retried += self.requeue(entries, now, expires).await?;
+            retried.extend(self.requeue(entries, now, expires).await?);
         }
     }
 
     /// Returns selected entries with ids above `after` that are queued, failed or cancelled, lowest id first.
     async fn retryable(&self, selection: &Selection, after: EntryId, limit: usize) -> Result<Vec<Entry>>;
 
-    /// Makes entries due at once with these payloads, unless they were attempted meanwhile. Returns their number.
-    async fn requeue(&self, entries: Vec<Entry>, now: Timestamp, expires: Timestamp) -> Result<u64>;
+    /// Makes entries due at once with these payloads, unless they were attempted meanwhile. Returns the target of each.
+    async fn requeue(&self, entries: Vec<Entry>, now: Timestamp, expires: Timestamp) -> Result<Vec<String>>;
 
     /// Returns the number of entries by target and state. Cheap enough to be called every few seconds.
     async fn counts(&self) -> Result<Vec<StateCount>>;

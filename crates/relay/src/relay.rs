@@ -190,13 +190,10 @@ impl EntryControl for Relay {
 
     async fn retry(&self, selection: Selection) -> Result<u64> {
         let now = Timestamp::now();
-        let retried =
-            self.shared.queue.retry(selection.clone(), now, self.shared.expiry(now), TargetLimits::NONE).await?;
-        if retried > 0 {
-            let is_selected = |state: &&Arc<TargetState>| selection.includes_target(&state.name);
-            self.shared.states.iter().filter(is_selected).for_each(|state| state.end_pause());
-        }
-        Ok(retried)
+        let retried = self.shared.queue.retry(selection, now, self.shared.expiry(now), TargetLimits::NONE).await?;
+        let is_retried = |state: &&Arc<TargetState>| retried.contains(&state.name);
+        self.shared.states.iter().filter(is_retried).for_each(|state| state.end_pause());
+        Ok(retried.len() as u64)
     }
 }
 

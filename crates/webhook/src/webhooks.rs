@@ -239,13 +239,11 @@ impl EntryControl for Webhooks {
     async fn retry(&self, selection: Selection) -> Result<u64, StoreError> {
         let now = Timestamp::now();
         let (expiry, limits) = (self.shared.expiry(now), self.shared.target_limits());
-        let retried = self.shared.queue.retry(selection.clone(), now, expiry, limits).await?;
+        let retried = self.shared.queue.retry(selection, now, expiry, limits).await?;
         self.shared.request_count();
-        if retried > 0 {
-            let is_selected = |target: &&Arc<ConfiguredTarget>| selection.includes_target(&target.state.name);
-            self.shared.targets.iter().filter(is_selected).for_each(|target| target.state.end_pause());
-        }
-        Ok(retried)
+        let is_retried = |target: &&Arc<ConfiguredTarget>| retried.contains(&target.state.name);
+        self.shared.targets.iter().filter(is_retried).for_each(|target| target.state.end_pause());
+        Ok(retried.len() as u64)
     }
 }
 

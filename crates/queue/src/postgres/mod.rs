@@ -355,14 +355,15 @@ impl Queue for PostgresQueue {
         rows.iter().map(|row| parse_entry(row, &self.clock)).collect()
     }
 
-    async fn requeue(&self, entries: Vec<Entry>, now: Timestamp, expires: Timestamp) -> Result<u64> {
+    async fn requeue(&self, entries: Vec<Entry>, now: Timestamp, expires: Timestamp) -> Result<Vec<String>> {
         let ids = column(&entries, |entry| to_i64(entry.id.0));
         let attempts = column(&entries, |entry| entry.attempts.cast_signed());
         let payloads = column(&entries, |entry| &entry.payload[..]);
         let (now, expires) = (to_nanos(&self.clock, now), to_nanos(&self.clock, expires));
         self.waiting.lock().await.raise(ids.len());
         let parameters: Parameters<'_> = &[&self.kind.name, &ids, &attempts, &payloads, &now, &expires];
-        self.change(statements::REQUEUE, parameters).await
+        let rows = self.database.execute(statements::REQUEUE, parameters).await?;
+        rows.iter().map(|row| get_text(row, "target")).collect()
     }
 
     async fn counts(&self) -> Result<Vec<StateCount>> {

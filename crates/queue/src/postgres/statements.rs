@@ -278,12 +278,10 @@ pub(super) const REQUEUE: &str = "
         JOIN unnest($2::bigint[], $3::int[], $4::bytea[]) AS given (id, attempts, payload) ON entry.id = given.id
         WHERE entry.queue = $1 AND entry.attempts = given.attempts AND entry.state IN (0, 3, 4)
         ORDER BY entry.id FOR UPDATE OF entry
-    ), changed AS (
-        UPDATE queue_entries AS entry
-        SET state = 0, node = NULL, claim = 0, due = $5, expires = $6, payload = locked.payload
-        FROM locked WHERE entry.id = locked.id RETURNING entry.id
     )
-    SELECT count(*) AS changed FROM changed";
+    UPDATE queue_entries AS entry
+    SET state = 0, node = NULL, claim = 0, due = $5, expires = $6, payload = locked.payload
+    FROM locked WHERE entry.id = locked.id RETURNING entry.target";
 
 pub(super) const IDENTITY: &str = "SELECT value, secret FROM queue_identity";
 

@@ -11,10 +11,9 @@ use tokio_postgres::NoTls;
 use super::*;
 use crate::entry::AttemptOutcome;
 use crate::entry::EntryState;
-use crate::queue::TargetLimits;
 use crate::tests::conformance::{
     self, KIND, abandoned, add, attempted, claim, delivered, failed, find, ids, list_all, log, new_entry, record,
-    second, state_of,
+    retry, second, state_of,
 };
 
 /// Limits that no test reaches.
@@ -428,7 +427,7 @@ async fn node_with_wrong_clock_neither_fails_nor_delays_entries() {
                 assert!(delay.is_positive() && delay.as_secs() <= 600, "{delay}");
                 assert_eq!(reader.expire(now() + HOUR - Duration::from_mins(10)).await.unwrap().len(), 0);
             }
-            assert_eq!(queue.retry(Selection::Target(None), now(), now() + HOUR, TargetLimits::NONE).await.unwrap(), 2);
+            assert_eq!(retry(queue, Selection::Target(None), now(), now() + HOUR).await, 2);
         }
         assert_eq!(wrong.expire(wrong_now() + HOUR + Duration::from_mins(10)).await.unwrap().len(), 2);
     }

@@ -146,15 +146,15 @@ impl Transaction<'_> {
         Ok(cancelled as u64)
     }
 
-    pub(super) fn requeue(&self, entries: &[Entry], now: Timestamp, expires: Timestamp) -> Result<u64> {
+    pub(super) fn requeue(&self, entries: &[Entry], now: Timestamp, expires: Timestamp) -> Result<Vec<String>> {
         let sql = "UPDATE entries SET state = 0, claim = 0, due = ?3, expires = ?4, payload = ?5, size = length(?5)
-                   WHERE id = ?1 AND attempts = ?2 AND state IN (0, 3, 4)";
+                   WHERE id = ?1 AND attempts = ?2 AND state IN (0, 3, 4) RETURNING target";
         self.file.waiting.borrow_mut().raise(entries.len());
         let (now, expires) = (time_to_nanos(now), time_to_nanos(expires));
         let requeue = |Entry { id, attempts, payload, .. }: &Entry| {
-            self.execute(sql, params![to_i64(id.0), attempts, now, expires, payload])
+            self.query_value(sql, params![to_i64(id.0), attempts, now, expires, payload]).transpose()
         };
-        Ok(entries.iter().map(requeue).sum::<Result<usize>>()? as u64)
+        entries.iter().filter_map(requeue).collect()
     }
 
     fn insert(&self, entries: &[NewEntry]) -> Result<Vec<EntryId>> {

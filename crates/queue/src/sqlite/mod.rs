@@ -195,7 +195,7 @@ impl Queue for SqliteQueue {
         self.run(Durability::Later, move |file| file.retryable(&selection, after, limit)).await
     }
 
-    async fn requeue(&self, entries: Vec<Entry>, now: Timestamp, expires: Timestamp) -> Result<u64> {
+    async fn requeue(&self, entries: Vec<Entry>, now: Timestamp, expires: Timestamp) -> Result<Vec<String>> {
         self.run(Durability::OnCommit, move |file| file.requeue(&entries, now, expires)).await
     }
 

@@ -16,7 +16,7 @@ use super::support::{
     target, wait_until,
 };
 use crate::backoff::Backoff;
-use crate::{Counts, EventKind, Key, Selection, Settings, Target, Webhooks};
+use crate::{Counts, EntryFilter, EventKind, Key, Selection, Settings, Target, Webhooks};
 
 const HOOK: &str = "http://x.org/hook";
 
@@ -154,12 +154,17 @@ fn retry_ends_the_pause_of_the_selected_target_only() {
     let statuses = || main_runtime().block_on(webhooks.target_statuses()).unwrap();
     wait_until("both are unavailable", || statuses().iter().all(|status| status.unavailable_until.is_some()));
     let before = statuses();
-    let selection = Selection::Target(Some(before[0].name.clone()));
-    wait_until("the attempt is recorded", || main_runtime().block_on(webhooks.retry(selection.clone())).unwrap() == 1);
+    let filter = EntryFilter { target: Some(before[0].name.clone()), limit: 1, ..EntryFilter::default() };
+    let id = main_runtime().block_on(webhooks.entries(filter)).unwrap()[0].id;
     let count = |url: &str| targets.requests().iter().filter(|request| request.url == url).count();
-    wait_until("the event is sent again", || count(urls[0]) > 1);
-    assert_eq!(count(urls[1]), 1);
-    assert_eq!(statuses()[1].unavailable_until, before[1].unavailable_until);
+    for selection in [Selection::Target(Some(before[0].name.clone())), Selection::Ids(vec![id])] {
+        let sent = count(urls[0]);
+        let retry = || main_runtime().block_on(webhooks.retry(selection.clone())).unwrap();
+        wait_until("the attempt is recorded", || retry() == 1);
+        wait_until("the event is sent again", || count(urls[0]) > sent);
+        assert_eq!(count(urls[1]), 1);
+        assert_eq!(statuses()[1].unavailable_until, before[1].unavailable_until);
+    }
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub(super) async fn result_of_an_earlier_claim_is_ignored(queue: &impl Queue) {
     let id = add(queue, new_entry(1)).await;
     let earlier = queue.claim("mx", second(0), 1).await.unwrap().remove(0).claim;
     queue.cancel(only(id)).await.unwrap();
-    assert_eq!(queue.retry(only(id), second(0), second(1000), TargetLimits::NONE).await.unwrap(), 1);
+    assert_eq!(retry(queue, only(id), second(0), second(1000)).await, 1);
     let claimed = queue.claim("mx", second(0), 1).await.unwrap().remove(0);
     for late in [failed(id), delivered(id), released(id)] {
         queue.record(vec![AttemptRecord { claim: earlier, ..late }]).await.unwrap();
@@ -104,7 +104,7 @@ pub(super) async fn retries_by_hand(queue: &impl Queue) {
     record(queue, results).await;
     assert_eq!(queue.cancel(Selection::Ids(vec![added[2], added[5]])).await.unwrap(), 2);
 
-    assert_eq!(queue.retry(Selection::Target(None), second(50), second(5000), TargetLimits::NONE).await.unwrap(), 4);
+    assert_eq!(retry(queue, Selection::Target(None), second(50), second(5000)).await, 4);
     for index in [0, 1, 2, 5] {
         let entry = find(queue, added[index]).await;
         assert_eq!(state_of(queue, added[index]).await, state(EntryState::Queued, "again"));
@@ -121,7 +121,7 @@ pub(super) async fn retry_leaves_out_entries_that_cannot_be_sent_again(queue: &i
     assert_eq!(claim(queue, second(0), 10).await, added);
     queue.cancel(only(added[0])).await.unwrap();
     record(queue, vec![delivered(added[0]), failed(added[1])]).await;
-    assert_eq!(queue.retry(Selection::Ids(added.clone()), second(9), second(99), TargetLimits::NONE).await.unwrap(), 1);
+    assert_eq!(retry(queue, Selection::Ids(added.clone()), second(9), second(99)).await, 1);
     assert_eq!(state_of(queue, added[0]).await, state(EntryState::Cancelled, "sent"));
     assert_eq!(state_of(queue, added[1]).await, state(EntryState::Queued, "again"));
 }
@@ -131,7 +131,7 @@ pub(super) async fn retry_respects_limit(queue: &impl Queue) {
     let first = queue.add(vec![new_entry(1), new_entry(2)]).await.unwrap();
     queue.cancel(Selection::Target(None)).await.unwrap();
     let third = add(queue, new_entry(3)).await;
-    assert_eq!(queue.retry(Selection::Target(None), second(9), second(99), TargetLimits::NONE).await.unwrap(), 2);
+    assert_eq!(retry(queue, Selection::Target(None), second(9), second(99)).await, 2);
     assert_eq!(state_of(queue, first[0]).await.0, EntryState::Queued);
     assert_eq!(state_of(queue, first[1]).await.0, EntryState::Cancelled, "there is no room for it");
     assert_eq!(find(queue, third).await.next_attempt, Some(second(9)));
@@ -144,7 +144,7 @@ pub(super) async fn retry_respects_limits_of_each_target(queue: &impl Queue) {
     queue.cancel(Selection::Ids(vec![added[0], added[1], added[3]])).await.unwrap();
     let retry = async |max_waiting, max_bytes| {
         let limits = TargetLimits { max_waiting, max_bytes };
-        queue.retry(Selection::Target(None), second(9), second(99), limits).await.unwrap()
+        queue.retry(Selection::Target(None), second(9), second(99), limits).await.unwrap().len()
     };
     // The payload of a retried entry has five bytes. The one that waits is always retried.
     assert_eq!(retry(1, 4).await, 1);
@@ -152,6 +152,19 @@ pub(super) async fn retry_respects_limits_of_each_target(queue: &impl Queue) {
     assert_eq!(state_of(queue, added[1]).await.0, EntryState::Cancelled);
     assert_eq!(retry(1, u64::MAX).await, 2, "a target has no room for two entries");
     assert_eq!(retry(2, u64::MAX).await, 4);
+}
+
+pub(super) async fn retry_returns_the_targets_of_the_entries(queue: &impl Queue) {
+    let other = NewEntry { target: "other".to_owned(), ..new_entry(2) };
+    let added = queue.add(vec![new_entry(1), other.clone(), other]).await.unwrap();
+    for (selection, expected) in [
+        (only(added[0]), &["mx"][..]),
+        (Selection::Ids(added.clone()), &["mx", "other", "other"]),
+        (Selection::Target(Some("unknown".to_owned())), &[]),
+    ] {
+        let retried = queue.retry(selection, second(9), second(99), TargetLimits::NONE).await.unwrap();
+        assert_eq!(retried, expected);
+    }
 }
 
 pub(super) async fn large_payloads_of_finished_entries_are_not_kept(queue: &impl Queue) {

@@ -29,7 +29,7 @@ pub(super) async fn empty_queue_returns_nothing(queue: &impl Queue) {
         record(queue, vec![delivered(EntryId(id))]).await;
     }
     assert_eq!(queue.cancel(Selection::Target(None)).await.unwrap(), 0);
-    assert_eq!(queue.retry(Selection::Target(None), second(0), second(9), TargetLimits::NONE).await.unwrap(), 0);
+    assert_eq!(retry(queue, Selection::Target(None), second(0), second(9)).await, 0);
     assert_eq!(queue.counts().await.unwrap(), []);
     assert_eq!(queue.add(Vec::new()).await.unwrap(), []);
     record(queue, Vec::new()).await;
