@@ -161,13 +161,14 @@ pub trait Queue: Send + Sync + 'static {
     async fn cancel(&self, selection: Selection) -> Result<u64>;
 
     /// Makes entries due at once that are queued, failed or cancelled, with the payload of [`QueueKind::retried_payload`].
-    /// They expire at `expires`. Entries without such a payload are left out, and so are entries above the limit of the
-    /// queue or of their target. Returns the target of each.
+    /// They expire at `expires`. Entries without such a payload are left out, and so are entries of other targets than
+    /// `targets`, and entries above the limit of the queue or of their target. Returns the target of each.
     async fn retry(
         &self,
         selection: Selection,
         now: Timestamp,
         expires: Timestamp,
+        targets: &[String],
         target_limits: TargetLimits,
     ) -> Result<Vec<String>> {
         let mut room = Room::new(self.limits().max_waiting, target_limits, &self.counts().await?);
@@ -177,7 +178,7 @@ pub trait Queue: Send + Sync + 'static {
             let Some(last) = page.last() else { return Ok(retried) };
             after = last.id;
             let mut entries = Vec::with_capacity(page.len());
-            for entry in page {
+            for entry in page.into_iter().filter(|entry| targets.contains(&entry.target)) {
                 let Some(payload) = (self.kind().retried_payload)(&entry.payload) else { continue };
                 if !entry.state.is_final() || room.take(&entry.target, payload.len()) {
                     entries.push(Entry { payload, ..entry });

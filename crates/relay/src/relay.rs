@@ -190,9 +190,11 @@ impl EntryControl for Relay {
 
     async fn retry(&self, selection: Selection) -> Result<u64> {
         let now = Timestamp::now();
-        let retried = self.shared.queue.retry(selection, now, self.shared.expiry(now), TargetLimits::NONE).await?;
+        let (expiry, states) = (self.shared.expiry(now), &self.shared.states);
+        let names: Vec<String> = states.iter().map(|state| state.name.clone()).collect();
+        let retried = self.shared.queue.retry(selection, now, expiry, &names, TargetLimits::NONE).await?;
         let is_retried = |state: &&Arc<TargetState>| retried.contains(&state.name);
-        self.shared.states.iter().filter(is_retried).for_each(|state| state.end_pause());
+        states.iter().filter(is_retried).for_each(|state| state.end_pause());
         Ok(retried.len() as u64)
     }
 }

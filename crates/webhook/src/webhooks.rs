@@ -238,8 +238,9 @@ impl EntryControl for Webhooks {
 
     async fn retry(&self, selection: Selection) -> Result<u64, StoreError> {
         let now = Timestamp::now();
-        let (expiry, limits) = (self.shared.expiry(now), self.shared.target_limits());
-        let retried = self.shared.queue.retry(selection, now, expiry, limits).await?;
+        let (expiry, names, limits) =
+            (self.shared.expiry(now), self.shared.target_names(), self.shared.target_limits());
+        let retried = self.shared.queue.retry(selection, now, expiry, &names, limits).await?;
         self.shared.request_count();
         let is_retried = |target: &&Arc<ConfiguredTarget>| retried.contains(&target.state.name);
         self.shared.targets.iter().filter(is_retried).for_each(|target| target.state.end_pause());

@@ -59,6 +59,11 @@ impl Shared {
         self.targets.iter().enumerate().filter(matches).map(|(index, _)| index)
     }
 
+    /// Returns the names of the targets.
+    pub(crate) fn target_names(&self) -> Vec<String> {
+        self.targets.iter().map(|target| target.state.name.clone()).collect()
+    }
+
     /// Returns the index of the target with this name.
     pub(crate) fn find_target(&self, name: &str) -> Option<usize> {
         self.targets.iter().position(|target| target.state.name == name)
@@ -122,7 +127,7 @@ pub(crate) struct Writer {
 impl Writer {
     /// Prepares the queue. All messages that are stored from now on have an id above `start`.
     pub(crate) async fn start(context: Context, shared: Arc<Shared>, start: MessageId) -> Result<Self> {
-        let names: Vec<String> = shared.targets.iter().map(|target| target.state.name.clone()).collect();
+        let names = shared.target_names();
         let (queue, targets) = (context.queue.clone(), names.clone());
         let min_expiry = Timestamp::now().checked_add(shared.backoff.max_delay).unwrap_or(Timestamp::MAX);
         let prepare = async move {

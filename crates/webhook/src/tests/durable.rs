@@ -412,6 +412,9 @@ async fn drops_events_of_removed_targets() {
     let server = Server::new();
     server.start_rejected(&["a", "b"]).await.shut_down(LONG, true);
     assert!(server.run(&["http://other.org/"]).await.is_empty());
+    let webhooks = server.start(settings(&["http://other.org/"]), &FakeTargets::new(|_, _| Ok(200))).await;
+    assert_eq!(webhooks.retry(Selection::Target(None)).await.unwrap(), 0, "their target is not configured");
+    webhooks.shut_down(LONG, true);
     assert!(server.run(&[HOOK]).await.is_empty(), "the events are gone");
 }
 

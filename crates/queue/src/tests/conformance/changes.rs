@@ -144,7 +144,7 @@ pub(super) async fn retry_respects_limits_of_each_target(queue: &impl Queue) {
     queue.cancel(Selection::Ids(vec![added[0], added[1], added[3]])).await.unwrap();
     let retry = async |max_waiting, max_bytes| {
         let limits = TargetLimits { max_waiting, max_bytes };
-        queue.retry(Selection::Target(None), second(9), second(99), limits).await.unwrap().len()
+        queue.retry(Selection::Target(None), second(9), second(99), &targets(), limits).await.unwrap().len()
     };
     // The payload of a retried entry has five bytes. The one that waits is always retried.
     assert_eq!(retry(1, 4).await, 1);
@@ -154,17 +154,20 @@ pub(super) async fn retry_respects_limits_of_each_target(queue: &impl Queue) {
     assert_eq!(retry(2, u64::MAX).await, 4);
 }
 
-pub(super) async fn retry_returns_the_targets_of_the_entries(queue: &impl Queue) {
+pub(super) async fn retry_returns_the_targets_and_leaves_out_removed_ones(queue: &impl Queue) {
     let other = NewEntry { target: "other".to_owned(), ..new_entry(2) };
-    let added = queue.add(vec![new_entry(1), other.clone(), other]).await.unwrap();
+    let removed = NewEntry { target: "removed".to_owned(), ..new_entry(3) };
+    let added = queue.add(vec![new_entry(1), other.clone(), other, removed]).await.unwrap();
     for (selection, expected) in [
         (only(added[0]), &["mx"][..]),
         (Selection::Ids(added.clone()), &["mx", "other", "other"]),
-        (Selection::Target(Some("unknown".to_owned())), &[]),
+        (Selection::Target(None), &["mx", "other", "other"]),
+        (Selection::Target(Some("removed".to_owned())), &[]),
     ] {
-        let retried = queue.retry(selection, second(9), second(99), TargetLimits::NONE).await.unwrap();
+        let retried = queue.retry(selection, second(9), second(99), &targets(), TargetLimits::NONE).await.unwrap();
         assert_eq!(retried, expected);
     }
+    assert_eq!(find(queue, added[3]).await.expires, second(1000), "its target does not exist");
 }
 
 pub(super) async fn large_payloads_of_finished_entries_are_not_kept(queue: &impl Queue) {
