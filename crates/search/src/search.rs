@@ -8,11 +8,12 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 use restante_mailroom::events::MarkChange;
 use restante_mailroom::hooks::Observer;
+use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_mailroom::{Mailroom, MessageSelector, StoreError};
 use restante_worker::Worker;
 use tokio::runtime::Handle;
@@ -52,6 +53,7 @@ pub struct Search {
     index_file: Arc<IndexFile>,
     permits: Arc<Semaphore>,
     indexer: Mutex<IndexerState>,
+    unreadable: Arc<StoreErrorLog>,
 }
 
 /// What is needed to start the indexer, and its thread afterwards.
@@ -81,6 +83,7 @@ impl Search {
             index_file: Arc::new(IndexFile::new(directory)),
             permits: Arc::new(Semaphore::new(permit_count)),
             indexer: Mutex::default(),
+            unreadable: Arc::default(),
         }
     }
 
@@ -167,7 +170,7 @@ impl Search {
             }
             summaries.extend(summary.filter(|summary| query.may_match(summary)));
         }
-        let excerpts = make_excerpts(mailroom, &summaries, query, &permit).await?;
+        let excerpts = make_excerpts(mailroom, &summaries, query, &permit, &self.unreadable).await?;
         let hits = summaries.into_iter().zip(excerpts).map(|(summary, excerpt)| Hit { summary, excerpt });
         Ok(SearchResults { hits: hits.collect(), next, is_complete })
     }
@@ -197,7 +200,7 @@ impl Search {
     ) -> Result<(Matches, HashMap<MessageId, Summary>), SearchError> {
         let index = self.index_file.clone();
         let mailroom = self.indexer.lock().mailroom.clone();
-        let runtime = Handle::current();
+        let (runtime, unreadable) = (Handle::current(), self.unreadable.clone());
         let work = move |caller| {
             let SearchRequest { query, mailbox, is_permitted, before, limit, one_per_message } = request;
             let (store_error, known) = (RefCell::new(None), RefCell::new(HashMap::new()));
@@ -211,7 +214,7 @@ impl Search {
             };
             let matches_message = |mailbox: &MailboxName, id| {
                 let mailroom = mailroom.upgrade()?;
-                let result = runtime.block_on(matches_message(&mailroom, &query, mailbox, id));
+                let result = runtime.block_on(matches_message(&mailroom, &query, mailbox, id, &unreadable));
                 result.map_err(|error| store_error.replace(Some(error))).ok()
             };
             let matches = index.find(&IndexQuery {
@@ -248,13 +251,29 @@ async fn matches_message(
     query: &Query,
     mailbox: &MailboxName,
     id: MessageId,
+    unreadable: &StoreErrorLog,
 ) -> Result<bool, StoreError> {
     let Some(summary) = mailroom.find(mailbox, MessageSelector::Id(id)).await? else { return Ok(false) };
     if !query.needs_source() {
         return Ok(query.matches(&summary, None));
     }
-    let Some(source) = mailroom.source(mailbox, id).await? else { return Ok(false) };
+    let Some(source) = read_source(mailroom, mailbox, id, unreadable).await? else { return Ok(false) };
     Ok(query.matches(&summary, Some(&Mime::parse(source.to_bytes()))))
+}
+
+/// Reads the source of a message. Returns `None` if the message was deleted, or is damaged, which is logged.
+async fn read_source(
+    mailroom: &Mailroom,
+    mailbox: &MailboxName,
+    id: MessageId,
+    unreadable: &StoreErrorLog,
+) -> Result<Option<Source>, StoreError> {
+    let result = mailroom.source(mailbox, id).await;
+    if let Err(error @ StoreError::Broken(_)) = &result {
+        unreadable.log(&format!("cannot search the content of message {id} in mailbox {mailbox}"), None, error);
+        return Ok(None);
+    }
+    result
 }
 
 impl Observer for Search {
@@ -306,12 +325,13 @@ impl SearchPermit {
     }
 }
 
-/// Builds the excerpts of messages. An excerpt is empty if the message was deleted, or if a limit was reached.
+/// Builds the excerpts of messages. An excerpt is empty if the message was deleted or is damaged, or if a limit was reached.
 async fn make_excerpts(
     mailroom: &Mailroom,
     summaries: &[Summary],
     query: Query,
     permit: &SearchPermit,
+    unreadable: &StoreErrorLog,
 ) -> Result<Vec<Vec<ExcerptPart>>, SearchError> {
     let (mut sources, mut bytes_left) = (Vec::with_capacity(summaries.len()), MAX_EXCERPT_SOURCE_BYTES);
     for summary in summaries {
@@ -320,7 +340,7 @@ async fn make_excerpts(
             continue;
         };
         bytes_left = remaining;
-        sources.push(mailroom.source(&summary.mailbox, summary.id).await?);
+        sources.push(read_source(mailroom, &summary.mailbox, summary.id, unreadable).await?);
     }
     let work = move |caller: Weak<()>| {
         let (phrases, deadline) = (query.highlight_phrases(), Instant::now() + EXCERPTS_TIMEOUT);
