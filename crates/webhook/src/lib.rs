@@ -9,6 +9,7 @@
 //! the checkpoint from the store and queues their events, unless they exist. The key of an entry is the id of its event, so
 //! an event is not queued twice while its entry exists: the last 10,000 finished entries are kept. Every node queues the
 //! events of its own changes, in their order. Deletions, and messages that were deleted meanwhile, cannot be found again.
+//! Neither can changes of a database that were made although their reply was lost, unless the node dies afterwards.
 
 mod attempt_result;
 mod backoff;
