@@ -3,8 +3,10 @@
 //! share the queue.
 
 mod catch_up;
+#[cfg(test)]
+mod tests;
 
-use std::mem::take;
+use std::mem::{replace, take};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -34,6 +36,8 @@ const MAX_REQUESTS: usize = 4;
 const MAX_QUEUED_BYTES: u64 = 64 << 20;
 /// The maximum number of results that wait to be written. Senders wait if there are more.
 const MAX_RESULTS: usize = 1000;
+/// The maximum number of entries that are added at once, so that a statement of a database does not reach its time limit.
+const MAX_ADDED: usize = 1000;
 /// Message ids are times in microseconds, and events arrive roughly in the order of their ids. An arriving id
 /// is at most this far below the highest id so far.
 const MAX_ID_DISORDER_MICROS: u64 = 10_000_000;
@@ -335,26 +339,28 @@ impl Writer {
         }
     }
 
-    /// Adds entries and wakes the senders.
-    async fn add(&self, entries: Vec<NewEntry>) -> Result<()> {
-        if entries.is_empty() {
-            return Ok(());
-        }
-        let (queue, count) = (self.context.queue.clone(), entries.len());
-        let add = async move {
-            match queue.add(entries).await {
-                Ok(added) => Ok(added.len()),
-                Err(AddError::Store(error)) => Err(error),
-                // The limit is that of each target.
-                Err(AddError::Full) => Ok(0),
+    /// Adds entries and wakes the senders. If this fails, some may have been added. They can be added again, because their
+    /// keys exist.
+    async fn add(&self, mut entries: Vec<NewEntry>) -> Result<()> {
+        while !entries.is_empty() {
+            let rest = entries.split_off(entries.len().min(MAX_ADDED));
+            let (queue, part) = (self.context.queue.clone(), replace(&mut entries, rest));
+            let count = part.len();
+            let add = async move {
+                match queue.add(part).await {
+                    Ok(added) => Ok(added.len()),
+                    Err(AddError::Store(error)) => Err(error),
+                    // The limit is that of each target.
+                    Err(AddError::Full) => Ok(0),
+                }
+            };
+            if self.context.access(add).await? < count {
+                // Some exist.
+                self.shared.needs_count.store(true, Relaxed);
             }
-        };
-        if self.context.access(add).await? < count {
-            // Some exist.
-            self.shared.needs_count.store(true, Relaxed);
-        }
-        for target in &self.shared.targets {
-            target.state.wake.notify_one();
+            for target in &self.shared.targets {
+                target.state.wake.notify_one();
+            }
         }
         Ok(())
     }
