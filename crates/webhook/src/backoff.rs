@@ -38,6 +38,12 @@ impl Backoff {
         let delay = RetryDelay { first: self.first_delay, max: self.max_delay }.after(failures, jitter);
         delay.max(retry_after.unwrap_or_default().min(self.max_retry_after))
     }
+
+    /// Returns how long after its deadline an event expires, so that its last attempt can be made first. At the deadline all
+    /// senders may wait for responses, as long as `timeout`.
+    pub(crate) fn expiry_grace(&self, timeout: Duration) -> Duration {
+        timeout + self.maintenance_interval
+    }
 }
 
 /// Parses the `Retry-After` header field (RFC 9110 section 10.2.3): a number of seconds or a date.

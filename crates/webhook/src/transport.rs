@@ -18,9 +18,6 @@ use crate::backoff::Backoff;
 use crate::payload;
 use crate::target::ConfiguredTarget;
 
-/// How long after its deadline an event expires, so that its last attempt can be made first.
-pub(crate) const EXPIRY_GRACE: Duration = Duration::from_secs(1);
-
 /// See the module documentation.
 pub(crate) struct HttpTransport {
     pub(crate) target: Arc<ConfiguredTarget>,
@@ -43,7 +40,7 @@ impl Transport for HttpTransport {
         let now = Timestamp::now();
         let mut result = classify(response, now);
         // The target is not paused beyond the deadline of the event, so that its last attempt can be made.
-        let remaining = Duration::try_from(deadline(entry).duration_since(now)).unwrap_or_default();
+        let remaining = Duration::try_from(self.deadline(entry).duration_since(now)).unwrap_or_default();
         result.retry_after = result.retry_after.map(|delay| delay.min(remaining));
         let outcome = self.outcome(entry, &result, now);
         self.log_retry(&outcome, &result);
@@ -79,7 +76,7 @@ impl HttpTransport {
     /// Returns the outcome of an attempt. An attempt at or after the deadline of the event is its last. It is not delayed
     /// beyond the deadline, even if the target asks for it.
     fn outcome(&self, entry: &Entry, result: &AttemptResult, now: Timestamp) -> AttemptOutcome {
-        let deadline = deadline(entry);
+        let deadline = self.deadline(entry);
         let (state, next_attempt) = match result.state {
             EntryState::Queued if now >= deadline => (EntryState::Failed, None),
             EntryState::Queued => {
@@ -93,6 +90,11 @@ impl HttpTransport {
         AttemptOutcome::Attempted { state, next_attempt, at: now, payload, reply, log: Vec::new() }
     }
 
+    /// Returns when an event is given up.
+    fn deadline(&self, entry: &Entry) -> Timestamp {
+        entry.expires.checked_sub(self.backoff.expiry_grace(self.timeout)).unwrap_or(entry.expires)
+    }
+
     /// Logs an attempt after which the event is retried.
     fn log_retry(&self, outcome: &AttemptOutcome, result: &AttemptResult) {
         let AttemptOutcome::Attempted { state: EntryState::Queued, .. } = outcome else { return };
@@ -104,11 +106,6 @@ impl HttpTransport {
             tracing::warn!(webhook, count, cause, "webhook target rejects events; they are retried");
         }
     }
-}
-
-/// Returns when an event is given up.
-fn deadline(entry: &Entry) -> Timestamp {
-    entry.expires.checked_sub(EXPIRY_GRACE).unwrap_or(entry.expires)
 }
 
 #[cfg(test)]
@@ -144,7 +141,7 @@ mod tests {
                 key: None,
                 payload: Vec::new(),
                 created: now,
-                expires: now + EXPIRY_GRACE + jiff::SignedDuration::from_secs(remaining),
+                expires: now + backoff.expiry_grace(timeout) + jiff::SignedDuration::from_secs(remaining),
                 state: EntryState::Sending,
                 attempts: 0,
                 next_attempt: None,

@@ -26,7 +26,7 @@ use crate::backoff::Backoff;
 use crate::inbox::{DropReason, Inbox, InboxEvent};
 use crate::payload::Payload;
 use crate::target::ConfiguredTarget;
-use crate::transport::{EXPIRY_GRACE, HttpTransport};
+use crate::transport::HttpTransport;
 use crate::{EventKind, Settings};
 
 /// The maximum number of concurrent requests to one target.
@@ -75,7 +75,8 @@ impl Shared {
 
     /// Returns when an event of this time expires.
     pub(crate) fn expiry(&self, time: Timestamp) -> Timestamp {
-        time.checked_add(self.settings.give_up_after + EXPIRY_GRACE).unwrap_or(Timestamp::MAX)
+        let grace = self.backoff.expiry_grace(self.settings.timeout);
+        time.checked_add(self.settings.give_up_after + grace).unwrap_or(Timestamp::MAX)
     }
 
     /// Returns what may wait for one target.

@@ -237,6 +237,30 @@ fn gives_up_events_after_their_deadline() {
 }
 
 #[test]
+fn last_attempt_is_made_although_all_senders_are_busy_at_the_deadline() {
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let targets = FakeTargets::new(move |request, _| {
+        if request.mailbox() == "slow" {
+            // Blocks until the sender is dropped.
+            let _ = released.lock().unwrap().recv();
+        }
+        Ok(200)
+    });
+    let timeout = Duration::from_mins(10);
+    let webhooks = start(Settings { give_up_after: Duration::ZERO, timeout, ..settings(&[HOOK]) }, &targets);
+    for _ in 0..4 {
+        webhooks.message_stored(&message("slow"));
+    }
+    wait_until("all senders are busy", || targets.requests().len() == 4);
+    webhooks.message_stored(&message("last"));
+    let stored_at = Instant::now();
+    wait_until("the minimum time has passed", || stored_at.elapsed() > Duration::from_secs(3));
+    drop(release);
+    wait_until("all events are delivered", || counts(&webhooks).delivered == 5);
+}
+
+#[test]
 fn drops_events_if_queue_is_full() {
     let targets = FakeTargets::new(|_, _| Ok(503));
     let webhooks = start(Settings { max_queued: 3, ..settings(&[HOOK]) }, &targets);
