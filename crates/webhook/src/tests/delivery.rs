@@ -154,14 +154,18 @@ fn retry_ends_the_pause_of_the_selected_target_only() {
     let statuses = || main_runtime().block_on(webhooks.target_statuses()).unwrap();
     wait_until("both are unavailable", || statuses().iter().all(|status| status.unavailable_until.is_some()));
     let before = statuses();
-    let filter = EntryFilter { target: Some(before[0].name.clone()), limit: 1, ..EntryFilter::default() };
-    let id = main_runtime().block_on(webhooks.entries(filter)).unwrap()[0].id;
+    // This event is due at once, but waits for the end of the pauses.
+    webhooks.message_stored(&message("waits"));
+    let entries =
+        || main_runtime().block_on(webhooks.entries(EntryFilter { limit: 9, ..EntryFilter::default() })).unwrap();
+    wait_until("both events are queued", || entries().len() == 4);
+    let id = entries().iter().find(|entry| entry.target == before[0].name).unwrap().id;
     let count = |url: &str| targets.requests().iter().filter(|request| request.url == url).count();
     for selection in [Selection::Target(Some(before[0].name.clone())), Selection::Ids(vec![id])] {
         let sent = count(urls[0]);
         let retry = || main_runtime().block_on(webhooks.retry(selection.clone())).unwrap();
-        wait_until("the attempt is recorded", || retry() == 1);
-        wait_until("the event is sent again", || count(urls[0]) > sent);
+        wait_until("the attempt is recorded", || retry() > 0);
+        wait_until("an event is sent", || count(urls[0]) > sent);
         assert_eq!(count(urls[1]), 1);
         assert_eq!(statuses()[1].unavailable_until, before[1].unavailable_until);
     }
