@@ -156,10 +156,7 @@ mod tests {
 
     #[test]
     fn names_are_those_in_json() {
-        fn check<T: serde::Serialize>(all: impl IntoIterator<Item = T>, name: fn(T) -> &'static str)
-        where
-            T: Copy,
-        {
+        fn check<T: Copy + serde::Serialize>(all: impl IntoIterator<Item = T>, name: fn(T) -> &'static str) {
             for value in all {
                 assert_eq!(serde_json::to_value(value).unwrap(), name(value));
             }
