@@ -36,8 +36,12 @@ const MAX_RECIPIENTS: usize = 1000;
 // The flags that compose a message. A doc comment would replace the description of the command.
 #[derive(Args, Debug)]
 pub(super) struct ComposeFlags {
-    /// The author, as an address or 'Name <address>' [default: the current user]
-    #[arg(long, value_name = "ADDRESS")]
+    // In a doc comment, `<address>` is an HTML tag.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        help = "The author, as an address or 'Name <address>' [default: the current user]"
+    )]
     from: Option<String>,
     /// A recipient in the same form; may be repeated, or a list separated by commas
     #[arg(long, value_name = "ADDRESS")]
