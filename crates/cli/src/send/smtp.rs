@@ -69,9 +69,9 @@ pub(super) fn send_message(
 }
 
 /// The lines of the EHLO reply, one extension each.
-struct Extensions(Vec<String>);
+struct SmtpExtensions(Vec<String>);
 
-impl Extensions {
+impl SmtpExtensions {
     fn has(&self, name: &str) -> bool {
         self.0.iter().any(|line| line.split(' ').next().is_some_and(|word| word.eq_ignore_ascii_case(name)))
     }
@@ -83,7 +83,11 @@ impl Extensions {
 }
 
 /// Returns the parameters of MAIL: the size (RFC 1870), and those for characters outside of ASCII (RFC 6152, RFC 6531).
-fn mail_parameters(message: &OutgoingMessage, size: usize, extensions: &Extensions) -> Result<String, CommandError> {
+fn mail_parameters(
+    message: &OutgoingMessage,
+    size: usize,
+    extensions: &SmtpExtensions,
+) -> Result<String, CommandError> {
     let mut text = if extensions.has("SIZE") { format!(" SIZE={size}") } else { String::new() };
     if !message.source.is_ascii() && extensions.has("8BITMIME") {
         text.push_str(" BODY=8BITMIME");
@@ -133,21 +137,25 @@ impl<'a> SmtpConnection<'a> {
     }
 
     /// Sends EHLO, or HELO to a server without extensions.
-    fn greet(&mut self, name: &str) -> Result<Extensions, CommandError> {
+    fn greet(&mut self, name: &str) -> Result<SmtpExtensions, CommandError> {
         match self.command(&format!("EHLO {name}"), "2") {
             Ok(reply) => {
-                Ok(Extensions(reply.lines().skip(1).map(|line| line.get(4..).unwrap_or("").to_owned()).collect()))
+                Ok(SmtpExtensions(reply.lines().skip(1).map(|line| line.get(4..).unwrap_or("").to_owned()).collect()))
             }
             Err(CommandError::Undelivered { .. }) => {
                 self.command(&format!("HELO {name}"), "2")?;
-                Ok(Extensions(Vec::new()))
+                Ok(SmtpExtensions(Vec::new()))
             }
             Err(error) => Err(error),
         }
     }
 
     /// Authenticates if there are credentials and the server offers AUTH PLAIN.
-    fn authenticate(&mut self, settings: &ConnectionSettings<'_>, extensions: &Extensions) -> Result<(), CommandError> {
+    fn authenticate(
+        &mut self,
+        settings: &ConnectionSettings<'_>,
+        extensions: &SmtpExtensions,
+    ) -> Result<(), CommandError> {
         let (name, secret) = match settings.credentials {
             _ if !extensions.offers_plain() => return Ok(()),
             Credentials::None => return Ok(()),
@@ -274,7 +282,7 @@ mod tests {
 
     #[test]
     fn uses_the_extensions_that_a_message_needs() {
-        let all = || Extensions(["SIZE 1000", "8BITMIME", "SMTPUTF8"].map(str::to_owned).to_vec());
+        let all = || SmtpExtensions(["SIZE 1000", "8BITMIME", "SMTPUTF8"].map(str::to_owned).to_vec());
         let address = |text: &str| Address::parse(text, restante_mail::address::Alphabet::Utf8).unwrap();
         let message =
             |to: &str, source: &str| OutgoingMessage { from: None, to: vec![address(to)], source: source.into() };
@@ -283,13 +291,13 @@ mod tests {
             (message("a@x.org", "A: b\n\nhü\n"), all(), Some(" SIZE=7 BODY=8BITMIME")),
             (message("a@x.org", "A: ü\n\nhi\n"), all(), Some(" SIZE=7 BODY=8BITMIME SMTPUTF8")),
             (message("ü@x.org", "A: b\n\nhi\n"), all(), Some(" SIZE=7 SMTPUTF8")),
-            (message("a@x.org", "A: ü\n\nhi\n"), Extensions(Vec::new()), Some("")),
-            (message("ü@x.org", "A: b\n\nhi\n"), Extensions(Vec::new()), None),
+            (message("a@x.org", "A: ü\n\nhi\n"), SmtpExtensions(Vec::new()), Some("")),
+            (message("ü@x.org", "A: b\n\nhi\n"), SmtpExtensions(Vec::new()), None),
         ];
         for (message, extensions, expected) in table {
             assert_eq!(mail_parameters(&message, 7, &extensions).ok().as_deref(), expected, "{message:?}");
         }
-        assert!(Extensions(vec!["AUTH LOGIN PLAIN".to_owned()]).offers_plain());
-        assert!(!Extensions(vec!["AUTH LOGIN".to_owned(), "PLAIN".to_owned()]).offers_plain());
+        assert!(SmtpExtensions(vec!["AUTH LOGIN PLAIN".to_owned()]).offers_plain());
+        assert!(!SmtpExtensions(vec!["AUTH LOGIN".to_owned(), "PLAIN".to_owned()]).offers_plain());
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::client::Client;
-use super::extensions::{Extension, Extensions};
+use super::extensions::{Extension, SmtpExtensions};
 use super::login::log_in;
 use super::transaction::Session;
 use crate::settings::{Target, TargetTls, Verification};
@@ -63,7 +63,7 @@ impl Connector {
         }
     }
 
-    async fn open(&self, client: &mut Client, target: &Target) -> Result<Extensions, String> {
+    async fn open(&self, client: &mut Client, target: &Target) -> Result<SmtpExtensions, String> {
         self.connect_tcp(client, target).await?;
         if target.tls == TargetTls::Implicit {
             self.start_tls(client, target).await?;
@@ -175,17 +175,17 @@ impl Connector {
     }
 
     /// Sends EHLO, or HELO to a server that does not know it.
-    async fn greet(&self, client: &mut Client) -> Result<Extensions, String> {
+    async fn greet(&self, client: &mut Client) -> Result<SmtpExtensions, String> {
         let reply = client.command(&format!("EHLO {}", self.domain)).await?;
         if reply.is_success() {
-            return Ok(Extensions::parse(&reply));
+            return Ok(SmtpExtensions::parse(&reply));
         }
         let reply = match reply.code {
             500..=504 => client.command(&format!("HELO {}", self.domain)).await?,
             _ => reply,
         };
         if reply.is_success() {
-            Ok(Extensions::default())
+            Ok(SmtpExtensions::default())
         } else {
             Err(format!("the server refused the greeting: {}", reply.text()))
         }

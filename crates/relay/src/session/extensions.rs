@@ -18,7 +18,7 @@ named_enum! {
 
 /// The offered extensions. A server that does not know EHLO offers none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Extensions {
+pub(super) struct SmtpExtensions {
     offered: Vec<Extension>,
     /// The maximum size of a message, if the server declares one.
     pub(super) max_size: Option<usize>,
@@ -26,7 +26,7 @@ pub(super) struct Extensions {
     pub(super) mechanisms: Vec<Mechanism>,
 }
 
-impl Extensions {
+impl SmtpExtensions {
     pub(super) fn parse(reply: &Reply) -> Self {
         let mut extensions = Self::default();
         for line in reply.further_lines() {
@@ -82,9 +82,9 @@ fn header(data: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn parse(lines: &[&str]) -> Extensions {
+    fn parse(lines: &[&str]) -> SmtpExtensions {
         let lines: Vec<String> = ["mx.test"].iter().chain(lines).map(|line| format!("250-{line}")).collect();
-        Extensions::parse(&Reply { code: 250, lines: lines.join("\n") })
+        SmtpExtensions::parse(&Reply { code: 250, lines: lines.join("\n") })
     }
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
         for line in ["SIZE", "SIZE 0", "SIZE x", "SIZE 99999999999999999999"] {
             assert_eq!((parse(&[line]).has(Extension::Size), parse(&[line]).max_size), (true, None), "{line}");
         }
-        assert_eq!(parse(&["", " ", "AUTHPLAIN", "PLAIN"]), Extensions::default());
+        assert_eq!(parse(&["", " ", "AUTHPLAIN", "PLAIN"]), SmtpExtensions::default());
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
         ];
         for (data, has_utf8_address, expected) in table {
             assert_eq!(all.mail_parameters(data.as_bytes(), has_utf8_address), expected, "{data}");
-            assert_eq!(Extensions::default().mail_parameters(data.as_bytes(), has_utf8_address), "", "{data}");
+            assert_eq!(SmtpExtensions::default().mail_parameters(data.as_bytes(), has_utf8_address), "", "{data}");
         }
     }
 }

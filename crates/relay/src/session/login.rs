@@ -17,7 +17,7 @@ use md5::Md5;
 use restante_proto::Secret;
 
 use super::client::{Client, Reply};
-use super::extensions::Extensions;
+use super::extensions::SmtpExtensions;
 use super::recorder::WriteMode;
 use crate::settings::{Login, Mechanism, Password};
 
@@ -29,7 +29,7 @@ const PREFERENCE: [Mechanism; 3] = [Mechanism::CramMd5, Mechanism::Plain, Mechan
 const CHALLENGE: u16 = 334;
 
 /// Logs in. The error is a sentence for the operator.
-pub(super) async fn log_in(client: &mut Client, login: &Login, extensions: &Extensions) -> Result<(), String> {
+pub(super) async fn log_in(client: &mut Client, login: &Login, extensions: &SmtpExtensions) -> Result<(), String> {
     let mechanism = choose_mechanism(login.mechanism, &extensions.mechanisms)?;
     if !client.stream().is_encrypted() && !login.allow_unencrypted {
         return Err("the connection is not encrypted, so the password is not sent".to_owned());

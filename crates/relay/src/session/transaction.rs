@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::client::{Client, Reply};
-use super::extensions::{Extension, Extensions};
+use super::extensions::{Extension, SmtpExtensions};
 use super::recorder::truncate;
 use super::{RecipientOutcome, RecipientResult, Transaction};
 use crate::release::parse_address;
@@ -23,7 +23,7 @@ const CLOSING: u16 = 421;
 /// An open session.
 pub(crate) struct Session {
     client: Client,
-    extensions: Extensions,
+    extensions: SmtpExtensions,
     /// Whether the last message was not completed, so that RSET has to precede the next one.
     needs_reset: bool,
     /// Whether the state of the server is known.
@@ -58,7 +58,7 @@ impl Failure {
 type Results = [Option<RecipientResult>];
 
 impl Session {
-    pub(super) fn new(mut client: Client, extensions: Extensions) -> Self {
+    pub(super) fn new(mut client: Client, extensions: SmtpExtensions) -> Self {
         client.recorder().end_opening();
         Self { client, extensions, needs_reset: false, is_usable: true }
     }
