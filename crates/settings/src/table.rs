@@ -496,7 +496,7 @@ pub const SETTINGS: &[Setting] = &[
          only storage.path implies file; setting only storage.url implies postgres.",
         |c, v| set(
             &mut c.storage.kind,
-            choice(v, &[("memory", StoreKind::Memory), ("file", StoreKind::File), ("postgres", StoreKind::Postgres)]),
+            choice(v, &StoreKind::ALL.map(|kind| (kind.name(), kind))),
         ),
     ),
     Setting::new(

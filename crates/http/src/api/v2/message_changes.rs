@@ -3,18 +3,16 @@
 //! messages of earlier batches are changed. If the client disconnects, a change by ids completes, and a change by a query
 //! ends after the current batch.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::Response;
 use restante_auth::Grant;
 use serde_json::Value;
 
 use crate::api::v2::batch::{parse_ids, parse_mark};
+use crate::extractors::access::Access;
 use crate::extractors::body;
 use crate::extractors::cancellation::Cancellation;
 use crate::extractors::messages::MessageFilter;
-use crate::extractors::parameters::RequestGrant;
 use crate::response::problem::Problem;
 use crate::response::success;
 use crate::state::Server;
@@ -32,10 +30,8 @@ type HandlerResult = Result<Response, Problem>;
 
 /// Marks the messages that match a query, and that existed when the request arrived.
 pub(crate) async fn mark_matching(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
+    Access { server, grant, cancellation }: Access,
     filter: MessageFilter,
-    cancellation: Cancellation,
     request: Request,
 ) -> HandlerResult {
     let value = body::read_json::<Value>(request, MAX_SMALL_BODY_BYTES).await?;
@@ -46,10 +42,8 @@ pub(crate) async fn mark_matching(
 
 /// Deletes the messages that match a query, and that existed when the request arrived.
 pub(crate) async fn delete_matching(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
+    Access { server, grant, cancellation }: Access,
     filter: MessageFilter,
-    cancellation: Cancellation,
 ) -> HandlerResult {
     let deleted = match &filter {
         MessageFilter { mailbox: Some(mailbox), query: None } => server.mailroom.purge(mailbox).await?,
@@ -59,12 +53,7 @@ pub(crate) async fn delete_matching(
 }
 
 /// Marks the messages in the request. Messages that do not exist do not count.
-pub(crate) async fn mark(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
-    cancellation: Cancellation,
-    request: Request,
-) -> HandlerResult {
+pub(crate) async fn mark(Access { server, grant, cancellation }: Access, request: Request) -> HandlerResult {
     let value = body::read_json::<Value>(request, MAX_IDS_BODY_BYTES).await?;
     let parsed = parse_mark(value.as_ref()).filter(|_| has_few_ids(value.as_ref()));
     let (ids, seen) = parsed.ok_or(Problem::WrongShape(MARK_SHAPE))?;
@@ -74,12 +63,7 @@ pub(crate) async fn mark(
 }
 
 /// Deletes the messages in the request. Messages that do not exist do not count.
-pub(crate) async fn delete(
-    State(server): State<Arc<Server>>,
-    RequestGrant(grant): RequestGrant,
-    cancellation: Cancellation,
-    request: Request,
-) -> HandlerResult {
+pub(crate) async fn delete(Access { server, grant, cancellation }: Access, request: Request) -> HandlerResult {
     let value = body::read_json::<Value>(request, MAX_IDS_BODY_BYTES).await?;
     let parsed = parse_ids(value.as_ref()).filter(|_| has_few_ids(value.as_ref()));
     let ids = parsed.ok_or(Problem::WrongShape(IDS_SHAPE))?;
