@@ -224,8 +224,8 @@ impl Details {
         self.line(Line::Sender)
     }
 
-    /// Returns the name that the client sent in HELO, EHLO or LHLO. A client of HTTP sends none: for it, this is its address as an
-    /// address literal (RFC 5321 section 4.1.3).
+    /// Returns the name that the client sent in HELO, EHLO or LHLO. A client of HTTP sends none: for it, this is its
+    /// address as an address literal (RFC 5321 section 4.1.3).
     pub fn helo(&self) -> Cow<'_, str> {
         if !self.is_from_http() {
             return self.line(Line::Helo).into();

@@ -1,8 +1,8 @@
 //! The data types of Restante that all other crates share.
 //!
-//! Addresses and mailbox names, patterns that match them, the envelope of a message, the id, summary, details and tags of
-//! a stored message, durations as text, message composition, and the MIME view, which turns raw bytes into headers, bodies and attachments. Nothing
-//! here does I/O or reads a clock.
+//! Addresses and mailbox names, patterns that match them, the envelope of a message, the id, summary, details and tags
+//! of a stored message, durations as text, message composition, and the MIME view, which turns raw bytes into headers,
+//! bodies and attachments. Nothing here does I/O or reads a clock.
 
 pub mod address;
 pub mod compose;

@@ -128,13 +128,14 @@ pub trait Queue: Send + Sync + 'static {
     async fn set_paused(&self, target: &str, is_paused: bool) -> Result<()>;
 
     /// Claims at most `limit` entries of a target that are due, in the order of their next attempt and then of their
-    /// ids. An entry that is due later than [`QueueKind::max_delay`] is claimed after those, because the clock was set back. They are
-    /// [`crate::EntryState::Sending`] until their results are recorded. Entries that a dead node has claimed are
-    /// due, too. Expired entries are not claimed.
+    /// ids. An entry that is due later than [`QueueKind::max_delay`] is claimed after those, because the clock was set
+    /// back. They are [`crate::EntryState::Sending`] until their results are recorded. Entries that a dead node has
+    /// claimed are due, too. Expired entries are not claimed.
     async fn claim(&self, target: &str, now: Timestamp, limit: usize) -> Result<Vec<Entry>>;
 
     /// Records the results of claimed entries. The result of a claim that has ended is ignored, so it does no harm to
-    /// record results again after an error. An entry that was cancelled after it was claimed stays cancelled, but everything else is recorded.
+    /// record results again after an error. An entry that was cancelled after it was claimed stays cancelled, but
+    /// everything else is recorded.
     async fn record(&self, results: Vec<AttemptRecord>) -> Result<()>;
 
     /// Returns when the next entry of a target is due. `None` if none is queued or the target is paused. Expired entries
@@ -197,7 +198,7 @@ pub trait Queue: Send + Sync + 'static {
     /// Returns the number of entries by target and state. Cheap enough to be called every few seconds.
     async fn counts(&self) -> Result<Vec<StateCount>>;
 
-    /// Tells the other nodes that this node is alive, and returns entries to the queue that were claimed although
+    /// Records that this node is alive, for the other nodes, and returns entries to the queue that were claimed although
     /// [`Queue::claim`] returned an error. Has to be called every few seconds.
     async fn heartbeat(&self) -> Result<()> {
         Ok(())

@@ -19,7 +19,8 @@ use crate::transport::SmtpTransport;
 /// The maximum number of entries that a sender claims at once.
 const MAX_CLAIM: usize = 20;
 
-/// How often entries expire, the entries are counted, a cursor without rules is deleted, and the other nodes are notified that this one is alive.
+/// How often entries expire, the entries are counted, a cursor without rules is deleted, and the other nodes are
+/// notified that this one is alive.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What the tasks of the relay share, beyond the queue.

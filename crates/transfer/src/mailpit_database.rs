@@ -157,8 +157,9 @@ fn describe(error: &rusqlite::Error) -> String {
     }
 }
 
-/// Opens the file for reading, with messages of at most `limit` bytes. Without a log the file is opened as one that does not change, so that SQLite creates no
-/// files beside it. With a log that cannot be used this is an error, because the file alone is not complete.
+/// Opens the file for reading, with messages of at most `limit` bytes. Without a log the file is opened as one that
+/// does not change, so that SQLite creates no files beside it. With a log that cannot be used this is an error, because
+/// the file alone is not complete.
 fn open(path: &Path, limit: usize) -> Result<Connection, String> {
     // The row of a message has a source, metadata, tags and some short values.
     let max_row_bytes = i32::try_from(limit.saturating_add(3 * MAX_METADATA_BYTES)).unwrap_or(i32::MAX);

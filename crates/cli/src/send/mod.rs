@@ -1,7 +1,7 @@
 //! `restante send`: composes a message, or reads a complete one as `sendmail` does, and sends it by SMTP; and `restante
-//! demo`. `compose` creates messages from flags, `demo` creates sample messages, `sendmail` reads them from standard input, `mailpit` is the command of Mailpit,
-//! `raw_message` completes messages from standard input, `smtp_target` finds the server, `stream` connects to it, and
-//! `smtp` sends them.
+//! demo`. `compose` creates messages from flags, `demo` creates sample messages, `sendmail` reads them from standard
+//! input, `mailpit` is the command of Mailpit, `raw_message` completes messages from standard input, `smtp_target` finds
+//! the server, `stream` connects to it, and `smtp` sends them.
 
 mod compose;
 pub(crate) mod demo;

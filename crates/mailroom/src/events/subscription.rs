@@ -11,12 +11,12 @@ use super::hub::{Hub, ReadBatch, StartPoint};
 use super::topic::TopicReceiver;
 use super::{Lagged, Position, PublishedEvent};
 
-/// The time that it takes to wake a subscriber and to write to it, and the time for each event, on a common machine. The time
-/// between two reads is at least what the same work takes for all subscribers of the topic.
+/// The time that it takes to wake a subscriber and to write to it, and the time for each event, on a common machine. The
+/// time between two reads is at least what the same work takes for all subscribers of the topic.
 const WAKE_COST: Duration = Duration::from_micros(80);
 const SEND_COST: Duration = Duration::from_micros(1);
 /// The number of events per second above which subscribers rest longer, in proportion to it, and the largest factor. If
-/// messages arrive very fast, all subscribers together use about a tenth of one processor, and may lag.
+/// messages arrive very fast, the subscribers of one topic together use about a tenth of one processor, and may lag.
 const BASE_EVENT_RATE: f64 = 5000.0;
 const MAX_REST_FACTOR: f64 = 9.0;
 /// The shortest time in which this rate is measured.

@@ -1,4 +1,5 @@
-//! The SQL statements. Each is one transaction. The first parameter is the name of the queue. `changed` is the number of entries that were changed.
+//! The SQL statements. Each is one transaction. The first parameter is the name of the queue. `changed` is the number
+//! of entries that were changed.
 //!
 //! A node is dead if its row is too old. A node without a row has no claims: it can claim only while its row is current,
 //! and the row is deleted after its claims. So an entry that a new node has just claimed is never taken from it.

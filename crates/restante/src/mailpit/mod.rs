@@ -2,8 +2,8 @@
 //! Mailpit's flags and variables and has its ports, log lines and commands.
 //!
 //! `options` is the table of flags and variables, `arguments` parses command lines, and `mapping`, `conversions` and
-//! `relay` convert values to settings. `yaml` reads the configuration files of the relay. `readyz` is the health check, and `ready_lines` logs the lines that container tools wait
-//! for. The command `sendmail` is in `restante_cli`.
+//! `relay` convert values to settings. `yaml` reads the configuration files of the relay. `readyz` is the health check,
+//! and `ready_lines` logs the lines that container tools wait for. The command `sendmail` is in `restante_cli`.
 
 mod arguments;
 mod conversions;

@@ -1,6 +1,7 @@
-//! Data directories and databases of other versions: those of earlier versions are upgraded, those of later and of development versions
-//! are refused and not changed. `fixtures/` contains what earlier versions wrote: `data/VERSION` are data directories, `postgres/N.sql` are dumps of
-//! databases with version N of the schema. All of them contain the messages of [`fill`].
+//! Data directories and databases of other versions: those of earlier versions are upgraded, those of later and of
+//! development versions are refused and not changed. `fixtures/` contains what earlier versions wrote: `data/VERSION`
+//! are data directories, `postgres/N.sql` are dumps of databases with version N of the schema. All of them contain the
+//! messages of [`fill`].
 //!
 //! `UPDATE_FIXTURES=1 cargo test -p restante --test storage upgrade` adds the fixtures of this version.
 
