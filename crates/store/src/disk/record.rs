@@ -1,18 +1,24 @@
-//! The format of a message in a segment file. A record contains everything that is needed to find its copies again:
-//! their mailboxes and ids, the trace lines of each mailbox, and the body, once. All numbers are little-endian.
+//! The format of a message in a segment file. A record contains the whole message: its headline, the mailbox, id, tags,
+//! details and trace lines of each copy, and the body, once. So the rows of the message can be created from it. All
+//! numbers are little-endian.
 //!
 //! ```text
 //! magic u32 | CRC32C of all that follows u32 | length of the whole record u64 | received, Unix nanoseconds i64 |
-//! number of copies u32 | per copy: id u64, length of trace u32, length of mailbox u16, mailbox |
-//! traces, in the same order | body
+//! sender text | subject text | recipients text, each ends in a line feed |
+//! number of copies u32 | per copy: id u64, mailbox text, tags text, details text, trace text | body
 //! ```
+//!
+//! A text is its length in bytes as a u32, and the bytes.
 
 use std::ops::Range;
 
 use bytes::Bytes;
-use restante_mail::message::MessageId;
+use restante_mail::details::Details;
+use restante_mail::message::{Headline, MessageId};
+use restante_mail::naming::MailboxName;
+use restante_mail::tags::Tags;
 
-use crate::sql_values::time_to_nanos;
+use crate::sql_values::{nanos_to_time, time_to_nanos};
 use crate::{NewCopy, NewMessage};
 
 /// The first bytes of a record: `RMR` and the version of the format.
@@ -21,10 +27,10 @@ const MAGIC: u32 = u32::from_le_bytes(*b"RMR1");
 pub(super) const FREED_MAGIC: [u8; 4] = *b"RMR-";
 /// The length of magic, checksum and length: enough to find the next record.
 pub(super) const HEADER_BYTES: usize = 16;
-/// The length of id and lengths of a copy.
-const COPY_HEADER_BYTES: usize = 14;
 /// The offset of the part that the checksum covers.
 const CHECKSUM_START: usize = 8;
+/// The offset of the first text, which is after the time of receipt.
+const RECEIVED_END: usize = HEADER_BYTES + 8;
 
 /// A record to be written. The body is not copied for it.
 pub(super) struct Record {
@@ -39,8 +45,10 @@ pub(super) struct PreparedCopy {
     pub(super) trace: Bytes,
 }
 
-/// A valid record.
+/// A valid record. The ranges are those of the texts in its bytes.
 pub(super) struct ParsedRecord {
+    /// Sender, subject and recipients.
+    headline: [Range<usize>; 3],
     copies: Vec<RecordCopy>,
     /// The offset of the body, which extends to the end.
     body: usize,
@@ -50,6 +58,8 @@ pub(super) struct ParsedRecord {
 pub(super) struct RecordCopy {
     pub(super) mailbox: String,
     pub(super) id: MessageId,
+    tags: Range<usize>,
+    details: Range<usize>,
     trace: Range<usize>,
 }
 
@@ -61,24 +71,20 @@ pub(super) struct RecordError(&'static str);
 impl Record {
     /// Creates the record of a message. `prepared` has an element for each of its copies.
     pub(super) fn new(message: &NewMessage, prepared: &[PreparedCopy]) -> Self {
-        let NewMessage { received, copies, body, .. } = message;
-        let copy_bytes = |(copy, prepared): (&NewCopy, &PreparedCopy)| {
-            COPY_HEADER_BYTES + copy.mailbox.as_str().len() + prepared.trace.len()
-        };
-        let capacity: usize = copies.iter().zip(prepared).map(copy_bytes).sum();
-        let mut head = Vec::with_capacity(HEADER_BYTES + 12 + capacity);
+        let NewMessage { received, headline, body, copies } = message;
+        let mut head = Vec::with_capacity(HEADER_BYTES + 1024 * copies.len());
         head.extend_from_slice(&[0; HEADER_BYTES]);
         head.extend_from_slice(&time_to_nanos(*received).to_le_bytes());
-        head.extend_from_slice(&narrow::<u32>(copies.len()).to_le_bytes());
-        for (copy, PreparedCopy { id, trace }) in copies.iter().zip(prepared) {
-            let mailbox = copy.mailbox.as_str();
-            head.extend_from_slice(&id.number().to_le_bytes());
-            head.extend_from_slice(&narrow::<u32>(trace.len()).to_le_bytes());
-            head.extend_from_slice(&narrow::<u16>(mailbox.len()).to_le_bytes());
-            head.extend_from_slice(mailbox.as_bytes());
+        for text in [headline.from(), headline.subject(), headline.recipient_lines()] {
+            push_text(&mut head, text.as_bytes());
         }
-        for copy in prepared {
-            head.extend_from_slice(&copy.trace);
+        push_length(&mut head, copies.len());
+        for (copy, PreparedCopy { id, trace }) in copies.iter().zip(prepared) {
+            head.extend_from_slice(&id.number().to_le_bytes());
+            for text in [copy.mailbox.as_str(), copy.tags.encoded(), copy.details.encoded()] {
+                push_text(&mut head, text.as_bytes());
+            }
+            push_text(&mut head, trace);
         }
         let length = (head.len() + body.len()) as u64;
         head[..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -121,23 +127,41 @@ impl ParsedRecord {
         if crc32c::crc32c(&bytes[CHECKSUM_START..]) != sum {
             return Err(RecordError("the checksum does not match"));
         }
-        fields.position = HEADER_BYTES + 8;
+        fields.position = RECEIVED_END;
+        let headline = [fields.text()?, fields.text()?, fields.text()?];
         let count = u32::from_le_bytes(fields.array()?);
         let mut copies = Vec::new();
         for _ in 0..count {
             let id = MessageId::from(u64::from_le_bytes(fields.array()?));
-            let trace = u32::from_le_bytes(fields.array()?) as usize;
-            let mailbox = u16::from_le_bytes(fields.array()?);
-            let mailbox = fields.slice(usize::from(mailbox))?;
-            let mailbox = std::str::from_utf8(mailbox).map_err(|_| RecordError("a mailbox name is not UTF-8"))?;
-            copies.push(RecordCopy { mailbox: mailbox.to_owned(), id, trace: 0..trace });
+            let mailbox = std::str::from_utf8(&bytes[fields.text()?]);
+            let mailbox = mailbox.map_err(|_| RecordError("a mailbox name is not UTF-8"))?.to_owned();
+            let (tags, details, trace) = (fields.text()?, fields.text()?, fields.text()?);
+            copies.push(RecordCopy { mailbox, id, tags, details, trace });
         }
-        for copy in &mut copies {
-            let start = fields.position;
-            fields.slice(copy.trace.end)?;
-            copy.trace = start..fields.position;
+        Ok(Self { headline, copies, body: fields.position })
+    }
+
+    /// Returns the message and the ids of its copies. `bytes` are those of this record.
+    pub(super) fn into_message(self, bytes: Vec<u8>) -> (NewMessage, Vec<PreparedCopy>) {
+        let bytes = Bytes::from(bytes);
+        let text = |range: Range<usize>| String::from_utf8_lossy(&bytes[range]);
+        let nanos = bytes[HEADER_BYTES..RECEIVED_END].try_into().map_or(0, i64::from_le_bytes);
+        let [sender, subject, recipients] = self.headline.map(text);
+        let headline = Headline::new(&sender, recipients.split_terminator('\n'), &subject);
+        let mut prepared = Vec::with_capacity(self.copies.len());
+        let mut copies = Vec::with_capacity(self.copies.len());
+        for copy in self.copies {
+            let trace = bytes.slice(copy.trace);
+            copies.push(NewCopy {
+                mailbox: MailboxName::from(copy.mailbox),
+                tags: Tags::from_encoded(&text(copy.tags)),
+                details: Details::from_encoded(&text(copy.details)),
+                trace: Some(trace.clone()),
+            });
+            prepared.push(PreparedCopy { id: copy.id, trace });
         }
-        Ok(Self { copies, body: fields.position })
+        let body = bytes.slice(self.body..);
+        (NewMessage { received: nanos_to_time(nanos), headline, body, copies }, prepared)
     }
 
     pub(super) fn copies(&self) -> &[RecordCopy] {
@@ -168,12 +192,26 @@ impl<'a> FieldReader<'a> {
     fn array<const N: usize>(&mut self) -> Result<[u8; N], RecordError> {
         self.slice(N)?.try_into().map_err(|_| RecordError("a field is missing"))
     }
+
+    /// Returns the range of a text.
+    fn text(&mut self) -> Result<Range<usize>, RecordError> {
+        let length = u32::from_le_bytes(self.array()?) as usize;
+        let start = self.position;
+        self.slice(length)?;
+        Ok(start..self.position)
+    }
 }
 
-/// Converts a length. Panics if it does not fit. Lengths are limited before they get here: names by the rules for
-/// addresses, traces because this program writes them.
-fn narrow<T: TryFrom<usize>>(length: usize) -> T {
-    T::try_from(length).unwrap_or_else(|_| panic!("a length of {length} does not fit into a record"))
+fn push_text(head: &mut Vec<u8>, text: &[u8]) {
+    push_length(head, text.len());
+    head.extend_from_slice(text);
+}
+
+/// Panics if the length does not fit. Lengths are limited before they get here: names by the rules for addresses, header
+/// fields by the size of messages, the others because this program writes them.
+fn push_length(head: &mut Vec<u8>, length: usize) {
+    let length = u32::try_from(length).unwrap_or_else(|_| panic!("a length of {length} does not fit into a record"));
+    head.extend_from_slice(&length.to_le_bytes());
 }
 
 #[cfg(test)]
@@ -181,17 +219,16 @@ mod tests {
     use super::*;
     use crate::tests::conformance;
 
-    fn record_bytes() -> Vec<u8> {
-        let message = conformance::message(7, &["ann", "bob"], b"mail\r\n");
+    fn record_bytes(message: &NewMessage) -> Vec<u8> {
         let prepare = |(id, copy): (u64, &NewCopy)| PreparedCopy { id: id.into(), trace: copy.trace(message.received) };
         let prepared: Vec<_> = (7..).zip(&message.copies).map(prepare).collect();
-        let record = Record::new(&message, &prepared);
+        let record = Record::new(message, &prepared);
         [record.head.as_slice(), &record.body].concat()
     }
 
     #[test]
     fn record_is_parsed_as_written() {
-        let bytes = record_bytes();
+        let bytes = record_bytes(&conformance::message(7, &["ann", "bob"], b"mail\r\n"));
         assert_eq!(length(*bytes.first_chunk().unwrap()), Ok(bytes.len() as u64));
         let parsed = ParsedRecord::parse(&bytes).unwrap();
         let copies: Vec<_> = parsed.copies().iter().map(|copy| (copy.mailbox.as_str(), copy.id.number())).collect();
@@ -202,8 +239,25 @@ mod tests {
     }
 
     #[test]
+    fn message_is_restored_from_its_record() {
+        let mut message = conformance::message(7, &["ann", "bob"], b"mail\r\n");
+        message.copies[1].tags = Tags::new(["a", "b c"]).unwrap();
+        message.copies[1].details = Details::from_encoded("x\ny\n");
+        let bytes = record_bytes(&message);
+        let (restored, prepared) = ParsedRecord::parse(&bytes).unwrap().into_message(bytes);
+        assert_eq!(prepared.iter().map(|copy| copy.id.number()).collect::<Vec<_>>(), [7, 8]);
+        assert_eq!((restored.received, &restored.headline), (message.received, &message.headline));
+        assert_eq!(restored.body, message.body);
+        for (restored, copy) in restored.copies.iter().zip(&message.copies) {
+            assert_eq!((&restored.mailbox, &restored.tags), (&copy.mailbox, &copy.tags));
+            assert_eq!(restored.details, copy.details);
+            assert_eq!(restored.trace(message.received), copy.trace(message.received));
+        }
+    }
+
+    #[test]
     fn detects_every_flipped_bit_and_truncation() {
-        let bytes = record_bytes();
+        let bytes = record_bytes(&conformance::message(7, &["ann", "bob"], b"mail\r\n"));
         for at in 0..bytes.len() {
             for bit in 0..8 {
                 let mut changed = bytes.clone();
