@@ -58,7 +58,7 @@ fn survives_a_fault_at_any_step_of_a_delivery() {
                 }
             }
         }
-        assert!(refused > 5, "{fault}: only {refused} deliveries were refused: {:#?}", disk.log());
+        assert!(refused > 2, "{fault}: only {refused} deliveries were refused: {:#?}", disk.log());
         server.kill();
         state.check(&disk.server(&[]));
     }
@@ -107,7 +107,7 @@ fn failed_commit_found_at_the_next_start_has_its_data() {
             let code = client.send("failed", &["anna"], 2000).unwrap();
             if !disk.has_fault_occurred("EIO") {
                 assert_eq!(code, 250);
-                assert!(at > 3, "a commit has only {} syncs", at - 1);
+                assert!(at > 1, "a delivery has no sync");
                 break;
             }
             assert!(is_temporary(code), "{code}: {:#?}", disk.log());
@@ -193,6 +193,8 @@ fn recovers_after_a_full_disk() {
         for number in 0..10 {
             assert_eq!(client.send(&format!("before-{number}"), &["anna", "bert"], 30_000).unwrap(), 250);
         }
+        // The server keeps enough space free for the commit of messages that it has acknowledged.
+        disk.wait_until_quiet();
         disk.plan(Plan::lasting("ENOSPC", kinds));
         for number in 0..10 {
             let code = client.send(&format!("meanwhile-{number}"), &["anna", "bert"], 30_000).unwrap();
@@ -222,12 +224,18 @@ fn recovers_after_a_failing_disk() {
     let mut client = Client::new(&server, &state).unwrap();
     assert_eq!(client.send("before", &["anna", "bert"], 30_000).unwrap(), 250);
     for kinds in [ANY, "s", "w", "g"] {
+        disk.wait_until_quiet();
         disk.plan(Plan::lasting("EIO", kinds));
         for number in 0..5 {
             let code = client.send(&format!("{kinds}-{number}"), &["anna", "bert"], 30_000).unwrap();
-            // A commit may not need a step of this kind.
+            // A delivery may not need a step of this kind, but the commit that follows it does.
             assert!(is_temporary(code) || kinds == "w" && code == 250, "{kinds}: {code}");
-            state.check(&server);
+            // An acknowledged message that cannot be committed must not look like one that has not arrived.
+            if client.list("anna").is_ok() {
+                state.check(&server);
+            } else {
+                assert_eq!(kinds, "w");
+            }
         }
         disk.clear_faults();
         assert_works(&mut server, &state, kinds);

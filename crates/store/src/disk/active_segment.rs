@@ -20,26 +20,31 @@ pub(super) struct ActiveSegment {
     file: Option<File>,
     /// The length at which a segment is full.
     max_bytes: u64,
-    /// The offset of the next record. It stays advanced if a commit fails: bytes that a commit may refer to are never
-    /// overwritten.
+    /// The offset of the next record.
     end: u64,
+    /// The offset of the records that were appended last, until [`Self::keep_appended`].
+    appended_from: Option<u64>,
 }
 
 impl ActiveSegment {
-    /// Continues the last segment if it is not full, otherwise starts a new one. Bytes after `end` were never
-    /// acknowledged.
-    pub(super) fn new(segments: Arc<Segments>, max_bytes: u64, segment: u64, end: u64) -> Self {
-        let mut active = Self { segments, id: segment, next_id: segment + 1, file: None, max_bytes, end };
-        if segment > 0 && end < max_bytes {
+    /// Creates a value without an open segment: the next record starts a new one. `last` is the highest id of a segment
+    /// file.
+    pub(super) fn new(segments: Arc<Segments>, max_bytes: u64, last: u64) -> Self {
+        Self { segments, id: last, next_id: last + 1, file: None, max_bytes, end: 0, appended_from: None }
+    }
+
+    /// Continues a segment if it is not full. Bytes after `end` are not a record.
+    pub(super) fn resume(&mut self, segment: u64, end: u64) {
+        if segment > 0 && end < self.max_bytes {
+            (self.id, self.end) = (segment, end);
             // If it cannot be continued, the next record starts a new one.
-            active.file = active
+            self.file = self
                 .reopen()
                 .inspect_err(
                     |error| tracing::error!(%error, segment, "cannot continue the last segment, starting a new one"),
                 )
                 .ok();
         }
-        active
     }
 
     fn reopen(&self) -> io::Result<File> {
@@ -110,12 +115,17 @@ impl ActiveSegment {
         }
     }
 
-    /// Removes the records that were appended last. The database must not refer to them.
-    pub(super) fn undo_append(&mut self, locations: &[Location]) {
-        if let (Some(first), Some(file)) = (locations.first(), &self.file) {
-            self.end = first.offset;
-            // This frees the space. If it fails, the next record overwrites it.
-            let _ = file.set_len(self.end);
+    /// Ends an append whose rows are in the open transaction.
+    pub(super) fn keep_appended(&mut self) {
+        self.appended_from = None;
+    }
+
+    /// Removes the records that were appended last, unless they are kept.
+    pub(super) fn undo_append(&mut self) {
+        if let (Some(start), Some(file)) = (self.appended_from.take(), &self.file) {
+            self.end = start;
+            // If this fails, the next record overwrites them.
+            let _ = file.set_len(start);
         }
     }
 
@@ -132,11 +142,10 @@ impl ActiveSegment {
             locations.push(Location { segment: self.id, offset: self.end, length: record.len() });
             self.end += record.len();
         }
+        self.appended_from = Some(start);
         let written = write_records(file, start, records);
         if written.is_err() {
-            self.end = start;
-            // This frees the space of the part that was written. If it fails, the next record overwrites it.
-            let _ = file.set_len(start);
+            self.undo_append();
         }
         written.map(|()| locations)
     }

@@ -1,5 +1,5 @@
-//! The changes of one transaction: rows in the database, and the counters that are applied to the [`Statistics`] after
-//! the commit. If the transaction fails, the value is dropped without effect.
+//! The changes of one batch of jobs: rows in the open transaction, and the counters that are applied to the
+//! [`Statistics`] afterwards. If the batch fails, the value is dropped without effect.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -15,11 +15,13 @@ use super::record::PreparedCopy;
 use super::rows::{self, CopyRow, columns, get_u64};
 use super::segment::{Location, MIN_PUNCH_BYTES};
 use super::statistics::{Counters, MailboxStats, SegmentStats, Statistics};
+use super::uncommitted::Uncommitted;
 use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
-use crate::{Appended, CopyKey, Limits, NewMessage, Result, Usage};
+use crate::{Appended, CopyKey, Limits, NewMessage, Result};
 
 pub(super) struct Changes<'a> {
     statistics: &'a Statistics,
+    uncommitted: &'a Uncommitted,
     shared: &'a Shared,
     limits: Limits,
     counters: Counters,
@@ -28,8 +30,8 @@ pub(super) struct Changes<'a> {
     released: Vec<Location>,
 }
 
-/// The part of [`Changes`] that is applied to the statistics after the commit.
-pub(super) struct CommittedChanges {
+/// The part of [`Changes`] that is applied to the statistics.
+pub(super) struct ChangedStatistics {
     pub(super) counters: Counters,
     pub(super) segments: BTreeMap<u64, SegmentStats>,
     pub(super) mailboxes: HashMap<MailboxName, MailboxStats>,
@@ -38,9 +40,14 @@ pub(super) struct CommittedChanges {
 }
 
 impl<'a> Changes<'a> {
-    pub(super) fn new(statistics: &'a Statistics, shared: &'a Shared, limits: Limits) -> Self {
+    pub(super) fn new(
+        statistics: &'a Statistics,
+        uncommitted: &'a Uncommitted,
+        shared: &'a Shared,
+        limits: Limits,
+    ) -> Self {
         let (segments, mailboxes, released) = Default::default();
-        Self { statistics, shared, limits, counters: statistics.counters, segments, mailboxes, released }
+        Self { statistics, uncommitted, shared, limits, counters: statistics.counters, segments, mailboxes, released }
     }
 
     /// Counts a record that was written.
@@ -275,48 +282,10 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// Writes the counters, and deletes the rows of segments that are not in use. From here until
-    /// [`MailboxCache::end_commit`](super::statistics::MailboxCache::end_commit), only the database knows whether the
-    /// commit has happened.
-    pub(super) fn write_counters(&self, database: &Connection, current: Option<u64>) -> Result<()> {
-        let Self { counters, segments, mailboxes, .. } = self;
-        let mut upsert = database.prepare_cached(
-            "INSERT OR REPLACE INTO mailboxes (name, messages, version, unseen, bytes, last_number) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?;
-        let mut delete = database.prepare_cached("DELETE FROM mailboxes WHERE name = ?1")?;
-        for (name, stats) in mailboxes {
-            let MailboxStats { messages, version, unseen, bytes, last_number } = stats;
-            match messages {
-                0 => delete.execute([name.as_str()])?,
-                _ => upsert.execute(params![name.as_str(), messages, version, unseen, bytes, last_number])?,
-            };
-        }
-        let mut upsert = database.prepare_cached("INSERT OR REPLACE INTO segments VALUES (?1, ?2, ?3)")?;
-        let mut delete = database.prepare_cached("DELETE FROM segments WHERE id = ?1")?;
-        for (id, stats) in segments {
-            if stats.live == 0 && Some(*id) != current {
-                delete.execute([id])?;
-            } else {
-                upsert.execute(params![id, stats.end, stats.live])?;
-            }
-        }
-        let Counters { last_id, last_version, usage, highest_free_number } = counters;
-        let Usage { messages, copies, mailboxes: not_empty, bytes } = usage;
-        let mut update = database.prepare_cached(
-            "UPDATE state SET last_id = ?1, last_version = ?2, messages = ?3, copies = ?4, mailboxes = ?5, bytes = ?6, \
-             highest_free_number = ?7",
-        )?;
-        let last_id = id_to_i64(*last_id);
-        update.execute(params![last_id, last_version, messages, copies, not_empty, bytes, highest_free_number])?;
-        self.shared.mailbox_cache.lock().begin_commit(mailboxes.keys());
-        Ok(())
-    }
-
-    /// Returns the changes that are applied to the statistics after the commit.
-    pub(super) fn into_committed(self) -> CommittedChanges {
+    /// Returns the changes that are applied to the statistics.
+    pub(super) fn into_statistics(self) -> ChangedStatistics {
         let Self { counters, segments, mailboxes, released, .. } = self;
-        CommittedChanges { counters, segments, mailboxes, released }
+        ChangedStatistics { counters, segments, mailboxes, released }
     }
 
     fn remove_all(&mut self, database: &Connection, copies: &[CopyKey]) -> Result<Vec<Summary>> {
@@ -374,18 +343,19 @@ impl<'a> Changes<'a> {
         self.counters.last_version
     }
 
-    /// Returns the statistics of a segment, which [`Self::write_counters`] examines.
+    /// Returns the statistics of a segment. Its row is written by the next commit.
     pub(super) fn segment_mut(&mut self, id: u64) -> &mut SegmentStats {
-        let committed = self.statistics.segments.get(&id).copied();
-        self.segments.entry(id).or_insert_with(|| committed.unwrap_or_default())
+        let current = self.statistics.segments.get(&id).copied();
+        self.segments.entry(id).or_insert_with(|| current.unwrap_or_default())
     }
 
     fn mailbox_mut(&mut self, database: &Connection, name: &MailboxName) -> Result<&mut MailboxStats> {
         match self.mailboxes.entry(name.clone()) {
             Entry::Occupied(changed) => Ok(changed.into_mut()),
             Entry::Vacant(vacant) => {
-                let cached = self.shared.mailbox_cache.lock().stats(name);
-                let stats = match cached {
+                let uncommitted = self.uncommitted.mailboxes.get(name).copied();
+                let known = uncommitted.or_else(|| self.shared.mailbox_cache.lock().stats(name));
+                let stats = match known {
                     Some(stats) => stats,
                     None => query_mailbox(database, name)?.unwrap_or_default(),
                 };

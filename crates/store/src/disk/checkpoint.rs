@@ -2,7 +2,8 @@
 //! write-ahead log into the database file, so that the log can restart and does not grow. The writer itself copies the
 //! few pages that are added meanwhile. The thread also frees space that is not in use: files, and large records.
 //!
-//! With relaxed durability, commits are not synced. This thread then syncs every second if there is something to sync.
+//! Commits of new messages are not synced. This thread syncs them before it frees space. With relaxed durability, it syncs
+//! every second if there is something to sync.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -191,7 +192,7 @@ impl CheckpointThread {
         // These were committed before the sync that follows.
         let frees = std::mem::take(&mut *self.state.pending_frees.lock());
         let is_synced = match self.durability {
-            Durability::Full => true,
+            Durability::Full => frees.is_empty() || self.sync(),
             Durability::Relaxed => is_sync_due && self.sync(),
         };
         if is_synced {

@@ -122,7 +122,8 @@ impl Writer {
             // Its row is examined, even if nothing was moved.
             changes.segment_mut(segment);
             Ok(())
-        })
+        })?;
+        self.commit()
     }
 
     /// Returns the current scan, or starts the next one.
@@ -160,7 +161,7 @@ impl Writer {
             }
             Ok(())
         });
-        vacuumed.map_err(TransactionError::into_error)?;
+        vacuumed.and_then(|()| self.commit()).map_err(TransactionError::into_error)?;
         // The file is truncated by a checkpoint.
         let Some(database) = &self.database else { return Ok(()) };
         run_checkpoint(database, CheckpointMode::PASSIVE);

@@ -80,6 +80,11 @@ impl Directory {
         create_file(&path).map_err(|error| self.error("cannot write to", &error))
     }
 
+    /// Syncs the entries of the directory, such as that of a new write-ahead log.
+    pub(super) fn sync_entries(&self) -> io::Result<()> {
+        sync_dir(&self.path)
+    }
+
     /// Returns the space on the file system.
     pub(super) fn disk_space(&self) -> io::Result<DiskSpace> {
         disk_space(&self.path)

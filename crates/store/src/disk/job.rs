@@ -1,10 +1,16 @@
 //! The jobs of the writer, and the channels for their results.
 
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
 use rusqlite::Connection;
+use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 
 use super::changes::Changes;
@@ -22,6 +28,8 @@ pub(super) enum Job {
     Expire(Timestamp, usize, Reply<Vec<Summary>>),
     /// Changes nothing. Fails if a new message could not be stored.
     Check(Reply<()>),
+    /// Commits the open transaction, so that queries find its changes.
+    Commit(Reply<()>),
 }
 
 /// The channel for the result of a job. The result is set while the transaction runs, and sent after its commit.
@@ -62,6 +70,12 @@ impl Job {
         matches!(self, Self::Append(..) | Self::Check(_))
     }
 
+    /// Returns whether the job adds a message. Such a job is finished when the record is synced, the others when the
+    /// transaction is committed.
+    pub(super) fn is_append(&self) -> bool {
+        matches!(self, Self::Append(..))
+    }
+
     /// Makes the change in the database. Every new message takes its copies and its location from `written`.
     pub(super) fn apply<'a>(
         &mut self,
@@ -86,7 +100,7 @@ impl Job {
             Self::Expire(deadline, limit, reply) => {
                 reply.result = Some(changes.expire(database, *deadline, *limit)?);
             }
-            Self::Check(reply) => reply.result = Some(()),
+            Self::Check(reply) | Self::Commit(reply) => reply.result = Some(()),
         }
         Ok(())
     }
@@ -100,7 +114,44 @@ impl Job {
             Self::RemoveCopies(_, reply) | Self::Purge(_, _, _, reply) | Self::Expire(_, _, reply) => {
                 reply.send(outcome);
             }
-            Self::Check(reply) => reply.send(outcome),
+            Self::Check(reply) | Self::Commit(reply) => reply.send(outcome),
         }
+    }
+}
+
+/// The result of waiting for a job.
+pub(super) enum Received {
+    Job(Job),
+    /// No job has arrived in time.
+    Timeout,
+    /// There are no more jobs.
+    Closed,
+}
+
+/// Waits for a job. Without a timeout, waits until there is one.
+pub(super) fn receive(queue: &mut Receiver<Job>, timeout: Option<Duration>) -> Received {
+    let deadline = timeout.map(|timeout| Instant::now() + timeout);
+    let waker = Waker::from(Arc::new(UnparkOnWake(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match queue.poll_recv(&mut context) {
+            Poll::Ready(Some(job)) => return Received::Job(job),
+            Poll::Ready(None) => return Received::Closed,
+            Poll::Pending => {}
+        }
+        match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+            None => thread::park(),
+            Some(Duration::ZERO) => return Received::Timeout,
+            Some(remaining) => thread::park_timeout(remaining),
+        }
+    }
+}
+
+/// Wakes a thread that waits for a job.
+struct UnparkOnWake(Thread);
+
+impl Wake for UnparkOnWake {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }

@@ -15,6 +15,7 @@ mod reader;
 mod reclaim;
 mod record;
 mod recover;
+mod replay;
 mod rows;
 mod scan;
 mod schema;
@@ -22,6 +23,7 @@ mod segment;
 mod statistics;
 #[cfg(test)]
 mod tests;
+mod uncommitted;
 mod watchdog;
 mod writer;
 
@@ -37,7 +39,6 @@ use restante_cache::Cache;
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
-use restante_sqlite::Synchronous;
 use restante_worker::Worker;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
@@ -48,6 +49,7 @@ use self::job::{Job, Reply};
 use self::reader::{FoundMessage, ReaderPool};
 use self::segment::Segments;
 use self::statistics::{Counters, LookupEpoch, MailboxCache, StoreVersion};
+use self::uncommitted::HasUncommitted;
 use self::watchdog::Watchdog;
 use self::writer::Writer;
 use crate::overview::Overview;
@@ -110,6 +112,7 @@ struct Shared {
     readers: Arc<ReaderPool>,
     mailbox_cache: Mutex<MailboxCache>,
     store_version: StoreVersion,
+    has_uncommitted: HasUncommitted,
     /// Whether the last change failed.
     last_change_failed: AtomicBool,
     /// Detects that the writer is blocked.
@@ -153,6 +156,17 @@ impl DiskStore {
         let mailboxes = message.mailboxes().zip(versions);
         let is_current = self.shared.mailbox_cache.lock().has_versions(mailboxes);
         is_current.then_some(message)
+    }
+
+    /// Runs a query. It finds all acknowledged changes.
+    async fn query<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        if self.shared.has_uncommitted.get() {
+            self.submit(Job::Commit).await?;
+        }
+        self.shared.readers.query(query).await
     }
 
     /// Sends a job to the writer and waits until it is durable.
@@ -202,7 +216,7 @@ impl Store for DiskStore {
             return Ok(Version(version));
         }
         let name = mailbox.clone();
-        let found = self.shared.readers.query(move |database| reader::version(database, &name)).await?;
+        let found = self.query(move |database| reader::version(database, &name)).await?;
         let Some(version) = found else { return Ok(Version(0)) };
         self.shared.cache_version(lookup, mailbox, version);
         Ok(Version(version))
@@ -210,7 +224,7 @@ impl Store for DiskStore {
 
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
         let mailbox = mailbox.clone();
-        self.shared.readers.query(move |database| reader::list(database, &mailbox, page)).await
+        self.query(move |database| reader::list(database, &mailbox, page)).await
     }
 
     async fn find(&self, mailbox: &MailboxName, selector: MessageSelector) -> Result<Option<Summary>> {
@@ -220,7 +234,7 @@ impl Store for DiskStore {
         }
         let (name, segments) = (mailbox.clone(), self.shared.segments.clone());
         let query = move |database: &Connection| reader::find(database, &segments, &name, selector);
-        let Some((version, found)) = self.shared.readers.query(query).await? else { return Ok(None) };
+        let Some((version, found)) = self.query(query).await? else { return Ok(None) };
         self.shared.cache_version(lookup, mailbox, version);
         let Some((summary, source)) = found else { return Ok(None) };
         self.summaries.insert(key, version, summary.clone());
@@ -237,7 +251,7 @@ impl Store for DiskStore {
         }
         let (name, segments) = (mailbox.clone(), self.shared.segments.clone());
         let query = move |database: &Connection| reader::source(database, &segments, &name, id);
-        let Some((version, source)) = self.shared.readers.query(query).await? else { return Ok(None) };
+        let Some((version, source)) = self.query(query).await? else { return Ok(None) };
         self.shared.cache_version(lookup, mailbox, version);
         if let Some(source) = &source {
             self.sources.insert(key, version, source.clone());
@@ -248,7 +262,7 @@ impl Store for DiskStore {
     async fn messages(&self, page: Page) -> Result<MessageListing> {
         // Read before the query, so it is not newer than the result.
         let version = self.shared.store_version.get();
-        self.shared.readers.query(move |database| reader::messages(database, page, version)).await
+        self.query(move |database| reader::messages(database, page, version)).await
     }
 
     async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>> {
@@ -259,7 +273,7 @@ impl Store for DiskStore {
         let epoch = self.shared.mailbox_cache.lock().begin_lookup();
         let segments = self.shared.segments.clone();
         let query = move |database: &Connection| reader::find_message(database, &segments, selector);
-        let Some(FoundMessage { message, versions, source }) = self.shared.readers.query(query).await? else {
+        let Some(FoundMessage { message, versions, source }) = self.query(query).await? else {
             return Ok(None);
         };
         self.shared.cache_versions(epoch, message.mailboxes().zip(versions.iter().copied()));
@@ -276,7 +290,7 @@ impl Store for DiskStore {
     async fn store_version(&self) -> Result<Version> {
         let version = match self.shared.store_version.get() {
             Some(version) => version,
-            None => self.shared.readers.query(|database| Ok(Counters::load(database)?.last_version)).await?,
+            None => self.query(|database| Ok(Counters::load(database)?.last_version)).await?,
         };
         Ok(Version(version))
     }
@@ -302,15 +316,15 @@ impl Store for DiskStore {
     }
 
     async fn oldest(&self, limit: usize) -> Result<Vec<Summary>> {
-        self.shared.readers.query(move |database| reader::oldest(database, limit)).await
+        self.query(move |database| reader::oldest(database, limit)).await
     }
 
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
-        self.shared.readers.query(move |database| reader::mailboxes(database, &page)).await
+        self.query(move |database| reader::mailboxes(database, &page)).await
     }
 
     async fn last_id(&self) -> Result<MessageId> {
-        self.shared.readers.query(|database| Ok(Counters::load(database)?.last_id)).await
+        self.query(|database| Ok(Counters::load(database)?.last_id)).await
     }
 
     async fn usage(&self) -> Result<Usage> {
@@ -324,11 +338,11 @@ impl Store for DiskStore {
         if self.shared.last_change_failed.load(Ordering::Relaxed) {
             self.submit(Job::Check).await?;
         }
-        self.shared.readers.query(|database| Ok(Counters::load(database)?.usage)).await
+        self.query(|database| Ok(Counters::load(database)?.usage)).await
     }
 
     async fn overview(&self) -> Result<Overview> {
-        self.shared.readers.query(reader::overview).await
+        self.query(reader::overview).await
     }
 }
 
@@ -351,6 +365,7 @@ impl Shared {
             readers: Arc::new(ReaderPool::new(directory.database_path(), cache_bytes)),
             mailbox_cache: Mutex::new(mailbox_cache),
             store_version: StoreVersion::unknown(),
+            has_uncommitted: HasUncommitted::default(),
             last_change_failed: AtomicBool::new(false),
             watchdog: Watchdog::new(),
         }
@@ -382,15 +397,5 @@ impl Shared {
     fn cached_version(&self, mailbox: &MailboxName) -> VersionLookup {
         let mailbox_cache = self.mailbox_cache.lock();
         mailbox_cache.version(mailbox).ok_or_else(|| mailbox_cache.begin_lookup())
-    }
-}
-
-impl Durability {
-    /// Returns the setting of SQLite that decides when a commit is synced.
-    fn synchronous(self) -> Synchronous {
-        match self {
-            Self::Full => Synchronous::Full,
-            Self::Relaxed => Synchronous::Normal,
-        }
     }
 }

@@ -57,7 +57,7 @@ impl Writer {
 
     /// Frees space on a full disk: truncates the log, and retires the active segment if most of it is not in use.
     pub(super) fn free_space(&mut self) {
-        if self.directory.wal_bytes() > MIN_WAL_TRUNCATE_BYTES {
+        if self.directory.wal_bytes() > MIN_WAL_TRUNCATE_BYTES && self.commit().is_ok() {
             self.restart_wal();
         }
         self.retire_segment_if(SegmentStats::is_sparse);

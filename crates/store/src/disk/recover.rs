@@ -23,9 +23,14 @@ impl Writer {
         {
             tracing::error!(%error, "cannot check the last segment");
         }
+        // The first job opens the database again if it is closed.
+        if self.database.is_none() {
+            self.reclaim.has_leftovers = true;
+            return;
+        }
         // The database must be on disk before a file is removed: after a power failure, an older state of it could refer
         // to that file.
-        match self.sync_all() {
+        match self.ensure_open() {
             Ok(()) => self.remove_leftovers(),
             Err(error) => {
                 tracing::error!(%error, "cannot sync the store, retrying");
@@ -48,6 +53,7 @@ impl Writer {
             return Ok(());
         }
         self.transact(&[], |changes, database, _| changes.remove_copies(database, &lost).map(drop))
+            .and_then(|()| self.commit())
             .map_err(TransactionError::into_error)?;
         tracing::error!(segment, "the end of the last segment is missing on disk: {count} messages are lost");
         Ok(())

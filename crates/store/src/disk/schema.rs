@@ -1,5 +1,5 @@
-//! The database: its tables, their versions, and how connections are opened. Only the database says what is stored;
-//! bytes in a segment that it does not refer to are garbage.
+//! The database: its tables, their versions, and how connections are opened. The database says what is stored. Bytes in a
+//! segment that it does not refer to are garbage, except for the records after the last one that it knows.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use restante_platform::{Access, check_access};
 use restante_sqlite::{Migration, Schema, Synchronous, Unusable, connect, open_immutable, set_cache_size, wal_path};
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Durability, OpenError};
+use super::OpenError;
 
 /// How long the writer waits for a lock of another process after the database was opened.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_millis(100);
@@ -20,7 +20,8 @@ pub(super) const SCHEMA: Schema = Schema {
     application_id: 0x726d_7367, // "rmsg"
     migrations: &[Migration::Once(include_str!("tables.sql"))],
     incremental_vacuum: true,
-    synchronous: Synchronous::Full,
+    // The writer decides when to sync a commit.
+    synchronous: Synchronous::Normal,
     // The writer decides when to checkpoint.
     checkpoint_pages: Some(0),
     max_wal_bytes: 16 << 20,
@@ -35,16 +36,15 @@ pub(super) const SCHEMA: Schema = Schema {
 pub(super) const DEVELOPMENT_APPLICATION_ID: i64 = 0x726d_6169;
 
 /// Opens the database for its one writer. Creates the tables if it is empty, and runs the missing migrations.
-pub(super) fn open_writer(path: &Path, durability: Durability, cache_bytes: usize) -> Result<Connection, OpenError> {
-    let schema = Schema { synchronous: durability.synchronous(), ..SCHEMA };
-    let (connection, found) = schema.connect(path)?;
+pub(super) fn open_writer(path: &Path, cache_bytes: usize) -> Result<Connection, OpenError> {
+    let (connection, found) = SCHEMA.connect(path)?;
     let mut connection = configure(connection, cache_bytes)?;
     // No other process writes. A reader of another process can prevent a checkpoint; then the log stays long.
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    if (1..schema.version()).contains(&found) {
-        tracing::info!(from = found, to = schema.version(), "migrating the database");
+    if (1..SCHEMA.version()).contains(&found) {
+        tracing::info!(from = found, to = SCHEMA.version(), "migrating the database");
     }
-    schema.migrate(&mut connection)?;
+    SCHEMA.migrate(&mut connection)?;
     Ok(connection)
 }
 

@@ -1,6 +1,6 @@
 //! Statistics that the writer keeps in memory: the counters of the whole store, the segments, and a cache of the
-//! mailboxes that changed last. They hold committed data only. A transaction collects its
-//! [`Changes`](super::changes::Changes) separately, and they are applied to the statistics after the commit.
+//! mailboxes that changed last. They include what the open transaction has changed. A batch of jobs collects its
+//! [`Changes`](super::changes::Changes) separately, and they are applied to the statistics when all of it succeeded.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,8 +100,8 @@ impl Statistics {
     }
 }
 
-/// The version of the store for readers, so that they need no query. It is set after a commit and before the results are
-/// sent. So it is never newer than the data that a query finds afterwards.
+/// The version of the store for readers, so that they need no query. It is set before the results of a batch are sent.
+/// Queries commit the open transaction first, so it is never newer than the data that a query finds afterwards.
 pub(super) struct StoreVersion(AtomicU64);
 
 impl StoreVersion {
@@ -128,19 +128,19 @@ impl StoreVersion {
     }
 }
 
-/// A cache of mailboxes that changed or were read, as they are committed. A cached mailbox is never empty; a mailbox
-/// that is not cached must be looked up. Readers need only the version, so that is all they look up and insert.
-///
-/// While a commit is in progress, only the database knows whether it has happened. So the mailboxes that it changes are
-/// removed before the commit and inserted after it, and lookups that overlap with the commit are not cached.
+/// A cache of mailboxes that changed or were read. A cached mailbox is never empty; a mailbox that is not cached must be
+/// looked up. Readers need only the version, so that is all they look up and insert. Lookups that overlap with a change
+/// are not cached.
 #[derive(Default)]
 pub(super) struct MailboxCache {
     /// When this generation is full it becomes the old one. The entries of the previous old one that were not used
     /// since are dropped.
     young: HashMap<MailboxName, CachedMailbox>,
     old: HashMap<MailboxName, CachedMailbox>,
-    /// Odd while a commit is in progress. Every commit ends with a new even number.
+    /// Incremented by every change.
     epoch: u64,
+    /// Whether nothing is cached.
+    is_disabled: bool,
 }
 
 /// A cached mailbox: its statistics, known if the writer changed it, or only its version, found by a reader.
@@ -160,7 +160,7 @@ impl MailboxCache {
 
     /// Creates a cache that never holds anything, for a database that other processes change.
     pub(super) fn disabled() -> Self {
-        Self { epoch: 1, ..Self::default() }
+        Self { is_disabled: true, ..Self::default() }
     }
 
     pub(super) fn version(&self, mailbox: &MailboxName) -> Option<u64> {
@@ -187,30 +187,31 @@ impl MailboxCache {
         LookupEpoch(self.epoch)
     }
 
-    /// Caches the result of a lookup, unless a commit may have made it outdated.
+    /// Caches the result of a lookup, unless a change may have made it outdated.
     pub(super) fn insert_version(&mut self, started_in: LookupEpoch, mailbox: &MailboxName, version: u64) {
-        if started_in.0 == self.epoch && self.epoch.is_multiple_of(2) {
+        if started_in.0 == self.epoch && !self.is_disabled {
             self.insert(mailbox.clone(), CachedMailbox::Version(version));
         }
     }
 
-    /// Starts a commit that changes these mailboxes.
-    pub(super) fn begin_commit<'a>(&mut self, mailboxes: impl IntoIterator<Item = &'a MailboxName>) {
+    /// Caches mailboxes that were changed.
+    pub(super) fn update(&mut self, mailboxes: impl IntoIterator<Item = (MailboxName, MailboxStats)>) {
         self.epoch += 1;
-        for mailbox in mailboxes {
-            self.young.remove(mailbox);
-            self.old.remove(mailbox);
-        }
-    }
-
-    /// Ends the current commit, if there is one. `mailboxes` are those that it has changed.
-    pub(super) fn end_commit(&mut self, mailboxes: impl IntoIterator<Item = (MailboxName, MailboxStats)>) {
-        self.epoch = self.epoch.next_multiple_of(2);
         for (mailbox, stats) in mailboxes {
             if stats.messages > 0 {
                 self.insert(mailbox, CachedMailbox::Stats(stats));
+            } else {
+                self.young.remove(&mailbox);
+                self.old.remove(&mailbox);
             }
         }
+    }
+
+    /// Removes everything, because the state of the database is not known.
+    pub(super) fn clear(&mut self) {
+        self.epoch += 1;
+        self.young.clear();
+        self.old.clear();
     }
 
     fn find(&self, mailbox: &MailboxName) -> Option<CachedMailbox> {
@@ -237,28 +238,27 @@ mod tests {
         MailboxStats { messages, version, ..MailboxStats::default() }
     }
 
-    fn commit(cache: &mut MailboxCache, number: u64, stats: MailboxStats) {
-        cache.begin_commit([&name(number)]);
-        cache.end_commit([(name(number), stats)]);
+    fn update(cache: &mut MailboxCache, number: u64, stats: MailboxStats) {
+        cache.update([(name(number), stats)]);
     }
 
     #[test]
     fn cache_is_bounded_and_never_outdated() {
         let mut cache = MailboxCache::default();
         for number in 0..20_000 {
-            commit(&mut cache, number, stats(1, number));
-            commit(&mut cache, 0, stats(number + 1, number));
+            update(&mut cache, number, stats(1, number));
+            update(&mut cache, 0, stats(number + 1, number));
             assert_eq!(cache.stats(&name(0)), Some(stats(number + 1, number)));
             assert_eq!(cache.version(&name(0)), Some(number));
             assert!(cache.young.len() + cache.old.len() <= 2 * MailboxCache::GENERATION_CAPACITY);
         }
-        commit(&mut cache, 0, MailboxStats::default());
+        update(&mut cache, 0, MailboxStats::default());
         assert_eq!(cache.version(&name(0)), None);
         assert_eq!(cache.version(&name(1)), None);
     }
 
     #[test]
-    fn lookup_during_commit_is_not_cached() {
+    fn lookup_during_change_is_not_cached() {
         let mut cache = MailboxCache::default();
         let before = cache.begin_lookup();
         cache.insert_version(before, &name(0), 1);
@@ -266,16 +266,13 @@ mod tests {
         // The writer needs all statistics.
         assert_eq!(cache.stats(&name(0)), None);
 
-        cache.begin_commit([&name(0)]);
-        let during = cache.begin_lookup();
+        update(&mut cache, 0, MailboxStats::default());
         cache.insert_version(before, &name(0), 1);
-        cache.insert_version(during, &name(0), 1);
-        cache.end_commit([]);
-        cache.insert_version(before, &name(0), 1);
-        cache.insert_version(during, &name(0), 1);
         assert_eq!(cache.version(&name(0)), None);
         cache.insert_version(cache.begin_lookup(), &name(0), 1);
         assert_eq!(cache.version(&name(0)), Some(1));
+        cache.clear();
+        assert_eq!(cache.version(&name(0)), None);
 
         let mut disabled = MailboxCache::disabled();
         disabled.insert_version(disabled.begin_lookup(), &name(0), 1);

@@ -144,7 +144,8 @@ fn assert_counters_equal_rows(dir: &Path) {
 async fn counters_equal_rows_after_crash() {
     let dir = TestDir::new();
     let limits = Limits { messages_per_mailbox: 7, bytes: 30_000 };
-    let store = try_open(dir.path(), Settings { limits, ..SMALL }).unwrap();
+    let settings = Settings { limits, ..SMALL };
+    let store = try_open(dir.path(), settings).unwrap();
     let tags = Tags::new(["x"]).unwrap();
     for byte in 0..60 {
         let mailboxes: &[&str] = if byte % 3 == 0 { &["ann", "bob", "cid"] } else { &["bob"] };
@@ -160,13 +161,66 @@ async fn counters_equal_rows_after_crash() {
         if byte % 6 == 5 {
             let copy = copy_as_after_crash(dir.path());
             let before = (store.usage().await.unwrap(), store.messages(Page::ALL).await.unwrap().messages);
-            let reopened = open(copy.path());
+            let reopened = try_open(copy.path(), settings).unwrap();
             let after = (reopened.usage().await.unwrap(), reopened.messages(Page::ALL).await.unwrap().messages);
             assert_eq!(after, before);
             drop(reopened);
             assert_counters_equal_rows(copy.path());
         }
     }
+}
+
+/// Copies the directory while the latest messages are only in the segments, as a crash between the acknowledgement and
+/// the commit leaves it.
+#[tokio::test(flavor = "multi_thread")]
+async fn acknowledged_messages_are_replayed_after_crash() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let mut all = add(&store, &["ann"], 0).await;
+    store.last_id().await.expect("the row is committed");
+    let committed = copy_as_after_crash(dir.path());
+    // They fill several segments.
+    for byte in 1..50 {
+        all.extend(add(&store, &["ann", "bob"], byte).await);
+    }
+    let expected = store.messages(Page::ALL).await.unwrap().messages;
+    for segment in segments(dir.path()) {
+        fs::copy(&segment, committed.path().join("segments").join(segment.file_name().unwrap())).unwrap();
+    }
+    for _ in 0..2 {
+        let reopened = open(committed.path());
+        assert_eq!(reopened.messages(Page::ALL).await.unwrap().messages, expected);
+        for summary in &all {
+            assert_eq!(body(&reopened, summary).await.unwrap(), body(&store, summary).await.unwrap());
+        }
+        drop(reopened);
+        assert_counters_equal_rows(committed.path());
+    }
+    let reopened = open(committed.path());
+    let next = add(&reopened, &["ann"], 50).await.remove(0);
+    assert!(next.id > all.last().unwrap().id);
+    assert_eq!(next.number, 51);
+}
+
+/// A query that fails because the database is not there must not make acknowledged messages disappear.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_replayed_after_error_of_database() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    let mut all = Vec::new();
+    for round in 0..5 {
+        let lock = rusqlite::Connection::open(dir.path().join("restante.db")).unwrap();
+        all.extend(add(&store, &["ann"], round).await);
+        store.list(&name("ann"), Page::ALL).await.unwrap();
+        // The writer cannot start a transaction.
+        lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+        store.append(message(9, &["ann"], b"refused")).await.unwrap_err();
+        lock.execute_batch("ROLLBACK").unwrap();
+        all.extend(add(&store, &["ann"], round).await);
+        assert_eq!(store.list(&name("ann"), Page::ALL).await.unwrap().messages, all);
+    }
+    drop(store);
+    assert_counters_equal_rows(dir.path());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -308,6 +362,7 @@ async fn recovery_keeps_messages_with_other_damage() {
     let dir = TestDir::new();
     let store = open(dir.path());
     let first = add(&store, &["ann"], b'a').await.remove(0);
+    store.last_id().await.expect("the row is committed");
     let changes: [fn(&Path); 2] = [
         // As on a disk that is not mounted.
         |segment| fs::rename(segment, segment.with_extension("away")).unwrap(),
@@ -331,6 +386,11 @@ async fn read_only_store_works_while_server_runs() {
     let first = add(&store, &["ann"], b'a').await;
     let reader = DiskStore::open_read_only(dir.path(), 1 << 20).unwrap();
     let second = add(&store, &["ann"], b'b').await;
+    let deadline = Instant::now() + LONG;
+    // A commit follows the acknowledgement shortly after.
+    while reader.last_id().await.unwrap() < second[0].id && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     let listed = reader.list(&name("ann"), Page::ALL).await.unwrap();
     assert_eq!(listed.messages, [first, second].concat());
     assert_eq!(body(&reader, &listed.messages[1]).await.unwrap(), [b'b'; 1000]);

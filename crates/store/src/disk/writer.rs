@@ -1,46 +1,52 @@
-//! The thread that makes all changes of a data directory. All waiting jobs share one transaction (group commit): while
-//! it is written to disk, the next jobs collect in the queue. So there is no timer, and a single message does not wait
-//! for others.
+//! The thread that makes all changes of a data directory. All waiting jobs form a batch: while it is written to disk, the
+//! next jobs collect in the queue. So there is no timer, and a single message does not wait for others.
 //!
-//! The order of a commit makes it safe:
+//! The order of a batch of new messages makes it safe:
 //!
 //! 1. the records are appended to the active segment;
 //! 2. they are synced;
-//! 3. the rows that refer to them are committed, which SQLite syncs;
+//! 3. the rows that refer to them are inserted in the open transaction;
 //! 4. the results are sent to the callers.
 //!
-//! An error in step 1, or in step 3 before the commit itself, leaves garbage that the next record overwrites. After an
-//! error in step 2 or in the commit, the state of the disk is unknown. Then the segment is closed and the next record
-//! starts a new one, so that bytes that a half-done commit may refer to are never overwritten. After any error in step 3
-//! the connection is closed too. The next job opens it again and loads the statistics.
+//! The transaction is committed when no job arrives for a moment, when it is large, before a query, and with every other
+//! job. So its pages are written once for many messages. SQLite syncs commits only at checkpoints. After a crash, the rows
+//! of acknowledged messages are created again from their records (see [`replay`](super::replay)). Other jobs, such as
+//! deletions, are acknowledged after their commit is synced.
+//!
+//! An error in step 1 leaves garbage that the next record overwrites. After an error in step 2, the state of the disk is
+//! unknown. Then the segment is closed and the next record starts a new one. After an error in step 3 or of a commit, the
+//! connection is closed. The next job opens it again, loads the statistics, and replays the records of the transaction.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use restante_mail::message::MessageId;
 use restante_platform::FileId;
 use restante_sqlite::ErrorKind;
 use rusqlite::Connection;
 use tokio::sync::mpsc::Receiver;
-use tokio::sync::mpsc::error::TryRecvError;
 
 use super::active_segment::ActiveSegment;
-use super::changes::{Changes, CommittedChanges};
+use super::changes::{ChangedStatistics, Changes};
 use super::checkpoint::{Checkpointer, sync_wal};
 use super::directory::{Directory, Lock};
 use super::error::segment_error;
-use super::job::Job;
+use super::job::{Job, Received, receive};
 use super::reclaim::Reclaim;
 use super::record::{PreparedCopy, Record};
 use super::segment::Location;
 use super::statistics::Statistics;
+use super::uncommitted::Uncommitted;
 use super::{Durability, OpenError, Settings, Shared, schema};
 use crate::{NewCopy, Result, StoreError};
 
-/// The maximum number of jobs and of message bytes in one transaction.
+/// The maximum number of jobs and of message bytes in one batch.
 const MAX_BATCH_JOBS: usize = 256;
 const MAX_BATCH_BYTES: usize = 16 << 20;
+/// How long the writer waits for another job before it commits the open transaction. Clients that send one message after
+/// the other need less.
+const COMMIT_DELAY: Duration = Duration::from_millis(2);
 
 pub(super) struct Writer {
     pub(super) directory: Directory,
@@ -51,6 +57,7 @@ pub(super) struct Writer {
     /// The identity of the database file.
     pub(super) database_file: FileId,
     pub(super) statistics: Statistics,
+    pub(super) uncommitted: Uncommitted,
     pub(super) active_segment: ActiveSegment,
     pub(super) checkpointer: Checkpointer,
     pub(super) reclaim: Reclaim,
@@ -58,6 +65,10 @@ pub(super) struct Writer {
     pub(super) last_check: Option<PassedCheck>,
     /// Whether the end of the last segment may be missing on disk.
     pub(super) needs_end_check: bool,
+    /// Whether the files as they were opened are synced: the tables of a new database, and the entry of its log.
+    is_opened_synced: bool,
+    /// The highest id in a record that was written. An id is not used again, even if its message was not stored.
+    last_written_id: MessageId,
     _lock: Lock,
 }
 
@@ -108,26 +119,41 @@ impl Writer {
         let database_file = directory.database_file_id().map_err(|error| OpenError::Database(error.to_string()))?;
         let statistics = Statistics::load(&database)?;
         statistics.validate(&database)?;
-        shared.store_version.set(statistics.counters.last_version);
-        let (last, end) = statistics.segments.last_key_value().map_or((0, 0), |(id, stats)| (*id, stats.end));
-        let active_segment = ActiveSegment::new(shared.segments.clone(), settings.segment_bytes, last, end);
-        let mut reclaim = Reclaim::default();
-        reclaim.mark_sparse_segments(&statistics, active_segment.current());
-        let database = Some(database);
-        Ok(Self {
+        let files = shared.segments.ids().map_err(|error| OpenError::Database(error.to_string()))?;
+        let last_file = files.into_iter().chain(statistics.segments.keys().copied()).max().unwrap_or(0);
+        let active_segment = ActiveSegment::new(shared.segments.clone(), settings.segment_bytes, last_file);
+        let mut writer = Self {
             directory,
             settings,
             shared,
-            database,
+            database: Some(database),
             database_file,
             statistics,
+            uncommitted: Uncommitted::default(),
             active_segment,
             checkpointer,
-            reclaim,
+            reclaim: Reclaim::default(),
             last_check: None,
             needs_end_check,
+            is_opened_synced: false,
+            last_written_id: MessageId::ZERO,
             _lock: lock,
-        })
+        };
+        match writer.replay() {
+            Ok(()) => {
+                let last = writer.statistics.segments.last_key_value().map(|(id, stats)| (*id, stats.end));
+                let (last, end) = last.unwrap_or_default();
+                writer.active_segment.resume(last, end);
+                writer.shared.store_version.set(writer.statistics.counters.last_version);
+            }
+            // The next job tries it again.
+            Err(error) => {
+                tracing::error!(%error, "cannot restore the latest messages");
+                writer.close_database();
+            }
+        }
+        writer.reclaim.mark_sparse_segments(&writer.statistics, writer.active_segment.current());
+        Ok(writer)
     }
 
     /// Runs jobs until the queue is closed.
@@ -144,28 +170,40 @@ impl Writer {
                 bytes += job.bytes();
                 jobs.push(job);
             }
-            self.process_jobs(jobs);
-            self.run_maintenance();
+            // The other jobs commit the new messages too.
+            let (appends, others): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_append);
+            self.process_jobs(appends);
+            self.process_jobs(others);
+            if self.uncommitted.is_due() {
+                self.catch_panic(Self::commit_in_background);
+            }
             batches += 1;
         }
+        self.catch_panic(Self::commit_in_background);
         // Closing the database syncs it, but with relaxed durability the active segment must be synced here.
         self.active_segment.close();
     }
 
-    /// Waits for a job, and reclaims space meanwhile. Also does a step of that every eight batches if jobs never stop.
+    /// Waits for a job. Commits and reclaims space meanwhile. Also does a step of the latter every eight batches if jobs
+    /// never stop.
     fn next_job(&mut self, queue: &mut Receiver<Job>, batches: u64) -> Option<Job> {
         if self.reclaim.is_due() && batches.is_multiple_of(8) {
             self.catch_panic(Self::reclaim_step);
         }
         loop {
-            match queue.try_recv() {
-                Ok(job) => return Some(job),
-                Err(TryRecvError::Disconnected) => return None,
-                Err(TryRecvError::Empty) if self.reclaim.is_due() => self.catch_panic(Self::reclaim_step),
-                Err(TryRecvError::Empty) => {
+            let timeout = match (self.uncommitted.is_empty(), self.reclaim.is_due()) {
+                (false, _) => Some(COMMIT_DELAY),
+                (true, true) => Some(Duration::ZERO),
+                (true, false) => {
                     self.shared.watchdog.set_idle();
-                    return queue.blocking_recv();
+                    None
                 }
+            };
+            match receive(queue, timeout) {
+                Received::Job(job) => return Some(job),
+                Received::Closed => return None,
+                Received::Timeout if self.uncommitted.is_empty() => self.catch_panic(Self::reclaim_step),
+                Received::Timeout => self.catch_panic(Self::commit_in_background),
             }
         }
     }
@@ -180,17 +218,28 @@ impl Writer {
     }
 
     fn reset_after_panic(&mut self) {
-        self.shared.mailbox_cache.lock().end_commit([]);
-        self.shared.store_version.forget();
+        self.active_segment.undo_append();
         self.active_segment.close();
+        self.close_database();
     }
 
-    /// Runs all jobs in one transaction. If it is rolled back, runs each in its own: a message that does not fit, or
-    /// that cannot be stored for another reason, must not make others fail, and a deletion may free space.
+    /// Closes the database after an error, which rolls the open transaction back. [`Self::ensure_open`] replays it.
+    fn close_database(&mut self) {
+        self.database = None;
+        self.uncommitted = Uncommitted::default();
+        self.shared.mailbox_cache.lock().clear();
+        self.shared.store_version.forget();
+    }
+
+    /// Runs all jobs in one batch. If it is rolled back, runs each in its own: a message that does not fit, or that cannot
+    /// be stored for another reason, must not make others fail, and a deletion may free space.
     fn process_jobs(&mut self, mut jobs: Vec<Job>) {
+        if jobs.is_empty() {
+            return;
+        }
         self.shared.watchdog.set_busy(Instant::now());
         // After a panic these jobs fail, but the store must continue.
-        let result = catch_unwind(AssertUnwindSafe(|| self.commit(&mut jobs))).unwrap_or_else(|_| {
+        let result = catch_unwind(AssertUnwindSafe(|| self.run_jobs(&mut jobs))).unwrap_or_else(|_| {
             self.reset_after_panic();
             Err(TransactionError::InDoubt(StoreError::Broken("the writer panicked".to_owned())))
         });
@@ -214,27 +263,42 @@ impl Writer {
         if outcome.is_err() || jobs.iter().any(Job::needs_space) {
             self.shared.record_result(outcome.as_ref().err());
         }
+        let is_committed = self.uncommitted.is_empty();
         for job in jobs {
             job.finish(outcome.clone());
         }
+        if is_committed {
+            self.run_maintenance();
+        }
     }
 
-    fn commit(&mut self, jobs: &mut [Job]) -> Result<(), TransactionError> {
+    fn run_jobs(&mut self, jobs: &mut [Job]) -> Result<(), TransactionError> {
         self.ensure_open()?;
         if jobs.iter().any(Job::needs_space) {
             self.preflight(jobs.iter().map(|job| job.bytes() as u64).sum())?;
         }
-        let (records, copies) = prepare_records(jobs, self.statistics.counters.last_id);
+        let version = self.statistics.counters.last_version;
+        let last_id = self.statistics.counters.last_id.max(self.last_written_id);
+        let (records, copies) = prepare_records(jobs, last_id);
+        self.last_written_id = copies.iter().flatten().map(|copy| copy.id).max().unwrap_or(last_id);
         self.transact(&records, |changes, database, locations| {
             let mut written = copies.iter().map(Vec::as_slice).zip(locations);
-            for job in jobs {
+            for job in &mut *jobs {
                 job.apply(changes, database, &mut written)?;
             }
             Ok(())
-        })
+        })?;
+        let has_changed = self.statistics.counters.last_version != version;
+        if jobs.iter().all(Job::is_append) {
+            Ok(())
+        } else if has_changed || jobs.iter().any(Job::needs_space) {
+            self.commit_synced()
+        } else {
+            self.commit()
+        }
     }
 
-    /// Opens the database again after an error, and loads the statistics from it.
+    /// Opens the database again after an error, and adds the acknowledged messages that it lacks.
     pub(super) fn ensure_open(&mut self) -> Result<()> {
         if self.database.is_none() {
             self.last_check = None;
@@ -242,14 +306,20 @@ impl Writer {
             let database = connect(&self.directory, &self.settings, &self.checkpointer)?;
             let statistics = Statistics::load(&database)?;
             statistics.validate(&database)?;
-            self.shared.store_version.set(statistics.counters.last_version);
             self.statistics = statistics;
             self.database = Some(database);
+            self.replay().inspect_err(|_| self.close_database())?;
+            self.shared.has_uncommitted.set(false);
+            self.shared.store_version.set(self.statistics.counters.last_version);
+        }
+        if !self.is_opened_synced {
+            self.sync_all().map_err(|error| segment_error("syncing the data directory", &error))?;
+            self.is_opened_synced = true;
         }
         Ok(())
     }
 
-    /// Writes records and makes the changes that refer to them: durably, all or nothing.
+    /// Writes records and makes the changes that refer to them in the open transaction: all or nothing.
     pub(super) fn transact(
         &mut self,
         records: &[Record],
@@ -263,64 +333,65 @@ impl Writer {
             && !records.is_empty()
             && let Err(error) = self.active_segment.sync()
         {
+            self.active_segment.undo_append();
             self.active_segment.close();
             self.reclaim.has_leftovers = true;
             return Err(segment_error("syncing a message", &error).into());
         }
-        // Put back only after success. Closing the connection rolls a failed transaction back.
+        let changed = self.change(&locations, apply);
+        if changed.is_err() {
+            self.active_segment.undo_append();
+        }
+        self.active_segment.keep_appended();
+        changed
+    }
+
+    /// Makes the changes that refer to records at these locations in the open transaction. After an error, the database is
+    /// closed.
+    pub(super) fn change(
+        &mut self,
+        locations: &[Location],
+        apply: impl FnOnce(&mut Changes<'_>, &Connection, &[Location]) -> Result<()>,
+    ) -> Result<(), TransactionError> {
+        // Put back only after success. Closing the connection rolls the transaction back.
         let database = self.database.take().ok_or_else(|| StoreError::Broken("no database".to_owned()))?;
-        let mut changes = Changes::new(&self.statistics, &self.shared, self.settings.limits);
-        let prepare = || {
-            database.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-            for at in &locations {
+        let mut changes = Changes::new(&self.statistics, &self.uncommitted, &self.shared, self.settings.limits);
+        let run = || {
+            if database.is_autocommit() {
+                database.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            }
+            for at in locations {
                 changes.record_written(*at);
             }
-            apply(&mut changes, &database, &locations)?;
-            changes.write_counters(&database, self.active_segment.current())
+            apply(&mut changes, &database, locations)
         };
-        if let Err(error) = prepare() {
-            self.shared.mailbox_cache.lock().end_commit([]);
-            self.active_segment.undo_append(&locations);
+        if let Err(error) = run() {
+            drop(database);
+            self.close_database();
             return Err(error.into());
         }
-        if let Err(error) = database.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([])) {
-            self.shared.mailbox_cache.lock().end_commit([]);
-            self.shared.store_version.forget();
-            self.active_segment.close();
-            self.reclaim.has_leftovers = true;
-            let is_full = ErrorKind::classify(&error) == ErrorKind::Full;
-            return Err(if is_full {
-                TransactionError::RolledBack(error.into())
-            } else {
-                TransactionError::InDoubt(error.into())
-            });
-        }
-        let changes = changes.into_committed();
+        let changes = changes.into_statistics();
         self.database = Some(database);
-        self.apply_committed(changes);
-        // Only now it is certain that the database does not refer to the leftovers: an earlier commit that returned an
-        // error may have taken effect.
-        if self.reclaim.has_leftovers {
-            self.remove_leftovers();
-        }
+        self.update_statistics(changes);
         Ok(())
     }
 
-    /// Applies committed changes to the statistics.
-    fn apply_committed(&mut self, changes: CommittedChanges) {
-        let CommittedChanges { counters, segments, mailboxes, released } = changes;
+    /// Applies changes of the open transaction to the statistics.
+    fn update_statistics(&mut self, changes: ChangedStatistics) {
+        let ChangedStatistics { counters, segments, mailboxes, released } = changes;
         for at in released {
-            self.reclaim.pending_frees.records.entry(at.segment).or_default().push(at);
+            self.uncommitted.frees.records.entry(at.segment).or_default().push(at);
         }
         let copies = self.statistics.counters.usage.copies;
         self.reclaim.deleted_rows += copies.saturating_sub(counters.usage.copies);
         self.statistics.counters = counters;
         let current = self.active_segment.current();
         let last = self.statistics.segments.last_key_value().map(|(id, _)| *id);
+        self.uncommitted.segments.extend(segments.keys());
         for (id, stats) in segments {
             if stats.live == 0 && Some(id) != current {
                 self.statistics.segments.remove(&id);
-                self.reclaim.pending_frees.segments.push(id);
+                self.uncommitted.frees.segments.push(id);
             } else {
                 self.statistics.segments.insert(id, stats);
                 self.reclaim.mark_if_sparse(id, stats, current);
@@ -333,8 +404,65 @@ impl Writer {
             self.reclaim.mark_if_sparse(last, *stats, current);
         }
         self.retire_empty_segment();
+        self.uncommitted.mailboxes.extend(mailboxes.clone());
+        self.uncommitted.add_batch();
+        // Before the versions are known: a query that follows must find these changes.
+        self.shared.has_uncommitted.set(true);
         self.shared.store_version.set(counters.last_version);
-        self.shared.mailbox_cache.lock().end_commit(mailboxes);
+        self.shared.mailbox_cache.lock().update(mailboxes);
+    }
+
+    /// Commits the open transaction, if there is one. It is synced at the next checkpoint.
+    pub(super) fn commit(&mut self) -> Result<(), TransactionError> {
+        if self.uncommitted.is_empty() {
+            return Ok(());
+        }
+        let database = self.database.take().ok_or_else(|| StoreError::Broken("no database".to_owned()))?;
+        let written = self.uncommitted.write_counters(&database, &self.statistics);
+        let committed = written.and_then(|()| database.prepare_cached("COMMIT")?.execute([]));
+        if let Err(error) = committed {
+            drop(database);
+            self.close_database();
+            // Records that the commit may refer to are not overwritten.
+            self.active_segment.close();
+            self.reclaim.has_leftovers = true;
+            let is_full = ErrorKind::classify(&error) == ErrorKind::Full;
+            return Err(if is_full {
+                TransactionError::RolledBack(error.into())
+            } else {
+                TransactionError::InDoubt(error.into())
+            });
+        }
+        self.database = Some(database);
+        let committed = std::mem::take(&mut self.uncommitted);
+        self.reclaim.pending_frees.merge(committed.frees);
+        self.shared.has_uncommitted.set(false);
+        // Only now it is certain that the database does not refer to the leftovers: an earlier commit that returned an
+        // error may have taken effect.
+        if self.reclaim.has_leftovers {
+            self.remove_leftovers();
+        }
+        Ok(())
+    }
+
+    /// Commits the open transaction, and syncs it unless the durability is relaxed.
+    pub(super) fn commit_synced(&mut self) -> Result<(), TransactionError> {
+        self.commit()?;
+        if self.settings.durability == Durability::Full
+            && let Err(error) = sync_wal(&self.directory.database_path())
+        {
+            self.close_database();
+            return Err(TransactionError::InDoubt(segment_error("syncing a change", &error)));
+        }
+        Ok(())
+    }
+
+    /// Commits the open transaction. No job waits for the result; the messages in it are acknowledged.
+    fn commit_in_background(&mut self) {
+        if let Err(error) = self.commit().map_err(TransactionError::into_error) {
+            tracing::error!(%error, "cannot commit messages to the database, retrying with the next request");
+        }
+        self.run_maintenance();
     }
 
     /// Does what can wait until the results are sent.
@@ -347,7 +475,7 @@ impl Writer {
         }
     }
 
-    /// Checkpoints and truncates the log while readers are paused.
+    /// Checkpoints and truncates the log while readers are paused. There is no open transaction.
     pub(super) fn restart_wal(&mut self) {
         // The database on disk must not refer to records that are not there.
         if let Some(database) = &self.database
@@ -361,7 +489,8 @@ impl Writer {
     /// Syncs everything that was committed, whatever the durability.
     pub(super) fn sync_all(&self) -> std::io::Result<()> {
         self.shared.segments.sync(self.active_segment.id)?;
-        sync_wal(&self.directory.database_path())
+        sync_wal(&self.directory.database_path())?;
+        self.directory.sync_entries()
     }
 }
 
@@ -383,7 +512,7 @@ fn prepare_records(jobs: &[Job], mut last_id: MessageId) -> (Vec<Record>, Vec<Ve
 }
 
 fn connect(directory: &Directory, settings: &Settings, checkpointer: &Checkpointer) -> Result<Connection, OpenError> {
-    let mut database = schema::open_writer(&directory.database_path(), settings.durability, settings.cache_bytes / 2)?;
+    let mut database = schema::open_writer(&directory.database_path(), settings.cache_bytes / 2)?;
     checkpointer.watch_wal(&mut database)?;
     Ok(database)
 }
