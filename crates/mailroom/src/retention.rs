@@ -12,7 +12,7 @@ use crate::{DeletionCause, Mailroom};
 /// How often the oldest messages and the number of messages are checked. A message is deleted at most about this late.
 const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of messages that are deleted at once. A store with one writer delays deliveries during a batch, so it is
-/// small. The next batch follows at once, after the deliveries that came meanwhile.
+/// small. The next batch follows after a pause of the same duration.
 const BATCH_SIZE: usize = 100;
 /// How long one round waits in total for subscribers, so that they get every event.
 const MAX_SUBSCRIBER_WAIT: Duration = Duration::from_secs(1);
@@ -39,6 +39,7 @@ impl Mailroom {
         }
         let (mut any_expired, mut wait_budget) = (false, MAX_SUBSCRIBER_WAIT);
         loop {
+            let started = Instant::now();
             let inner = self.inner.clone();
             let operation = async move {
                 let removed = inner.store.expire(deadline, BATCH_SIZE).await?;
@@ -56,7 +57,7 @@ impl Mailroom {
                 break;
             }
             wait_budget = self.inner.hub.wait_for_subscribers(wait_budget).await;
-            tokio::task::yield_now().await;
+            tokio::time::sleep(started.elapsed()).await;
         }
         if !any_expired {
             self.inner.counters.set_retention_lag(Duration::ZERO);

@@ -282,6 +282,17 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
+    /// Returns whether the statistics stay as they are.
+    pub(super) fn is_empty(&self) -> bool {
+        self.counters.last_version == self.statistics.counters.last_version && self.segments.is_empty()
+    }
+
+    /// Writes to the database without changing anything.
+    pub(super) fn test_write(database: &Connection) -> Result<()> {
+        database.prepare_cached("UPDATE state SET last_id = last_id")?.execute([])?;
+        Ok(())
+    }
+
     /// Returns the changes that are applied to the statistics.
     pub(super) fn into_statistics(self) -> ChangedStatistics {
         let Self { counters, segments, mailboxes, released, .. } = self;

@@ -210,6 +210,9 @@ impl CheckpointThread {
         let Some(database) = self.database.take().or_else(|| self.open()) else { return };
         if run_checkpoint(&database, CheckpointMode::PASSIVE) != CheckpointOutcome::Failed {
             self.database = Some(database);
+            // SQLite syncs the file only if the whole log was copied. Otherwise the writer syncs it, and should have little
+            // to write. Errors are found by that sync.
+            let _ = sync_file(&self.path);
             self.state.is_mostly_done.store(true, Ordering::Release);
         }
     }

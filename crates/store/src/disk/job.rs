@@ -70,10 +70,10 @@ impl Job {
         matches!(self, Self::Append(..) | Self::Check(_))
     }
 
-    /// Returns whether the job adds a message. Such a job is finished when the record is synced, the others when the
-    /// transaction is committed.
-    pub(super) fn is_append(&self) -> bool {
-        matches!(self, Self::Append(..))
+    /// Returns whether the job is finished before its transaction is committed. The record of a new message is synced, and
+    /// messages that expired are found again after a crash.
+    pub(super) fn is_deferred(&self) -> bool {
+        matches!(self, Self::Append(..) | Self::Expire(..))
     }
 
     /// Makes the change in the database. Every new message takes its copies and its location from `written`.
@@ -100,7 +100,8 @@ impl Job {
             Self::Expire(deadline, limit, reply) => {
                 reply.result = Some(changes.expire(database, *deadline, *limit)?);
             }
-            Self::Check(reply) | Self::Commit(reply) => reply.result = Some(()),
+            Self::Check(reply) => reply.result = Some(Changes::test_write(database)?),
+            Self::Commit(reply) => reply.result = Some(()),
         }
         Ok(())
     }

@@ -8,10 +8,10 @@
 //! 3. the rows that refer to them are inserted in the open transaction;
 //! 4. the results are sent to the callers.
 //!
-//! The transaction is committed when no job arrives for a moment, when it is large, before a query, and with every other
-//! job. So its pages are written once for many messages. SQLite syncs commits only at checkpoints. After a crash, the rows
-//! of acknowledged messages are created again from their records (see [`replay`](super::replay)). Other jobs, such as
-//! deletions, are acknowledged after their commit is synced.
+//! The transaction is committed when no job arrives for a moment, when it is large, before a query, and with jobs that are
+//! not deferred, such as deletions. So its pages are written once for many messages. SQLite syncs commits only at
+//! checkpoints. After a crash, the rows of acknowledged messages are created again from their records (see
+//! [`replay`](super::replay)). Jobs that are not deferred are acknowledged after their commit is synced.
 //!
 //! An error in step 1 leaves garbage that the next record overwrites. After an error in step 2, the state of the disk is
 //! unknown. Then the segment is closed and the next record starts a new one. After an error in step 3 or of a commit, the
@@ -170,10 +170,9 @@ impl Writer {
                 bytes += job.bytes();
                 jobs.push(job);
             }
-            // The other jobs commit the new messages too.
-            let (appends, others): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_append);
-            self.process_jobs(appends);
-            self.process_jobs(others);
+            let (deferred, committed): (Vec<_>, Vec<_>) = jobs.into_iter().partition(Job::is_deferred);
+            self.process_jobs(deferred);
+            self.process_jobs(committed);
             if self.uncommitted.is_due() {
                 self.catch_panic(Self::commit_in_background);
             }
@@ -289,7 +288,7 @@ impl Writer {
             Ok(())
         })?;
         let has_changed = self.statistics.counters.last_version != version;
-        if jobs.iter().all(Job::is_append) {
+        if jobs.iter().all(Job::is_deferred) {
             Ok(())
         } else if has_changed || jobs.iter().any(Job::needs_space) {
             self.commit_synced()
@@ -363,16 +362,22 @@ impl Writer {
             for at in locations {
                 changes.record_written(*at);
             }
-            apply(&mut changes, &database, locations)
+            apply(&mut changes, &database, locations)?;
+            if changes.is_empty() && self.uncommitted.is_empty() {
+                database.prepare_cached("COMMIT")?.execute([])?;
+            }
+            Ok(())
         };
         if let Err(error) = run() {
             drop(database);
             self.close_database();
-            return Err(error.into());
+            return Err(TransactionError::RolledBack(error));
         }
-        let changes = changes.into_statistics();
         self.database = Some(database);
-        self.update_statistics(changes);
+        if !changes.is_empty() {
+            let changes = changes.into_statistics();
+            self.update_statistics(changes);
+        }
         Ok(())
     }
 
