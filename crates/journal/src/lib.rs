@@ -6,6 +6,7 @@
 //! `tests/conformance.rs`. `stored` has the format in storage; `Serialize` is for the HTTP API.
 
 pub mod disk;
+mod groups;
 mod journal;
 mod lines;
 pub mod postgres;

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use restante_sqlite::{Migration, OpenError, Replaced, Schema, Synchronous, Unusable, open_reader};
+use restante_store::sql_values::id_to_i64;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
-use crate::stored::encode_head;
+use crate::groups::ChunkGroup;
+use crate::stored::{encode_chunks, encode_info};
 use crate::{Chunk, SessionId};
 
 /// The file. It is deleted if it is damaged or has another version, because old transcripts are of little use.
@@ -28,7 +30,7 @@ const SCHEMA: Schema = Schema {
 /// The file, open for its one writer.
 pub(super) struct JournalFile {
     connection: Connection,
-    /// The sum of the sizes of all chunks.
+    /// The sum of the sizes of all groups.
     bytes: usize,
     last_session: SessionId,
 }
@@ -54,7 +56,7 @@ impl JournalFile {
         self.last_session
     }
 
-    /// Writes chunks, and before that deletes all others if `clear_first` is set. Then deletes chunks that were
+    /// Writes chunks, and before that deletes all others if `clear_first` is set. Then deletes groups of chunks that were
     /// recorded before the deadline, and the oldest ones while the total exceeds `max_bytes`. All or nothing.
     pub(super) fn write(
         &mut self,
@@ -66,18 +68,18 @@ impl JournalFile {
         let transaction = self.connection.transaction()?;
         let mut bytes = self.bytes;
         if clear_first {
-            transaction.execute_batch("DELETE FROM messages; DELETE FROM chunks")?;
+            transaction.execute("DELETE FROM chunk_groups", [])?;
             bytes = 0;
         }
-        for chunk in chunks {
-            insert(&transaction, chunk)?;
-            bytes += chunk.bytes();
+        for group in ChunkGroup::split(chunks) {
+            insert(&transaction, &group)?;
+            bytes += group.bytes;
         }
         let deadline = deadline.map_or(i64::MIN, Timestamp::as_microsecond);
-        while let Some(oldest) = oldest_chunk(&transaction)?
+        while let Some(oldest) = oldest_group(&transaction)?
             && (bytes > max_bytes || oldest.at < deadline)
         {
-            oldest.remove(&transaction)?;
+            transaction.prepare_cached("DELETE FROM chunk_groups WHERE position = ?1")?.execute([oldest.position])?;
             bytes = bytes.saturating_sub(oldest.bytes);
         }
         transaction.commit()?;
@@ -95,9 +97,9 @@ impl JournalFile {
 
     fn load(path: &Path) -> Result<Self, OpenError> {
         let connection = SCHEMA.open(path)?;
-        let bytes = connection.query_row("SELECT coalesce(sum(bytes), 0) FROM chunks", [], |row| row.get(0))?;
-        let last =
-            connection.query_row("SELECT coalesce(max(session), 0) FROM chunks", [], |row| row.get::<_, u64>(0))?;
+        let bytes = connection.query_row("SELECT coalesce(sum(bytes), 0) FROM chunk_groups", [], |row| row.get(0))?;
+        let last = connection
+            .query_row("SELECT coalesce(max(session), 0) FROM chunk_groups", [], |row| row.get::<_, u64>(0))?;
         Ok(Self { connection, bytes, last_session: last.into() })
     }
 }
@@ -107,56 +109,40 @@ pub(super) fn open_for_reading(path: &Path) -> rusqlite::Result<Connection> {
     open_reader(path, SCHEMA.busy_timeout)
 }
 
-fn insert(transaction: &Transaction<'_>, chunk: &Chunk) -> rusqlite::Result<()> {
-    let session = chunk.session.number();
+fn insert(transaction: &Transaction<'_>, group: &ChunkGroup<'_>) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare_cached(
-        "INSERT OR REPLACE INTO chunks (session, number, at, bytes, incarnation, refused, head, lines)
-         VALUES (?1, ?2, ?3, ?4, (SELECT incarnation FROM state), ?5, ?6, ?7)",
+        "INSERT OR REPLACE INTO chunk_groups
+            (session, number, at, bytes, incarnation, refused, first_id, last_id, info, chunks, lines)
+         VALUES (?1, ?2, ?3, ?4, (SELECT incarnation FROM state), ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
+    let last = group.last();
     insert.execute(params![
-        session,
-        chunk.number,
-        chunk.at.as_microsecond(),
-        chunk.bytes(),
-        chunk.info.refusals > 0,
-        encode_head(chunk),
-        chunk.lines.as_bytes(),
+        group.session().number(),
+        group.number(),
+        last.at.as_microsecond(),
+        group.bytes,
+        group.has_refusals(),
+        group.message_ids.map(|(first, _)| id_to_i64(first)),
+        group.message_ids.map(|(_, last)| id_to_i64(last)),
+        encode_info(&last.info),
+        encode_chunks(group.chunks()),
+        group.lines(),
     ])?;
-    let mut insert = transaction.prepare_cached("INSERT OR REPLACE INTO messages VALUES (?1, ?2, ?3, ?4)")?;
-    for (mailbox, id) in chunk.transaction.iter().flat_map(|mail| &mail.messages) {
-        insert.execute(params![mailbox.as_str(), id.number(), session, chunk.number])?;
-    }
     Ok(())
 }
 
-/// The chunk that is deleted next.
-struct OldestChunk {
+/// The group that is deleted next.
+struct OldestGroup {
     position: i64,
-    session: u64,
-    number: u32,
     at: i64,
     bytes: usize,
 }
 
-fn oldest_chunk(transaction: &Transaction<'_>) -> rusqlite::Result<Option<OldestChunk>> {
-    let mut first = transaction
-        .prepare_cached("SELECT position, session, number, at, bytes FROM chunks ORDER BY position LIMIT 1")?;
-    let read = |row: &rusqlite::Row<'_>| {
-        let (position, session, number) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        Ok(OldestChunk { position, session, number, at: row.get(3)?, bytes: row.get(4)? })
-    };
+fn oldest_group(transaction: &Transaction<'_>) -> rusqlite::Result<Option<OldestGroup>> {
+    let mut first =
+        transaction.prepare_cached("SELECT position, at, bytes FROM chunk_groups ORDER BY position LIMIT 1")?;
+    let read = |row: &rusqlite::Row<'_>| Ok(OldestGroup { position: row.get(0)?, at: row.get(1)?, bytes: row.get(2)? });
     first.query_row([], read).optional()
-}
-
-impl OldestChunk {
-    fn remove(&self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-        let Self { position, session, number, .. } = self;
-        transaction.prepare_cached("DELETE FROM chunks WHERE position = ?1")?.execute([position])?;
-        transaction
-            .prepare_cached("DELETE FROM messages WHERE session = ?1 AND number = ?2")?
-            .execute(params![session, number])?;
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -170,7 +156,7 @@ mod tests {
         let dir = TestDir::new();
         let path = dir.path().join("file");
         let is_running = |file: JournalFile| -> bool {
-            let query = "SELECT incarnation = (SELECT incarnation FROM state) FROM chunks";
+            let query = "SELECT incarnation = (SELECT incarnation FROM state) FROM chunk_groups";
             file.connection.query_row(query, [], |row| row.get(0)).unwrap()
         };
         let mut file = JournalFile::open(&path).unwrap();

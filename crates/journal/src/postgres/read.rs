@@ -12,22 +12,23 @@ use restante_store::sql_values::{id_to_i64, to_i64};
 use tokio_postgres::Row;
 
 use super::storage::chunk_number_to_i32;
+use crate::groups::max_last_id;
 use crate::journal::StorageReader;
 use crate::queued::{PartQuery, TranscriptPart};
-use crate::stored::{StoredChunk, StoredTranscripts};
+use crate::stored::{StoredGroup, StoredTranscripts, find_message};
 use crate::{SessionId, SessionPage};
 
-/// Sessions below `$1`, at most `$2`, highest first. Each is one index lookup, which skips all chunks of a session.
+/// Sessions below `$1`, at most `$2`, highest first. Each is one index lookup, which skips all groups of a session.
 macro_rules! sessions {
     ($which:literal) => {
         concat!(
             "WITH RECURSIVE latest AS (
-                (SELECT session FROM journal_chunks WHERE ",
+                (SELECT session FROM journal_groups WHERE ",
             $which,
             " AND session < $1 ORDER BY session DESC LIMIT 1)
                 UNION ALL
                 SELECT below.session FROM latest CROSS JOIN LATERAL (
-                    SELECT session FROM journal_chunks WHERE ",
+                    SELECT session FROM journal_groups WHERE ",
             $which,
             " AND session < latest.session ORDER BY session DESC LIMIT 1
                 ) AS below
@@ -38,8 +39,10 @@ macro_rules! sessions {
 
 const SELECT_SESSIONS: &str = sessions!("true");
 const SELECT_REFUSED_SESSIONS: &str = sessions!("refused");
-const SELECT_MESSAGE: &str = "SELECT session, number FROM journal_messages WHERE mailbox = $1 AND id = $2";
-const SELECT_CHUNKS: &str = "SELECT * FROM journal_read($1, $2, $3, $4)";
+/// Groups that may contain the message `$1`. `$2` is the highest id of a group with it.
+const SELECT_GROUPS_OF_MESSAGE: &str = "
+    SELECT session, number, chunks FROM journal_groups WHERE last_id BETWEEN $1 AND $2 AND first_id <= $1";
+const SELECT_GROUPS: &str = "SELECT * FROM journal_read($1, $2, $3, $4)";
 
 /// Reads the tables.
 pub(super) struct TableReader {
@@ -56,8 +59,13 @@ impl StorageReader for TableReader {
     }
 
     async fn find_message(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<(SessionId, u32)>> {
-        let rows = self.database.query(SELECT_MESSAGE, &[&mailbox.as_str().as_bytes(), &id_to_i64(id)]).await?;
-        rows.first().map(|row| Ok((get_u64(row, "session")?.into(), get_chunk_number(row)?))).transpose()
+        let rows = self.database.query(SELECT_GROUPS_OF_MESSAGE, &[&id_to_i64(id), &max_last_id(id)]).await?;
+        for row in &rows {
+            if let Some(number) = find_message(get_chunk_number(row)?, get_column(row, "chunks")?, mailbox, id) {
+                return Ok(Some((get_u64(row, "session")?.into(), number)));
+            }
+        }
+        Ok(None)
     }
 
     async fn transcripts(&self, sessions: &[SessionId], part: TranscriptPart) -> Result<StoredTranscripts> {
@@ -65,16 +73,16 @@ impl StorageReader for TableReader {
         let PartQuery { single, max_chunks, with_lines } = part.query();
         let single = single.map(chunk_number_to_i32);
         let mut transcripts = StoredTranscripts::default();
-        for row in self.database.query(SELECT_CHUNKS, &[&ids, &single, &max_chunks, &with_lines]).await? {
-            let chunk = StoredChunk {
+        for row in self.database.query(SELECT_GROUPS, &[&ids, &single, &max_chunks, &with_lines]).await? {
+            let group = StoredGroup {
                 session: get_u64(&row, "session")?.into(),
                 number: get_chunk_number(&row)?,
-                at: get_column(&row, "at")?,
                 is_running: get_column(&row, "is_running")?,
-                head: get_column(&row, "head")?,
+                info: get_column(&row, "info")?,
+                chunks: get_column(&row, "chunks")?,
                 lines: get_column(&row, "lines")?,
             };
-            transcripts.add(chunk, part);
+            transcripts.add(&group, part);
         }
         Ok(transcripts)
     }

@@ -1,5 +1,5 @@
 //! The tables of the database, as the writer thread uses them, through a separate connection. Every statement can be
-//! repeated: chunks that exist are not written again.
+//! repeated: groups of chunks that exist are not written again.
 
 use std::mem;
 use std::sync::Arc;
@@ -13,20 +13,21 @@ use restante_store::{Result, StoreError};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::Row;
 
-use crate::stored::encode_head;
+use crate::groups::ChunkGroup;
+use crate::stored::{encode_chunks, encode_info};
 use crate::write_queue::WriteJob;
 use crate::writer::Storage;
 use crate::{Chunk, SessionIdGenerator};
 
 /// The interval of heartbeats. A node that sends none for a minute counts as dead.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
-/// The number of chunks that one statement deletes, and the number of such statements per write.
+/// The number of groups of chunks that one statement deletes, and the number of such statements per write.
 const MAX_TRIM_ROWS: i64 = 1000;
 const MAX_TRIM_ROUNDS: usize = 8;
 
 const HEARTBEAT: &str = "SELECT * FROM journal_heartbeat($1)";
 const LEAVE: &str = "SELECT journal_leave($1)";
-const APPEND: &str = "SELECT journal_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+const APPEND: &str = "SELECT journal_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 const TRIM: &str = "SELECT journal_trim($1, $2, $3) AS deleted";
 
 /// See the module documentation.
@@ -89,23 +90,18 @@ impl PostgresStorage {
     }
 
     fn append(&self, chunks: &[Arc<Chunk>]) -> Result<()> {
-        let sessions: Vec<i64> = chunks.iter().map(|chunk| to_i64(chunk.session.number())).collect();
-        let numbers: Vec<i32> = chunks.iter().map(|chunk| chunk_number_to_i32(chunk.number)).collect();
-        let times: Vec<i64> = chunks.iter().map(|chunk| chunk.at.as_microsecond()).collect();
-        let sizes: Vec<i64> = chunks.iter().map(|chunk| to_i64(chunk.bytes())).collect();
-        let refusals: Vec<bool> = chunks.iter().map(|chunk| chunk.info.refusals > 0).collect();
-        let heads: Vec<Vec<u8>> = chunks.iter().map(|chunk| encode_head(chunk)).collect();
-        let lines: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.lines.as_bytes()).collect();
-        let messages = || {
-            chunks.iter().zip(&sessions).zip(&numbers).flat_map(|((chunk, session), number)| {
-                let messages = chunk.transaction.iter().flat_map(|transaction| &transaction.messages);
-                messages.map(move |(mailbox, id)| (mailbox.as_str().as_bytes(), id_to_i64(*id), *session, *number))
-            })
-        };
-        let mailboxes: Vec<&[u8]> = messages().map(|(mailbox, ..)| mailbox).collect();
-        let ids: Vec<i64> = messages().map(|(_, id, ..)| id).collect();
-        let sessions_of: Vec<i64> = messages().map(|(_, _, session, _)| session).collect();
-        let numbers_of: Vec<i32> = messages().map(|(.., number)| number).collect();
+        let groups = ChunkGroup::split(chunks);
+        let sessions: Vec<i64> = groups.iter().map(|group| to_i64(group.session().number())).collect();
+        let numbers: Vec<i32> = groups.iter().map(|group| chunk_number_to_i32(group.number())).collect();
+        let times: Vec<i64> = groups.iter().map(|group| group.last().at.as_microsecond()).collect();
+        let sizes: Vec<i64> = groups.iter().map(|group| to_i64(group.bytes)).collect();
+        let refusals: Vec<bool> = groups.iter().map(ChunkGroup::has_refusals).collect();
+        let ids = || groups.iter().map(|group| group.message_ids);
+        let first_ids: Vec<Option<i64>> = ids().map(|ids| ids.map(|(first, _)| id_to_i64(first))).collect();
+        let last_ids: Vec<Option<i64>> = ids().map(|ids| ids.map(|(_, last)| id_to_i64(last))).collect();
+        let infos: Vec<Vec<u8>> = groups.iter().map(|group| encode_info(&group.last().info)).collect();
+        let heads: Vec<Vec<u8>> = groups.iter().map(|group| encode_chunks(group.chunks())).collect();
+        let lines: Vec<Vec<u8>> = groups.iter().map(ChunkGroup::lines).collect();
         let parameters: Parameters<'_> = &[
             &self.incarnation,
             &sessions,
@@ -113,12 +109,11 @@ impl PostgresStorage {
             &times,
             &sizes,
             &refusals,
+            &first_ids,
+            &last_ids,
+            &infos,
             &heads,
             &lines,
-            &mailboxes,
-            &ids,
-            &sessions_of,
-            &numbers_of,
         ];
         self.query(APPEND, parameters).map(drop)
     }

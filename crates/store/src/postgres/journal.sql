@@ -2,35 +2,30 @@
 -- messages. Losing the latest ones when the database crashes is acceptable, so commits are not waited for. Texts are
 -- bytes here too.
 
--- Chunks of transcripts.
-CREATE TABLE journal_chunks (
-    position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- ascends in the order in which chunks are written
+-- Groups of consecutive chunks of a transcript. Compression would take most of the time that writing them takes.
+CREATE TABLE journal_groups (
+    position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- ascends in the order in which groups are written
     session bigint NOT NULL,
-    number int NOT NULL,
-    at bigint NOT NULL,                    -- Unix microseconds
+    number int NOT NULL,                   -- of the first chunk
+    at bigint NOT NULL,                    -- of the last chunk, Unix microseconds
     bytes bigint NOT NULL,                 -- its size for the limit
     incarnation bigint NOT NULL,           -- of the node that runs the session
     refused boolean NOT NULL,              -- whether something was refused in the session so far
-    head bytea NOT NULL,                   -- JSON: the properties of the session, and the message that ends here
+    first_id bigint,                       -- the lowest id of the messages that the chunks received
+    last_id bigint,                        -- the highest
+    info bytea NOT NULL,                   -- JSON: the properties of the session
+    chunks bytea NOT NULL,                 -- JSON: the chunks without their lines
     lines bytea NOT NULL,
     UNIQUE (session, number)
 );
-CREATE INDEX journal_chunks_refused ON journal_chunks (session) WHERE refused;
-
--- The chunk that received a message.
-CREATE TABLE journal_messages (
-    mailbox bytea NOT NULL,
-    id bigint NOT NULL,
-    session bigint NOT NULL,
-    number int NOT NULL,
-    PRIMARY KEY (mailbox, id)
-);
-CREATE INDEX journal_messages_by_chunk ON journal_messages (session, number);
+ALTER TABLE journal_groups ALTER COLUMN chunks SET STORAGE EXTERNAL, ALTER COLUMN lines SET STORAGE EXTERNAL;
+CREATE INDEX journal_groups_refused ON journal_groups (session) WHERE refused;
+CREATE INDEX journal_groups_by_message ON journal_groups (last_id) WHERE last_id IS NOT NULL;
 
 -- The total size.
 CREATE TABLE journal_state (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
-    bytes bigint NOT NULL DEFAULT 0        -- of all chunks
+    bytes bigint NOT NULL DEFAULT 0        -- of all groups
 ) WITH (fillfactor = 10);
 INSERT INTO journal_state DEFAULT VALUES;
 
@@ -60,7 +55,7 @@ BEGIN
     RETURN QUERY
     UPDATE journal_nodes AS node SET incarnation = nextval('journal_incarnations'), seen = now()
     WHERE node.number = (SELECT longest.number FROM journal_nodes AS longest ORDER BY longest.seen, longest.number LIMIT 1)
-    RETURNING node.number, node.incarnation, (SELECT coalesce(max(journal_chunks.session), 0) FROM journal_chunks);
+    RETURNING node.number, node.incarnation, (SELECT coalesce(max(journal_groups.session), 0) FROM journal_groups);
 END $$;
 
 -- Called when a node shuts down.
@@ -70,76 +65,71 @@ BEGIN
     UPDATE journal_nodes SET seen = '-infinity' WHERE journal_nodes.incarnation = mine;
 END $$;
 
--- Adds chunks, except those that exist already, and the messages that they received.
+-- Adds groups of chunks, except those that exist already.
 CREATE FUNCTION journal_append(
-    mine bigint, sessions bigint[], numbers int[], times bigint[], sizes bigint[], refusals boolean[], heads bytea[], texts bytea[],
-    mailboxes bytea[], ids bigint[], sessions_of bigint[], numbers_of int[]
+    mine bigint, sessions bigint[], numbers int[], times bigint[], sizes bigint[], refusals boolean[],
+    first_ids bigint[], last_ids bigint[], infos bytea[], heads bytea[], texts bytea[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     new_bytes bigint;
 BEGIN
     SET LOCAL synchronous_commit TO off;
     WITH written AS (
-        INSERT INTO journal_chunks (session, number, at, bytes, incarnation, refused, head, lines)
-        SELECT given.session, given.number, given.at, given.bytes, mine, given.refused, given.head, given.lines
-        FROM unnest(sessions, numbers, times, sizes, refusals, heads, texts) WITH ORDINALITY
-            AS given (session, number, at, bytes, refused, head, lines, position)
+        INSERT INTO journal_groups (session, number, at, bytes, incarnation, refused, first_id, last_id, info, chunks, lines)
+        SELECT given.session, given.number, given.at, given.bytes, mine, given.refused, given.first_id, given.last_id,
+            given.info, given.chunks, given.lines
+        FROM unnest(sessions, numbers, times, sizes, refusals, first_ids, last_ids, infos, heads, texts) WITH ORDINALITY
+            AS given (session, number, at, bytes, refused, first_id, last_id, info, chunks, lines, position)
         ORDER BY given.position
         ON CONFLICT DO NOTHING
-        RETURNING journal_chunks.bytes
+        RETURNING journal_groups.bytes
     )
     SELECT coalesce(sum(written.bytes), 0) INTO new_bytes FROM written;
-    INSERT INTO journal_messages (mailbox, id, session, number)
-    SELECT * FROM unnest(mailboxes, ids, sessions_of, numbers_of)
-    ON CONFLICT DO NOTHING;
     UPDATE journal_state SET bytes = journal_state.bytes + new_bytes;
 END $$;
 
--- Deletes chunks in the order in which they were written, while they exceed `max_bytes` or are older than `deadline`.
--- Deletes at most `max_chunks`, and none if another node is doing so. Returns the number of deleted chunks.
-CREATE FUNCTION journal_trim(max_bytes bigint, deadline bigint, max_chunks bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+-- Deletes groups in the order in which they were written, while they exceed `max_bytes` or are older than `deadline`.
+-- Deletes at most `max_groups`, and none if another node is doing so. Returns the number of deleted groups.
+CREATE FUNCTION journal_trim(max_bytes bigint, deadline bigint, max_groups bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     excess bigint;
     freed bigint := 0;
-    deleted_chunks bigint[] := '{}';
-    chunk record;
+    deleted_groups bigint[] := '{}';
+    oldest record;
 BEGIN
     SET LOCAL synchronous_commit TO off;
-    IF NOT pg_try_advisory_xact_lock('journal_chunks'::regclass::oid::bigint) THEN
+    IF NOT pg_try_advisory_xact_lock('journal_groups'::regclass::oid::bigint) THEN
         RETURN 0;
     END IF;
     SELECT journal_state.bytes - max_bytes INTO excess FROM journal_state;
-    FOR chunk IN SELECT first.position, first.at, first.bytes FROM journal_chunks AS first ORDER BY first.position LIMIT max_chunks LOOP
-        EXIT WHEN freed >= excess AND chunk.at >= deadline;
-        freed := freed + chunk.bytes;
-        deleted_chunks := deleted_chunks || chunk.position;
+    FOR oldest IN SELECT first.position, first.at, first.bytes FROM journal_groups AS first ORDER BY first.position LIMIT max_groups LOOP
+        EXIT WHEN freed >= excess AND oldest.at >= deadline;
+        freed := freed + oldest.bytes;
+        deleted_groups := deleted_groups || oldest.position;
     END LOOP;
-    IF cardinality(deleted_chunks) > 0 THEN
-        WITH gone AS (
-            DELETE FROM journal_chunks WHERE journal_chunks.position = ANY (deleted_chunks)
-            RETURNING journal_chunks.session, journal_chunks.number
-        )
-        DELETE FROM journal_messages USING gone
-        WHERE journal_messages.session = gone.session AND journal_messages.number = gone.number;
+    IF cardinality(deleted_groups) > 0 THEN
+        DELETE FROM journal_groups WHERE journal_groups.position = ANY (deleted_groups);
         UPDATE journal_state SET bytes = journal_state.bytes - freed;
     END IF;
-    RETURN cardinality(deleted_chunks);
+    RETURN cardinality(deleted_groups);
 END $$;
 
--- Returns the chunks of sessions, last first: all of them, or `max_chunks` of each. With `single`, returns the first
--- chunk, that one and the last one.
+-- Returns the number of the group of a session that contains a chunk, or would contain it if it was not deleted.
+CREATE FUNCTION journal_group_of(of_session bigint, chunk int) RETURNS int LANGUAGE sql STABLE AS $$
+    SELECT max(number) FROM journal_groups WHERE session = of_session AND number <= chunk
+$$;
+
+-- Returns the groups of sessions, last first: all of them, or those with the last `max_chunks` chunks. With `single`, returns
+-- those with the first chunk, that one and the last one.
 CREATE FUNCTION journal_read(sessions bigint[], single int, max_chunks bigint, with_lines boolean)
-RETURNS TABLE (session bigint, number int, at bigint, is_running boolean, head bytea, lines bytea) LANGUAGE sql STABLE AS $$
-    SELECT chunk.session, chunk.number, chunk.at,
-        chunk.incarnation = ANY (ARRAY(SELECT node.incarnation FROM journal_nodes AS node WHERE node.seen > now() - interval '1 min')),
-        chunk.head, CASE WHEN with_lines THEN chunk.lines ELSE '' END
-    FROM unnest(sessions) AS wanted (session) CROSS JOIN LATERAL (
-        SELECT * FROM journal_chunks
-        WHERE journal_chunks.session = wanted.session AND (
-            single IS NULL OR journal_chunks.number IN (0, single)
-            OR journal_chunks.number = (SELECT max(last.number) FROM journal_chunks AS last WHERE last.session = wanted.session)
-        )
-        ORDER BY journal_chunks.number DESC LIMIT max_chunks
-    ) AS chunk
-    ORDER BY chunk.session, chunk.number DESC
+RETURNS TABLE (session bigint, number int, is_running boolean, info bytea, chunks bytea, lines bytea) LANGUAGE sql STABLE AS $$
+    SELECT part.session, part.number,
+        part.incarnation = ANY (ARRAY(SELECT node.incarnation FROM journal_nodes AS node WHERE node.seen > now() - interval '1 min')),
+        part.info, part.chunks, CASE WHEN with_lines THEN part.lines ELSE '' END
+    FROM unnest(sessions) AS wanted (session)
+    CROSS JOIN LATERAL (SELECT max(number) AS number FROM journal_groups WHERE journal_groups.session = wanted.session) AS last
+    JOIN journal_groups AS part ON part.session = wanted.session
+        AND (single IS NULL OR part.number IN (0, journal_group_of(wanted.session, single), last.number))
+        AND part.number >= coalesce(journal_group_of(wanted.session, (last.number - max_chunks + 1)::int), 0)
+    ORDER BY part.session, part.number DESC
 $$;
