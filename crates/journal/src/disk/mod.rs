@@ -104,6 +104,12 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn reads_long_session() {
+        let dir = TestDir::new();
+        conformance::long_session_is_read_after_restart(async || open(dir.path(), 1 << 20).unwrap()).await;
+    }
+
+    #[tokio::test]
     async fn ids_ascend_across_restart_when_clock_is_set_back() {
         let dir = TestDir::new();
         let journal = open(dir.path(), 1 << 20).unwrap();

@@ -80,6 +80,12 @@ async fn keeps_transcripts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn reads_long_session() {
+    let (Some(address), schema) = (address(), fresh_schema()) else { return };
+    conformance::long_session_is_read_after_restart(async || open(&address, &schema, LARGE_LIMIT).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn other_node_reads_written_chunks() {
     let (Some(address), schema) = (address(), fresh_schema()) else { return };
     let (one, other) = (open(&address, &schema, LARGE_LIMIT).await, open(&address, &schema, LARGE_LIMIT).await);

@@ -236,3 +236,26 @@ pub(crate) async fn keeps_transcripts_across_restarts(open: impl AsyncFn() -> Jo
     journal.append(chunk(7, 0, "later"));
     assert_eq!(ids(&journal, first_page(10)).await, [7, 6, 5]);
 }
+
+/// A session whose chunks are stored in several groups is returned like any other.
+pub(crate) async fn long_session_is_read_after_restart(open: impl AsyncFn() -> Journal) {
+    const MAILS: u32 = 300;
+    let journal = open().await;
+    journal.append(chunk(5, 0, "head"));
+    for number in 1..=MAILS {
+        journal.append(mail_chunk(5, number, "bob", 10 * u64::from(number)));
+    }
+    drop(journal);
+    let journal = open().await;
+    let session = journal.session(5.into()).await.unwrap().unwrap();
+    assert!(session.chunks.iter().map(|chunk| chunk.number).eq(0..=MAILS));
+    assert_eq!((session.lines().count(), session.lines().last().unwrap().text), (301, "mail 300"));
+    let listed = journal.sessions(first_page(1)).await.unwrap();
+    assert!(listed[0].chunks.iter().map(|chunk| chunk.number).eq(MAILS - 99..=MAILS), "the last hundred");
+    for number in [1_u32, 2, 99, 100, 101, 150, 299, 300] {
+        let id = (10 * u64::from(number)).into();
+        let transcript = journal.find_by_message(&"bob".to_owned().into(), id).await.unwrap().unwrap();
+        let texts: Vec<&str> = transcript.lines().map(|line| line.text).collect();
+        assert_eq!(texts, ["head", &format!("mail {number}")]);
+    }
+}
