@@ -1,12 +1,16 @@
 //! Formatting of the dates in messages that Restante writes. Dates in received messages are not parsed here.
 
-use std::fmt;
-
 use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
+
+/// The printer of dates. It is several times faster than a format string, and every message needs a date.
+const PRINTER: DateTimePrinter = DateTimePrinter::new();
 
 /// Formats a time as RFC 5322 section 3.3 specifies, in UTC.
-pub fn mail_date(at: Timestamp) -> impl fmt::Display {
-    at.strftime("%a, %d %b %Y %H:%M:%S +0000")
+pub fn mail_date(at: Timestamp) -> String {
+    // A date of HTTP differs in the zone only. Only years before zero cannot be formatted.
+    let date = PRINTER.timestamp_to_rfc9110_string(&at).unwrap_or_default();
+    [date.trim_end_matches("GMT"), "+0000"].concat()
 }
 
 #[cfg(test)]
@@ -21,7 +25,7 @@ mod tests {
             (1_794_711_170, "Sun, 15 Nov 2026 02:52:50 +0000"),
         ];
         for (second, expected) in table {
-            assert_eq!(mail_date(Timestamp::from_second(second).unwrap()).to_string(), expected);
+            assert_eq!(mail_date(Timestamp::from_second(second).unwrap()), expected);
         }
     }
 }

@@ -227,19 +227,12 @@ impl Details {
     /// Returns the name that the client sent in HELO, EHLO or LHLO. A client of HTTP sends none: for it, this is its
     /// address as an address literal (RFC 5321 section 4.1.3).
     pub fn helo(&self) -> Cow<'_, str> {
-        if !self.is_from_http() {
-            return self.line(Line::Helo).into();
-        }
-        match self.ip() {
-            "" => "localhost".into(),
-            ip if ip.contains(':') => format!("[IPv6:{ip}]").into(),
-            ip => format!("[{ip}]").into(),
-        }
+        self.origin().helo()
     }
 
     /// Returns whether the message was received over HTTP.
     pub fn is_from_http(&self) -> bool {
-        self.line(Line::Helo).is_empty() && !self.line(Line::Host).is_empty()
+        self.origin().is_from_http()
     }
 
     /// Returns whether a server received the message. Otherwise it was imported.
@@ -330,14 +323,33 @@ impl Details {
 
     /// Returns the header lines that the server adds before a message that it receives: Return-Path and Received.
     pub fn trace(&self, mailbox: &MailboxName, received: Timestamp) -> Bytes {
-        let [sender, ip, host] = [Line::Sender, Line::Ip, Line::Host].map(|line| self.line(line));
-        let helo = self.helo();
-        let mut trace = String::with_capacity(128 + sender.len() + helo.len() + host.len() + mailbox.as_str().len());
-        // Writing to a string cannot fail.
-        let _ = write!(trace, "Return-Path: <{sender}>\r\nReceived: from {helo} (");
-        let _ = if ip.is_empty() { trace.write_str("local") } else { write!(trace, "[{ip}]") };
-        let _ = write!(trace, ") by {host}\r\n  for <{mailbox}>; {}\r\n", mail_date(received));
-        trace.into()
+        let origin = self.origin();
+        let Origin { sender, ip, host, .. } = origin;
+        let (before_ip, ip, after_ip) = if ip.is_empty() { (" (", "local", ") by ") } else { (" ([", ip, "]) by ") };
+        // This is several times faster than a formatter, and every copy needs it.
+        let parts = [
+            "Return-Path: <",
+            sender,
+            ">\r\nReceived: from ",
+            &origin.helo(),
+            before_ip,
+            ip,
+            after_ip,
+            host,
+            "\r\n  for <",
+            mailbox.as_str(),
+            ">; ",
+            &mail_date(received),
+            "\r\n",
+        ];
+        parts.concat().into()
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        let mut lines = self.encoded().split('\n');
+        // In the order of `Line`.
+        let [sender, helo, ip, _login, host] = std::array::from_fn(|_| lines.next().unwrap_or_default());
+        Origin { sender, helo, ip, host }
     }
 
     fn line(&self, line: Line) -> &str {
@@ -365,6 +377,30 @@ impl Details {
 
     fn count(&self, count: Count) -> Option<u32> {
         self.line(Line::Counts).split(' ').nth(count as usize)?.parse().ok()
+    }
+}
+
+/// The first lines of the encoded form. Reading them together is faster than one after the other.
+struct Origin<'a> {
+    sender: &'a str,
+    helo: &'a str,
+    ip: &'a str,
+    host: &'a str,
+}
+
+impl<'a> Origin<'a> {
+    fn is_from_http(&self) -> bool {
+        self.helo.is_empty() && !self.host.is_empty()
+    }
+
+    /// See [`Details::helo`].
+    fn helo(&self) -> Cow<'a, str> {
+        match self.ip {
+            _ if !self.is_from_http() => self.helo.into(),
+            "" => "localhost".into(),
+            ip if ip.contains(':') => format!("[IPv6:{ip}]").into(),
+            ip => format!("[{ip}]").into(),
+        }
     }
 }
 

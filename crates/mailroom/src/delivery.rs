@@ -130,7 +130,7 @@ impl Mailroom {
         });
         let copy = |(index, mailbox): (usize, &MailboxName)| {
             let recipients = || self.recipients_of_copy(envelope, mailboxes, index);
-            let addresses: Vec<String> = recipients().map(|recipient| recipient.address.to_string()).collect();
+            let addresses: Vec<String> = recipients().map(|recipient| recipient.address.text()).collect();
             let tagged = TaggedCopy { mailbox, recipients: recipients(), addresses: &addresses };
             let details = Details::new(&DetailFields {
                 sender: &sender,

@@ -132,7 +132,7 @@ impl Draft {
             return Err(DraftError::new("date", "is before the year 1900"));
         }
         if !self.has_header("Date") {
-            out.write_field("Date", |field| field.push_token(&mail_date(date).to_string()));
+            out.write_field("Date", |field| field.push_token(&mail_date(date)));
         }
         let from = DraftAddress::parse("from", &self.from)?;
         out.write_field("From", |field| from.write(field, false));

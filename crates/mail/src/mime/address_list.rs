@@ -56,7 +56,8 @@ impl NamedAddress {
     pub fn display(&self) -> String {
         let name = &self.name[..self.name.floor_char_boundary(MAX_DISPLAY_BYTES)];
         let address = &self.address[..self.address.floor_char_boundary(MAX_DISPLAY_BYTES)];
-        if name.is_empty() { format!("<{address}>") } else { format!("{name} <{address}>") }
+        // This is several times faster than a formatter, and every message needs it.
+        if name.is_empty() { ["<", address, ">"].concat() } else { [name, " <", address, ">"].concat() }
     }
 
     /// Returns whether [`NamedAddress::display`] truncates the name or the address.

@@ -1,6 +1,8 @@
 //! Decoding of encoded words (RFC 2047): `=?charset?encoding?text?=` in header values. Deviations of common mail
 //! clients are accepted.
 
+use std::borrow::Cow;
+
 use memchr::memmem;
 
 use super::base64::decode_base64;
@@ -19,7 +21,11 @@ pub(super) fn decode_line(value: &[u8]) -> String {
 }
 
 /// Decodes an unfolded header value. 8-bit bytes between encoded words are decoded as UTF-8 or in a guessed charset.
-pub(super) fn decode_words(value: &[u8]) -> String {
+fn decode_words(value: &[u8]) -> Cow<'_, str> {
+    // One byte is found faster than two, and most values do not contain it.
+    if memchr::memchr(b'=', value).is_none() {
+        return decode_unlabelled(value);
+    }
     let mut text = String::with_capacity(value.len());
     let mut plain_start = 0;
     let mut run: Option<WordRun<'_>> = None;
@@ -48,7 +54,7 @@ pub(super) fn decode_words(value: &[u8]) -> String {
     }
     WordRun::flush(run, &mut text);
     text.push_str(&decode_unlabelled(&value[plain_start..]));
-    text
+    Cow::Owned(text)
 }
 
 /// Adjacent encoded words of one charset. They are decoded together, because clients split multi-byte characters
