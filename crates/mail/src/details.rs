@@ -347,9 +347,9 @@ impl Details {
 
     fn origin(&self) -> Origin<'_> {
         let mut lines = self.encoded().split('\n');
-        // In the order of `Line`.
-        let [sender, helo, ip, _login, host] = std::array::from_fn(|_| lines.next().unwrap_or_default());
-        Origin { sender, helo, ip, host }
+        let lines: [&str; Line::Host as usize + 1] = std::array::from_fn(|_| lines.next().unwrap_or_default());
+        let line = |line: Line| lines[line as usize];
+        Origin { sender: line(Line::Sender), helo: line(Line::Helo), ip: line(Line::Ip), host: line(Line::Host) }
     }
 
     fn line(&self, line: Line) -> &str {
