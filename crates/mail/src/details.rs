@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
+use std::iter;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use memchr::memchr;
 
 use crate::date::mail_date;
 use crate::mime::{HeaderSummary, Preview, SummaryField, SummaryFields};
@@ -353,13 +355,14 @@ impl Details {
     }
 
     fn line(&self, line: Line) -> &str {
-        self.encoded().split('\n').nth(line as usize).unwrap_or_default()
+        lines(self.encoded()).nth(line as usize).unwrap_or_default()
     }
 
     /// Returns the lines after the counts, without the first `lists` lists.
     fn lines_from(&self, lists: usize) -> impl Iterator<Item = &str> {
-        let preceding: usize = LISTS.iter().take(lists).map(|&list| self.length(list)).sum();
-        self.encoded().split_terminator('\n').skip(Line::Counts as usize + 1 + preceding)
+        let counts = self.counts().take(lists);
+        let preceding = counts.map(|count| count.unwrap_or(0) as usize).sum::<usize>();
+        lines(self.encoded()).skip(Line::Counts as usize + 1 + preceding)
     }
 
     /// Returns the lines of the list with this count.
@@ -376,7 +379,12 @@ impl Details {
     }
 
     fn count(&self, count: Count) -> Option<u32> {
-        self.line(Line::Counts).split(' ').nth(count as usize)?.parse().ok()
+        self.counts().nth(count as usize)?
+    }
+
+    /// Returns the numbers of the line [`Line::Counts`], in the order of [`Count`]. Those that cannot be read are `None`.
+    fn counts(&self) -> impl Iterator<Item = Option<u32>> {
+        self.line(Line::Counts).split(' ').map(|count| count.parse().ok())
     }
 }
 
@@ -408,6 +416,18 @@ impl fmt::Debug for Details {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Details").field(&self.encoded()).finish()
     }
+}
+
+/// Returns the lines of a text, without the line feeds. Every search reads the lines of many details, and `memchr` is
+/// faster than `str::split`.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    iter::from_fn(move || {
+        let end = memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len());
+        let line = rest.get(..end).filter(|_| !rest.is_empty());
+        rest = rest.get(end + 1..).unwrap_or_default();
+        line
+    })
 }
 
 /// Returns the first addresses that have at most `max_bytes` together.
