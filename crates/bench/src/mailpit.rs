@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
 use crate::Verdict;
@@ -15,7 +16,7 @@ use crate::message::{self, Envelope, MessageKind};
 use crate::report::{Report, Row};
 use crate::request_load::RequestLoad;
 
-/// The recipient and the subject of the messages, and the word that the search finds.
+/// The recipient and the subject of the messages.
 const WORD: &str = "bench";
 /// The number of messages in a list.
 const PAGE: usize = 50;
@@ -45,6 +46,9 @@ pub(crate) struct Options {
     /// Shape of the messages.
     #[arg(long, value_enum, default_value = "text")]
     kind: MessageKind,
+    /// What the search is for: by default the subject of the messages. "lazy" is a word of their text only.
+    #[arg(long, default_value = WORD)]
+    query: String,
     /// Concurrent connections.
     #[arg(long, default_value_t = 16, value_parser = parse_positive)]
     connections: usize,
@@ -63,7 +67,7 @@ enum RequestKind {
     List,
     /// Each message in turn, as JSON.
     Get,
-    /// The newest 50 messages that contain a word.
+    /// The newest 50 messages that match a query.
     Search,
 }
 
@@ -115,7 +119,7 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
         for Server { url, base, pid, list } in &servers {
             let duration = Some(Duration::from_secs(options.seconds));
             let load = RequestLoad { base, connections: options.connections, duration, pid: *pid };
-            let measurement = load.measure(paths(kind, &list.messages)).await?;
+            let measurement = load.measure(paths(kind, &list.messages, &options.query)).await?;
             let mut row = Row::default().with("server", *url).with("what", format!("{kind:?}").to_lowercase());
             if servers.len() > 1 {
                 let rate = measurement.rate();
@@ -146,10 +150,11 @@ async fn prepare<'a>(options: &Options, number: usize, url: &'a str) -> Result<S
 }
 
 /// Returns the paths of the requests of a kind.
-fn paths(kind: RequestKind, messages: &[MessageEntry]) -> impl Iterator<Item = String> {
+fn paths(kind: RequestKind, messages: &[MessageEntry], query: &str) -> impl Iterator<Item = String> {
+    let query = utf8_percent_encode(query, NON_ALPHANUMERIC);
     let (single, messages) = match kind {
         RequestKind::List => (Some(format!("/api/v1/messages?limit={PAGE}")), &[][..]),
-        RequestKind::Search => (Some(format!("/api/v1/search?query={WORD}&limit={PAGE}")), &[][..]),
+        RequestKind::Search => (Some(format!("/api/v1/search?query={query}&limit={PAGE}")), &[][..]),
         RequestKind::Get => (None, messages),
     };
     single.into_iter().chain(messages.iter().map(|message| format!("/api/v1/message/{}", message.id)))
@@ -164,9 +169,9 @@ mod tests {
         let list = r#"{"total":2,"unread":1,"tags":[],"messages":[{"ID":"a","Read":false},{"ID":"b"}]}"#;
         let list: MessageList = serde_json::from_str(list).expect("a list");
         assert_eq!(list.total, 2);
-        let paths = |kind| paths(kind, &list.messages).collect::<Vec<_>>();
+        let paths = |kind| paths(kind, &list.messages, "is:read word").collect::<Vec<_>>();
         assert_eq!(paths(RequestKind::List), ["/api/v1/messages?limit=50"]);
         assert_eq!(paths(RequestKind::Get), ["/api/v1/message/a", "/api/v1/message/b"]);
-        assert_eq!(paths(RequestKind::Search), ["/api/v1/search?query=bench&limit=50"]);
+        assert_eq!(paths(RequestKind::Search), ["/api/v1/search?query=is%3Aread%20word&limit=50"]);
     }
 }
