@@ -25,5 +25,5 @@ mod words;
 pub use document::Contents;
 pub use excerpt::ExcerptPart;
 pub use query::{Query, QueryError};
-pub use request::{Hit, SearchError, SearchRequest, SearchResults};
+pub use request::{FoundIds, Hit, SearchError, SearchRequest, SearchResults};
 pub use search::{Counts, Search};

@@ -35,6 +35,17 @@ pub struct SearchResults {
     pub is_complete: bool,
 }
 
+/// The ids that a search has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundIds {
+    /// The ids of matching copies, newest first. There may be fewer than the limit even if there are more matches.
+    pub ids: Vec<MessageId>,
+    /// See [`SearchResults::next`].
+    pub next: Option<MessageId>,
+    /// See [`SearchResults::is_complete`].
+    pub is_complete: bool,
+}
+
 /// A matching message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {

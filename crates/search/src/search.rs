@@ -28,7 +28,7 @@ use crate::index_operations::IndexOperations;
 use crate::index_queue::{IndexEvent, IndexQueue, Resync};
 use crate::indexer::Indexer;
 use crate::query::Query;
-use crate::request::{Hit, SearchError, SearchRequest, SearchResults};
+use crate::request::{FoundIds, Hit, SearchError, SearchRequest, SearchResults};
 
 /// How long a request waits until messages stored before it are in the index.
 const FRESHNESS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -111,6 +111,18 @@ impl Search {
         timeout(REQUEST_TIMEOUT, self.find_inner(mailroom, request)).await.unwrap_or(Err(SearchError::Timeout))
     }
 
+    /// Runs a search that returns only the ids of copies. They are not checked against the store, so some of them may have
+    /// been deleted. Dropping the future cancels it and releases its permit.
+    pub async fn find_ids(&self, mailroom: &Mailroom, request: SearchRequest) -> Result<FoundIds, SearchError> {
+        self.start_indexer();
+        let find = async {
+            let is_complete = self.wait_until_ready(mailroom).await?;
+            let (Matches { messages, next }, _) = self.query_index(request, &self.acquire_permit().await?).await?;
+            Ok(FoundIds { ids: messages.into_iter().map(|found| found.id).collect(), next, is_complete })
+        };
+        timeout(REQUEST_TIMEOUT, find).await.unwrap_or(Err(SearchError::Timeout))
+    }
+
     /// Returns the size of the index and of its queue.
     pub fn counts(&self) -> Counts {
         Counts { indexed: self.index_file.count(), waiting: self.queue.pending() as u64 }
@@ -151,9 +163,7 @@ impl Search {
     }
 
     async fn find_inner(&self, mailroom: &Mailroom, request: SearchRequest) -> Result<SearchResults, SearchError> {
-        let is_complete = self.wait_until_fresh(mailroom).await?;
-        let opened = timeout(OPEN_TIMEOUT, self.index_file.wait_until_open()).await;
-        opened.map_err(|_| SearchError::Unavailable("it is still being opened".to_owned()))?;
+        let is_complete = self.wait_until_ready(mailroom).await?;
         let permit = self.acquire_permit().await?;
         let query = request.query.clone();
         let (matches, mut known) = self.query_index(request, &permit).await?;
@@ -173,6 +183,14 @@ impl Search {
         let excerpts = make_excerpts(mailroom, &summaries, query, &permit, &self.unreadable).await?;
         let hits = summaries.into_iter().zip(excerpts).map(|(summary, excerpt)| Hit { summary, excerpt });
         Ok(SearchResults { hits: hits.collect(), next, is_complete })
+    }
+
+    /// Waits until the index is open and contains the messages stored before. Returns false if they take too long.
+    async fn wait_until_ready(&self, mailroom: &Mailroom) -> Result<bool, SearchError> {
+        let is_complete = self.wait_until_fresh(mailroom).await?;
+        let opened = timeout(OPEN_TIMEOUT, self.index_file.wait_until_open()).await;
+        opened.map_err(|_| SearchError::Unavailable("it is still being opened".to_owned()))?;
+        Ok(is_complete)
     }
 
     /// Waits until messages stored before are in the index. Returns false if that takes too long.
