@@ -420,7 +420,8 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "web.cachekb", "16384", Value::Number,
-        "The maximum size of the cache of rendered responses, in KiB; 0 turns the cache off.",
+        "The maximum size of the cache of rendered responses, in KiB; 0 turns the cache off. Up to half of it is for the texts \
+         of the newest messages, if they are searched with the API of Mailpit.",
         |c, v| set(&mut c.web.cache_bytes, kibibytes(v, 0..=MAX_KIB)),
     ),
     Setting::new(

@@ -44,6 +44,13 @@ pub(crate) enum CacheKey {
         /// The maximum number of messages.
         limit: usize,
     },
+    /// The text of a message in which another API searches.
+    SearchText {
+        /// The name of the API.
+        dialect: &'static str,
+        /// The id of the message.
+        message: MessageId,
+    },
     /// A message.
     Message {
         /// The mailbox that contains it.

@@ -45,6 +45,11 @@ pub enum SummaryField {
     Subject,
 }
 
+impl SummaryField {
+    /// The number of fields.
+    pub const COUNT: usize = Self::Subject as usize + 1;
+}
+
 /// A set of header fields of the summary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SummaryFields(u8);

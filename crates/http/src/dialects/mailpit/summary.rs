@@ -51,21 +51,14 @@ impl<'a> MessageSummary<'a> {
     /// Creates the summary of a message with the copies that the client may access.
     pub(crate) fn new(message: &'a Message) -> Self {
         let Summary { headline, details, received, size, .. } = message.first();
-        let from = if details.lacks_from() {
-            Address { name: details.from_text(), address: "" }
-        } else {
-            Address::parse(headline.from())
-        };
-        let to = headline.to().filter(|_| !details.lacks_to()).map(Address::parse);
-        let hidden = message.unnamed_recipients().into_iter().map(|address| Address { name: "", address });
         Self {
             id: message.id().to_string(),
             message_id: details.message_id(),
             read: message.is_seen(),
-            from,
-            to: non_empty(to),
+            from: sender(message),
+            to: non_empty(to(message)),
             cc: non_empty(details.cc().map(Address::parse)),
-            bcc: non_empty(details.bcc().map(Address::parse).chain(hidden)),
+            bcc: non_empty(bcc(message)),
             reply_to: details.reply_to().map(Address::parse).collect(),
             subject: headline.subject(),
             created: created(*received),
@@ -96,6 +89,28 @@ impl<'a> Address<'a> {
         let (name, address) = parts.unwrap_or(("", text));
         Self { name, address }
     }
+}
+
+/// Returns the sender of a message. Without an address, it has the text of the field as its name.
+pub(crate) fn sender(message: &Message) -> Address<'_> {
+    let Summary { headline, details, .. } = message.first();
+    if details.lacks_from() {
+        Address { name: details.from_text(), address: "" }
+    } else {
+        Address::parse(headline.from())
+    }
+}
+
+/// Returns the addresses of the header field To.
+pub(crate) fn to(message: &Message) -> impl Iterator<Item = Address<'_>> {
+    let Summary { headline, details, .. } = message.first();
+    headline.to().filter(|_| !details.lacks_to()).map(Address::parse)
+}
+
+/// Returns the addresses of the header field Bcc and the hidden recipients.
+pub(crate) fn bcc(message: &Message) -> impl Iterator<Item = Address<'_>> {
+    let hidden = message.unnamed_recipients().into_iter().map(|address| Address { name: "", address });
+    message.first().details.bcc().map(Address::parse).chain(hidden)
 }
 
 /// Returns a time of receipt as text, with a precision of milliseconds.

@@ -92,6 +92,50 @@ async fn finds_messages() {
     }
 }
 
+/// Creates a server whose response cache has this size.
+fn server_with_cache(cache_bytes: usize) -> TestServer {
+    server_with(Settings { max_message_bytes: 100_000, cache_bytes, ..Settings::default() })
+}
+
+/// A small cache has the texts of the newest messages only.
+#[tokio::test]
+async fn cached_texts_are_searched_like_sources() {
+    for cache_bytes in [0, 4000, 1 << 20] {
+        let server = server_with_cache(cache_bytes);
+        for number in 0..20 {
+            let text = format!("Number {number}, {} Grüße", if number % 2 == 0 { "even" } else { "odd" });
+            server
+                .send(&json!({ "From": { "Email": "a@x.example" }, "To": [{ "Email": "bob@x.example" }],
+                "Subject": number.to_string(), "Text": text, "HTML": format!("<p>{text}</p>") }))
+                .await;
+        }
+        for _ in 0..3 {
+            let table = [("ven", 10), ("-even", 10), ("%22number+7+odd%22", 1), ("gr%C3%BC%C3%9F+er+1", 11), ("p", 20)];
+            for (query, expected) in table {
+                assert_eq!(subjects(&server, query).await.len(), expected, "{cache_bytes} {query}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn recipients_of_deleted_copies_are_not_found_in_cached_texts() {
+    let server = server_with_cache(1 << 20);
+    server
+        .send(&json!({
+            "From": { "Email": "a@x.example" }, "To": [{ "Email": "bob@x.example" }], "Bcc": ["eve@x.example"],
+            "Subject": "Hello", "Text": "Some words.",
+        }))
+        .await;
+    assert_eq!(subjects(&server, "words").await, ["Hello"]);
+    assert_eq!(subjects(&server, "eve@x.example+words").await, ["Hello"]);
+    assert_eq!(server.request("DELETE /api/v1/mailbox/eve").await.status, 200);
+    assert_eq!(subjects(&server, "words").await, ["Hello"]);
+    for query in ["eve@x.example", "eve@x.example+words"] {
+        assert!(subjects(&server, query).await.is_empty(), "{query}");
+    }
+}
+
 #[tokio::test]
 async fn pages_have_totals() {
     let server = server();

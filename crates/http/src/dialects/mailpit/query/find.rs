@@ -3,13 +3,15 @@
 //! Most terms are decided from the summaries, which are read in batches. Words and phrases are searched in the sources of
 //! the newest messages for which the summary does not decide. For older messages the index of the server's own search
 //! decides, if it is enabled: it finds words by their beginnings, not parts of words. An older message does not match if the
-//! source is needed for another term. Changes need a complete result.
+//! source is needed for another term. Changes need a complete result. The search texts of the newest messages are cached,
+//! because a client that waits for a message or shows a list of matches repeats its search.
 //!
 //! A search never holds a permit while it waits for another one, and gives each permit back after one batch, so that other
 //! requests wait for a batch at most. The number of bytes that all terms together are compared with is limited, and so the
 //! time of a search.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::hash::BuildHasher as _;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -21,11 +23,13 @@ use restante_mail::message::{Message, MessageId, Summary};
 use restante_search::SearchError;
 use restante_store::Page;
 
+use crate::dialects::mailpit::DIALECT;
 use crate::dialects::mailpit::query::Query;
 use crate::dialects::mailpit::query::evaluate::Decision;
-use crate::dialects::mailpit::query::indexed::IndexedMatches;
+use crate::dialects::mailpit::query::indexed::{CopyRange, IndexedMatches};
 use crate::response::problem::Problem;
 use crate::state::Server;
+use crate::state::message::CacheKey;
 use crate::state::messages::permitted_copies;
 
 /// The number of messages whose summaries are read at once. Each of them can have many copies.
@@ -38,6 +42,9 @@ const MAX_SEARCHED_MESSAGES: usize = 500_000;
 /// The maximum number of messages whose sources a request reads, and the maximum size of these sources together.
 pub(crate) const MAX_READ_MESSAGES: usize = 2000;
 const MAX_READ_BYTES: u64 = 256 << 20;
+/// A search uses the response cache divided by this number for search texts. These are the texts of the newest messages. If
+/// it used more, it would evict the texts that the next search needs first.
+const CACHE_DIVISOR: usize = 2;
 /// The maximum size of the sources that are in memory at once, unless a single one is larger.
 const MAX_CHUNK_BYTES: u64 = 1 << 20;
 
@@ -47,12 +54,24 @@ struct Finder<'s> {
     query: Arc<Query>,
     read_messages: usize,
     read_bytes: u64,
+    /// The size of the search texts that may still be read from the cache or added to it.
+    cache_bytes_left: usize,
     /// The number of bytes that terms may still be compared with.
     bytes_left: u64,
     /// The matches of the index, from the first message on that is too old to be read.
     indexed: Option<IndexedMatches<'s>>,
     /// False if the search could not decide about some messages.
     is_complete: bool,
+}
+
+/// What is known of a message beyond its summary.
+enum MessageContent {
+    /// Its search text, from the cache.
+    SearchText(Bytes),
+    /// Its source, and the key and the version with which its search text is cached.
+    Source(Bytes, Option<(CacheKey, u64)>),
+    /// The message does not exist any more.
+    Deleted,
 }
 
 impl Server {
@@ -72,6 +91,7 @@ impl Server {
             query: query.clone(),
             read_messages: 0,
             read_bytes: 0,
+            cache_bytes_left: self.settings.cache_bytes / CACHE_DIVISOR,
             bytes_left: self.max_compared_bytes,
             indexed: None,
             is_complete: true,
@@ -126,13 +146,23 @@ impl Server {
 impl Finder<'_> {
     /// Returns those of these messages that match, in the same order.
     async fn select(&mut self, grant: &Grant, messages: Vec<Message>) -> Result<Vec<Message>, Problem> {
+        let ranges: Vec<CopyRange> = messages.iter().map(CopyRange::new).collect();
         let mut candidates = self.check_summaries(messages).await?;
         let mut undecided: Vec<_> = candidates.iter_mut().filter(|(decision, _)| decision.is_undecided()).collect();
         let read = self.read(&mut undecided).await?;
-        for (decision, message) in &mut undecided[read..] {
+        let too_old = &mut undecided[read..];
+        // The index knows only the texts.
+        if let Some((_, newest)) = too_old.iter().find(|(decision, _)| *decision == Decision::UndecidedTexts) {
+            let (server, query) = (self.server, &self.query);
+            self.indexed.get_or_insert_with(|| IndexedMatches::new(server, grant, query, newest));
+        }
+        let indexed = match &mut self.indexed {
+            Some(indexed) => indexed.select(&ranges).await?,
+            None => HashSet::new(),
+        };
+        for (decision, message) in too_old {
             self.is_complete = false;
-            // The index knows only the texts.
-            let is_match = *decision == Decision::UndecidedTexts && self.check_index(grant, message).await?;
+            let is_match = *decision == Decision::UndecidedTexts && indexed.contains(&message.id());
             *decision = if is_match { Decision::Match } else { Decision::NoMatch };
         }
         Ok(candidates
@@ -169,7 +199,7 @@ impl Finder<'_> {
             }
             let chunk = &mut undecided[done..done + count];
             self.count_comparisons(chunk.iter().map(|(_, message)| message.first().size).sum())?;
-            let decisions = self.read_chunk(chunk.iter().map(|(_, message)| message)).await?;
+            let decisions = self.read_chunk(chunk).await?;
             for ((decision, message), is_match) in chunk.iter_mut().map(|entry| &mut **entry).zip(decisions) {
                 *decision = if is_match { Decision::Match } else { Decision::NoMatch };
                 self.read_bytes += message.first().size;
@@ -187,30 +217,56 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// Returns which of these messages match, by their sources. A message that does not exist any more does not match.
-    async fn read_chunk<'m>(&self, messages: impl Iterator<Item = &'m Message>) -> Result<Vec<bool>, Problem> {
+    /// Returns which of these messages match, by their search texts in the cache or by their sources. A message that does not
+    /// exist any more does not match.
+    async fn read_chunk(&mut self, messages: &[&mut (Decision, Message)]) -> Result<Vec<bool>, Problem> {
         // The permit is acquired first, so that no sources are in memory while it is waited for.
         let work = WorkPermit::acquire(&self.server.work_permits).await?;
-        let mut sources: Vec<(Message, Option<Bytes>)> = Vec::new();
-        for message in messages {
-            let first = message.first();
-            let source = self.server.mailroom.source(&first.mailbox, first.id).await?;
-            sources.push((message.clone(), source.map(|source| source.to_bytes())));
+        let mut contents: Vec<(Message, MessageContent)> = Vec::new();
+        for (decision, message) in messages.iter().map(|entry| &**entry) {
+            contents.push((message.clone(), self.load(*decision, message).await?));
         }
-        let query = self.query.clone();
+        let (query, cache) = (self.query.clone(), self.server.response_cache.clone());
         let evaluate = move || {
-            let matches = |(message, source): (Message, Option<Bytes>)| {
-                source.is_some_and(|source| query.matches_source(&message, source))
+            let mut text_bytes = 0;
+            let matches = |(message, content): (Message, MessageContent)| match content {
+                MessageContent::SearchText(text) => {
+                    text_bytes += text.len();
+                    query.matches_search_text(&text)
+                }
+                MessageContent::Source(source, cache_key) => {
+                    let (is_match, text) = query.check_source(&message, source);
+                    if let (Some((key, version)), Some(text)) = (cache_key, text) {
+                        text_bytes += text.len();
+                        cache.insert(key, version, text.into());
+                    }
+                    is_match
+                }
+                MessageContent::Deleted => false,
             };
-            sources.into_iter().map(matches).collect()
+            let decisions = contents.into_iter().map(matches).collect();
+            (decisions, text_bytes)
         };
-        Ok(work.run(evaluate).await?)
+        let (decisions, text_bytes) = work.run(evaluate).await?;
+        self.cache_bytes_left = self.cache_bytes_left.saturating_sub(text_bytes);
+        Ok(decisions)
     }
 
-    /// Returns whether a message that is too old to be read matches the texts of the query, as far as the index knows.
-    async fn check_index(&mut self, grant: &Grant, message: &Message) -> Result<bool, Problem> {
-        let (server, query) = (self.server, &self.query);
-        let indexed = self.indexed.get_or_insert_with(|| IndexedMatches::new(server, grant, query, message));
-        indexed.contains(message.id()).await
+    /// Returns what is needed to decide about a message.
+    async fn load(&self, decision: Decision, message: &Message) -> Result<MessageContent, Problem> {
+        let (server, first) = (self.server, message.first());
+        let mut cache_key = None;
+        if decision == Decision::UndecidedTexts && self.cache_bytes_left > 0 {
+            let key = CacheKey::SearchText { dialect: DIALECT, message: message.id() };
+            // The text has the recipients of the copies.
+            let copies: Vec<MessageId> = message.copies().iter().map(|copy| copy.id).collect();
+            let version = server.state_hasher.hash_one(copies);
+            if let Some(text) = server.response_cache.get(&key, version) {
+                return Ok(MessageContent::SearchText(text));
+            }
+            cache_key = Some((key, version));
+        }
+        let source = server.mailroom.source(&first.mailbox, first.id).await?;
+        Ok(source.map_or(MessageContent::Deleted, |source| MessageContent::Source(source.to_bytes(), cache_key)))
     }
 }

@@ -4,6 +4,7 @@
 //! - `parse`: the terms of a query
 //! - `date`: points in time
 //! - `evaluate`: whether a message matches
+//! - `header_values`: the values that terms compare
 //! - `search_text`: the text of a message in which words are searched
 //! - `find`: finds the messages that match
 //! - `indexed`: messages that are too old to be read for a search
@@ -11,6 +12,7 @@
 pub(crate) mod date;
 mod evaluate;
 mod find;
+mod header_values;
 mod indexed;
 mod parse;
 mod search_text;

@@ -176,13 +176,13 @@ fn split(text: &str) -> Vec<String> {
 
 /// Returns a text as it is searched: in lower case, without punctuation that separates addresses, and with single spaces.
 pub(super) fn clean(text: &str) -> String {
-    let is_separator = |c: char| c.is_whitespace() || "\u{feff}><\",;()".contains(c);
+    let is_separator = |c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '>' | '<' | '"' | ',' | ';' | '(' | ')');
     let mut cleaned = String::with_capacity(text.len());
     for word in text.split(is_separator).filter(|word| !word.is_empty()) {
         if !cleaned.is_empty() {
             cleaned.push(' ');
         }
-        cleaned.extend(word.chars().flat_map(char::to_lowercase));
+        push_lowercase(&mut cleaned, word);
     }
     cleaned
 }
@@ -190,7 +190,20 @@ pub(super) fn clean(text: &str) -> String {
 /// Returns a text in lower case. Unlike [`str::to_lowercase`], each character is converted by itself, so that a part of a
 /// text stays a part of it.
 pub(super) fn lowercase(text: &str) -> String {
-    text.chars().flat_map(char::to_lowercase).collect()
+    let mut lowercase = String::with_capacity(text.len());
+    push_lowercase(&mut lowercase, text);
+    lowercase
+}
+
+/// Appends a text in lower case, as [`lowercase`] converts it.
+pub(super) fn push_lowercase(to: &mut String, text: &str) {
+    if text.is_ascii() {
+        let start = to.len();
+        to.push_str(text);
+        to[start..].make_ascii_lowercase();
+    } else {
+        to.extend(text.chars().flat_map(char::to_lowercase));
+    }
 }
 
 /// Parses a size in bytes, such as `2kb`, `4 mb` or `1.5m`, in lower case.
