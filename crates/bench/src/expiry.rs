@@ -1,26 +1,23 @@
 //! The `expiry` command: whether expiring messages slow down delivery. The server must have a retention of about a
 //! minute. It gets many messages at once; then the latency of a steady stream is measured until they have expired.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::Value;
-use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::Verdict;
 use crate::error::Error;
 use crate::http::Client;
-use crate::load::{Load, build_envelopes, parse_positive, wait_until_due};
+use crate::load::{Load, build_envelopes, parse_positive};
 use crate::measure::{Percentiles, Results};
-use crate::message::{self, Envelope, MessageKind, mailbox_name};
+use crate::message::{self, MessageKind, mailbox_name};
 use crate::report::{Report, Row, rounded};
 use crate::rest;
 use crate::servers::ServerOptions;
-use crate::smtp::{CommandMode, Sender};
+use crate::steady_stream::{SentMessage, SteadyStream};
 
 const PREFIX: &str = "expiry";
 /// The interval at which the remaining messages are counted.
@@ -70,21 +67,9 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
     let filled = load.run(0..options.messages).await.results.verdict();
     sleep(Duration::from_secs(options.settle)).await;
 
-    let stream = Arc::new(SteadyStream {
-        addresses,
-        envelope: Envelope::to(["steady"]),
-        message: message::build_message(MessageKind::Text, "steady", options.size),
-        start: Instant::now(),
-        interval: Duration::from_secs(1) / options.rate,
-        is_stopped: AtomicBool::new(false),
-    });
-    let mut workers = JoinSet::new();
-    for worker in 0..options.connections {
-        workers.spawn(Arc::clone(&stream).work(worker, options.connections));
-    }
+    let stream = SteadyStream::start(addresses, options.rate, options.connections, options.size);
     let intervals = watcher.watch_until_gone(options).await;
-    stream.is_stopped.store(true, Ordering::Relaxed);
-    let sent = workers.join_all().await.concat();
+    let sent = stream.stop().await;
     Ok(filled.and(report(json, &intervals?, sent)))
 }
 
@@ -181,41 +166,6 @@ impl ExpiryWatcher {
     }
 }
 
-/// A stream of messages at a fixed rate. A slow server does not reduce the rate.
-struct SteadyStream {
-    addresses: Vec<SocketAddr>,
-    envelope: Envelope,
-    message: Vec<u8>,
-    start: Instant,
-    /// The interval between two messages over all connections.
-    interval: Duration,
-    is_stopped: AtomicBool,
-}
-
-/// One message of the stream: when it was due, and its latency or error.
-#[derive(Clone)]
-struct SentMessage {
-    due: Instant,
-    outcome: Result<Duration, Arc<Error>>,
-}
-
-impl SteadyStream {
-    /// Runs one connection: sends its share of the messages, each when it is due.
-    async fn work(self: Arc<Self>, worker: u32, workers: u32) -> Vec<SentMessage> {
-        let mut sent = Vec::new();
-        let mut sender = Sender::new(&self.addresses);
-        let mut due = self.start + self.interval * worker;
-        while !self.is_stopped.load(Ordering::Relaxed) {
-            let started_at = wait_until_due(due).await.unwrap_or_else(Instant::now);
-            let result = sender.send(&self.envelope, &self.message, CommandMode::Pipelined).await;
-            let outcome = result.map(|()| started_at.elapsed()).map_err(Arc::new);
-            sent.push(SentMessage { due, outcome });
-            due += self.interval * workers;
-        }
-        sent
-    }
-}
-
 /// Prints one row for each phase.
 fn report(json: bool, intervals: &[Interval], sent: Vec<SentMessage>) -> Verdict {
     let mut report = Report::new(json);
@@ -243,11 +193,7 @@ fn results_by_phase(intervals: &[Interval], sent: Vec<SentMessage>) -> [Results;
     let mut results_by_phase = [Results::default(), Results::default(), Results::default()];
     for SentMessage { due, outcome } in sent {
         let Some(interval) = intervals.get(intervals.partition_point(|interval| interval.end <= due)) else { continue };
-        let results = &mut results_by_phase[interval.phase as usize];
-        match outcome {
-            Ok(elapsed) => results.record_success(elapsed, 0),
-            Err(error) => results.record_error(&error),
-        }
+        results_by_phase[interval.phase as usize].record_sent(outcome);
     }
     results_by_phase
 }

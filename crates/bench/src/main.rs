@@ -20,10 +20,13 @@ mod report;
 mod request_load;
 mod rest;
 mod search;
+mod server_process;
 mod servers;
 mod smtp;
 mod start;
+mod steady_stream;
 mod wait;
+mod words;
 
 use std::process::ExitCode;
 

@@ -162,6 +162,11 @@ pub(crate) fn mib(bytes: u64) -> f64 {
     to_f64(bytes) / 1_048_576.0
 }
 
+/// Converts a duration to milliseconds.
+pub(crate) fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
 /// Returns `amount` divided by `count`, or 0 if `count` is 0.
 pub(crate) fn ratio(amount: f64, count: f64) -> f64 {
     if count > 0.0 { amount / count } else { 0.0 }
