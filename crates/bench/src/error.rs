@@ -1,4 +1,4 @@
-//! Errors by cause: refusal by the server, violation of the protocol, network, database, timeout, or wrong options.
+//! Errors by cause: refusal by the server, violation of the protocol, network, databases, timeout, or wrong options.
 
 use std::io;
 
@@ -20,6 +20,9 @@ pub(crate) enum Error {
     /// The database cannot be reached or returned an error.
     #[error("the database: {}", with_cause(.0))]
     Database(tokio_postgres::Error),
+    /// The database of the durable reference returned an error.
+    #[error("the database of messages: {0}")]
+    Store(rusqlite::Error),
     /// The server did not respond in time.
     #[error("no response in time")]
     Timeout,

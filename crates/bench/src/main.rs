@@ -3,6 +3,7 @@
 
 mod connection;
 mod database;
+mod durable_reference;
 mod error;
 mod expiry;
 mod growth;
@@ -66,6 +67,8 @@ enum Command {
     Cluster(monitors::cluster::Options),
     /// Insert rows of messages into PostgreSQL in batches: the upper limit for a node that stores there.
     Database(database::Options),
+    /// A server that does the least a durable store must do, to measure other servers beside it; runs until it is stopped.
+    DurableReference(durable_reference::Options),
     /// Requests that wait for a message: time from the 250 to the response, and memory of each request.
     Wait(wait::Options),
     /// Fetch mailboxes over POP3: log in, STAT, LIST, UIDL, RETR, DELE, QUIT.
@@ -121,6 +124,7 @@ fn run(Cli { command, json }: Cli) -> Result<Verdict, Error> {
         Command::Monitors(options) => runtime.block_on(monitors::run(&options, json)),
         Command::Cluster(options) => runtime.block_on(monitors::cluster::run(&options, json)),
         Command::Database(options) => runtime.block_on(database::run(&options, json)),
+        Command::DurableReference(options) => runtime.block_on(durable_reference::run(&options, json)),
         Command::Wait(options) => runtime.block_on(wait::run(&options, json)),
         Command::Pop3(options) => runtime.block_on(pop3_load::run(&options, json)),
         Command::Search(options) => runtime.block_on(search::run(&options, json)),

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod database;
+mod durable_reference;
 mod fake;
 mod mailpit;
 mod monitors;
