@@ -51,6 +51,11 @@ impl BaseUrl {
         format!("{method} {base}{path} HTTP/1.1\r\nHost: {authority}\r\n{fields}\r\n").into_bytes()
     }
 
+    /// Returns the host and the port.
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
+    }
+
     /// Returns the addresses of the server.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses

@@ -8,6 +8,7 @@ mod error;
 mod expiry;
 mod growth;
 mod http;
+mod large;
 mod load;
 mod lost;
 mod mailpit;
@@ -56,6 +57,8 @@ enum Command {
     Growth(growth::Options),
     /// Latency of delivery before, during and after the expiry of many messages; the server needs a short retention.
     Expiry(expiry::Options),
+    /// A data directory with many messages: fill, restart, list, search, back up, restore, expire, compact.
+    Large(large::Options),
     /// Time from starting a server to its first greeting, and its idle memory.
     Start(start::Options),
     /// Check that every acknowledged message is stored exactly once.
@@ -119,6 +122,7 @@ fn run(Cli { command, json }: Cli) -> Result<Verdict, Error> {
         Command::Http(options) => runtime.block_on(rest::run(&options, json)),
         Command::Growth(options) => runtime.block_on(growth::run(&options, json)),
         Command::Expiry(options) => runtime.block_on(expiry::run(&options, json)),
+        Command::Large(options) => runtime.block_on(large::run(&options, json)),
         Command::Start(options) => start::run(&options, json),
         Command::Lost(options) => runtime.block_on(lost::run(&options, json)),
         Command::Monitors(options) => runtime.block_on(monitors::run(&options, json)),

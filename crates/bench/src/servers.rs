@@ -20,6 +20,11 @@ pub(crate) struct ServerOptions {
 }
 
 impl ServerOptions {
+    /// Returns the address of the SMTP server as it was given.
+    pub(crate) fn smtp(&self) -> &str {
+        &self.smtp
+    }
+
     /// Resolves the SMTP server.
     pub(crate) async fn smtp_addresses(&self) -> Result<Vec<SocketAddr>, Error> {
         resolve(&self.smtp).await
