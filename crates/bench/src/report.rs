@@ -66,6 +66,8 @@ const MIN_WIDTH: usize = 7;
 /// Prints rows that all have the same names.
 pub(crate) struct Report {
     json: bool,
+    /// The minimum width of the first columns.
+    min_widths: &'static [usize],
     /// The width of each column; empty until the first row has been printed.
     widths: Vec<usize>,
 }
@@ -73,7 +75,12 @@ pub(crate) struct Report {
 impl Report {
     /// Creates a report as a table, or as JSON.
     pub(crate) fn new(json: bool) -> Self {
-        Self { json, widths: Vec::new() }
+        Self { json, min_widths: &[], widths: Vec::new() }
+    }
+
+    /// Sets the minimum width of the first columns, for texts that become longer than in the first row.
+    pub(crate) fn with_min_widths(self, min_widths: &'static [usize]) -> Self {
+        Self { min_widths, ..self }
     }
 
     /// Prints one row.
@@ -88,8 +95,9 @@ impl Report {
         if self.widths.is_empty() {
             let names: Vec<_> = row.0.iter().map(|(name, _)| (*name).to_owned()).collect();
             let values = row.0.iter().map(|(_, value)| cell(value).len() + 1);
-            let widths = names.iter().map(String::len).zip(values);
-            self.widths = widths.map(|(name, value)| name.max(value).max(MIN_WIDTH)).collect();
+            let widths = names.iter().map(|name| name.len().max(MIN_WIDTH)).zip(values);
+            let min_widths = self.min_widths.iter().copied().chain(std::iter::repeat(0));
+            self.widths = widths.zip(min_widths).map(|((name, value), min)| name.max(value).max(min)).collect();
             lines.push_str(&aligned(&names, &self.widths));
         }
         let values: Vec<_> = row.0.iter().map(|(_, value)| cell(value)).collect();
@@ -140,6 +148,12 @@ mod tests {
         assert_eq!(lines[0], "   size     rate    whole     note");
         assert_eq!(lines[1], "   1024   1234.6     1235        -");
         assert_eq!(lines[2..], ["     20      0.0        0        -"]);
+    }
+
+    #[test]
+    fn a_column_has_at_least_its_minimum_width() {
+        let mut report = Report::new(false).with_min_widths(&[10]);
+        assert!(report.table_lines(&row(1024, 1.0)).starts_with("      size     rate"));
     }
 
     #[test]

@@ -27,6 +27,9 @@ const STREAM_CONNECTIONS: u32 = 10;
 /// The size of its messages.
 const STREAM_MESSAGE_BYTES: usize = 1024;
 
+/// The widths of the columns `step` and `what`.
+const COLUMN_WIDTHS: [usize; 2] = [10, 40];
+
 /// The goals.
 pub(super) const MAX_MEMORY_MB: f64 = 60.0;
 pub(super) const MAX_START_MS: f64 = 50.0;
@@ -57,7 +60,7 @@ impl<'a> Run<'a> {
             addresses: options.servers.smtp_addresses().await?,
             base: options.servers.base_url().await?,
             generator: Arc::new(WordGenerator::new(options.words)),
-            report: Report::new(json),
+            report: Report::new(json).with_min_widths(&COLUMN_WIDTHS),
             verdict: Verdict::Clean,
         })
     }
@@ -168,8 +171,8 @@ impl<'a> Run<'a> {
     /// Prints a figure.
     pub(super) fn figure(&mut self, step: &'static str, what: &str, value: f64, unit: &'static str, goal: Option<f64>) {
         let row = Row::default()
-            .with("step", format!("{step:<10}"))
-            .with("what", format!("{what:<40}"))
+            .with("step", step)
+            .with("what", what)
             .with_rounded("value", value, 1)
             .with("unit", unit)
             .with("goal", goal.map_or(Value::Null, |goal| rounded(goal, 0)))
