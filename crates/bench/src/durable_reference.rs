@@ -98,7 +98,7 @@ async fn serve(stream: TcpStream, queue: Sender<Message>) -> Result<(), Error> {
             connection.write(&std::mem::take(&mut replies)).await?;
         }
         let line_end = |bytes: &[u8]| Ok(memchr::memchr(b'\n', bytes).map(|newline| ((), newline + 1)));
-        let (_, line) = connection.read(MAX_LINE_BYTES, line_end).await?;
+        let ((), line) = connection.read(MAX_LINE_BYTES, line_end).await?;
         let verb = line.get(..4).unwrap_or_default().to_ascii_uppercase();
         let reply: &[u8] = match &verb[..] {
             b"EHLO" => b"250-durable-reference\r\n250 PIPELINING\r\n",

@@ -48,7 +48,8 @@ pub(crate) struct Options {
     /// Requests of each kind.
     #[arg(long, default_value_t = 200, value_parser = parse_positive)]
     operations: usize,
-    /// Seconds of the steady stream without other work, for comparison.
+    /// Seconds of the steady stream without other work, for comparison, and seconds without change after which space is
+    /// considered reclaimed.
     #[arg(long, default_value_t = 10)]
     settle: u64,
 }

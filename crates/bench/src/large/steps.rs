@@ -12,7 +12,7 @@ use crate::Verdict;
 use crate::error::Error;
 use crate::http::Client;
 use crate::measure::{Latencies, Sample, millis, ratio, to_f64};
-use crate::message::mailbox_name;
+use crate::message::{Envelope, mailbox_name};
 use crate::rest;
 use crate::search;
 use crate::server_process::ServerProcess;
@@ -22,8 +22,8 @@ use crate::words::QUERY_KINDS;
 const PREFIX: &str = "large";
 /// The number of messages after which progress is printed.
 const PROGRESS_MESSAGES: usize = 250_000;
-/// The time without a change after which the segments are considered compacted.
-const QUIET_TIME: Duration = Duration::from_secs(3);
+/// The number of mailboxes after which progress is printed.
+const PROGRESS_MAILBOXES: usize = 5_000;
 /// Of five mailboxes, how many are deleted, so that less than half of every segment is in use.
 const PURGED_OF_FIVE: usize = 3;
 /// The maximum time without progress of the retention.
@@ -60,18 +60,21 @@ impl Run<'_> {
         let cpu = Sample::read(server.id())?.cpu_seconds;
         self.figure("fill", "CPU per message", ratio(cpu * 1e6, to_f64(messages)), "us", None);
         self.report_memory("fill", server)?;
-        self.figure(
-            "fill",
-            "size of the segments",
-            megabytes(directory_bytes(&self.path("data/segments"))),
-            "MB",
-            None,
-        );
-        for (what, name) in [("size of the database", "restante.db"), ("size of the search index", "search.db")] {
-            let bytes = fs::metadata(self.path("data").join(name)).map_or(0, |metadata| metadata.len());
-            self.figure("fill", what, megabytes(bytes), "MB", None);
-        }
+        self.report_sizes("fill");
+        let index = file_bytes(&self.path("data/search.db"));
+        self.figure("fill", "size of the search index", megabytes(index), "MB", None);
         Ok(oldest_stored)
+    }
+
+    /// Returns the size of the segments and of the database.
+    fn data_bytes(&self) -> (u64, u64) {
+        (directory_bytes(&self.path("data/segments")), file_bytes(&self.path("data/restante.db")))
+    }
+
+    fn report_sizes(&mut self, step: &'static str) {
+        let (segments, database) = self.data_bytes();
+        self.figure(step, "size of the segments", megabytes(segments), "MB", None);
+        self.figure(step, "size of the database", megabytes(database), "MB", None);
     }
 
     /// Starts the server again: after SIGTERM, and after a kill.
@@ -81,6 +84,8 @@ impl Run<'_> {
         let (server, greeted) = self.start_on(&data, "0")?;
         self.figure("restart", "start to greeting", millis(greeted), "ms", Some(MAX_START_MS));
         self.report_first_delivery("first delivery").await?;
+        // The index is complete, but it is not marked as complete, because it has changed since the start.
+        search::wait_for_index(&mut self.client()).await?;
         // Dropping the server kills it.
         drop(server);
         let (server, greeted) = self.start_on(&data, "0")?;
@@ -102,7 +107,7 @@ impl Run<'_> {
     }
 
     async fn deliver(&self, sender: &mut Sender) -> Result<(), Error> {
-        let envelope = crate::message::Envelope::to(["steady"]);
+        let envelope = Envelope::to([PREFIX]);
         sender.send(&envelope, &self.generator.message(0), CommandMode::Pipelined).await
     }
 
@@ -163,8 +168,7 @@ impl Run<'_> {
         let stream = self.start_stream();
         self.run_command("back-up", &["export", "--data", "data", "back-up.mbox"]).await?;
         self.stop_stream("back-up", stream, None).await;
-        let bytes = fs::metadata(self.path("back-up.mbox")).map_or(0, |metadata| metadata.len());
-        self.figure("back-up", "size", megabytes(bytes), "MB", None);
+        self.figure("back-up", "size", megabytes(file_bytes(&self.path("back-up.mbox"))), "MB", None);
         self.report_memory("back-up", server)
     }
 
@@ -221,31 +225,34 @@ impl Run<'_> {
 
     /// Deletes most mailboxes, so that the segments are compacted.
     pub(super) async fn compact(&mut self, server: &ServerProcess) -> Result<(), Error> {
-        let segments = self.path("data/segments");
-        self.figure("compaction", "size before", megabytes(directory_bytes(&segments)), "MB", None);
         let mut client = self.client();
         let before = usage(&mut client).await?.messages;
         let stream = self.start_stream();
         let start = Instant::now();
         for number in (0..self.options.mailboxes).filter(|number| number % 5 < PURGED_OF_FIVE) {
             rest::purge(&mut client, &mailbox_name(PREFIX, number)).await?;
+            if number % PROGRESS_MAILBOXES == 0 {
+                let (seconds, mailboxes) = (start.elapsed().as_secs_f64(), self.options.mailboxes);
+                eprintln!("restante-bench: deleted mailboxes up to {number} of {mailboxes} in {seconds:.0} s");
+            }
         }
         self.figure("compaction", "deletion of mailboxes", start.elapsed().as_secs_f64(), "s", None);
         let deleted = before.saturating_sub(usage(&mut client).await?.messages);
         self.figure("compaction", "deleted messages", to_f64(deleted), "", None);
-        let (mut bytes, mut changed) = (directory_bytes(&segments), Instant::now());
-        while changed.elapsed() < QUIET_TIME {
+        // First the database becomes smaller, then the segments. Deliveries add messages to both.
+        let settle = Duration::from_secs(self.options.settle);
+        let (mut sizes, mut changed) = (self.data_bytes(), Instant::now());
+        while changed.elapsed() < settle {
             sleep(POLL_INTERVAL).await;
-            let now = directory_bytes(&segments);
-            // Deliveries add messages to the last segment.
-            if now < bytes {
+            let now = self.data_bytes();
+            if now.0 < sizes.0 || now.1 < sizes.1 {
                 changed = Instant::now();
             }
-            bytes = now;
+            sizes = now;
         }
         self.figure("compaction", "duration", (changed - start).as_secs_f64(), "s", None);
         self.stop_stream("compaction", stream, None).await;
-        self.figure("compaction", "size after", megabytes(bytes), "MB", None);
+        self.report_sizes("compaction");
         self.report_memory("compaction", server)
     }
 }
@@ -272,6 +279,10 @@ async fn expired_messages(client: &mut Client) -> Result<u64, Error> {
     let metrics = String::from_utf8_lossy(client.request("GET", "/metrics").await?);
     let value = metrics.lines().find_map(|line| line.strip_prefix(NAME)?.parse().ok());
     value.ok_or(Error::Protocol("a metric is missing"))
+}
+
+fn file_bytes(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
 /// Returns the total length of the files in a directory. A file may be removed meanwhile.
