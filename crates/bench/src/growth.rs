@@ -109,7 +109,7 @@ impl Growth {
     /// Times all kinds of operations. Deletes as many messages as it appends.
     async fn measure(&mut self, operations: usize) -> Result<Row, Error> {
         let mut row = Row::default().with("stored", self.stored());
-        let append = self.appending.send_all(operations).await?.results.latencies;
+        let append = self.appending.send_all(0..operations).await?.results.latencies;
         let messages = self.find(operations).await?;
         let path = |(mailbox, id): &(String, String)| message_path(mailbox, id);
         let latest_path = |(mailbox, _): &(String, String)| message_path(mailbox, "latest");

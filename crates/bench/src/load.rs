@@ -158,9 +158,9 @@ impl Load {
         LoadResult { results, elapsed, acknowledged: std::mem::take(&mut run.acknowledged.lock()) }
     }
 
-    /// Sends messages. Fails if one of them was not accepted.
-    pub(crate) async fn send_all(self: &Arc<Self>, messages: usize) -> Result<LoadResult, Error> {
-        let outcome = self.run(0..messages).await;
+    /// Sends the messages with these numbers. Fails if one of them was not accepted.
+    pub(crate) async fn send_all(self: &Arc<Self>, numbers: Range<usize>) -> Result<LoadResult, Error> {
+        let outcome = self.run(numbers).await;
         match &outcome.results.first_error {
             Some(error) => Err(Error::Usage(format!("sending messages: {error}"))),
             None => Ok(outcome),
@@ -239,7 +239,7 @@ pub(crate) async fn wait_until_due(due: Instant) -> Option<Instant> {
 /// are not pipelined.
 pub(crate) async fn fill(smtp: &str, envelopes: Vec<Envelope>, messages: usize, message: Vec<u8>) -> Result<(), Error> {
     let load = Load { mode: CommandMode::Sequential, ..Load::new(resolve(smtp).await?, envelopes, message) };
-    Arc::new(load).send_all(messages).await.map(|_| ())
+    Arc::new(load).send_all(0..messages).await.map(|_| ())
 }
 
 /// Builds transactions to `recipients` mailboxes each, so that all mailboxes get the same number of messages in turn.

@@ -66,7 +66,7 @@ pub(crate) async fn run(options: &Options, json: bool) -> Result<Verdict, Error>
         let start = Instant::now();
         let addresses = options.servers.smtp_addresses().await?;
         let load = build_load(addresses, &generator, PREFIX, options.mailboxes, options.connections);
-        let sent = to_f64(load.send_all(options.messages).await?.results.latencies.len());
+        let sent = to_f64(load.send_all(0..options.messages).await?.results.latencies.len());
         let fill_time = start.elapsed();
         wait_for_index(&mut client).await?;
         let index_time = start.elapsed();

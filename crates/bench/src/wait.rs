@@ -121,5 +121,5 @@ async fn send_messages(options: &Options) -> Result<Vec<Option<Instant>>, Error>
         rate: Some(options.rate),
         ..Load::new(addresses, build_envelopes(PREFIX, messages, 1), message)
     };
-    Ok(Arc::new(load).send_all(messages).await?.acknowledged)
+    Ok(Arc::new(load).send_all(0..messages).await?.acknowledged)
 }

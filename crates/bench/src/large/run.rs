@@ -22,6 +22,8 @@ use crate::words::WordGenerator;
 
 /// The interval at which a process or a state of the server is checked.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// The maximum time of an export or import.
+const TRANSFER_TIMEOUT: Duration = Duration::from_hours(2);
 /// The connections of the steady stream.
 const STREAM_CONNECTIONS: u32 = 10;
 /// The size of its messages.
@@ -113,10 +115,17 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Runs another command of the program, such as `export`, and reports its duration and its peak of memory.
-    pub(super) async fn run_command(&mut self, step: &'static str, arguments: &[&str]) -> Result<(), Error> {
+    /// Runs `export` or `import` with a data directory and a file, and reports its duration and its peak of memory.
+    pub(super) async fn transfer(
+        &mut self,
+        step: &'static str,
+        name: &str,
+        data: &str,
+        file: &str,
+    ) -> Result<(), Error> {
         let mut command = Command::new(&self.options.program);
-        command.args(arguments).current_dir(&self.options.dir).stdin(Stdio::null()).stdout(Stdio::null());
+        command.args([name, "--data"]).args([self.path(data), self.path(file)]);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
         command.env("RESTANTE_STORAGE_MAILBOXMSGCAP", "0").env("RESTANTE_STORAGE_RETENTIONPERIOD", "0");
         let start = Instant::now();
         let mut child = command.spawn().map_err(|error| Error::Io("starting a command", error))?;
@@ -125,12 +134,17 @@ impl<'a> Run<'a> {
             if let Some(status) = child.try_wait().map_err(|error| Error::Io("waiting for a command", error))? {
                 break status;
             }
+            if start.elapsed() > TRANSFER_TIMEOUT {
+                // It fails only if the process has ended.
+                let _ = child.kill();
+                return Err(Error::Timeout);
+            }
             // A process that has just ended has no memory.
             peak = Sample::read(child.id()).map_or(peak, |sample| sample.peak);
             sleep(POLL_INTERVAL).await;
         };
         if !status.success() {
-            return Err(Error::Usage(format!("{} {}: {status}", self.options.program.display(), arguments.join(" "))));
+            return Err(Error::Usage(format!("{} {name}: {status}", self.options.program.display())));
         }
         self.figure(step, "duration", start.elapsed().as_secs_f64(), "s", None);
         self.figure(step, "peak memory of the command", megabytes(peak), "MB", None);

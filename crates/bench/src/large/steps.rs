@@ -20,6 +20,8 @@ use crate::smtp::{CommandMode, Sender};
 use crate::words::QUERY_KINDS;
 
 const PREFIX: &str = "large";
+/// The file with all exported messages.
+const BACK_UP: &str = "back-up.mbox";
 /// The number of messages after which progress is printed.
 const PROGRESS_MESSAGES: usize = 250_000;
 /// The number of mailboxes after which progress is printed.
@@ -42,8 +44,7 @@ impl Run<'_> {
             // A part ends where the expired messages end.
             let part_end = if sent < expired { expired } else { messages };
             let end = part_end.min(sent + PROGRESS_MESSAGES);
-            let results = load.run(sent..end).await.results;
-            self.check(results.verdict());
+            load.send_all(sent..end).await?;
             sent = end;
             if sent == expired {
                 oldest_stored = Instant::now();
@@ -166,16 +167,16 @@ impl Run<'_> {
     /// Exports all messages while the server runs.
     pub(super) async fn back_up(&mut self, server: &ServerProcess) -> Result<(), Error> {
         let stream = self.start_stream();
-        self.run_command("back-up", &["export", "--data", "data", "back-up.mbox"]).await?;
+        self.transfer("back-up", "export", "data", BACK_UP).await?;
         self.stop_stream("back-up", stream, None).await;
-        self.figure("back-up", "size", megabytes(file_bytes(&self.path("back-up.mbox"))), "MB", None);
+        self.figure("back-up", "size", megabytes(file_bytes(&self.path(BACK_UP))), "MB", None);
         self.report_memory("back-up", server)
     }
 
     /// Imports all messages into another data directory while the server runs.
     pub(super) async fn restore(&mut self, server: &ServerProcess) -> Result<(), Error> {
         let stream = self.start_stream();
-        self.run_command("restore", &["import", "--data", "restored", "back-up.mbox"]).await?;
+        self.transfer("restore", "import", "restored", BACK_UP).await?;
         self.stop_stream("restore", stream, None).await;
         self.report_memory("restore", server)
     }
@@ -195,7 +196,7 @@ impl Run<'_> {
         drop(server);
         let removing = |error| Error::Io("removing the back-up", error);
         fs::remove_dir_all(&restored).map_err(removing)?;
-        fs::remove_file(self.path("back-up.mbox")).map_err(removing)
+        fs::remove_file(self.path(BACK_UP)).map_err(removing)
     }
 
     /// Starts the server with a retention period that deletes the oldest messages.
