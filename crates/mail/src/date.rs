@@ -23,9 +23,15 @@ mod tests {
             (0, "Thu, 01 Jan 1970 00:00:00 +0000"),
             (951_827_696, "Tue, 29 Feb 2000 12:34:56 +0000"),
             (1_794_711_170, "Sun, 15 Nov 2026 02:52:50 +0000"),
+            (253_402_207_199, "Thu, 30 Dec 9999 21:59:59 +0000"),
+            (-62_135_596_800, "Mon, 01 Jan 0001 00:00:00 +0000"),
         ];
         for (second, expected) in table {
             assert_eq!(mail_date(Timestamp::from_second(second).unwrap()), expected);
+        }
+        for day in 0..400 {
+            let at = Timestamp::from_second(day * 86_400 + 3_599).unwrap();
+            assert_eq!(mail_date(at), at.strftime("%a, %d %b %Y %H:%M:%S +0000").to_string());
         }
     }
 }

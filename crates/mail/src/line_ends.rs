@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr2;
+use memchr::{memchr_iter, memchr2};
 
 /// Converts all line ends to CRLF. Servers differ in whether a bare CR or LF ends a line, so that a message with one
 /// could end early for some of them (SMTP smuggling).
@@ -30,9 +30,41 @@ pub fn with_crlf(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(output)
 }
 
+/// Converts CRLF to LF. A bare CR is kept.
+pub(crate) fn with_lf(text: String) -> String {
+    let mut output = String::new();
+    let mut copied = 0;
+    for position in memchr_iter(b'\r', text.as_bytes()) {
+        if text.as_bytes().get(position + 1) == Some(&b'\n') {
+            output.reserve(if copied == 0 { text.len() } else { 0 });
+            output.push_str(&text[copied..position]);
+            copied = position + 1;
+        }
+    }
+    if copied == 0 {
+        return text;
+    }
+    output.push_str(&text[copied..]);
+    output
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn crlf_becomes_lf() {
+        let table = [
+            ("", ""),
+            ("a\nb", "a\nb"),
+            ("\r\na\r\n\r\nb", "\na\n\nb"),
+            ("\ra\r\r\n\n\r", "\ra\r\n\n\r"),
+            ("\r\n", "\n"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(with_lf(text.to_owned()), expected, "{text:?}");
+        }
+    }
 
     #[test]
     fn every_line_ends_in_crlf() {

@@ -17,6 +17,12 @@ const MAX_CHARSET_BYTES: usize = 64;
 
 /// Decodes an unfolded header value to text on one line.
 pub(super) fn decode_line(value: &[u8]) -> String {
+    // This is the most common case: one line of ASCII without an encoded word.
+    if value.iter().all(|byte| matches!(byte, b' '..=b'<' | b'>'..=b'~'))
+        && let Ok(text) = std::str::from_utf8(value)
+    {
+        return text.trim().to_owned();
+    }
     one_line(&decode_words(value))
 }
 

@@ -212,9 +212,9 @@ impl<'a> Iterator for RawFields<'a> {
 }
 
 /// Unfolds a value: trims its lines and joins them with one space, as existing clients expect.
-pub(super) fn unfold(value: &[u8]) -> Vec<u8> {
+pub(super) fn unfold(value: &[u8]) -> Cow<'_, [u8]> {
     if memchr(b'\n', value).is_none() {
-        return value.trim_ascii().to_vec();
+        return Cow::Borrowed(value.trim_ascii());
     }
     let mut unfolded = Vec::with_capacity(value.len());
     for line in value.split(|&b| b == b'\n') {
@@ -224,7 +224,7 @@ pub(super) fn unfold(value: &[u8]) -> Vec<u8> {
         }
         unfolded.extend_from_slice(line);
     }
-    unfolded
+    Cow::Owned(unfolded)
 }
 
 /// Converts `mime-version` to `Mime-Version`. A name with characters that are not allowed in tokens is not changed.

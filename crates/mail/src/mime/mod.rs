@@ -51,6 +51,8 @@ use charset::DecodedText;
 use defect::Defects;
 use html_to_text::Style;
 
+use crate::line_ends::with_lf;
+
 pub use address_list::NamedAddress;
 pub use bodies::Role;
 pub use defect::Defect;
@@ -319,11 +321,7 @@ impl Mime {
     fn decode_text(&self, index: usize, lines: FlowedLines) -> DecodedText {
         let part = &self.parts[index];
         let decoded = part.decode_charset(&self.text_content(index));
-        let text = if memchr::memchr(b'\r', decoded.text.as_bytes()).is_some() {
-            decoded.text.replace("\r\n", "\n")
-        } else {
-            decoded.text
-        };
+        let text = with_lf(decoded.text);
         let text = match part.flowed {
             Some(flowed) if lines == FlowedLines::Joined && part.content_type == "text/plain" => {
                 flowed::unflow(&text, flowed)
