@@ -90,9 +90,10 @@ impl Mailroom {
         let inner = self.inner.clone();
         let operation = async move {
             let _guard = inner.hub.begin_delivery();
-            let appended = inner.store.append(NewMessage { received, headline, body, copies }).await?;
+            let message = NewMessage { received, headline, body: body.clone(), copies };
+            let appended = inner.store.append(message).await?;
             inner.counters.count_stored(bytes, appended.stored.len());
-            inner.publish_stored(&appended.stored);
+            inner.publish_stored(&appended.stored, &body);
             inner.publish_deleted(DeletionCause::Limit, appended.evicted);
             Ok(DeliveryOutcome::Stored(appended.stored))
         };

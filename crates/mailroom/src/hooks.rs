@@ -56,6 +56,12 @@ pub trait Observer: Send + Sync + 'static {
     /// A message was stored.
     fn message_stored(&self, summary: &Summary);
 
+    /// A message was stored by this mailroom, which still has it in memory as it was received. Called instead of
+    /// [`Observer::message_stored`]. Most observers do not need the message.
+    fn message_stored_with_body(&self, summary: &Summary, _body: &Bytes) {
+        self.message_stored(summary);
+    }
+
     /// A message was deleted, whatever the cause.
     fn message_deleted(&self, summary: &Summary);
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use restante_mail::message::{MessageId, Summary};
 use restante_store::CopyKey;
 use restante_store::feed::{Change, CopyEvent, FeedItem, Mark, MarkChange};
@@ -44,11 +45,11 @@ impl Mailroom {
 
 impl Inner {
     /// Publishes the copies of a message that was stored.
-    pub(crate) fn publish_stored(&self, copies: &[Summary]) {
+    pub(crate) fn publish_stored(&self, copies: &[Summary], body: &Bytes) {
         let shared = MessageCopies::new(copies);
         for summary in copies {
             for observer in self.direct_observers() {
-                observer.message_stored(summary);
+                observer.message_stored_with_body(summary, body);
             }
             if !self.is_shared {
                 self.hub.publish_stored(summary.clone(), shared.clone());
