@@ -27,19 +27,26 @@ pub(crate) fn split(text: &str) -> Vec<String> {
 }
 
 fn try_for_each(text: &str, found: &mut impl FnMut(&str, Range<usize>) -> ControlFlow<()>) -> ControlFlow<()> {
+    let bytes = text.as_bytes();
     let mut pending = PendingWord::default();
     let mut start = 0;
-    while let Some(&byte) = text.as_bytes().get(start) {
-        if byte.is_ascii() {
-            let rest = &text[start..];
-            let length = rest.bytes().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(rest.len());
-            if length > 0 {
-                pending.push_ascii(&rest[..length], start);
-                start += length;
+    while let Some(&byte) = bytes.get(start) {
+        if byte.is_ascii_alphanumeric() {
+            let (length, has_capital) = ascii_run(&bytes[start..]);
+            let end = start + length;
+            let is_whole = pending.word.is_empty() && bytes.get(end).is_none_or(u8::is_ascii);
+            if is_whole && !has_capital && length <= MAX_WORD_BYTES {
+                // Most words need no copy.
+                found(&text[start..end], start..end)?;
             } else {
-                pending.finish(found)?;
-                start += 1;
+                pending.push_ascii(&text[start..end], start);
             }
+            start = end;
+            continue;
+        }
+        if byte.is_ascii() {
+            pending.finish(found)?;
+            start += 1;
             continue;
         }
         let Some(c) = text[start..].chars().next() else { break };
@@ -55,6 +62,37 @@ fn try_for_each(text: &str, found: &mut impl FnMut(&str, Range<usize>) -> Contro
         start = end;
     }
     pending.finish(found)
+}
+
+/// Returns the length of the run of ASCII letters and digits at the start, and whether it has a capital letter. Reads eight
+/// bytes at a time.
+fn ascii_run(bytes: &[u8]) -> (usize, bool) {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH_BITS: u64 = ONES << 7;
+    let (mut length, mut has_capital) = (0, false);
+    for chunk in bytes.as_chunks::<8>().0 {
+        let chunk = u64::from_le_bytes(*chunk);
+        // Sets the high bit of the bytes in a range. No sum of two bytes exceeds a byte.
+        let in_range = |bytes: u64, first: u8, last: u8| {
+            (bytes + u64::from(0x80 - first) * ONES) & !(bytes + u64::from(0x7f - last) * ONES)
+        };
+        let ascii = chunk & !HIGH_BITS;
+        let letters = in_range(ascii | (0x20 * ONES), b'a', b'z');
+        let run = (letters | in_range(ascii, b'0', b'9')) & !chunk & HIGH_BITS;
+        let end = run ^ HIGH_BITS;
+        // The bit 0x20 of a capital letter is clear. Only those before the end count.
+        let capitals = run & letters & !(chunk << 2);
+        has_capital |= capitals & (end ^ end.wrapping_sub(1)) != 0;
+        if end != 0 {
+            return (length + end.trailing_zeros() as usize / 8, has_capital);
+        }
+        length += 8;
+    }
+    for byte in bytes[length..].iter().take_while(|byte| byte.is_ascii_alphanumeric()) {
+        has_capital |= byte.is_ascii_uppercase();
+        length += 1;
+    }
+    (length, has_capital)
 }
 
 /// The word being read.
@@ -211,6 +249,17 @@ mod tests {
     fn long_words_are_truncated() {
         let words = split(&format!("{} end", "x".repeat(100_000)));
         assert_eq!(words, ["x".repeat(MAX_WORD_BYTES), "end".to_owned()]);
+    }
+
+    #[test]
+    fn every_byte_ends_an_ascii_run_unless_it_is_a_letter_or_digit() {
+        for (position, byte) in (0..20).flat_map(|position| (0..=u8::MAX).map(move |byte| (position, byte))) {
+            let mut bytes = *b"abcdefghij0123456789-Z";
+            bytes[position] = byte;
+            let length = bytes.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap();
+            let has_capital = bytes[..length].iter().any(u8::is_ascii_uppercase);
+            assert_eq!(ascii_run(&bytes), (length, has_capital), "{byte} at {position}");
+        }
     }
 
     #[test]
