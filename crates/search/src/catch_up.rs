@@ -46,7 +46,7 @@ impl CatchUp {
         self.added_up_to = last.id;
         // A message that is deleted from now on causes an event, which is applied after this addition.
         let missing = operations.with_index(|index| index.filter_missing(copies))?;
-        operations.add_all(missing, Changes::default())?;
+        operations.add_all(missing.into_iter().map(|summary| (summary, None)).collect(), Changes::default())?;
         Ok(false)
     }
 }

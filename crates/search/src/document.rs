@@ -130,46 +130,52 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Builds the text of a column as it is in the index: without the words of some header fields.
-    pub(crate) fn indexed_text(&self, column: Column) -> String {
-        let words = if column == Column::Header { MAX_HEADER_WORDS } else { MAX_WORDS };
-        self.write_text(column, ColumnWriter::new(words))
+    /// Calls `add` with the parts of each word of a column as it is in the index: without the words of some header fields.
+    pub(crate) fn for_each_indexed_word(&self, column: Column, add: impl FnMut(&[&str])) {
+        self.write_words(column, 0, add);
     }
 
     fn build_text(&self, column: Column) -> String {
-        if column == Column::Header {
-            let text = ColumnWriter { unindexed_words_left: MAX_HEADER_WORDS, ..ColumnWriter::new(MAX_HEADER_WORDS) };
-            return self.write_text(column, text);
-        }
-        self.indexed_text(column)
+        let mut text = String::new();
+        self.write_words(column, MAX_HEADER_WORDS, |parts| {
+            text.push(' ');
+            parts.iter().for_each(|part| text.push_str(part));
+        });
+        text.push(' ');
+        text
     }
 
-    fn write_text(&self, column: Column, mut text: ColumnWriter) -> String {
+    /// Calls `add` with the parts of each word of a column. `max_unindexed_words` limits the words of header fields that
+    /// are not in the index.
+    fn write_words(&self, column: Column, max_unindexed_words: usize, add: impl FnMut(&[&str])) {
+        let words_left = if column == Column::Header { MAX_HEADER_WORDS } else { MAX_WORDS };
+        let mut words = ColumnWriter { add, words_left, unindexed_words_left: max_unindexed_words };
         let headline = &self.summary.headline;
         match (column, self.mime) {
-            (Column::From, _) => text.add(headline.from()),
-            (Column::Subject, _) => text.add(headline.subject()),
-            (Column::To, _) => headline.to().for_each(|to| text.add_separate(to)),
+            (Column::From, _) => words.add(headline.from()),
+            (Column::Subject, _) => words.add(headline.subject()),
+            (Column::To, _) => headline.to().for_each(|to| words.add_separate(to)),
             (_, None) => {}
             (Column::Cc, Some(mime)) => {
                 mime.header()
                     .iter()
                     .filter(|field| field.has_name("cc"))
-                    .for_each(|field| text.add_separate(&field.decoded_value()));
+                    .for_each(|field| words.add_separate(&field.decoded_value()));
             }
             (Column::Body, Some(mime)) => {
-                text.add(&mime.text());
+                let text_body = mime.text_body();
+                let has_text = text_body.is_some();
+                words.add(&text_body.unwrap_or_else(|| mime.html_as_text()));
                 // The visible text may be in the HTML part only, next to a plain text that says little.
-                if mime.has_html() && mime.text_body().is_some() {
-                    text.add_separate(&mime.html_as_text());
+                if has_text && mime.has_html() {
+                    words.add_separate(&mime.html_as_text());
                 }
             }
             (Column::Filename, Some(mime)) => {
-                mime.attachments().iter().for_each(|attachment| text.add_separate(&attachment.filename));
+                mime.attachments().iter().for_each(|attachment| words.add_separate(&attachment.filename));
             }
-            (Column::Header, Some(mime)) => mime.header().iter().for_each(|field| text.add_field(field)),
+            (Column::Header, Some(mime)) => mime.header().iter().for_each(|field| words.add_field(field)),
         }
-        text.finish()
     }
 }
 
@@ -195,26 +201,24 @@ fn is_indexed_name(field_name: &str) -> bool {
 /// Returns a field name as part of a word. Spaces and punctuation would end the word and are replaced.
 fn field_name(name: &str) -> String {
     let name = &name[..name.floor_char_boundary(MAX_FIELD_NAME_BYTES)];
-    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '·' }).collect()
+    let mut text = String::with_capacity(2 * name.len());
+    text.extend(name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '·' }));
+    text
 }
 
-/// Builds the text of a column.
-struct ColumnWriter {
-    text: String,
+/// Writes the words of a column within its limits.
+struct ColumnWriter<F> {
+    /// Called with the parts of each word.
+    add: F,
     /// The number of words that can still be added.
     words_left: usize,
     /// The number of words of header fields that are not in the index that can still be added.
     unindexed_words_left: usize,
 }
 
-impl ColumnWriter {
-    fn new(words_left: usize) -> Self {
-        Self { text: String::new(), words_left, unindexed_words_left: 0 }
-    }
-
+impl<F: FnMut(&[&str])> ColumnWriter<F> {
     fn add(&mut self, text: &str) {
         let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
-        self.text.reserve(text.len() + text.len() / 8);
         words::for_each(text, |word, _| {
             self.push(&[word]);
             if self.words_left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -243,7 +247,7 @@ impl ColumnWriter {
         let value = field.decoded_value();
         let value = &value[..value.floor_char_boundary(MAX_TEXT_BYTES)];
         words::for_each(value, |word, _| {
-            self.write(&[&name, MARKER, word]);
+            (self.add)(&[&name, MARKER, word]);
             let limit = if is_indexed { &mut self.words_left } else { &mut self.unindexed_words_left };
             *limit -= 1;
             words_left -= 1;
@@ -255,20 +259,8 @@ impl ColumnWriter {
     fn push(&mut self, parts: &[&str]) {
         if self.words_left > 0 {
             self.words_left -= 1;
-            self.write(parts);
+            (self.add)(parts);
         }
-    }
-
-    fn write(&mut self, parts: &[&str]) {
-        self.text.push(' ');
-        for part in parts {
-            self.text.push_str(part);
-        }
-    }
-
-    fn finish(mut self) -> String {
-        self.text.push(' ');
-        self.text
     }
 }
 

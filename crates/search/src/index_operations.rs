@@ -4,9 +4,9 @@
 use std::iter::Peekable;
 use std::sync::{Arc, Weak};
 
+use bytes::Bytes;
 use futures_util::future::join_all;
 use restante_mail::message::{MessageId, Source, Summary};
-use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 use restante_mailroom::{Mailroom, MessageSelector, StoreError};
 use thiserror::Error;
@@ -15,11 +15,14 @@ use tokio::runtime::Handle;
 use crate::index::{Changes, Entry, Index, is_damage};
 use crate::index_file::IndexFile;
 
-/// The number of bytes of text that are written in one transaction.
+/// The number of bytes of messages that are written in one transaction.
 const BATCH_BYTES: usize = 4 << 20;
 /// The maximum number of messages that are read at the same time, and of their bytes. A larger message is read alone.
 const MAX_CONCURRENT_READS: usize = 8;
 const MAX_READ_BYTES: u64 = 1 << 20;
+
+/// A message in the store, with its body if it is in memory.
+pub(crate) type StoredMessage = (Summary, Option<Bytes>);
 
 /// Access to the index and to the mailroom.
 pub(crate) struct IndexOperations {
@@ -62,14 +65,13 @@ impl IndexOperations {
     }
 
     /// Adds messages that are not in the index, together with other changes.
-    pub(crate) fn add_all(&mut self, summaries: Vec<Summary>, changes: Changes) -> Result<(), IndexingError> {
+    pub(crate) fn add_all(&mut self, messages: Vec<StoredMessage>, changes: Changes) -> Result<(), IndexingError> {
         let (mut changes, mut bytes) = (changes, 0);
-        let mut summaries = summaries.into_iter().peekable();
-        while summaries.peek().is_some() {
-            let chunk = next_chunk(&mut summaries);
-            for (summary, source) in self.read_sources(chunk)? {
-                let entry = Entry::new(summary, &Mime::parse(source.to_bytes()));
-                bytes += entry.bytes();
+        let mut messages = messages.into_iter().peekable();
+        while messages.peek().is_some() {
+            let chunk = next_chunk(&mut messages);
+            for entry in self.read_entries(chunk)? {
+                bytes += entry.source.len();
                 changes.added.push(entry);
             }
             if bytes > BATCH_BYTES {
@@ -120,14 +122,24 @@ impl IndexOperations {
 
     /// Reads the sources of messages at the same time, because each read switches to another thread and back. Deleted
     /// messages are left out. A message that cannot be read is logged and left out.
-    fn read_sources(&mut self, summaries: Vec<Summary>) -> Result<Vec<(Summary, Source)>, IndexingError> {
+    fn read_entries(&mut self, messages: Vec<StoredMessage>) -> Result<Vec<Entry>, IndexingError> {
         let results = self.with_mailroom(async |mailroom| {
-            Ok(join_all(summaries.iter().map(|summary| mailroom.source(&summary.mailbox, summary.id))).await)
+            let read = messages.into_iter().map(async |(summary, body)| {
+                let source = match body {
+                    Some(body) => {
+                        let trace = summary.details.trace(&summary.mailbox, summary.received);
+                        Ok(Some(Source { trace, body }))
+                    }
+                    None => mailroom.source(&summary.mailbox, summary.id).await,
+                };
+                (summary, source)
+            });
+            Ok(join_all(read).await)
         })?;
-        let mut sources = Vec::with_capacity(summaries.len());
-        for (summary, result) in summaries.into_iter().zip(results) {
+        let mut entries = Vec::with_capacity(results.len());
+        for (summary, result) in results {
             match result {
-                Ok(source) => sources.extend(source.map(|source| (summary, source))),
+                Ok(source) => entries.extend(source.map(|source| Entry { summary, source })),
                 Err(error @ StoreError::Broken(_)) => {
                     let Summary { mailbox, id, .. } = summary;
                     tracing::warn!(%error, %mailbox, %id, "cannot read a message, it is not in the search index");
@@ -136,18 +148,18 @@ impl IndexOperations {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(sources)
+        Ok(entries)
     }
 }
 
 /// Takes messages that are read at the same time: a few, unless they are large.
-fn next_chunk(summaries: &mut Peekable<impl Iterator<Item = Summary>>) -> Vec<Summary> {
+fn next_chunk(messages: &mut Peekable<impl Iterator<Item = StoredMessage>>) -> Vec<StoredMessage> {
     let (mut chunk, mut bytes) = (Vec::new(), 0_u64);
     while chunk.len() < MAX_CONCURRENT_READS
-        && let Some(summary) = summaries.next_if(|summary| chunk.is_empty() || bytes + summary.size <= MAX_READ_BYTES)
+        && let Some(message) = messages.next_if(|(next, _)| chunk.is_empty() || bytes + next.size <= MAX_READ_BYTES)
     {
-        bytes += summary.size;
-        chunk.push(summary);
+        bytes += message.0.size;
+        chunk.push(message);
     }
     chunk
 }

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::events::Mark;
@@ -12,14 +13,18 @@ use tokio::sync::{Notify, watch};
 
 /// The maximum number of events in the queue. There can be fewer if the headlines of messages are long.
 const MAX_EVENTS: usize = 65_536;
+/// The size of the queue in bytes up to which it also keeps the bodies of messages. Those of others are read from the
+/// store.
+const MAX_SIZE_WITH_BODIES: usize = 8 << 20;
 /// The minimum size of an event in the queue, in bytes. It is enough for everything except the headline.
 const MIN_EVENT_BYTES: usize = 256;
 
 /// A change of a stored message that the index has to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IndexEvent {
-    /// The summary is the one at the time of storing. Later changes cause other events.
-    Stored(Summary),
+    /// The summary is the one at the time of storing. Later changes cause other events. With the body of the message, if
+    /// it is in memory.
+    Stored(Summary, Option<Bytes>),
     MarkChanged(MessageId, Mark),
     Deleted(MessageId),
     /// The index differs from the store for this message.
@@ -100,7 +105,7 @@ impl IndexQueue {
         if !self.is_open.load(Relaxed) {
             return;
         }
-        let event = event();
+        let mut event = event();
         let mut contents = self.inbox.lock();
         let is_closed = contents.stage != Stage::Open;
         let state = &mut contents.queue;
@@ -110,11 +115,15 @@ impl IndexQueue {
             return;
         }
         // The id of a deleted message was assigned too.
-        if let IndexEvent::Stored(Summary { id, .. }) | IndexEvent::Deleted(id) = &event {
+        if let IndexEvent::Stored(Summary { id, .. }, _) | IndexEvent::Deleted(id) = &event {
             state.highest_id = state.highest_id.max(*id);
             self.highest_changed.notify_waiters();
         }
-        let size = event.size();
+        let mut size = event.size();
+        if let IndexEvent::Stored(_, body) = &mut event {
+            *body = body.take().filter(|body| state.events.size() + size + body.len() <= MAX_SIZE_WITH_BODIES);
+            size += body.as_ref().map_or(0, Bytes::len);
+        }
         if let Err(event) = state.events.push(event, size) {
             state.record_lost(&event);
             self.progress.send_if_modified(|progress| std::mem::take(&mut progress.is_caught_up));
@@ -224,10 +233,10 @@ impl IndexQueue {
 }
 
 impl IndexEvent {
-    /// Returns the size in the queue.
+    /// Returns the size in the queue without the body.
     fn size(&self) -> usize {
         match self {
-            Self::Stored(summary) => MIN_EVENT_BYTES + summary.text_len(),
+            Self::Stored(summary, _) => MIN_EVENT_BYTES + summary.text_len(),
             Self::MarkChanged(_, Mark::Tags(tags)) => MIN_EVENT_BYTES + tags.encoded().len(),
             _ => MIN_EVENT_BYTES,
         }
@@ -237,7 +246,7 @@ impl IndexEvent {
 impl State {
     fn record_lost(&mut self, event: &IndexEvent) {
         let resync = match (event, self.resync) {
-            (IndexEvent::Stored(summary), _) => Resync::NewerThan(summary.id.number().saturating_sub(1).into()),
+            (IndexEvent::Stored(summary, _), _) => Resync::NewerThan(summary.id.number().saturating_sub(1).into()),
             // The comparison reads the current state of this message anyway.
             (
                 IndexEvent::MarkChanged(id, _) | IndexEvent::Deleted(id) | IndexEvent::Recheck(_, id),
@@ -276,7 +285,7 @@ mod tests {
     }
 
     fn stored_with_subject(id: u64, subject: &str) -> IndexEvent {
-        IndexEvent::Stored(Summary {
+        let summary = Summary {
             mailbox: Naming::Local.parse_mailbox("ann").unwrap(),
             id: id.into(),
             message: id.into(),
@@ -287,7 +296,25 @@ mod tests {
             seen: false,
             tags: Tags::default(),
             details: Details::default(),
-        })
+        };
+        IndexEvent::Stored(summary, None)
+    }
+
+    #[test]
+    fn bodies_are_kept_while_the_queue_is_short() {
+        let queue = IndexQueue::default();
+        queue.open();
+        let body = Bytes::from(vec![b'x'; MAX_SIZE_WITH_BODIES / 4]);
+        let push = |id| {
+            let IndexEvent::Stored(summary, _) = stored(id) else { unreachable!() };
+            queue.push(|| IndexEvent::Stored(summary, Some(body.clone())));
+        };
+        for _ in 0..2 {
+            (1..=10).for_each(push);
+            let events = queue.next_batch(10, Duration::ZERO, false).events;
+            let kept = events.iter().filter(|event| matches!(event, IndexEvent::Stored(_, Some(_)))).count();
+            assert_eq!((events.len(), kept), (10, 3));
+        }
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl Indexer {
         let mut stored = Vec::new();
         for event in events {
             match event {
-                IndexEvent::Stored(summary) => stored.push(summary),
+                IndexEvent::Stored(summary, body) => stored.push((summary, body)),
                 IndexEvent::MarkChanged(id, mark) => changes.marks.push((id, mark)),
                 IndexEvent::Deleted(id) => changes.removed.push(id),
                 // The current state. A later change causes another event.
@@ -138,7 +138,7 @@ impl Indexer {
             }
         }
         let deleted: HashSet<MessageId> = changes.removed.iter().copied().collect();
-        stored.retain(|summary| !deleted.contains(&summary.id));
+        stored.retain(|(summary, _)| !deleted.contains(&summary.id));
         self.operations.add_all(stored, changes)
     }
 
@@ -236,7 +236,7 @@ mod tests {
         let count = 3 * MAX_BATCH_EVENTS;
         for _ in 0..count {
             let summary = deliver(&mailroom).await;
-            queue.push(|| IndexEvent::Stored(summary));
+            queue.push(|| IndexEvent::Stored(summary, None));
         }
         assert!(!queue.wait_until_indexed(Duration::from_millis(50)).await, "there is no index");
         assert!(!indexer.is_finished(), "the indexer still runs");

@@ -4,8 +4,9 @@
 //! to all of them by [`Search`]. Both give the same result, because both use the same `document`: the searchable text
 //! of a message as `words`, without regard to case and accents.
 //!
-//! [`Search`] observes the mailroom and pushes the id of every stored message to the `index_queue`. The `indexer`, a
-//! thread of low priority, reads the message from the store and adds it to the `index`, which `index_file` opens.
+//! [`Search`] observes the mailroom and pushes every stored message to the `index_queue`. The `indexer`, a thread of low
+//! priority, adds it to the `index`, which `index_file` opens. It reads the message from the store if the queue is too
+//! long to keep it.
 //! Delivery does not wait for indexing, and the queue is bounded. After a crash or an overflow of the queue, `catch_up`
 //! compares the index with the store.
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
@@ -296,7 +297,11 @@ async fn read_source(
 
 impl Observer for Search {
     fn message_stored(&self, summary: &Summary) {
-        self.queue.push(|| IndexEvent::Stored(summary.clone()));
+        self.queue.push(|| IndexEvent::Stored(summary.clone(), None));
+    }
+
+    fn message_stored_with_body(&self, summary: &Summary, body: &Bytes) {
+        self.queue.push(|| IndexEvent::Stored(summary.clone(), Some(body.clone())));
     }
 
     fn message_deleted(&self, summary: &Summary) {

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Weak;
 use std::time::Instant;
 
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
@@ -28,10 +28,11 @@ use restante_mailroom::events::Mark;
 use restante_sqlite::ErrorKind;
 use rusqlite::{Connection, Error, OptionalExtension as _, Result, Transaction, params};
 
-use crate::document::{Column, Document};
+use crate::document::Document;
 use crate::query::Query;
 use partition::Partitioner;
 use schema::OpenedIndex;
+use tokens::TokenWriter;
 
 /// The number of database steps between two checks of the deadline. A step can evaluate an expression with hundreds of
 /// words, so they are few.
@@ -46,13 +47,13 @@ pub(crate) struct Index {
     count: u64,
     /// True if the mark of a clean shutdown was removed from the file.
     is_marked_dirty: bool,
+    token_writer: TokenWriter,
 }
 
-/// A message as it is added to the index.
+/// A message that is added to the index.
 pub(crate) struct Entry {
-    summary: Summary,
-    texts: [String; Column::ALL.len()],
-    has_attachment: bool,
+    pub(crate) summary: Summary,
+    pub(crate) source: Source,
 }
 
 /// Changes that are applied in one transaction.
@@ -104,27 +105,13 @@ impl Changes {
     }
 }
 
-impl Entry {
-    /// Creates the entry of a message from its whole source.
-    pub(crate) fn new(summary: Summary, mime: &Mime) -> Self {
-        let document = Document::new(&summary, Some(mime));
-        let texts = Column::ALL.map(|column| document.indexed_text(column));
-        let has_attachment = document.has_attachment();
-        Self { summary, texts, has_attachment }
-    }
-
-    /// Returns the approximate number of bytes to write.
-    pub(crate) fn bytes(&self) -> usize {
-        self.texts.iter().map(String::len).sum()
-    }
-}
-
 impl Index {
     /// Opens the index of a data directory, or a new one in memory. An unusable file is deleted and created again. The
     /// second value is the id up to which the index agrees with the store, if that is known.
     pub(crate) fn open(directory: Option<&Path>) -> Result<(Self, Option<MessageId>)> {
         let OpenedIndex { connection, path, complete_up_to, count } = schema::open(directory)?;
-        Ok((Self { connection, path, count, is_marked_dirty: false }, complete_up_to.map(MessageId::from)))
+        let index = Self { connection, path, count, is_marked_dirty: false, token_writer: TokenWriter::default() };
+        Ok((index, complete_up_to.map(MessageId::from)))
     }
 
     /// Deletes a damaged index, so that it can be rebuilt.
@@ -154,7 +141,7 @@ impl Index {
             transaction.execute("UPDATE state SET through = NULL", [])?;
         }
         let mut count = self.count;
-        count += add_entries(&transaction, &changes.added)?;
+        count += add_entries(&transaction, &changes.added, &mut self.token_writer)?;
         for (id, mark) in &changes.marks {
             match mark {
                 Mark::Seen(seen) => {
@@ -272,40 +259,37 @@ pub(crate) fn find_with_deadline(connection: &mut Connection, query: &IndexQuery
 }
 
 /// Adds entries. Returns the number of messages that were not in the index before.
-fn add_entries(transaction: &Transaction<'_>, entries: &[Entry]) -> Result<u64> {
+fn add_entries(transaction: &Transaction<'_>, entries: &[Entry], token_writer: &mut TokenWriter) -> Result<u64> {
     if entries.is_empty() {
         return Ok(0);
     }
     let mut partitioner = Partitioner::new(transaction)?;
-    let mut insert = transaction.prepare_cached("INSERT INTO words (rowid, tokens) VALUES (?1, ?2)")?;
+    let mut insert_document = transaction.prepare_cached(
+        "INSERT OR IGNORE INTO documents (id, mailbox, delay, size, seen, tags) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    let mut insert_tokens = transaction.prepare_cached("INSERT INTO words (rowid, tokens) VALUES (?1, ?2)")?;
     let mut added = 0;
-    for entry in entries {
-        if insert_document(transaction, &entry.summary)? {
-            let id = to_i64(entry.summary.id.number());
-            insert.execute(params![id, tokens::document(entry, partitioner.add(id))])?;
-            added += 1;
+    for Entry { summary, source } in entries {
+        let id = to_i64(summary.id.number());
+        let is_new = insert_document.execute(params![
+            id,
+            summary.mailbox.as_str(),
+            id.saturating_sub(summary.received.as_microsecond()),
+            to_i64(summary.size),
+            summary.seen,
+            summary.tags.encoded()
+        ])? > 0;
+        if !is_new {
+            continue;
         }
+        insert_tags(transaction, id, &summary.tags)?;
+        let mime = Mime::parse(source.to_bytes());
+        let document = Document::new(summary, Some(&mime));
+        insert_tokens.execute(params![id, token_writer.document(&document, partitioner.add(id))])?;
+        added += 1;
     }
     partitioner.save(transaction)?;
     Ok(added)
-}
-
-/// Adds the row of a message. Returns false if the message was already in the index.
-fn insert_document(transaction: &Transaction<'_>, summary: &Summary) -> Result<bool> {
-    let sql = "INSERT OR IGNORE INTO documents (id, mailbox, delay, size, seen, tags) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let id = to_i64(summary.id.number());
-    let added = transaction.prepare_cached(sql)?.execute(params![
-        id,
-        summary.mailbox.as_str(),
-        id.saturating_sub(summary.received.as_microsecond()),
-        to_i64(summary.size),
-        summary.seen,
-        summary.tags.encoded()
-    ])?;
-    if added > 0 {
-        insert_tags(transaction, id, &summary.tags)?;
-    }
-    Ok(added > 0)
 }
 
 /// Replaces the tags of a message, if it is in the index.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use restante_mail::details::Details;
-use restante_mail::message::{Headline, MessageId, Summary};
+use restante_mail::message::{Headline, MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::Naming;
 use restante_mail::tags::Tags;
@@ -230,7 +230,7 @@ proptest! {
         let mut changes = Changes::default();
         for (number, (sample, is_end_of_batch)) in (0..).zip(&samples) {
             let (summary, mime) = sample.build(number);
-            changes.added.push(Entry::new(summary.clone(), &mime));
+            changes.added.push(entry(&summary, &mime));
             stored.insert(summary.id, (summary, mime));
             if *is_end_of_batch {
                 index.write(std::mem::take(&mut changes)).unwrap();
@@ -278,10 +278,15 @@ fn numbered_message(number: u64) -> (Summary, Mime) {
     (summary, Mime::parse(Bytes::from(source)))
 }
 
+fn entry(summary: &Summary, mime: &Mime) -> Entry {
+    let source = Source { trace: Bytes::new(), body: mime.source().clone() };
+    Entry { summary: summary.clone(), source }
+}
+
 fn entries(numbers: impl Iterator<Item = u64>) -> Vec<Entry> {
     let build = |number| {
         let (summary, mime) = numbered_message(number);
-        Entry::new(summary, &mime)
+        entry(&summary, &mime)
     };
     numbers.map(build).collect()
 }
@@ -407,7 +412,7 @@ fn long_phrases_are_looked_up_by_few_words() {
             .map(|(number, body)| sample(body).build(number))
             .map(|(summary, mime)| (summary.id, (summary, mime)))
             .into();
-        let added = stored.values().map(|(summary, mime)| Entry::new(summary.clone(), mime)).collect();
+        let added = stored.values().map(|(summary, mime)| entry(summary, mime)).collect();
         let mut index = Index::open(None).unwrap().0;
         index.write(Changes { added, ..Changes::default() }).unwrap();
 
