@@ -12,7 +12,7 @@ $$;
 
 -- Returns the rows of the history with numbers after `after`, up to `last`.
 CREATE FUNCTION history_between(after bigint, last bigint) RETURNS SETOF copy_change LANGUAGE sql STABLE AS $$
-    SELECT number, deleted, id, mailbox, received, size, seen, headline, message, copy_number, tags, details, NULL::bigint[], NULL::bigint[]
+    SELECT number, deleted, id, mailbox, received, size, seen, headline, message, copy_number, tags, details, NULL::bigint[]
     FROM history WHERE number > after AND number <= last ORDER BY number
 $$;
 
@@ -90,11 +90,12 @@ END $$;
 -- Adds messages. There are three groups of arrays, whose elements are counted from 1: messages (`new_bodies` to
 -- `headlines`), copies (`copy_messages` to `details`) and mailboxes (`names` to `last_copies`). A copy refers to its
 -- message and its mailbox, and has an index among the copies of each of them: from 0 in the message, from 1 in the mailbox.
--- The ids of the copies ascend, and each is at least its `lowest_ids`. The last copy of each mailbox is in `last_copies`.
--- Returns in the first row the ids of the copies, and for each mailbox the number before those of its copies. Then returns
+-- The ids of the copies follow the last change, and each is at least its `lowest_ids`, which ascend. The last copy of each
+-- mailbox is in `last_copies`. Returns in the first row, for each mailbox, the number before those of its copies. Then returns
 -- the evicted copies. After a limit was lowered, many copies have to be evicted. Other changes wait for this one, so the
 -- rest is evicted with the next messages. Everything that can be computed from the messages is passed in, because that
--- costs less, and elements are read by their index, because joins of wide rows cost more.
+-- costs less, and elements are read by their index, because joins of wide rows cost more. Each statement costs as much as
+-- several rows, so there are few of them.
 CREATE FUNCTION append_messages(
     new_bodies bytea[], shared boolean[], received bigint[], headlines bytea[],
     copy_messages int[], message_indexes int[], copy_mailboxes int[], mailbox_indexes int[], lowest_ids bigint[], sizes bigint[],
@@ -108,11 +109,12 @@ DECLARE
     max_evicted CONSTANT bigint := 1000;
     result copy_change;
     before bigint;
-    free_number bigint;
-    numbers bigint[];
     last bigint;
-    new_mailboxes bigint;
-    full_mailboxes bytea[];
+    total_bytes bigint;
+    free_number bigint;
+    existing int[];
+    numbers bigint[];
+    is_cap_exceeded boolean;
     evicted_ids bigint[];
     first bigint;
     first_excess bigint;
@@ -120,26 +122,35 @@ DECLARE
 BEGIN
     -- What takes longest comes before the lock.
     INSERT INTO bodies SELECT first_body + index, new_bodies[index] FROM generate_series(1, cardinality(new_bodies)) AS index;
-    SELECT state.last_change, state.highest_free_number INTO before, free_number FROM state FOR UPDATE;
-    WITH existing AS (
+    UPDATE state
+    SET previous_change = state.last_change, last_change = greatest(state.last_change + copies_count, lowest_ids[copies_count]),
+        last_id = greatest(state.last_change + copies_count, lowest_ids[copies_count]),
+        messages = state.messages + cardinality(new_bodies), copies = state.copies + copies_count, bytes = state.bytes + new_bytes
+    RETURNING state.previous_change, state.last_change, state.bytes, state.highest_free_number INTO before, last, total_bytes, free_number;
+    WITH updated AS (
         UPDATE mailboxes
         SET messages = mailboxes.messages + name_copies[added.index], unseen = mailboxes.unseen + name_copies[added.index],
             bytes = mailboxes.bytes + name_bytes[added.index], last_number = mailboxes.last_number + name_copies[added.index],
             version = greatest(before + last_copies[added.index], lowest_ids[last_copies[added.index]])
         FROM unnest(names) WITH ORDINALITY AS added (name, index) WHERE mailboxes.name = added.name
-        RETURNING added.index, mailboxes.messages, mailboxes.last_number - name_copies[added.index] AS number
+        RETURNING added.index::int, mailboxes.messages, mailboxes.last_number - name_copies[added.index] AS number
     )
-    SELECT array_agg(coalesce(existing.number, free_number) ORDER BY added.index), count(*) FILTER (WHERE existing.index IS NULL),
-        array_agg(added.name) FILTER (WHERE cap > 0 AND coalesce(existing.messages, name_copies[added.index]) > cap)
-    INTO numbers, new_mailboxes, full_mailboxes
-    FROM unnest(names) WITH ORDINALITY AS added (name, index) LEFT JOIN existing USING (index);
-    IF new_mailboxes > 0 THEN
-        INSERT INTO mailboxes (name, messages, unseen, bytes, version, last_number)
-        SELECT added.name, name_copies[added.index], name_copies[added.index], name_bytes[added.index],
-            greatest(before + last_copies[added.index], lowest_ids[last_copies[added.index]]),
-            free_number + name_copies[added.index]
-        FROM unnest(names) WITH ORDINALITY AS added (name, index)
-        WHERE NOT EXISTS (SELECT FROM mailboxes WHERE mailboxes.name = added.name);
+    SELECT array_agg(updated.index), array_agg(updated.number ORDER BY updated.index), cap > 0 AND max(updated.messages) > cap
+    INTO existing, numbers, is_cap_exceeded
+    FROM updated;
+    IF existing IS NULL OR cardinality(existing) < cardinality(names) THEN
+        WITH added AS (
+            INSERT INTO mailboxes (name, messages, unseen, bytes, version, last_number)
+            SELECT names[index], name_copies[index], name_copies[index], name_bytes[index],
+                greatest(before + last_copies[index], lowest_ids[last_copies[index]]), free_number + name_copies[index]
+            FROM generate_series(1, cardinality(names)) AS index WHERE index <> ALL (coalesce(existing, '{}'))
+        )
+        UPDATE state SET mailboxes = state.mailboxes + cardinality(names) - coalesce(cardinality(existing), 0);
+        numbers := ARRAY(
+            SELECT mailboxes.last_number - name_copies[added.index]
+            FROM unnest(names) WITH ORDINALITY AS added (name, index) JOIN mailboxes USING (name) ORDER BY added.index
+        );
+        is_cap_exceeded := cap > 0;
     END IF;
     INSERT INTO copies (id, received, size, body, shared, seen, mailbox, headline, trace, message, number, tags, details)
     SELECT greatest(before + index, lowest_ids[index]), received[copy_messages[index]], sizes[index],
@@ -147,30 +158,27 @@ BEGIN
         headlines[copy_messages[index]], traces[index], greatest(before + index, lowest_ids[index]) - message_indexes[index],
         numbers[copy_mailboxes[index]] + mailbox_indexes[index], tags[index], details[index]
     FROM generate_series(1, copies_count) AS index;
-    last := greatest(before + copies_count, lowest_ids[copies_count]);
-    UPDATE state
-    SET last_change = last, last_id = last, messages = state.messages + cardinality(new_bodies), copies = state.copies + copies_count,
-        mailboxes = state.mailboxes + new_mailboxes, bytes = state.bytes + new_bytes;
     result.number := before;
-    result.ids := ARRAY(SELECT greatest(before + index, lowest_ids[index]) FROM generate_series(1, copies_count) AS index);
     result.copy_numbers := numbers;
     RETURN NEXT result;
 
-    IF full_mailboxes IS NOT NULL THEN
+    IF is_cap_exceeded THEN
         evicted_ids := ARRAY(
             SELECT first.id
             FROM mailboxes, LATERAL (
                 SELECT copies.id FROM copies WHERE copies.mailbox = mailboxes.name ORDER BY copies.id LIMIT mailboxes.messages - cap
             ) AS first
-            WHERE mailboxes.name = ANY (full_mailboxes)
+            WHERE mailboxes.name = ANY (names) AND mailboxes.messages > cap
             ORDER BY first.id LIMIT greatest(max_evicted, copies_count)
         );
-        RETURN QUERY SELECT * FROM delete_copies(evicted_ids, last);
-        last := last + cardinality(evicted_ids);
+        IF cardinality(evicted_ids) > 0 THEN
+            RETURN QUERY SELECT * FROM delete_copies(evicted_ids, last);
+            last := last + cardinality(evicted_ids);
+        END IF;
     END IF;
 
     first := last;
-    WHILE max_bytes > 0 LOOP
+    WHILE max_bytes > 0 AND total_bytes > max_bytes LOOP
         SELECT state.bytes - max_bytes INTO excess FROM state;
         EXIT WHEN excess <= 0;
         -- The store never grows, however much remains to be evicted.
@@ -295,17 +303,17 @@ END $$;
 CREATE FUNCTION changes_after(after bigint, max_changes bigint) RETURNS SETOF copy_change LANGUAGE sql STABLE AS $$
     SELECT * FROM (
         (SELECT id, NULL::boolean, id, mailbox, received, size, false AS seen, headline,
-                message, number, tags, details, NULL::bigint[], NULL::bigint[]
+                message, number, tags, details, NULL::bigint[]
             FROM copies WHERE id > after ORDER BY id LIMIT max_changes)
         UNION ALL
         (SELECT id, NULL::boolean, id, mailbox, received, size, false, headline, message, copy_number, tags, details,
-                NULL::bigint[], NULL::bigint[]
+                NULL::bigint[]
             FROM history WHERE deleted AND id > after ORDER BY id LIMIT max_changes)
         UNION ALL
         (SELECT number, deleted, id, mailbox, received, size, seen, headline, message, copy_number, tags, details,
-                NULL::bigint[], NULL::bigint[]
+                NULL::bigint[]
             FROM history WHERE number > after ORDER BY number LIMIT max_changes)
-    ) AS change (number, deleted, id, mailbox, received, size, seen, headline, message, copy_number, tags, details, ids, copy_numbers)
+    ) AS change (number, deleted, id, mailbox, received, size, seen, headline, message, copy_number, tags, details, copy_numbers)
     ORDER BY number LIMIT max_changes
 $$;
 

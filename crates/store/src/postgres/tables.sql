@@ -6,6 +6,7 @@
 CREATE TABLE state (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     last_change bigint NOT NULL DEFAULT 0,         -- the number of the last change; about the microsecond in which it was made
+    previous_change bigint NOT NULL DEFAULT 0,     -- the number of the last change before the last batch of messages
     last_id bigint NOT NULL DEFAULT 0,             -- the highest id of a copy so far
     last_trimmed bigint NOT NULL DEFAULT 0,        -- the highest number that was deleted from history
     messages bigint NOT NULL DEFAULT 0,            -- messages, counted once
@@ -83,5 +84,5 @@ CREATE INDEX history_by_id ON history (id) WHERE deleted;
 -- What the functions return.
 CREATE TYPE copy_change AS (
     number bigint, deleted boolean, id bigint, mailbox bytea, received bigint, size bigint, seen boolean, headline bytea,
-    message bigint, copy_number bigint, tags bytea, details bytea, ids bigint[], copy_numbers bigint[]
+    message bigint, copy_number bigint, tags bytea, details bytea, copy_numbers bigint[]
 );

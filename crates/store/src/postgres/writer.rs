@@ -158,15 +158,19 @@ impl Writer {
     async fn append_messages(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>> {
         let traces = messages.iter().flat_map(|message| message.copies.iter().map(|copy| copy.trace(message.received)));
         let traces: Vec<Bytes> = traces.collect();
-        let (rows, copies) = {
+        let (rows, lowest_ids, copies) = {
             let columns = CopyColumns::new(&messages, &traces);
             (
                 self.call_append(&messages, &traces, &columns).await?,
+                columns.lowest_ids,
                 columns.mailboxes.into_iter().zip(columns.mailbox_indexes),
             )
         };
         let (first, evicted) = rows.split_first().ok_or_else(|| missing_error("the first row"))?;
-        let ids = get_column::<Vec<i64>>(first, "ids")?.into_iter().map(to_u64).map(MessageId::from);
+        let before: i64 = get_column(first, "number")?;
+        // As the database has assigned them.
+        let ids =
+            lowest_ids.into_iter().zip(before + 1..).map(|(lowest, next)| MessageId::from(to_u64(lowest.max(next))));
         let last_numbers: Vec<i64> = get_column(first, "copy_numbers")?;
         let numbers =
             copies.map(|(mailbox, index)| last_numbers.get(to_index(mailbox)).map(|last| last + i64::from(index)));
@@ -204,7 +208,7 @@ impl Writer {
             }
             changes.push(change);
         }
-        self.tracker.record_own_changes(rows::get_u64(first, "number")?, changes);
+        self.tracker.record_own_changes(to_u64(before), changes);
         Ok(all)
     }
 
