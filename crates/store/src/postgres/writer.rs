@@ -25,7 +25,7 @@ use crate::{Appended, CopyKey, Limits, NewMessage, Result};
 pub(super) const MAX_BATCHES_IN_FLIGHT: usize = 2;
 /// The number of changes that can wait. Further callers wait for a slot.
 const QUEUE_CAPACITY: usize = 1024;
-/// How long to wait, after a batch, for half as many changes as that one had. A single message does not wait.
+/// How long to wait, after a batch, for half as many further changes as that one had. A single message does not wait.
 const GATHER_DELAY: Duration = Duration::from_millis(1);
 /// If a batch takes longer than this, for example with a very large message, the next one does not wait for it.
 const SLOW_BATCH_TIME: Duration = Duration::from_millis(50);
@@ -106,14 +106,17 @@ impl Batch {
 impl Writer {
     async fn run(self: Arc<Self>, mut queue: Receiver<Job>) {
         let (mut batch, mut in_flight) = (Batch::default(), JoinSet::new());
-        let (mut expected, mut wait_until, mut is_waiting) = (0, Instant::now(), true);
+        let (mut expected, mut wait_until, mut is_waiting) = (0_usize, Instant::now(), true);
         loop {
             tokio::select! {
                 job = queue.recv(), if !batch.is_full() => match job {
                     Some(job) => batch.add(job),
                     None => break,
                 },
-                Some(_) = in_flight.join_next() => wait_until = Instant::now() + GATHER_DELAY,
+                Some(written) = in_flight.join_next() => {
+                    // Callers that just got a result are likely to send another change.
+                    (expected, wait_until) = (batch.len + written.unwrap_or(0) / 2, Instant::now() + GATHER_DELAY);
+                }
                 () = sleep_until(wait_until), if batch.len > 0 && is_waiting => is_waiting = false,
             }
             while !batch.is_full()
@@ -123,8 +126,6 @@ impl Writer {
             }
             let is_due = batch.is_full() || !is_waiting || in_flight.is_empty() && batch.len >= expected;
             if is_due && batch.len > 0 && in_flight.len() < MAX_BATCHES_IN_FLIGHT {
-                // Callers that just got a result are likely to send another change.
-                expected = batch.len / 2;
                 in_flight.spawn(self.clone().write_batch(std::mem::take(&mut batch)));
                 (wait_until, is_waiting) = (Instant::now() + SLOW_BATCH_TIME, true);
             }
@@ -133,9 +134,11 @@ impl Writer {
         in_flight.join_all().await;
     }
 
-    async fn write_batch(self: Arc<Self>, batch: Batch) {
-        let Batch { appends, removals, seen_flags, tags, len: _, bytes: _ } = batch;
+    /// Writes a batch. Returns the number of its changes.
+    async fn write_batch(self: Arc<Self>, batch: Batch) -> usize {
+        let Batch { appends, removals, seen_flags, tags, len, bytes: _ } = batch;
         tokio::join!(self.append(appends), self.remove(removals), self.set_seen(seen_flags), self.set_tags(tags));
+        len
     }
 
     async fn append(&self, jobs: Vec<(NewMessage, Reply<Appended>)>) {
