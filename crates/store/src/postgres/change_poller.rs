@@ -1,6 +1,6 @@
 //! The task that reads the changes of all nodes in their order and sends them to the feed. It does not need to read
 //! those of this node. A notification wakes it as soon as another node has changed something; polling every second
-//! finds changes without it.
+//! finds changes without it. A node that is alone sends notifications only to be found by others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -22,8 +22,11 @@ use crate::{Result, StoreError, Usage};
 
 /// The interval of polls that nothing else triggers.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// The minimum time between two notifications of other nodes.
+/// The minimum and the maximum time between two notifications of other nodes.
 const MIN_NOTIFY_INTERVAL: Duration = Duration::from_millis(4);
+const MAX_NOTIFY_INTERVAL: Duration = Duration::from_secs(10);
+/// How long after a notification its sender counts as running.
+const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause after an error.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// The number of changes that one query reads.
@@ -37,8 +40,10 @@ const SELECT_STATE: &str = "SELECT last_change, last_trimmed, messages, copies, 
         (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
         current_setting('transaction_read_only')::boolean AS is_read_only
     FROM state";
-const SELECT_CHANGES: &str = "SELECT * FROM changes_after($1, $2)";
-const NOTIFY: &str = "SELECT pg_notify($1, $2)";
+/// One row without a number if there are no changes.
+const SELECT_CHANGES: &str =
+    "SELECT last_trimmed, change.* FROM state LEFT JOIN changes_after($1, $2) AS change ON true ORDER BY number";
+const NOTIFY: &str = "SELECT pg_notify($1, '')";
 const SELECT_IS_KNOWN: &str = "SELECT last_change, $1 <= last_trimmed
         OR EXISTS (SELECT FROM copies WHERE id = $1)
         OR EXISTS (SELECT FROM history WHERE number = $1)
@@ -58,8 +63,10 @@ pub(super) struct ChangePoller {
     last_position: Option<u64>,
     /// Whether the backlog was sent to the feed.
     is_backlog_sent: bool,
-    /// When other nodes were last notified of changes.
+    /// When other nodes were last notified.
     last_notified: Instant,
+    /// Until when other nodes may be running: those that have sent a notification, or may have missed one of this node.
+    peers_until: Instant,
     last_poll: Instant,
     last_failure: Option<Instant>,
 }
@@ -78,23 +85,33 @@ impl ListenConnection {
     }
 
     /// Returns the first changes after a position. All copies of a message are in the same result.
-    async fn changes_after(&self, position: i64) -> Result<Vec<Change>, DatabaseError> {
+    async fn changes_after(&self, position: i64) -> Result<ChangePage, DatabaseError> {
         let mut page_rows = PAGE_ROWS;
         loop {
             let rows = with_timeout(self.client.query(&self.select_changes, &[&position, &page_rows])).await?;
-            let mut changes = rows.iter().map(rows::parse_change).collect::<Result<Vec<_>>>()?;
+            let first = rows.first().ok_or_else(|| rows::missing_error("the state"))?;
+            let last_trimmed = rows::get_u64(first, "last_trimmed")?;
+            let has_change = |row: &&Row| row.try_get::<_, Option<i64>>("number").is_ok_and(|number| number.is_some());
+            let mut changes = rows.iter().filter(has_change).map(rows::parse_change).collect::<Result<Vec<_>>>()?;
             if to_i64(changes.len()) < page_rows {
-                return Ok(changes);
+                return Ok(ChangePage { changes, last_trimmed });
             }
             let complete = complete_messages(&changes);
             if complete > 0 {
                 changes.truncate(complete);
-                return Ok(changes);
+                return Ok(ChangePage { changes, last_trimmed });
             }
             // All rows belong to one message.
             page_rows = page_rows.saturating_mul(4);
         }
     }
+}
+
+/// Changes after a position.
+struct ChangePage {
+    changes: Vec<Change>,
+    /// The position up to which the history was trimmed when they were read. If it is higher, some of them are missing.
+    last_trimmed: u64,
 }
 
 async fn with_timeout<T>(query: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, DatabaseError> {
@@ -112,6 +129,7 @@ impl ChangePoller {
             last_position: None,
             is_backlog_sent: false,
             last_notified: now,
+            peers_until: now,
             last_poll: now,
             last_failure: None,
         }
@@ -123,7 +141,7 @@ impl ChangePoller {
         loop {
             tokio::select! {
                 () = wakeup.notify.notified() => {},
-                () = sleep_until(self.next_poll()) => {},
+                () = sleep_until(self.next_notification().unwrap_or(self.next_poll()).min(self.next_poll())) => {},
             }
             self.publish_own().await;
             let requests = self.tracker.poll_requests.load(Ordering::SeqCst);
@@ -131,25 +149,44 @@ impl ChangePoller {
                 let result = self.poll_unless_failing().await.map_err(StoreError::from);
                 self.tracker.polls.send_replace(Poll { served_requests: requests, result });
             }
+            if self.next_notification().is_some_and(|due| due <= Instant::now()) {
+                self.notify_nodes().await;
+            }
         }
     }
 
     /// Returns when the next poll is due, if none is requested.
     fn next_poll(&self) -> Instant {
-        let regular = self.last_poll + POLL_INTERVAL;
-        match self.last_failure {
-            Some(failed) => failed + RETRY_DELAY,
-            None if self.tracker.wakeup.needs_notification.load(Ordering::SeqCst) => {
-                regular.min(self.last_notified + MIN_NOTIFY_INTERVAL)
-            }
-            None => regular,
-        }
+        self.last_failure.map_or(self.last_poll + POLL_INTERVAL, |failed| failed + RETRY_DELAY)
+    }
+
+    /// Returns when other nodes are notified next. If there are none, they need not be notified of changes. `None` without
+    /// a connection.
+    fn next_notification(&self) -> Option<Instant> {
+        self.connection.as_ref()?;
+        let is_needed = self.tracker.wakeup.needs_notification.load(Ordering::SeqCst);
+        let has_peers = Instant::now() < self.peers_until;
+        Some(self.last_notified + if is_needed && has_peers { MIN_NOTIFY_INTERVAL } else { MAX_NOTIFY_INTERVAL })
     }
 
     /// Returns whether the database must be polled.
-    fn is_poll_due(&self, requests: u64) -> bool {
+    fn is_poll_due(&mut self, requests: u64) -> bool {
         let is_notified = self.tracker.wakeup.has_remote_changes.swap(false, Ordering::SeqCst);
+        if is_notified {
+            self.peers_until = Instant::now() + PEER_TIMEOUT;
+        }
         is_notified || self.next_poll() <= Instant::now() || self.tracker.polls.borrow().served_requests < requests
+    }
+
+    /// Notifies other nodes of changes of this node, and that it is running. If this fails, the next poll connects again.
+    async fn notify_nodes(&mut self) {
+        let Some(connection) = self.connection.clone() else { return };
+        self.last_notified = Instant::now();
+        self.tracker.wakeup.needs_notification.store(false, Ordering::SeqCst);
+        if connection.query_one(&connection.notify, &[&self.database.schema()]).await.is_err() {
+            self.tracker.wakeup.needs_notification.store(true, Ordering::SeqCst);
+            self.connection = None;
+        }
     }
 
     /// Polls. If the last poll has just failed, returns its error again instead.
@@ -194,26 +231,14 @@ impl ChangePoller {
             self.send_backlog(&connection).await?;
         }
         while let Some(last) = self.last_position.filter(|last| *last < last_change) {
-            let changes = connection.changes_after(to_i64(last)).await?;
-            // If the history was trimmed before they were read, some of them are missing.
-            let state = connection.query_one(&connection.select_state, &[]).await?;
-            if last < rows::get_u64(&state, "last_trimmed")? {
-                self.publish_gap(rows::get_u64(&state, "last_change")?).await;
+            let ChangePage { changes, last_trimmed } = connection.changes_after(to_i64(last)).await?;
+            if last < last_trimmed {
+                self.publish_gap(last_change.max(last_trimmed)).await;
             } else if changes.is_empty() {
                 break;
             } else {
                 self.publish(changes).await;
             }
-        }
-        if self.tracker.wakeup.needs_notification.load(Ordering::SeqCst)
-            && self.last_notified.elapsed() >= MIN_NOTIFY_INTERVAL
-        {
-            self.last_notified = Instant::now();
-            self.tracker.wakeup.needs_notification.store(false, Ordering::SeqCst);
-            let notified =
-                connection.query_one(&connection.notify, &[&self.database.schema(), &last_change.to_string()]).await;
-            self.tracker.wakeup.needs_notification.fetch_or(notified.is_err(), Ordering::SeqCst);
-            notified?;
         }
         let usage = Usage {
             messages: rows::get_u64(&state, "messages")?,
@@ -253,12 +278,9 @@ impl ChangePoller {
         let (client, driver) = connected.ok_or_else(|| DatabaseError::timed_out("connecting to the database"))??;
         let backend_pid = Arc::new(AtomicI32::new(0));
         tokio::spawn(drive_connection(driver, self.tracker.wakeup.clone(), backend_pid.clone()));
-        // A notification need not be durable.
-        let setup = format!(
-            "{}; SET synchronous_commit TO off; LISTEN {}",
-            setup_sql(self.database.schema()),
-            self.database.schema()
-        );
+        // A notification need not be durable. The first one makes nodes that run notify this one.
+        let schema = self.database.schema();
+        let setup = format!("{}; SET synchronous_commit TO off; LISTEN {schema}; NOTIFY {schema}", setup_sql(schema));
         let (select_state, select_changes, notify) = with_timeout(async {
             client.batch_execute(&setup).await?;
             backend_pid.store(client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?, Ordering::Relaxed);
@@ -266,6 +288,7 @@ impl ChangePoller {
         })
         .await?;
         let connection = Arc::new(ListenConnection { client, select_state, select_changes, notify });
+        (self.last_notified, self.peers_until) = (Instant::now(), Instant::now() + PEER_TIMEOUT);
         if let Some(last) = self.last_position {
             self.check_continuity(&connection, last).await?;
         }
@@ -328,14 +351,12 @@ impl ChangePoller {
             .try_get("start")?;
         let (mut start, mut after, mut all) = (start, rows::to_u64(start), Vec::new());
         while start < to_i64(last) {
-            let changes = connection.changes_after(start).await?;
+            let ChangePage { changes, last_trimmed } = connection.changes_after(start).await?;
+            after = after.max(last_trimmed);
             let Some(newest) = changes.last() else { break };
             start = to_i64(newest.position);
             all.extend(changes.into_iter().take_while(|change| change.position <= last));
         }
-        // Read last: the history may have been trimmed before it was read.
-        let state = connection.query_one(&connection.select_state, &[]).await?;
-        after = after.max(rows::get_u64(&state, "last_trimmed")?);
         self.send(FeedItem::Backlog { after, changes: all }).await;
         self.is_backlog_sent = true;
         Ok(())
