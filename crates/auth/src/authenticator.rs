@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_lc_rs::hmac;
 use jiff::Timestamp;
 
 pub use self::passwords::ConfiguredLogin;
@@ -27,7 +26,7 @@ use crate::reloading_file::{ReloadingFile, Source};
 use crate::session::{Identity, Session, Sessions};
 use crate::tokens::{Token, Tokens};
 use crate::users::Users;
-use crate::verified_cache::VerifiedCache;
+use crate::verified_cache::{SECRET_BYTES, VerifiedCache};
 
 /// The number of passwords that are verified at the same time. Each takes one core and some tens of megabytes.
 const MAX_CONCURRENT_CHECKS: usize = 2;
@@ -129,18 +128,18 @@ impl Authenticator {
         });
         // From the operating system, because this runs at every start: the generator of aws-lc collects entropy for 100
         // ms at its first use.
-        let random_key = || {
-            let mut key = [0; 32];
-            getrandom::fill(&mut key).map_err(|error| format!("cannot get random bytes: {error}"))?;
-            Ok::<_, String>(hmac::Key::new(hmac::HMAC_SHA256, &key))
+        let random_secret = || {
+            let mut secret = [0; SECRET_BYTES];
+            getrandom::fill(&mut secret).map_err(|error| format!("cannot get random bytes: {error}"))?;
+            Ok::<_, String>(secret)
         };
-        let signing_key = secret.map_or_else(random_key, |secret| Ok(hmac::Key::new(hmac::HMAC_SHA256, &secret)))?;
+        let session_secret = secret.map_or_else(|| random_secret().map(Vec::from), Ok)?;
         Ok(Self {
             users: users.transpose()?,
             configured_users: Arc::new(Users::from_credentials(credentials)),
             tokens: tokens.transpose()?,
-            sessions: Sessions::new(signing_key, session_time),
-            verified: VerifiedCache::new(random_key()?),
+            sessions: Sessions::new(session_secret, session_time),
+            verified: VerifiedCache::new(random_secret()?),
             throttle: Arc::default(),
             hash_memory: HashMemoryPool::new(MAX_CONCURRENT_CHECKS),
         })

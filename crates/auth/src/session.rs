@@ -29,7 +29,9 @@ const COOKIE_PURPOSE: &[u8] = b"restante session 1\0";
 
 /// Creates and verifies session cookies.
 pub(crate) struct Sessions {
-    key: hmac::Key,
+    /// The secret of the signatures. The key is made from it for each signature: at a start, that would load code that is
+    /// not needed without logins.
+    secret: Vec<u8>,
     /// The lifetime of a session.
     pub(crate) lifetime: Duration,
     ended: Mutex<HashMap<Identity, EndedSessions>>,
@@ -68,8 +70,8 @@ pub(crate) enum Identity {
 }
 
 impl Sessions {
-    pub(crate) fn new(key: hmac::Key, lifetime: Duration) -> Self {
-        Self { key, lifetime, ended: Mutex::default(), logouts: watch::Sender::default() }
+    pub(crate) fn new(secret: Vec<u8>, lifetime: Duration) -> Self {
+        Self { secret, lifetime, ended: Mutex::default(), logouts: watch::Sender::default() }
     }
 
     /// Returns the fingerprint of credentials.
@@ -162,7 +164,8 @@ impl Sessions {
 
     /// Signs content. `purpose` precedes it, so that a signature cannot be used for anything else.
     fn sign(&self, purpose: &[u8], content: &[u8]) -> hmac::Tag {
-        let mut signer = hmac::Context::with_key(&self.key);
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.secret);
+        let mut signer = hmac::Context::with_key(&key);
         signer.update(purpose);
         signer.update(content);
         signer.sign()
@@ -217,8 +220,8 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    fn sessions(key: u8) -> Sessions {
-        Sessions::new(hmac::Key::new(hmac::HMAC_SHA256, &[key; 32]), HOUR)
+    fn sessions(secret: u8) -> Sessions {
+        Sessions::new(vec![secret; 32], HOUR)
     }
 
     #[test]

@@ -15,6 +15,8 @@ use crate::client::Client;
 
 /// How long an entry is valid.
 const TTL: Duration = Duration::from_mins(5);
+/// The size of the secret of the keyed hashes in bytes.
+pub(crate) const SECRET_BYTES: usize = 32;
 /// The maximum number of entries.
 const MAX_ENTRIES: usize = 4096;
 /// The number of wrong passwords after which an entry is removed: each of them was compared quickly.
@@ -22,7 +24,7 @@ const MAX_MISSES: u32 = 16;
 
 /// The cache.
 pub(crate) struct VerifiedCache {
-    key: hmac::Key,
+    secret: [u8; SECRET_BYTES],
     entries: Mutex<Entries>,
 }
 
@@ -35,8 +37,8 @@ struct Entry {
 }
 
 impl VerifiedCache {
-    pub(crate) fn new(key: hmac::Key) -> Self {
-        Self { key, entries: Mutex::default() }
+    pub(crate) fn new(secret: [u8; SECRET_BYTES]) -> Self {
+        Self { secret, entries: Mutex::default() }
     }
 
     /// Returns true if this client recently logged in as this user with this password, and the user still has this
@@ -77,7 +79,8 @@ impl VerifiedCache {
 
     /// Each part is preceded by its length, so that different parts never give the same input.
     fn proof(&self, user: &str, hash: &str, password: &str) -> hmac::Tag {
-        let mut context = hmac::Context::with_key(&self.key);
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.secret);
+        let mut context = hmac::Context::with_key(&key);
         for part in [user, hash, password] {
             context.update(&part.len().to_be_bytes());
             context.update(part.as_bytes());
@@ -102,7 +105,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn contains_verified_password_until_it_expires() {
-        let cache = VerifiedCache::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
+        let cache = VerifiedCache::new([7; SECRET_BYTES]);
         let (client, other) = (Client::from(None), Client::from(Some([192, 0, 2, 1].into())));
         let user: Arc<str> = "ann".into();
         assert!(!cache.contains(client, &user, "hash", "secret"));
@@ -118,7 +121,7 @@ mod tests {
 
     #[test]
     fn entry_is_removed_after_too_many_misses() {
-        let cache = VerifiedCache::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
+        let cache = VerifiedCache::new([7; SECRET_BYTES]);
         let (client, user): (_, Arc<str>) = (Client::from(None), "ann".into());
         cache.insert(client, &user, "hash", "secret");
         for number in 0..MAX_MISSES {
@@ -129,7 +132,7 @@ mod tests {
 
     #[test]
     fn size_is_limited() {
-        let cache = VerifiedCache::new(hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]));
+        let cache = VerifiedCache::new([7; SECRET_BYTES]);
         for number in 0..MAX_ENTRIES + 10 {
             cache.insert(Client::from(None), &number.to_string().into(), "hash", "secret");
         }
