@@ -56,6 +56,11 @@ impl Host {
         Arc::new(Self { scripts, counters, before_pool, after_pool })
     }
 
+    /// Returns true if there is a file to load. Only reads its metadata.
+    pub fn has_file(&self) -> bool {
+        self.scripts.has_file()
+    }
+
     /// Loads the script for the first time. Returns `None` if there is no script. Blocks.
     pub fn load(&self) -> Result<Option<LoadedScript>, ScriptError> {
         self.scripts.load()

@@ -3,9 +3,9 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use parking_lot::{Mutex, RwLock};
@@ -35,7 +35,8 @@ const MAX_ABANDONED_LOADS: usize = 4;
 pub(crate) struct Scripts {
     settings: Settings,
     pub(crate) mail: Arc<StoredMail>,
-    http: Arc<HttpClient>,
+    /// Created when the first script is loaded.
+    http: OnceLock<Arc<HttpClient>>,
     commands: Arc<Commands>,
     /// The data that scripts share between calls and reloads.
     shared: Arc<SharedDict>,
@@ -73,22 +74,10 @@ pub fn check(path: &Path, settings: &Settings) -> Result<LoadedScript, ScriptErr
 
 impl Scripts {
     pub(crate) fn new(settings: Settings) -> Self {
-        // A response must fit into the memory of the Lua state anyway.
-        let body_mode = BodyMode::Full {
-            max_bytes: u64::try_from(settings.max_memory_bytes).unwrap_or(u64::MAX).min(MAX_RESPONSE_BYTES),
-        };
-        // Scripts belong to the operator, so they may access private addresses.
-        let policy = ClientPolicy {
-            allow_private_addresses: true,
-            use_proxies: true,
-            max_redirects: MAX_REDIRECTS,
-            body_mode,
-            retry_all_methods: false,
-        };
         Self {
             mail: Arc::new(StoredMail::new(settings.naming)),
             settings,
-            http: Arc::new(HttpClient::new(policy)),
+            http: OnceLock::new(),
             commands: Arc::default(),
             shared: Arc::new(SharedDict::new()),
             current: RwLock::default(),
@@ -123,6 +112,11 @@ impl Scripts {
         let mut loads = self.abandoned_loads.lock();
         loads.retain(|load| !load.is_finished());
         loads.len()
+    }
+
+    /// Returns true if there is a file to load.
+    pub(crate) fn has_file(&self) -> bool {
+        find_script(&self.settings.paths).is_some()
     }
 
     /// Loads the script file. If that fails, the previous script stays in use.
@@ -168,6 +162,22 @@ impl Scripts {
         self.current.read().clone()
     }
 
+    fn http(&self) -> Arc<HttpClient> {
+        let create = || {
+            let max_memory_bytes = u64::try_from(self.settings.max_memory_bytes).unwrap_or(u64::MAX);
+            Arc::new(HttpClient::new(ClientPolicy {
+                // Scripts belong to the operator, so they may access private addresses.
+                allow_private_addresses: true,
+                use_proxies: true,
+                max_redirects: MAX_REDIRECTS,
+                // A response must fit into the memory of the Lua state anyway.
+                body_mode: BodyMode::Full { max_bytes: max_memory_bytes.min(MAX_RESPONSE_BYTES) },
+                retry_all_methods: false,
+            }))
+        };
+        self.http.get_or_init(create).clone()
+    }
+
     /// Reads and runs a script on a separate thread: a script that never ends must not block the caller.
     fn load_in_thread(&self, path: &Path) -> Result<(Program, Engine), ScriptError> {
         let transient = |reason: &str| ScriptError::transient(format!("{}: {reason}", path.display()));
@@ -175,7 +185,7 @@ impl Scripts {
             return Err(transient("too many earlier loads of the script are still running"));
         }
         let log = Arc::new(ScriptLog { script: path.display().to_string() });
-        let (http, mail, clock) = (self.http.clone(), self.mail.clone(), Arc::new(SystemClock));
+        let (http, mail, clock) = (self.http(), self.mail.clone(), Arc::new(SystemClock));
         let services = Services { http, mail, log, clock, commands: self.commands.clone() };
         let (settings, shared) = (self.settings.clone(), self.shared.clone());
         let file = path.to_owned();
