@@ -181,6 +181,9 @@ impl Variables {
     }
 
     fn add_to(&self, prefix: &str, sources: &mut Sources, problems: &mut Vec<Problem>) {
+        if !self.by_name.keys().any(|name| name.starts_with(prefix)) {
+            return;
+        }
         for setting in SETTINGS {
             let name = format!("{prefix}{}", setting.variable());
             let Some(value) = self.by_name.get(&name) else {
