@@ -81,4 +81,7 @@ def flags(target: Target, prefixes: dict[Path, str]) -> dict[str, str]:
         rust += ["-C", "link-arg=-Wl,--no-insert-timestamp"]
     # A space would separate two flags.
     c = [f"-ffile-prefix-map={directory}={name}" for directory, name in prefixes.items() if " " not in str(directory)]
+    if target.is_linux:
+        # Huge pages would make the memory of an idle server 8 MB larger.
+        c.append("-DMI_DEFAULT_ALLOW_THP=0")
     return {"CARGO_ENCODED_RUSTFLAGS": "\x1f".join(rust), "CFLAGS_" + target.triple.replace("-", "_"): " ".join(c)}
