@@ -164,12 +164,17 @@ impl Index {
         self.connection.close().map_err(|(_, error)| error)
     }
 
-    /// Returns the entries with ids above `after` in ascending order.
-    pub(crate) fn entries_after(&self, after: MessageId, limit: usize) -> Result<Vec<IndexedMessage>> {
-        let sql = "SELECT mailbox, id, seen, tags FROM documents WHERE id > ?1 ORDER BY id LIMIT ?2";
+    /// Returns the entries with ids above `after` and up to `last` in ascending order.
+    pub(crate) fn entries_between(
+        &self,
+        after: MessageId,
+        last: MessageId,
+        limit: usize,
+    ) -> Result<Vec<IndexedMessage>> {
+        let sql = "SELECT mailbox, id, seen, tags FROM documents WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";
         let mut entries = self.connection.prepare_cached(sql)?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = entries.query_map(params![after.number(), limit], |row| {
+        let rows = entries.query_map(params![after.number(), to_i64(last.number()), limit], |row| {
             Ok(IndexedMessage {
                 mailbox: MailboxName::from(row.get::<_, String>(0)?),
                 id: row.get::<_, u64>(1)?.into(),
