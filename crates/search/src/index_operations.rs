@@ -2,6 +2,7 @@
 //! read and written, and when.
 
 use std::iter::Peekable;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -101,13 +102,19 @@ impl IndexOperations {
         Ok(self.index_file.with_index(work).ok_or(IndexingError::NoIndex)??)
     }
 
-    /// Runs a query of the mailroom and blocks until it is done.
-    pub(crate) fn with_mailroom<T>(
-        &self,
-        query: impl AsyncFnOnce(&Mailroom) -> Result<T, StoreError>,
-    ) -> Result<T, IndexingError> {
+    /// Runs a query of the mailroom and blocks until it is done. It is a task of the runtime, so that threads which it
+    /// starts do not inherit the low priority of this thread.
+    pub(crate) fn with_mailroom<T, F>(&self, query: impl FnOnce(Arc<Mailroom>) -> F) -> Result<T, IndexingError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
         let mailroom = self.mailroom.upgrade().ok_or(IndexingError::ShutDown)?;
-        Ok(self.runtime.block_on(query(&mailroom))?)
+        let task = self.runtime.spawn(query(mailroom));
+        match self.runtime.block_on(task) {
+            Ok(result) => Ok(result?),
+            Err(error) => error.try_into_panic().map_or(Err(IndexingError::ShutDown), |panic| resume_unwind(panic)),
+        }
     }
 
     /// Returns true if other servers change the store too.
@@ -117,26 +124,37 @@ impl IndexOperations {
 
     /// Returns the current summary of a message, or `None` if it was deleted.
     pub(crate) fn find(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Summary>, IndexingError> {
-        self.with_mailroom(async |mailroom| mailroom.find(mailbox, MessageSelector::Id(id)).await)
+        let mailbox = mailbox.clone();
+        self.with_mailroom(async move |mailroom| mailroom.find(&mailbox, MessageSelector::Id(id)).await)
     }
 
     /// Reads the sources of messages at the same time, because each read switches to another thread and back. Deleted
     /// messages are left out. A message that cannot be read is logged and left out.
     fn read_entries(&mut self, messages: Vec<StoredMessage>) -> Result<Vec<Entry>, IndexingError> {
-        let results = self.with_mailroom(async |mailroom| {
-            let read = messages.into_iter().map(async |(summary, body)| {
-                let source = match body {
-                    Some(body) => {
-                        let trace = summary.details.trace(&summary.mailbox, summary.received);
-                        Ok(Some(Source { trace, body }))
-                    }
-                    None => mailroom.source(&summary.mailbox, summary.id).await,
-                };
-                (summary, source)
+        let mut entries = Vec::with_capacity(messages.len());
+        let mut without_body = Vec::new();
+        for (summary, body) in messages {
+            match body {
+                Some(body) => {
+                    let trace = summary.details.trace(&summary.mailbox, summary.received);
+                    entries.push(Entry { summary, source: Source { trace, body } });
+                }
+                None => without_body.push(summary),
+            }
+        }
+        if without_body.is_empty() {
+            return Ok(entries);
+        }
+        let results = self.with_mailroom(async move |mailroom| {
+            let read = without_body.into_iter().map(|summary| {
+                let mailroom = mailroom.clone();
+                async move {
+                    let source = mailroom.source(&summary.mailbox, summary.id).await;
+                    (summary, source)
+                }
             });
             Ok(join_all(read).await)
         })?;
-        let mut entries = Vec::with_capacity(results.len());
         for (summary, result) in results {
             match result {
                 Ok(source) => entries.extend(source.map(|source| Entry { summary, source })),
