@@ -8,7 +8,7 @@ use rusqlite::{Connection, Result, params};
 use super::tokens::TokenPattern;
 
 /// The number of documents from which on a partition gets no new documents at its end. Tests have few documents.
-const MAX_DOCUMENTS: i64 = if cfg!(test) { 8 } else { 1 << 16 };
+const MAX_DOCUMENTS: i64 = if cfg!(test) { 8 } else { 1 << 17 };
 
 /// The documents in a range of ids.
 #[derive(Clone, Debug)]
