@@ -269,7 +269,10 @@ fn decode_undeclared(bytes: &[u8]) -> DecodedText {
     let text = decode_unlabelled(bytes);
     // Valid UTF-8 is borrowed, except for an ISO 2022 charset.
     let is_guess = matches!(text, Cow::Owned(_)) && std::str::from_utf8(bytes).is_err();
-    let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or_else(|| text.into_owned());
+    let text = match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text.into_owned(),
+    };
     let defect = is_guess.then(|| "8-bit text without a charset that explains it, a guess was made".to_owned());
     DecodedText { text, defect }
 }
