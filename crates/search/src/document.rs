@@ -139,7 +139,7 @@ impl<'a> Document<'a> {
         let mut text = String::new();
         self.write_words(column, MAX_HEADER_WORDS, |parts| {
             text.push(' ');
-            parts.iter().for_each(|part| text.push_str(part));
+            text.extend(parts.iter().copied());
         });
         text.push(' ');
         text

@@ -109,7 +109,7 @@ impl TokenWriter {
     fn add(&mut self, parts: &[&str]) {
         let start = self.text.len();
         self.text.push_str(&self.prefix);
-        parts.iter().for_each(|part| self.text.push_str(part));
+        self.text.extend(parts.iter().copied());
         let (before, token) = self.text.as_bytes().split_at(start);
         let recent = &mut self.recent[hash(token)];
         // Another token or the new one follows each token, so a space follows.
@@ -129,7 +129,8 @@ fn hash(token: &[u8]) -> usize {
     let (chunks, rest) = token.as_chunks::<8>();
     let numbers = chunks.iter().map(|chunk| u64::from_le_bytes(*chunk)).chain(rest.iter().copied().map(u64::from));
     let hash = numbers.fold(0, |hash: u64, number| (hash ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    (hash >> (u64::BITS - MAX_RECENT_TOKENS.ilog2())) as usize
+    // The high bits depend on all bytes. They always fit.
+    usize::try_from(hash >> (u64::BITS - MAX_RECENT_TOKENS.ilog2())).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -145,7 +146,9 @@ mod tests {
             (["abcd", "abc", "ab", "bc", "abc", "abcd"], " 1babcd 1babc 1bab 1bbc"),
         ] {
             writer.text.clear();
-            words.iter().for_each(|word| writer.add(&[word]));
+            for word in words {
+                writer.add(&[word]);
+            }
             assert_eq!(writer.text, expected);
         }
     }
