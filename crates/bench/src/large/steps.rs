@@ -209,7 +209,7 @@ impl Run<'_> {
         let (mut deleted, mut progress) = (0, start);
         while deleted < self.options.expired as u64 {
             sleep(POLL_INTERVAL).await;
-            let now_deleted = expired_messages(&mut client).await?;
+            let now_deleted = deleted_messages(&mut client, "age").await?;
             if now_deleted > deleted {
                 progress = Instant::now();
             } else if progress.elapsed() > EXPIRY_TIMEOUT {
@@ -227,7 +227,6 @@ impl Run<'_> {
     /// Deletes most mailboxes, so that the segments are compacted.
     pub(super) async fn compact(&mut self, server: &ServerProcess) -> Result<(), Error> {
         let mut client = self.client();
-        let before = usage(&mut client).await?.messages;
         let stream = self.start_stream();
         let start = Instant::now();
         for number in (0..self.options.mailboxes).filter(|number| number % 5 < PURGED_OF_FIVE) {
@@ -238,7 +237,7 @@ impl Run<'_> {
             }
         }
         self.figure("compaction", "deletion of mailboxes", start.elapsed().as_secs_f64(), "s", None);
-        let deleted = before.saturating_sub(usage(&mut client).await?.messages);
+        let deleted = deleted_messages(&mut client, "request").await?;
         self.figure("compaction", "deleted messages", to_f64(deleted), "", None);
         // First the database becomes smaller, then the segments. Deliveries add messages to both.
         let settle = Duration::from_secs(self.options.settle);
@@ -274,11 +273,11 @@ async fn usage(client: &mut Client) -> Result<Usage, Error> {
     client.get_json("/api/v2/usage").await
 }
 
-/// Returns the number of messages that the retention has deleted since the server was started.
-async fn expired_messages(client: &mut Client) -> Result<u64, Error> {
-    const NAME: &str = "restante_messages_deleted_total{cause=\"age\"} ";
+/// Returns the number of messages that were deleted for this cause since the server was started.
+async fn deleted_messages(client: &mut Client, cause: &str) -> Result<u64, Error> {
+    let name = format!("restante_messages_deleted_total{{cause=\"{cause}\"}} ");
     let metrics = String::from_utf8_lossy(client.request("GET", "/metrics").await?);
-    let value = metrics.lines().find_map(|line| line.strip_prefix(NAME)?.parse().ok());
+    let value = metrics.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok());
     value.ok_or(Error::Protocol("a metric is missing"))
 }
 
