@@ -81,7 +81,7 @@ BEGIN
         FROM unnest(sessions, numbers, times, sizes, refusals, first_ids, last_ids, infos, heads, texts) WITH ORDINALITY
             AS given (session, number, at, bytes, refused, first_id, last_id, info, chunks, lines, position)
         ORDER BY given.position
-        ON CONFLICT DO NOTHING
+        ON CONFLICT (session, number) DO NOTHING
         RETURNING journal_groups.bytes
     )
     SELECT coalesce(sum(written.bytes), 0) INTO new_bytes FROM written;
