@@ -12,6 +12,7 @@ use restante_transfer::{ExportRequest, ImportRequest};
 
 use super::completions::{self, GeneratedDocs};
 use super::hints::hints;
+use super::server_flags;
 use super::tasks::{ScriptTask, Task, TokenTask, UserTask, parse_wait};
 use crate::exit::Exit;
 
@@ -58,6 +59,8 @@ pub(crate) const ALL_SETTINGS_NOTE: &str = "All settings can be given as flags, 
 const SOURCES_NOTE: &str = "Every setting can also be given as an environment variable, such as RESTANTE_SMTP_ADDR for \
      --smtp-addr (INBUCKET_SMTP_ADDR works too), or in the configuration file. Flags override variables, and variables \
      override the file.";
+/// The name of the flag with the path of the configuration file.
+pub(super) const CONFIG_FLAG: &str = "config";
 /// The key of the data directory.
 const DATA: &str = "storage.path";
 /// The key of the database URL.
@@ -67,9 +70,17 @@ const DATABASE: &str = "storage.url";
 pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedArguments, Exit> {
     let args: Vec<OsString> = args.into_iter().map(with_two_dashes).collect();
     let args = restante_cli::with_two_dashes(args);
-    let root_matches = command().try_get_matches_from(&args).map_err(|error| {
+    match server_flags::parse(&args) {
+        Some(flags) => Ok(ParsedArguments::Configured(Some(Task::Serve { open_page: false }), flags)),
+        None => parse_with_clap(&args),
+    }
+}
+
+/// Parses the command line with the definition of all commands.
+pub(super) fn parse_with_clap(args: &[OsString]) -> Result<ParsedArguments, Exit> {
+    let root_matches = command().try_get_matches_from(args).map_err(|error| {
         let code = u8::try_from(error.exit_code()).unwrap_or(2);
-        let hints = if code == 0 { String::new() } else { hints(&args) };
+        let hints = if code == 0 { String::new() } else { hints(args) };
         Exit { text: format!("{}{hints}", error.render()), code }
     })?;
     let mut flags = Flags::default();
@@ -120,7 +131,7 @@ pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<ParsedAr
 /// Adds the flags that were given at one level of the command line. Later values override earlier ones.
 fn add_flags(flags: &mut Flags, matches: &ArgMatches) {
     // A subcommand defines only its own flags.
-    if let Ok(Some(path)) = matches.try_get_one::<PathBuf>("config") {
+    if let Ok(Some(path)) = matches.try_get_one::<PathBuf>(CONFIG_FLAG) {
         flags.config = Some(path.clone());
     }
     for setting in SETTINGS {
@@ -273,8 +284,8 @@ fn as_flag() -> Arg {
 }
 
 fn config_flag() -> Arg {
-    Arg::new("config")
-        .long("config")
+    Arg::new(CONFIG_FLAG)
+        .long(CONFIG_FLAG)
         .value_name("FILE")
         .value_parser(value_parser!(PathBuf))
         .help_heading("General")

@@ -5,6 +5,7 @@
 mod arguments;
 mod completions;
 mod hints;
+mod server_flags;
 mod tasks;
 
 use std::ffi::OsString;
