@@ -1,7 +1,7 @@
 //! Builds the HTTP server from the configuration, and binds its listeners.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use restante_metrics::{Metrics, Protocol};
@@ -24,8 +24,10 @@ pub(super) fn bind(
     let web = &components.config.web;
     let limits = ConnectionLimits::new(web.max_connections, web.max_connections_per_ip);
     let admission = components.admission(limits, &web.proxies, &web.trusted_proxies);
-    let router =
-        restante_http::router(components.mailroom.clone(), settings(components, &admission), info(components, mail));
+    let (mailroom, settings, info) =
+        (components.mailroom.clone(), settings(components, &admission), info(components, mail));
+    // Created by the first connection, because it is a large part of the work of a start.
+    let router = Arc::new(LazyLock::new(move || restante_http::router(mailroom, settings, info)));
     let counters = components.metrics.connections(Protocol::Http);
     let mut listeners = Vec::new();
     let kinds = [("web.addr", &web.addr, web.tls.force), ("web.tlsaddr", &web.tls_addr, true)];
@@ -36,7 +38,7 @@ pub(super) fn bind(
         let name = if https.is_some() { WITH_TLS } else { PLAIN };
         let endpoint = components.endpoint(name, key, addrs);
         let serve = move |stream, ip, admission, shutdown| {
-            serve(stream, ip, admission, https.clone(), router.clone(), shutdown)
+            serve(stream, ip, admission, https.clone(), Router::clone(&router), shutdown)
         };
         listeners.extend(BoundListener::bind_all(&endpoint, &admission, counters, serve, problems));
     }
