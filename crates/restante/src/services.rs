@@ -58,9 +58,13 @@ impl ManagedServices {
     /// is dropped, the loading continues on its thread.
     pub async fn load_script(&self) -> Result<(), ScriptError> {
         let Some(host) = self.services.script.clone() else { return Ok(()) };
-        // The task is not cancelled, so an error is a panic, which is propagated.
-        let result =
-            spawn_blocking(move || host.load()).await.unwrap_or_else(|error| resume_unwind(error.into_panic()));
+        let result = if host.has_file() {
+            // The task is not cancelled, so an error is a panic, which is propagated.
+            spawn_blocking(move || host.load()).await.unwrap_or_else(|error| resume_unwind(error.into_panic()))
+        } else {
+            // No thread is started for nothing: on a busy machine that would delay the start.
+            Ok(None)
+        };
         if let Err(error) = &result
             && error.is_untrusted()
         {
