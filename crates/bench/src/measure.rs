@@ -112,6 +112,8 @@ pub(crate) struct Sample {
     pub(crate) cpu_seconds: f64,
     /// Resident memory now, in bytes.
     pub(crate) resident: u64,
+    /// The part of it that is not pages of files, such as the program itself.
+    pub(crate) anonymous: u64,
     /// The peak of resident memory, in bytes.
     pub(crate) peak: u64,
 }
@@ -146,6 +148,7 @@ impl Sample {
         Some(Self {
             cpu_seconds: (f64::from(user) + f64::from(system)) / TICKS_PER_SECOND,
             resident: bytes_of("VmRSS:")?,
+            anonymous: bytes_of("RssAnon:")?,
             peak: bytes_of("VmHWM:")?,
         })
     }
@@ -221,10 +224,10 @@ mod tests {
     #[test]
     fn a_program_name_with_parentheses_does_not_shift_the_fields() {
         let stat = "42 (a) b) (c) S 1 42 42 0 -1 4194560 500 0 0 0 150 50 0 0 20 0 1 0 100";
-        let status = "Name:\ta\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n";
+        let status = "Name:\ta\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nRssAnon:\t     512 kB\n";
         let sample = Sample::parse(stat, status).expect("both files are whole");
         assert!((sample.cpu_seconds - 2.0).abs() < 1e-9);
-        assert_eq!((sample.resident, sample.peak), (1 << 20, 2 << 20));
+        assert_eq!((sample.anonymous, sample.resident, sample.peak), (1 << 19, 1 << 20, 2 << 20));
     }
 
     #[test]

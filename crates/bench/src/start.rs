@@ -66,6 +66,7 @@ pub(crate) fn run(options: &Options, json: bool) -> Result<Verdict, Error> {
             .with_rounded("greeted_ms", millis(greeted), 2)
             .with("announced_ms", pattern_seen.map_or(Value::Null, |elapsed| rounded(millis(elapsed), 2)))
             .with_rounded("idle_rss_mib", mib(idle.resident), 2)
+            .with_rounded("idle_anonymous_mib", mib(idle.anonymous), 2)
             .with_rounded("stopped_ms", millis(stopped), 1);
         report.row(&row);
     }

@@ -47,7 +47,8 @@ fn starts_measures_and_stops_a_server() {
         for name in ["greeted_ms", "announced_ms"] {
             assert!(row[name].as_f64() > Some(20.0), "{name} in {row}");
         }
-        assert!(row["idle_rss_mib"].as_f64() > Some(0.0), "{row}");
+        let (resident, anonymous) = (row["idle_rss_mib"].as_f64(), row["idle_anonymous_mib"].as_f64());
+        assert!(anonymous > Some(0.0) && anonymous < resident, "{row}");
     }
     assert!(TcpListener::bind(&address).is_ok(), "nothing is left running");
 }
