@@ -192,9 +192,9 @@ mod tests {
             (start, length) in (0..10_usize, 1..6_usize),
         ) {
             let names = ["From", "To", "Cc", "Bcc", "Reply-To", "Message-ID", "Subject"];
-            let header: String =
+            let header: Vec<_> =
                 names.iter().zip(&values).map(|(name, value)| format!("{name}: {value} <a@b>\r\n")).collect();
-            let message = deliver(&format!("{header}\r\nHi\r\n"), &[&recipient], &[]);
+            let message = deliver(&format!("{}\r\nHi\r\n", header.concat()), &[&recipient], &[]);
             let summary = HeaderValues::from_summary(&message);
             let parts = values.iter().map(|value| part(value, start, length));
             for text in parts.chain([recipient]).map(|text| lowercase(&text)).filter(|text| !text.is_empty()) {
