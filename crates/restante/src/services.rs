@@ -62,7 +62,7 @@ impl ManagedServices {
             // The task is not cancelled, so an error is a panic, which is propagated.
             spawn_blocking(move || host.load()).await.unwrap_or_else(|error| resume_unwind(error.into_panic()))
         } else {
-            // No thread is started for nothing: on a busy machine that would delay the start.
+            // Waiting for a new thread would delay the start on a busy machine.
             Ok(None)
         };
         if let Err(error) = &result

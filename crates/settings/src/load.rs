@@ -181,6 +181,7 @@ impl Variables {
     }
 
     fn add_to(&self, prefix: &str, sources: &mut Sources, problems: &mut Vec<Problem>) {
+        // Usually there are none. Then the names of all settings need not be made.
         if !self.by_name.keys().any(|name| name.starts_with(prefix)) {
             return;
         }
