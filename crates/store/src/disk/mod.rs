@@ -109,7 +109,7 @@ pub struct DiskStore {
 /// The state that the writer and the readers share.
 struct Shared {
     segments: Arc<Segments>,
-    readers: Arc<ReaderPool>,
+    readers: ReaderPool,
     mailbox_cache: Mutex<MailboxCache>,
     store_version: StoreVersion,
     has_uncommitted: HasUncommitted,
@@ -189,10 +189,11 @@ impl Drop for DiskStore {
     /// system, and the next start recovers the database. The writer holds the lock of the directory until it ends, so
     /// no other server can interfere with it.
     fn drop(&mut self) {
-        self.shared.readers.close();
+        let deadline = Instant::now() + CLOSE_TIMEOUT;
+        self.shared.readers.close(deadline);
         if let Some((queue, thread)) = self.writer.take() {
             drop(queue);
-            if !thread.wait_until(Instant::now() + CLOSE_TIMEOUT) {
+            if !thread.wait_until(deadline) {
                 let timeout_seconds = CLOSE_TIMEOUT.as_secs();
                 tracing::error!(
                     "the disk did not respond within {timeout_seconds} s while the store was closing; acknowledged messages are safe"
@@ -362,7 +363,7 @@ impl Shared {
     fn new(directory: &Directory, mailbox_cache: MailboxCache, cache_bytes: usize) -> Self {
         Self {
             segments: Arc::new(Segments::new(directory.segments_path())),
-            readers: Arc::new(ReaderPool::new(directory.database_path(), cache_bytes)),
+            readers: ReaderPool::new(directory.database_path(), cache_bytes),
             mailbox_cache: Mutex::new(mailbox_cache),
             store_version: StoreVersion::unknown(),
             has_uncommitted: HasUncommitted::default(),
