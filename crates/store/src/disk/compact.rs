@@ -14,7 +14,8 @@ use super::reclaim::MIN_VACUUM_ROWS;
 use super::record::Record;
 use super::scan::SegmentScan;
 use super::segment::Location;
-use super::writer::{TransactionError, Writer};
+use super::transaction::TransactionError;
+use super::writer::Writer;
 use crate::{Result, StoreError};
 
 /// The number of bytes of a segment that are processed in one step.

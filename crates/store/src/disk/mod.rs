@@ -23,6 +23,7 @@ mod segment;
 mod statistics;
 #[cfg(test)]
 mod tests;
+mod transaction;
 mod uncommitted;
 mod watchdog;
 mod writer;

@@ -12,7 +12,8 @@ use super::record::ParsedRecord;
 use super::rows::{self, get_u64};
 use super::scan::SegmentScan;
 use super::segment::{Location, Segments};
-use super::writer::{TransactionError, Writer};
+use super::transaction::TransactionError;
+use super::writer::Writer;
 use crate::{CopyKey, Result};
 
 impl Writer {

@@ -7,7 +7,8 @@ use std::io;
 
 use super::error::segment_error;
 use super::scan::SegmentScan;
-use super::writer::{TransactionError, Writer};
+use super::transaction::TransactionError;
+use super::writer::Writer;
 use crate::{Result, StoreError};
 
 impl Writer {
