@@ -106,7 +106,7 @@ fn decode_transaction(stored: StoredTransaction<String>) -> Option<Transaction> 
 /// there are none.
 fn decode_chunks(number: u32, bytes: &[u8]) -> impl Iterator<Item = (u32, StoredChunk<String>)> {
     let chunks: Vec<StoredChunk<String>> = serde_json::from_slice(bytes).unwrap_or_default();
-    (number..).zip(chunks)
+    (number..=u32::MAX).zip(chunks)
 }
 
 /// Returns the number of the chunk of a group that received a message. `number` is that of the first chunk.

@@ -326,7 +326,7 @@ impl Details {
     /// Returns the header lines that the server adds before a message that it receives: Return-Path and Received.
     pub fn trace(&self, mailbox: &MailboxName, received: Timestamp) -> Bytes {
         let origin = self.origin();
-        let Origin { sender, ip, host, .. } = origin;
+        let OriginLines { sender, ip, host, .. } = origin;
         let (before_ip, ip, after_ip) = if ip.is_empty() { (" (", "local", ") by ") } else { (" ([", ip, "]) by ") };
         // This is several times faster than a formatter, and every copy needs it.
         let parts = [
@@ -347,11 +347,11 @@ impl Details {
         parts.concat().into()
     }
 
-    fn origin(&self) -> Origin<'_> {
+    fn origin(&self) -> OriginLines<'_> {
         let mut lines = self.encoded().split('\n');
         let lines: [&str; Line::Host as usize + 1] = std::array::from_fn(|_| lines.next().unwrap_or_default());
         let line = |line: Line| lines[line as usize];
-        Origin { sender: line(Line::Sender), helo: line(Line::Helo), ip: line(Line::Ip), host: line(Line::Host) }
+        OriginLines { sender: line(Line::Sender), helo: line(Line::Helo), ip: line(Line::Ip), host: line(Line::Host) }
     }
 
     fn line(&self, line: Line) -> &str {
@@ -389,14 +389,14 @@ impl Details {
 }
 
 /// The first lines of the encoded form. Reading them together is faster than one after the other.
-struct Origin<'a> {
+struct OriginLines<'a> {
     sender: &'a str,
     helo: &'a str,
     ip: &'a str,
     host: &'a str,
 }
 
-impl<'a> Origin<'a> {
+impl<'a> OriginLines<'a> {
     fn is_from_http(&self) -> bool {
         self.helo.is_empty() && !self.host.is_empty()
     }

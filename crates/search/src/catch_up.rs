@@ -8,7 +8,7 @@ use restante_mailroom::Page;
 use crate::index::Changes;
 use crate::index_operations::{IndexOperations, IndexingError};
 
-/// The maximum number of messages compared in one step. They are written in one transaction. Tests have few messages.
+/// The maximum number of messages compared in one step. Tests have few messages.
 const MESSAGES_PER_STEP: usize = if cfg!(test) { 4 } else { 1024 };
 /// The maximum number of copies of a message: that of `smtp.maxrecipients`.
 const MAX_COPIES: u64 = 1_000_000;

@@ -11,7 +11,7 @@ use restante_mailroom::events::Mark;
 use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 use tokio::sync::{Notify, watch};
 
-/// The maximum number of events in the queue. There can be fewer if the headlines of messages are long.
+/// The maximum number of events in the queue. There can be fewer if the headlines of messages are long, or with bodies.
 const MAX_EVENTS: usize = 65_536;
 /// The size of the queue in bytes up to which it also keeps the bodies of messages. Those of others are read from the
 /// store.

@@ -10,14 +10,14 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 /// Creates entity tags. A memory store counts its versions from the beginning after a restart, and a new program
-/// version may render the same message differently. Therefore a tag contains the time at which the server started.
+/// version may render the same message differently. Therefore a tag contains the time of the first connection.
 #[derive(Debug)]
 pub(crate) struct EntityTags {
     epoch: i64,
 }
 
 impl EntityTags {
-    /// Creates the tags of a server that starts now.
+    /// Creates the tags of a server that gets its first connection now.
     pub(crate) fn new() -> Self {
         Self { epoch: Timestamp::now().as_microsecond() }
     }

@@ -100,7 +100,7 @@ impl PostgresStorage {
         let first_ids: Vec<Option<i64>> = ids().map(|ids| ids.map(|(first, _)| id_to_i64(first))).collect();
         let last_ids: Vec<Option<i64>> = ids().map(|ids| ids.map(|(_, last)| id_to_i64(last))).collect();
         let infos: Vec<Vec<u8>> = groups.iter().map(|group| encode_info(&group.last().info)).collect();
-        let heads: Vec<Vec<u8>> = groups.iter().map(|group| encode_chunks(group.chunks())).collect();
+        let encoded_chunks: Vec<Vec<u8>> = groups.iter().map(|group| encode_chunks(group.chunks())).collect();
         let lines: Vec<Vec<u8>> = groups.iter().map(ChunkGroup::lines).collect();
         let parameters: Parameters<'_> = &[
             &self.incarnation,
@@ -112,7 +112,7 @@ impl PostgresStorage {
             &first_ids,
             &last_ids,
             &infos,
-            &heads,
+            &encoded_chunks,
             &lines,
         ];
         self.query(APPEND, parameters).map(drop)

@@ -25,7 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum and the maximum time between two notifications of other nodes.
 const MIN_NOTIFY_INTERVAL: Duration = Duration::from_millis(4);
 const MAX_NOTIFY_INTERVAL: Duration = Duration::from_secs(10);
-/// How long after a notification its sender counts as running.
+/// How long after the last notification this node assumes that others are running.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause after an error.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
@@ -91,8 +91,9 @@ impl ListenConnection {
             let rows = with_timeout(self.client.query(&self.select_changes, &[&position, &page_rows])).await?;
             let first = rows.first().ok_or_else(|| rows::missing_error("the state"))?;
             let last_trimmed = rows::get_u64(first, "last_trimmed")?;
-            let has_change = |row: &&Row| row.try_get::<_, Option<i64>>("number").is_ok_and(|number| number.is_some());
-            let mut changes = rows.iter().filter(has_change).map(rows::parse_change).collect::<Result<Vec<_>>>()?;
+            let has_changes = get_column::<Option<i64>>(first, "number")?.is_some();
+            let changes = rows.iter().filter(|_| has_changes).map(rows::parse_change);
+            let mut changes = changes.collect::<Result<Vec<_>>>()?;
             if to_i64(changes.len()) < page_rows {
                 return Ok(ChangePage { changes, last_trimmed });
             }
@@ -141,7 +142,7 @@ impl ChangePoller {
         loop {
             tokio::select! {
                 () = wakeup.notify.notified() => {},
-                () = sleep_until(self.next_notification().unwrap_or(self.next_poll()).min(self.next_poll())) => {},
+                () = sleep_until(self.next_work()) => {},
             }
             self.publish_own().await;
             let requests = self.tracker.poll_requests.load(Ordering::SeqCst);
@@ -155,9 +156,19 @@ impl ChangePoller {
         }
     }
 
-    /// Returns when the next poll is due, if none is requested.
+    /// Returns when the next poll or notification is due.
+    fn next_work(&self) -> Instant {
+        let poll = self.next_poll();
+        self.next_notification().map_or(poll, |notification| notification.min(poll))
+    }
+
+    /// Returns when the next poll is due, if none is requested. Changes of this node that follow those of another node must
+    /// not wait for its notification.
     fn next_poll(&self) -> Instant {
-        self.last_failure.map_or(self.last_poll + POLL_INTERVAL, |failed| failed + RETRY_DELAY)
+        let last_own = self.tracker.last_own_position.load(Ordering::SeqCst);
+        let has_unknown_changes = self.last_position.is_some_and(|last| last < last_own);
+        let interval = if has_unknown_changes { MIN_NOTIFY_INTERVAL } else { POLL_INTERVAL };
+        self.last_failure.map_or(self.last_poll + interval, |failed| failed + RETRY_DELAY)
     }
 
     /// Returns when other nodes are notified next. If there are none, they need not be notified of changes. `None` without
@@ -178,14 +189,17 @@ impl ChangePoller {
         is_notified || self.next_poll() <= Instant::now() || self.tracker.polls.borrow().served_requests < requests
     }
 
-    /// Notifies other nodes of changes of this node, and that it is running. If this fails, the next poll connects again.
+    /// Notifies other nodes of changes of this node, and that it is running. If this fails, other nodes find the changes by
+    /// their polls.
     async fn notify_nodes(&mut self) {
         let Some(connection) = self.connection.clone() else { return };
         self.last_notified = Instant::now();
         self.tracker.wakeup.needs_notification.store(false, Ordering::SeqCst);
-        if connection.query_one(&connection.notify, &[&self.database.schema()]).await.is_err() {
-            self.tracker.wakeup.needs_notification.store(true, Ordering::SeqCst);
-            self.connection = None;
+        if let Err(error) = connection.query_one(&connection.notify, &[&self.database.schema()]).await {
+            tracing::debug!(error = %error.error, "cannot notify other nodes");
+            if connection.client.is_closed() {
+                self.connection = None;
+            }
         }
     }
 
@@ -278,9 +292,9 @@ impl ChangePoller {
         let (client, driver) = connected.ok_or_else(|| DatabaseError::timed_out("connecting to the database"))??;
         let backend_pid = Arc::new(AtomicI32::new(0));
         tokio::spawn(drive_connection(driver, self.tracker.wakeup.clone(), backend_pid.clone()));
-        // A notification need not be durable. The first one makes nodes that run notify this one.
+        // A notification need not be durable.
         let schema = self.database.schema();
-        let setup = format!("{}; SET synchronous_commit TO off; LISTEN {schema}; NOTIFY {schema}", setup_sql(schema));
+        let setup = format!("{}; SET synchronous_commit TO off; LISTEN {schema}", setup_sql(schema));
         let (select_state, select_changes, notify) = with_timeout(async {
             client.batch_execute(&setup).await?;
             backend_pid.store(client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?, Ordering::Relaxed);
@@ -288,11 +302,13 @@ impl ChangePoller {
         })
         .await?;
         let connection = Arc::new(ListenConnection { client, select_state, select_changes, notify });
-        (self.last_notified, self.peers_until) = (Instant::now(), Instant::now() + PEER_TIMEOUT);
+        self.peers_until = Instant::now() + PEER_TIMEOUT;
         if let Some(last) = self.last_position {
             self.check_continuity(&connection, last).await?;
         }
         self.connection = Some(connection.clone());
+        // Nodes that run notify this one from now on.
+        self.notify_nodes().await;
         Ok(connection)
     }
 
@@ -339,6 +355,8 @@ impl ChangePoller {
             "changes since the last poll are unknown: the history was trimmed, or another database server took over"
         );
         self.tracker.generations.invalidate_all();
+        // The changes of this node may be lost.
+        self.tracker.last_own_position.store(0, Ordering::SeqCst);
         self.send_after_backlog(FeedItem::Gap).await;
         self.last_position = Some(last_change);
     }

@@ -40,6 +40,8 @@ pub(super) struct ChangeTracker {
     pub(super) polls: watch::Sender<Poll>,
     /// The changes of this node that were not sent to the feed yet, by the position of the change before them.
     pub(super) own_changes: Mutex<BTreeMap<u64, Vec<Change>>>,
+    /// The position of the last change of this node. Zero if it is not known.
+    pub(super) last_own_position: AtomicU64,
     pub(super) feed: Mutex<Option<mpsc::Sender<FeedItem>>>,
 }
 
@@ -47,7 +49,7 @@ pub(super) struct ChangeTracker {
 #[derive(Default)]
 pub(super) struct Wakeup {
     pub(super) notify: Notify,
-    /// Whether another node has sent a notification, or the connection was closed.
+    /// Whether another node has sent a notification, the connection was closed, or the feed was taken.
     pub(super) has_remote_changes: AtomicBool,
     /// Whether other nodes must still be notified of changes of this node.
     pub(super) needs_notification: AtomicBool,
@@ -86,6 +88,7 @@ impl ChangeTracker {
             wakeup: Arc::default(),
             polls: watch::channel(Poll { served_requests: 0, result: Ok(PolledState::default()) }).0,
             own_changes: Mutex::default(),
+            last_own_position: AtomicU64::new(0),
             feed: Mutex::default(),
         })
     }
@@ -115,9 +118,8 @@ impl ChangeTracker {
 
     /// Records changes that this node has made after the position `before`.
     pub(super) fn record_own_changes(&self, before: u64, changes: Vec<Change>) {
-        if changes.is_empty() {
-            return;
-        }
+        let Some(last) = changes.last() else { return };
+        self.last_own_position.fetch_max(last.position, Ordering::SeqCst);
         let mut own_changes = self.own_changes.lock();
         if own_changes.len() < MAX_OWN_BATCHES {
             own_changes.insert(before, changes);

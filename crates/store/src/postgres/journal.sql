@@ -68,7 +68,7 @@ END $$;
 -- Adds groups of chunks, except those that exist already.
 CREATE FUNCTION journal_append(
     mine bigint, sessions bigint[], numbers int[], times bigint[], sizes bigint[], refusals boolean[],
-    first_ids bigint[], last_ids bigint[], infos bytea[], heads bytea[], texts bytea[]
+    first_ids bigint[], last_ids bigint[], infos bytea[], encoded_chunks bytea[], texts bytea[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     new_bytes bigint;
@@ -78,7 +78,7 @@ BEGIN
         INSERT INTO journal_groups (session, number, at, bytes, incarnation, refused, first_id, last_id, info, chunks, lines)
         SELECT given.session, given.number, given.at, given.bytes, mine, given.refused, given.first_id, given.last_id,
             given.info, given.chunks, given.lines
-        FROM unnest(sessions, numbers, times, sizes, refusals, first_ids, last_ids, infos, heads, texts) WITH ORDINALITY
+        FROM unnest(sessions, numbers, times, sizes, refusals, first_ids, last_ids, infos, encoded_chunks, texts) WITH ORDINALITY
             AS given (session, number, at, bytes, refused, first_id, last_id, info, chunks, lines, position)
         ORDER BY given.position
         ON CONFLICT (session, number) DO NOTHING
@@ -127,9 +127,19 @@ RETURNS TABLE (session bigint, number int, is_running boolean, info bytea, chunk
         part.incarnation = ANY (ARRAY(SELECT node.incarnation FROM journal_nodes AS node WHERE node.seen > now() - interval '1 min')),
         part.info, part.chunks, CASE WHEN with_lines THEN part.lines ELSE '' END
     FROM unnest(sessions) AS wanted (session)
-    CROSS JOIN LATERAL (SELECT max(number) AS number FROM journal_groups WHERE journal_groups.session = wanted.session) AS last
-    JOIN journal_groups AS part ON part.session = wanted.session
-        AND (single IS NULL OR part.number IN (0, journal_group_of(wanted.session, single), last.number))
-        AND part.number >= coalesce(journal_group_of(wanted.session, (last.number - max_chunks + 1)::int), 0)
+    CROSS JOIN LATERAL (
+        SELECT max(stored.number) AS last FROM journal_groups AS stored WHERE stored.session = wanted.session
+    ) AS newest
+    -- OFFSET 0 keeps the planner from calling the function for every group.
+    CROSS JOIN LATERAL (
+        SELECT journal_group_of(wanted.session, single) AS single_group,
+            coalesce(journal_group_of(wanted.session, (newest.last - max_chunks + 1)::int), 0) AS first OFFSET 0
+    ) AS bounds
+    CROSS JOIN LATERAL (
+        SELECT * FROM journal_groups AS stored
+        WHERE stored.session = wanted.session AND stored.number >= bounds.first
+            AND (single IS NULL OR stored.number IN (0, bounds.single_group, newest.last))
+        OFFSET 0
+    ) AS part
     ORDER BY part.session, part.number DESC
 $$;

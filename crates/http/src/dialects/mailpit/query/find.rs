@@ -238,7 +238,8 @@ impl Finder<'_> {
                     let (is_match, text) = query.check_source(&message, source);
                     if let (Some((key, version)), Some(text)) = (cache_key, text) {
                         text_bytes += text.len();
-                        cache.insert(key, version, text.into());
+                        // The cache counts the length, so there must be no unused capacity.
+                        cache.insert(key, version, text.into_boxed_str().into_boxed_bytes().into());
                     }
                     is_match
                 }
