@@ -124,8 +124,10 @@ impl ActiveSegment {
     pub(super) fn undo_append(&mut self) {
         if let (Some(start), Some(file)) = (self.appended_from.take(), &self.file) {
             self.end = start;
-            // If this fails, the next record overwrites them.
-            let _ = file.set_len(start);
+            // If this fails, the records stay, and the next record starts a new segment.
+            if file.set_len(start).is_err() {
+                self.close();
+            }
         }
     }
 

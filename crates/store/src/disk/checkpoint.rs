@@ -52,6 +52,9 @@ struct CheckpointState {
     is_requested: AtomicBool,
     /// Whether the thread has copied most of the log. The writer then copies the rest.
     is_mostly_done: AtomicBool,
+    /// Whether a sync of the log has failed. The system may have dropped what it could not write, and report success from
+    /// then on. So nothing counts as synced before the log has restarted.
+    has_sync_failed: AtomicBool,
     /// Space that can be freed.
     pending_frees: Mutex<PendingFrees>,
 }
@@ -75,6 +78,16 @@ impl Checkpointer {
         Ok(())
     }
 
+    /// Returns whether a sync of the log has failed since it restarted.
+    pub(super) fn has_sync_failed(&self) -> bool {
+        self.state.has_sync_failed.load(Ordering::Acquire)
+    }
+
+    /// Records that a sync of the log has failed.
+    pub(super) fn set_sync_failed(&self) {
+        self.state.has_sync_failed.store(true, Ordering::Release);
+    }
+
     /// Returns whether the log is so long that readers must be paused.
     pub(super) fn is_wal_too_long(&self) -> bool {
         self.state.wal_pages.load(Ordering::Relaxed) > self.max_wal_pages
@@ -87,8 +100,12 @@ impl Checkpointer {
         let _ = database.busy_timeout(Duration::ZERO);
         let copied = run_checkpoint(database, CheckpointMode::TRUNCATE);
         let _ = database.busy_timeout(schema::BUSY_TIMEOUT);
-        self.max_wal_pages =
-            if copied == CheckpointOutcome::Complete { MAX_WAL_PAGES } else { self.max_wal_pages + MAX_WAL_PAGES };
+        if copied == CheckpointOutcome::Complete {
+            self.max_wal_pages = MAX_WAL_PAGES;
+            self.state.has_sync_failed.store(false, Ordering::Release);
+        } else {
+            self.max_wal_pages += MAX_WAL_PAGES;
+        }
     }
 
     /// Updates the shared state after a commit. Completes a checkpoint that the thread has mostly done, or requests the
@@ -98,7 +115,9 @@ impl Checkpointer {
         self.state.has_unsynced.store(true, Ordering::Release);
         let pages = self.state.wal_pages.load(Ordering::Relaxed);
         if self.state.is_mostly_done.swap(false, Ordering::Acquire) {
-            run_checkpoint(database, CheckpointMode::PASSIVE);
+            if run_checkpoint(database, CheckpointMode::PASSIVE) == CheckpointOutcome::Failed {
+                self.set_sync_failed();
+            }
         } else if pages < self.requested_at_pages {
             // The log has restarted.
             self.requested_at_pages = 0;
@@ -208,11 +227,10 @@ impl CheckpointThread {
             return;
         }
         let Some(database) = self.database.take().or_else(|| self.open()) else { return };
-        if run_checkpoint(&database, CheckpointMode::PASSIVE) != CheckpointOutcome::Failed {
+        if run_checkpoint(&database, CheckpointMode::PASSIVE) == CheckpointOutcome::Failed {
+            self.state.has_sync_failed.store(true, Ordering::Release);
+        } else {
             self.database = Some(database);
-            // SQLite syncs the file only if the whole log was copied. Otherwise the writer syncs it, and should have little
-            // to write. Errors are found by that sync.
-            let _ = sync_file(&self.path);
             self.state.is_mostly_done.store(true, Ordering::Release);
         }
     }
@@ -227,8 +245,9 @@ impl CheckpointThread {
         if let Err(error) = &synced {
             tracing::error!(%error, "cannot sync messages, retrying");
             self.state.has_unsynced.store(true, Ordering::Release);
+            self.state.has_sync_failed.store(true, Ordering::Release);
         }
-        synced.is_ok()
+        synced.is_ok() && !self.state.has_sync_failed.load(Ordering::Acquire)
     }
 
     fn open(&self) -> Option<Connection> {

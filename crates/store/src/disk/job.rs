@@ -32,7 +32,7 @@ pub(super) enum Job {
     Commit(Reply<()>),
 }
 
-/// The channel for the result of a job. The result is set while the transaction runs, and sent after its commit.
+/// The channel for the result of a job. The result is set in the transaction, and sent when the job is finished.
 pub(super) struct Reply<T> {
     result: Option<T>,
     sender: oneshot::Sender<Result<T>>,
@@ -70,10 +70,16 @@ impl Job {
         matches!(self, Self::Append(..) | Self::Check(_))
     }
 
-    /// Returns whether the job is finished before its transaction is committed. The record of a new message is synced, and
-    /// messages that expired are found again after a crash.
+    /// Returns whether the job is finished before its transaction is committed, because the record of the new message is
+    /// synced.
     pub(super) fn is_deferred(&self) -> bool {
-        matches!(self, Self::Append(..) | Self::Expire(..))
+        matches!(self, Self::Append(..))
+    }
+
+    /// Returns whether the job is finished only after its commit is synced. Messages that expired are found again after a
+    /// crash.
+    pub(super) fn needs_sync(&self) -> bool {
+        !matches!(self, Self::Append(..) | Self::Expire(..) | Self::Commit(_))
     }
 
     /// Makes the change in the database. Every new message takes its copies and its location from `written`.

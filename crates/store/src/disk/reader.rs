@@ -79,7 +79,7 @@ impl ReaderPool {
         }
     }
 
-    /// Runs a query on a thread that may block. It runs to its end, even if its caller was cancelled.
+    /// Runs a query on a thread that may block. Once started, it runs to its end, even if its caller was cancelled.
     pub(super) async fn query<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
@@ -88,7 +88,9 @@ impl ReaderPool {
         let connector = self.connector.clone();
         self.threads.lock().push(Box::new(move |connection| {
             // If the query panics, the caller finds that there is no reply.
-            let _ = reply.send(connector.run(connection, query));
+            if !reply.is_closed() {
+                let _ = reply.send(connector.run(connection, query));
+            }
         }))?;
         result.await.unwrap_or_else(|_| Err(StoreError::Broken("a query panicked".to_owned())))
     }
@@ -117,8 +119,8 @@ impl ReaderThreads {
         let Some(queries) = &self.queries else {
             return Err(StoreError::Unavailable("the store is closed".to_owned()));
         };
-        let unfinished = self.queue.unfinished.fetch_add(1, Ordering::Relaxed) + 1;
-        if unfinished > self.workers.len() && self.workers.len() < MAX_READERS {
+        let unfinished = self.queue.unfinished.load(Ordering::Relaxed);
+        if unfinished >= self.workers.len() && self.workers.len() < MAX_READERS {
             let queue = self.queue.clone();
             match Worker::spawn("reader", move || run_queries(&queue)) {
                 Ok(worker) => self.workers.push(worker),
@@ -129,6 +131,7 @@ impl ReaderThreads {
                 Err(_) => {}
             }
         }
+        self.queue.unfinished.fetch_add(1, Ordering::Relaxed);
         queries.send(query).map_err(|_| StoreError::Unavailable("the store is closed".to_owned()))
     }
 }

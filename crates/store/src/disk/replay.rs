@@ -20,14 +20,21 @@ impl Writer {
         let mut ids = ids.map_err(|error| segment_error("reading the folder of segments", &error))?;
         ids.retain(|id| *id >= last);
         ids.sort_unstable();
+        // Until all of them are added, queries must not miss them.
+        self.shared.has_uncommitted.set(true);
         let mut count = 0;
         for id in ids {
-            count += self.replay_segment(id, if id == last { end } else { 0 })?;
+            self.replayed_segment = Some(id);
+            let replayed = self.replay_segment(id, if id == last { end } else { 0 });
+            self.replayed_segment = None;
+            count += replayed?;
         }
         if count > 0 {
             tracing::info!("restored {count} messages after a crash or an error of the database");
         }
-        self.commit().map_err(TransactionError::into_error)
+        self.commit().map_err(TransactionError::into_error)?;
+        self.shared.has_uncommitted.set(false);
+        Ok(())
     }
 
     /// Adds the messages of a segment from an offset on. Returns their number.
@@ -43,8 +50,12 @@ impl Writer {
         loop {
             let (at, bytes, record) = match scan.next_record() {
                 Ok(Some(next)) => next,
+                Ok(None) => return Ok(count),
                 // A record that is not complete was not acknowledged, and it is the last one.
-                Ok(None) | Err(StoreError::Broken(_)) => return Ok(count),
+                Err(StoreError::Broken(cause)) => {
+                    tracing::info!(segment, "records after the last complete one are ignored: {cause}");
+                    return Ok(count);
+                }
                 Err(error) => return Err(error),
             };
             // A record with a known id was moved here by a compaction that was not committed.

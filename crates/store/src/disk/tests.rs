@@ -202,6 +202,64 @@ async fn acknowledged_messages_are_replayed_after_crash() {
     assert_eq!(next.number, 51);
 }
 
+/// A replay with several commits and segments must not remove what it has not read yet, and queries wait for all of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn replay_that_failed_at_start_is_completed_later() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    add(&store, &["ann"], 0).await;
+    store.last_id().await.expect("the row is committed");
+    let copy = copy_as_after_crash(dir.path());
+    for number in 0..600 {
+        store.append(message(number, &["ann"], &[b'x'; 100])).await.unwrap();
+    }
+    let expected = store.messages(Page::ALL).await.unwrap().messages;
+    for segment in segments(dir.path()) {
+        fs::copy(&segment, copy.path().join("segments").join(segment.file_name().unwrap())).unwrap();
+    }
+    // The writer cannot start a transaction.
+    let lock = rusqlite::Connection::open(copy.path().join("restante.db")).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let reopened = open(copy.path());
+    reopened.list(&name("ann"), Page::ALL).await.expect_err("the messages are not there yet");
+    lock.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(reopened.messages(Page::ALL).await.unwrap().messages, expected);
+    add(&reopened, &["ann"], 1).await;
+    for _ in 0..2 {
+        reopened.purge(&name("empty"), MessageId::MAX, usize::MAX).await.unwrap();
+    }
+    drop(reopened);
+    let reopened = open(copy.path());
+    for message in &expected {
+        body(&reopened, message.first()).await.unwrap();
+    }
+    drop(reopened);
+    assert_counters_equal_rows(copy.path());
+}
+
+/// With a smaller size limit than before the crash, the first replayed message is evicted at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn replay_keeps_segment_of_evicted_message() {
+    let dir = TestDir::new();
+    let store = open(dir.path());
+    store.last_id().await.expect("the tables exist");
+    let copy = copy_as_after_crash(dir.path());
+    store.append(message(1, &["ann"], &[b'x'; 12_000])).await.unwrap();
+    let kept = add(&store, &["ann"], b'k').await.remove(0);
+    for segment in segments(dir.path()) {
+        fs::copy(&segment, copy.path().join("segments").join(segment.file_name().unwrap())).unwrap();
+    }
+    let limits = Limits { messages_per_mailbox: 0, bytes: 5000 };
+    for _ in 0..3 {
+        let reopened = try_open(copy.path(), Settings { limits, ..SMALL }).unwrap();
+        assert_eq!(body(&reopened, &kept).await.unwrap(), [b'k'; 1000]);
+        add(&reopened, &["bob"], b'n').await;
+        reopened.purge(&name("bob"), MessageId::MAX, usize::MAX).await.unwrap();
+        assert_eq!(body(&reopened, &kept).await.unwrap(), [b'k'; 1000]);
+    }
+    assert_counters_equal_rows(copy.path());
+}
+
 /// A query that fails because the database is not there must not make acknowledged messages disappear.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_are_replayed_after_error_of_database() {
@@ -211,7 +269,7 @@ async fn messages_are_replayed_after_error_of_database() {
     for round in 0..5 {
         let lock = rusqlite::Connection::open(dir.path().join("restante.db")).unwrap();
         all.extend(add(&store, &["ann"], round).await);
-        store.list(&name("ann"), Page::ALL).await.unwrap();
+        store.list(&name("ann"), Page::ALL).await.expect("the transaction is committed");
         // The writer cannot start a transaction.
         lock.execute_batch("BEGIN IMMEDIATE").unwrap();
         store.append(message(9, &["ann"], b"refused")).await.unwrap_err();

@@ -111,7 +111,7 @@ impl Writer {
         let last = self.statistics.segments.last_key_value().map(|(id, _)| *id);
         self.uncommitted.segments.extend(segments.keys());
         for (id, stats) in segments {
-            if stats.live == 0 && Some(id) != current {
+            if stats.live == 0 && Some(id) != current && Some(id) != self.replayed_segment {
                 self.statistics.segments.remove(&id);
                 self.uncommitted.frees.segments.push(id);
             } else {
@@ -158,25 +158,26 @@ impl Writer {
         self.database = Some(database);
         let committed = std::mem::take(&mut self.uncommitted);
         self.reclaim.pending_frees.merge(committed.frees);
-        self.shared.has_uncommitted.set(false);
-        // Only now it is certain that the database does not refer to the leftovers: an earlier commit that returned an
-        // error may have taken effect.
-        if self.reclaim.has_leftovers {
-            self.remove_leftovers();
-        }
+        // A replay that goes on has further messages.
+        self.shared.has_uncommitted.set(self.replayed_segment.is_some());
         Ok(())
     }
 
     /// Commits the open transaction, and syncs it unless the durability is relaxed.
     pub(super) fn commit_synced(&mut self) -> Result<(), TransactionError> {
         self.commit()?;
-        if self.settings.durability == Durability::Full
-            && let Err(error) = sync_wal(&self.directory.database_path())
-        {
-            self.close_database();
-            return Err(TransactionError::InDoubt(segment_error("syncing a change", &error)));
+        if self.settings.durability == Durability::Relaxed {
+            return Ok(());
         }
-        Ok(())
+        if self.checkpointer.has_sync_failed() {
+            self.restart_wal();
+            let failed = || StoreError::Unavailable("syncing a change: an earlier sync has failed".to_owned());
+            return if self.checkpointer.has_sync_failed() { Err(TransactionError::InDoubt(failed())) } else { Ok(()) };
+        }
+        sync_wal(&self.directory.database_path()).map_err(|error| {
+            self.checkpointer.set_sync_failed();
+            TransactionError::InDoubt(segment_error("syncing a change", &error))
+        })
     }
 
     /// Commits the open transaction. No job waits for the result; the messages in it are acknowledged.

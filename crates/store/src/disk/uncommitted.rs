@@ -14,8 +14,8 @@ use super::statistics::{Counters, MailboxStats, Statistics};
 use crate::Usage;
 use crate::sql_values::id_to_i64;
 
-/// The number of batches and the time after which a transaction is committed although further messages arrive. A crash
-/// leaves at most this much to replay.
+/// The number of batches and the time after which a transaction is committed although further messages arrive. A crash of
+/// the process leaves at most this much to replay.
 const MAX_BATCHES: usize = 256;
 const MAX_AGE: Duration = Duration::from_millis(100);
 

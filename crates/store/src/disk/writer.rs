@@ -1,5 +1,5 @@
 //! The thread that makes all changes of a data directory. All waiting jobs form a batch: while it is written to disk, the
-//! next jobs collect in the queue. So there is no timer, and a single message does not wait for others.
+//! next jobs collect in the queue. So a single message does not wait for others.
 //!
 //! The order of a batch of new messages makes it safe:
 //!
@@ -63,8 +63,10 @@ pub(super) struct Writer {
     pub(super) last_check: Option<PassedCheck>,
     /// Whether the end of the last segment may be missing on disk.
     pub(super) needs_end_check: bool,
-    /// Whether the files as they were opened are synced: the tables of a new database, and the entry of its log.
-    is_opened_synced: bool,
+    /// Whether the tables of a new database and the entry of its log are synced.
+    is_directory_synced: bool,
+    /// The segment from which messages are being replayed.
+    pub(super) replayed_segment: Option<u64>,
     /// The highest id in a record that was written. An id is not used again, even if its message was not stored.
     last_written_id: MessageId,
     _lock: Lock,
@@ -111,7 +113,8 @@ impl Writer {
             reclaim: Reclaim::default(),
             last_check: None,
             needs_end_check,
-            is_opened_synced: false,
+            is_directory_synced: false,
+            replayed_segment: None,
             last_written_id: MessageId::ZERO,
             _lock: lock,
         };
@@ -120,6 +123,8 @@ impl Writer {
                 let last = writer.statistics.segments.last_key_value().map(|(id, stats)| (*id, stats.end));
                 let (last, end) = last.unwrap_or_default();
                 writer.active_segment.resume(last, end);
+                // It was not the active segment while messages were replayed.
+                writer.reclaim.sparse.remove(&last);
                 writer.shared.store_version.set(writer.statistics.counters.last_version);
             }
             // The next job tries it again.
@@ -202,6 +207,10 @@ impl Writer {
     pub(super) fn close_database(&mut self) {
         self.database = None;
         self.uncommitted = Uncommitted::default();
+        // Rows that the scan has passed may be different after the replay.
+        if let Some(scan) = self.reclaim.current_scan.take() {
+            self.reclaim.sparse.insert(scan.segment);
+        }
         self.shared.mailbox_cache.lock().clear();
         self.shared.store_version.forget();
     }
@@ -263,10 +272,12 @@ impl Writer {
             }
             Ok(())
         })?;
-        let has_changed = self.statistics.counters.last_version != version;
         if jobs.iter().all(Job::is_deferred) {
-            Ok(())
-        } else if has_changed || jobs.iter().any(Job::needs_space) {
+            return Ok(());
+        }
+        let has_changed = self.statistics.counters.last_version != version;
+        let needs_sync = has_changed && jobs.iter().any(Job::needs_sync);
+        if needs_sync || jobs.iter().any(Job::needs_space) || self.checkpointer.has_sync_failed() {
             self.commit_synced()
         } else {
             self.commit()
@@ -284,18 +295,28 @@ impl Writer {
             self.statistics = statistics;
             self.database = Some(database);
             self.replay().inspect_err(|_| self.close_database())?;
-            self.shared.has_uncommitted.set(false);
             self.shared.store_version.set(self.statistics.counters.last_version);
         }
-        if !self.is_opened_synced {
+        if !self.is_directory_synced {
             self.sync_all().map_err(|error| segment_error("syncing the data directory", &error))?;
-            self.is_opened_synced = true;
+            self.is_directory_synced = true;
         }
         Ok(())
     }
 
     /// Does what can wait until the results are sent.
     pub(super) fn run_maintenance(&mut self) {
+        if !self.uncommitted.is_empty() || self.database.is_none() {
+            return;
+        }
+        // The database does not refer to the leftovers: an earlier commit that returned an error may have taken effect, but
+        // the database was opened again since.
+        if self.reclaim.has_leftovers {
+            self.remove_leftovers();
+        }
+        if self.checkpointer.has_sync_failed() {
+            self.restart_wal();
+        }
         let Some(database) = &self.database else { return };
         let frees = std::mem::take(&mut self.reclaim.pending_frees);
         self.checkpointer.after_commit(database, self.active_segment.id, frees);
@@ -304,7 +325,8 @@ impl Writer {
         }
     }
 
-    /// Checkpoints and truncates the log while readers are paused. There is no open transaction.
+    /// Checkpoints and truncates the log while readers are paused. There must be no open transaction. After a failed sync,
+    /// this writes again what the system may have dropped.
     pub(super) fn restart_wal(&mut self) {
         // The database on disk must not refer to records that are not there.
         if let Some(database) = &self.database
