@@ -49,7 +49,7 @@ pub use self::error::OpenError;
 use self::job::{Job, Reply};
 use self::reader::{FoundMessage, ReaderPool};
 use self::segment::Segments;
-use self::statistics::{Counters, LookupEpoch, MailboxCache, StoreVersion};
+use self::statistics::{Counters, LookupEpoch, MailboxCache, Statistics, StoreVersion};
 use self::uncommitted::HasUncommitted;
 use self::watchdog::Watchdog;
 use self::writer::Writer;
@@ -63,6 +63,9 @@ use crate::{
 const QUEUE_CAPACITY: usize = 1024;
 /// How long the writer may take to finish its jobs and to close the database.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a store that is opened for reading waits for the commits of a server, and how often it checks them.
+const MAX_COMMIT_WAIT: Duration = Duration::from_millis(500);
+const COMMIT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The settings of a disk store.
 #[derive(Clone, Copy, Debug)]
@@ -145,8 +148,9 @@ impl DiskStore {
     pub fn open_read_only(dir: &Path, cache_bytes: usize) -> Result<Self, OpenError> {
         let directory = Directory::new(dir);
         directory.check_exists()?;
-        schema::open_reader(&directory.database_path(), cache_bytes)?;
+        let database = schema::open_reader(&directory.database_path(), cache_bytes)?;
         let shared = Arc::new(Shared::new(&directory, MailboxCache::disabled(), cache_bytes));
+        wait_for_commit(&database, &shared.segments)?;
         let (summaries, messages, sources) = (Cache::new(0), Cache::new(0), Cache::new(0));
         Ok(Self { shared, summaries, messages, sources, writer: None })
     }
@@ -345,6 +349,20 @@ impl Store for DiskStore {
 
     async fn overview(&self) -> Result<Overview> {
         self.query(reader::overview).await
+    }
+}
+
+/// Waits until the database contains the messages that are in the segments now. A server commits them shortly after it
+/// has acknowledged them. After a crash there is no server that does, so the wait has a limit.
+fn wait_for_commit(database: &Connection, segments: &Segments) -> Result<(), OpenError> {
+    let written = segments.end().map_err(|error| OpenError::Database(error.to_string()))?;
+    let deadline = Instant::now() + MAX_COMMIT_WAIT;
+    loop {
+        let committed = Statistics::load(database)?.segments.last_key_value().map(|(id, stats)| (*id, stats.end));
+        if committed >= written || Instant::now() >= deadline {
+            return Ok(());
+        }
+        std::thread::sleep(COMMIT_POLL_INTERVAL);
     }
 }
 

@@ -104,6 +104,14 @@ impl Segments {
         Ok(ids)
     }
 
+    /// Returns the id and the length of the last segment that is not empty.
+    pub(super) fn end(&self) -> io::Result<Option<(u64, u64)>> {
+        let mut ids = self.ids()?;
+        ids.sort_unstable();
+        let length = |id: &u64| fs::metadata(self.path(*id)).map_or(0, |metadata| metadata.len());
+        Ok(ids.iter().rev().map(|id| (*id, length(id))).find(|(_, length)| *length > 0))
+    }
+
     pub(super) fn path(&self, segment: u64) -> PathBuf {
         self.dir.join(file_name(segment))
     }
