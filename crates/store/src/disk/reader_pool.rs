@@ -17,23 +17,26 @@ use crate::{Result, StoreError};
 
 /// The number of threads, and so of queries that run at the same time. More would not make a disk faster.
 const MAX_READERS: usize = 4;
-/// Threads for queries, each with a connection. They are started when they are needed. They are not those of the runtime,
-/// which would start many more, each with an arena of the allocator.
+/// Threads for queries. They are started when they are needed. They are not those of the runtime, which would start many
+/// more, each with an arena of the allocator.
 pub(super) struct ReaderPool {
-    connector: Arc<Connector>,
+    connections: Arc<Connections>,
     threads: Mutex<ReaderThreads>,
 }
 
-/// What the threads need to open connections.
-struct Connector {
+/// The connections of the threads.
+struct Connections {
     database: PathBuf,
     cache_bytes: usize,
+    /// The connections that are not in use. The last one is used first, because its page cache is the most current.
+    /// `None` if the pool is closed.
+    idle: Mutex<Option<Vec<Connection>>>,
     /// Locked for reading by every query. [`ReaderPool::pause`] locks it for writing.
     pause_lock: RwLock<()>,
 }
 
-/// A query to be run by a thread, which passes its connection.
-type QueuedQuery = Box<dyn FnOnce(&mut Option<Connection>) + Send>;
+/// A query to be run by a thread.
+type QueuedQuery = Box<dyn FnOnce() + Send>;
 
 struct ReaderThreads {
     /// `None` if the pool is closed.
@@ -54,8 +57,9 @@ impl ReaderPool {
         let cache_bytes = cache_bytes / MAX_READERS;
         let (sender, receiver) = channel();
         let queue = Arc::new(QueryQueue { receiver: Mutex::new(receiver), unfinished: AtomicUsize::new(0) });
+        let idle = Mutex::new(Some(Vec::new()));
         Self {
-            connector: Arc::new(Connector { database, cache_bytes, pause_lock: RwLock::default() }),
+            connections: Arc::new(Connections { database, cache_bytes, idle, pause_lock: RwLock::default() }),
             threads: Mutex::new(ReaderThreads { queries: Some(sender), queue, workers: Vec::new() }),
         }
     }
@@ -66,11 +70,11 @@ impl ReaderPool {
         query: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, result) = oneshot::channel();
-        let connector = self.connector.clone();
-        self.threads.lock().push(Box::new(move |connection| {
+        let connections = self.connections.clone();
+        self.threads.lock().push(Box::new(move || {
             // If the query panics, the caller finds that there is no reply.
             if !reply.is_closed() {
-                let _ = reply.send(connector.run(connection, query));
+                let _ = reply.send(connections.run(query));
             }
         }))?;
         result.await.unwrap_or_else(|_| Err(StoreError::Broken("a query panicked".to_owned())))
@@ -78,7 +82,7 @@ impl ReaderPool {
 
     /// Waits for the current queries, and holds back new ones until the returned guard is dropped.
     pub(super) fn pause(&self) -> RwLockWriteGuard<'_, ()> {
-        self.connector.pause_lock.write()
+        self.connections.pause_lock.write()
     }
 
     /// Refuses further queries, and waits until the connections are closed or the deadline passes.
@@ -88,6 +92,7 @@ impl ReaderPool {
             threads.queries = None;
             std::mem::take(&mut threads.workers)
         };
+        self.connections.idle.lock().take();
         for worker in workers {
             worker.wait_until(deadline);
         }
@@ -119,28 +124,31 @@ impl ReaderThreads {
 
 /// Runs queries until the pool is closed.
 fn run_queries(queue: &QueryQueue) {
-    let mut connection = None;
     loop {
         let next = queue.receiver.lock().recv();
         let Ok(query) = next else { return };
-        if catch_unwind(AssertUnwindSafe(|| query(&mut connection))).is_err() {
-            connection = None;
-        }
+        // A panic is logged by its hook, and drops the connection.
+        let _ = catch_unwind(AssertUnwindSafe(query));
         queue.unfinished.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Connector {
-    /// Runs a query, and opens a connection if there is none.
-    fn run<T>(&self, connection: &mut Option<Connection>, query: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+impl Connections {
+    /// Runs a query on an idle connection, or on a new one.
+    fn run<T>(&self, query: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let _reading = self.pause_lock.read();
-        let opened = match connection.take() {
-            Some(opened) => opened,
+        let idle = self.idle.lock().as_mut().and_then(Vec::pop);
+        let connection = match idle {
+            Some(connection) => connection,
             None => schema::open_reader(&self.database, self.cache_bytes)?,
         };
-        let result = query(&opened);
+        let result = query(&connection);
         // After an error, the state of the connection is not known.
-        *connection = Some(opened).filter(|_| result.is_ok());
+        if result.is_ok()
+            && let Some(idle) = self.idle.lock().as_mut()
+        {
+            idle.push(connection);
+        }
         result
     }
 }
