@@ -180,6 +180,39 @@ fn survives_power_loss_after_a_failed_sync() {
     }
 }
 
+/// A deletion whose sync failed may be lost, but not those that are acknowledged after it.
+#[test]
+fn acknowledged_deletions_survive_power_loss_after_a_failed_sync() {
+    for at in 1.. {
+        let disk = Disk::new("power-delete");
+        let state = ExpectedState::default();
+        let mut server = disk.server_with_faults(&[]);
+        let mut client = Client::new(&server, &state).unwrap();
+        for number in 0..4 {
+            assert_eq!(client.send(&format!("old-{number}"), &["anna"], 3000).unwrap(), 250);
+        }
+        let listed = client.list("anna").unwrap();
+        disk.wait_until_quiet();
+        disk.plan(Plan { kinds: "s", ..Plan::once("EIO", at) });
+        let first = client.delete("anna", listed[0].0, &listed[0].1).unwrap();
+        disk.clear_faults();
+        let has_failed = disk.has_fault_occurred("EIO");
+        for (id, subject) in &listed[1..3] {
+            assert_eq!(client.delete("anna", *id, subject).unwrap(), 200);
+        }
+        disk.plan(Plan::once("POWER", 1));
+        client.send("last", &["anna"], 3000).unwrap_err();
+        server.wait();
+        state.check(&disk.server(&[]));
+        if !has_failed {
+            assert_eq!(first, 200);
+            assert!(at > 1, "a deletion has no sync");
+            return;
+        }
+        assert_eq!(first, 503);
+    }
+}
+
 /// The space of a large message is freed at once by punching a hole into its segment. The hole may reach the disk before the
 /// database does. The segment must still be compacted.
 #[test]
