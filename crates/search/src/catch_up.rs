@@ -33,6 +33,16 @@ impl CatchUp {
         Self { added_up_to: above.number().saturating_sub(MAX_COPIES).into(), verified_up_to: None }
     }
 
+    /// Looks also for missing messages with ids above this one.
+    pub(crate) fn and_above(self, above: MessageId) -> Self {
+        match self.verified_up_to {
+            // They follow anyway.
+            _ if self.added_up_to <= above => self,
+            None => Self::above(above),
+            Some(_) => Self::everything(),
+        }
+    }
+
     /// Runs one step. Returns true if that was the last one. Messages are added in the order of their ids, because
     /// queries read the newest entries first.
     pub(crate) fn step(&mut self, operations: &mut IndexOperations) -> Result<bool, IndexingError> {
@@ -163,5 +173,22 @@ mod tests {
         run_to_end(CatchUp::above(added[0].id), &mut operations);
         expected.extend(added.iter().map(|copy| (copy.id, false)));
         assert_eq!(entries(&operations), expected);
+    }
+
+    #[test]
+    fn later_losses_extend_a_comparison() {
+        const FAR: u64 = 5 * MAX_COPIES;
+        let table = [
+            // verified up to, added up to, lost above, then added up to
+            (None, FAR, FAR + 1, FAR),
+            (None, FAR, FAR, FAR),
+            (None, FAR, FAR - 1, FAR - 1 - MAX_COPIES),
+            (Some(FAR), FAR, FAR + 1, FAR),
+            (Some(FAR), FAR, FAR - 1, 0),
+        ];
+        for (verified, added, lost, expected) in table {
+            let catch_up = CatchUp { added_up_to: added.into(), verified_up_to: verified.map(MessageId::from) };
+            assert_eq!(catch_up.and_above(lost.into()).added_up_to, expected.into(), "{verified:?} {added} {lost}");
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::index::{Changes, Entry, Index, is_damage};
 use crate::index_file::IndexFile;
 
 /// The number of bytes of messages that are written in one transaction.
-const BATCH_BYTES: usize = 4 << 20;
+const BATCH_BYTES: usize = 2 << 20;
 /// The maximum number of messages that are read at the same time, and of their bytes. A larger message is read alone.
 const MAX_CONCURRENT_READS: usize = 8;
 const MAX_READ_BYTES: u64 = 1 << 20;

@@ -11,11 +11,11 @@ use restante_mailroom::events::Mark;
 use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 use tokio::sync::{Notify, watch};
 
-/// The maximum number of events in the queue. There can be fewer if the headlines of messages are long, or with bodies.
-const MAX_EVENTS: usize = 65_536;
+/// The maximum size of the queue, in bytes. A message has about 700 bytes without its body.
+const MAX_SIZE: usize = 8 << 20;
 /// The size of the queue in bytes up to which it also keeps the bodies of messages. Those of others are read from the
 /// store.
-const MAX_SIZE_WITH_BODIES: usize = 8 << 20;
+const MAX_SIZE_WITH_BODIES: usize = 4 << 20;
 /// The minimum size of an event in the queue, in bytes. It is enough for everything except the headline.
 const MIN_EVENT_BYTES: usize = 256;
 
@@ -89,7 +89,7 @@ pub(crate) struct State {
 
 impl Default for State {
     fn default() -> Self {
-        let events = BoundedQueue::new(MAX_EVENTS * MIN_EVENT_BYTES);
+        let events = BoundedQueue::new(MAX_SIZE);
         Self { events, resync: None, total_pushed: 0, highest_id: MessageId::ZERO, is_urgent: false }
     }
 }
@@ -279,6 +279,8 @@ mod tests {
     use restante_mail::tags::Tags;
 
     use super::*;
+
+    const MAX_EVENTS: usize = MAX_SIZE / MIN_EVENT_BYTES;
 
     fn stored(id: u64) -> IndexEvent {
         stored_with_subject(id, "")

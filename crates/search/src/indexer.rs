@@ -98,6 +98,7 @@ impl Indexer {
             }
             self.catch_up = Some(match (resync, self.catch_up.take()) {
                 (Resync::NewerThan(id), None) => CatchUp::above(id),
+                (Resync::NewerThan(id), Some(catch_up)) => catch_up.and_above(id),
                 _ => CatchUp::everything(),
             });
             // Messages that are stored from now on cause events.
