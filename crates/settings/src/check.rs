@@ -187,7 +187,7 @@ fn open_listeners_warning(config: &Config) -> Option<String> {
         .into_iter()
         .filter(|protocol| !protocol.requires_credentials)
         .flat_map(listeners)
-        .flat_map(|(setting, addrs)| addrs.iter().map(move |addr| (setting.key, addr)))
+        .flat_map(|(setting, addrs)| addrs.into_iter().map(move |addr| (setting.key, addr)))
         .filter(|(_, addr)| !addr.is_loopback())
         .map(|(key, addr)| format!("{key} {addr}"))
         .collect();
@@ -198,12 +198,10 @@ fn open_listeners_warning(config: &Config) -> Option<String> {
 }
 
 /// Returns the addresses of a protocol with their settings.
-fn listeners(protocol: ProtocolListeners<'_>) -> impl Iterator<Item = (&'static Setting, &[ListenAddr])> {
-    let settings = ["addr", "tlsaddr"].map(|name| protocol.setting(name));
-    settings
-        .into_iter()
-        .zip([protocol.addrs, protocol.tls_addrs])
-        .filter_map(|(setting, addrs)| Some((setting?, addrs)))
+fn listeners(protocol: ProtocolListeners<'_>) -> impl Iterator<Item = (&'static Setting, Vec<&ListenAddr>)> {
+    let settings = ["addr", "tlsaddr", "listeners"].map(|name| protocol.setting(name));
+    let addrs = [protocol.addrs.iter().collect(), protocol.tls_addrs.iter().collect(), protocol.other_addrs()];
+    settings.into_iter().zip(addrs).filter_map(|(setting, addrs)| Some((setting?, addrs)))
 }
 
 /// The TLS of a protocol, and the settings it comes from.

@@ -6,6 +6,7 @@
 //! checks whether the log, the pid file and the data directory can be written, and whether a greeting exists. Nothing
 //! here opens a socket, writes a file or starts the log.
 
+mod api_mount;
 mod check;
 mod credential;
 mod example;
@@ -25,6 +26,7 @@ mod webhook;
 use std::io;
 use std::path::Path;
 
+pub use api_mount::{ApiMount, ApiName};
 pub use check::Purpose;
 pub use credential::{Credential, MailboxPassword};
 pub use example::render_example;

@@ -3,6 +3,7 @@
 
 use restante_net::{ListenAddr, Network};
 
+use super::api_mount::{ApiMount, separate_addrs};
 use super::setting::Setting;
 use super::table::SETTINGS;
 use super::types::{Config, Tls};
@@ -18,6 +19,8 @@ pub struct ProtocolListeners<'a> {
     pub addrs: &'a [ListenAddr],
     /// The addresses to listen on with TLS from the first byte.
     pub tls_addrs: &'a [ListenAddr],
+    /// The APIs that are served at other addresses.
+    mounts: &'a [ApiMount],
     /// The TLS settings. `None` if the protocol has none of its own.
     pub tls: Option<&'a Tls>,
     /// Proxies whose connections begin with a PROXY protocol header.
@@ -28,7 +31,12 @@ pub struct ProtocolListeners<'a> {
     prefix: &'static str,
 }
 
-impl ProtocolListeners<'_> {
+impl<'a> ProtocolListeners<'a> {
+    /// Returns the addresses to listen on in addition to `addrs` and `tls_addrs`, each once.
+    pub(super) fn other_addrs(&self) -> Vec<&'a ListenAddr> {
+        separate_addrs(self.mounts)
+    }
+
     /// Returns true if the plain listeners use TLS from the first byte.
     pub fn forces_tls(&self) -> bool {
         self.tls.is_some_and(|tls| tls.force)
@@ -50,6 +58,7 @@ impl Config {
             greeting: Some("220"),
             addrs: &smtp.addr,
             tls_addrs: &smtp.tls_addr,
+            mounts: &[],
             tls: Some(&smtp.tls),
             proxies: &smtp.proxies,
             requires_credentials: smtp.require_auth && !smtp.accept_any_login,
@@ -63,6 +72,7 @@ impl Config {
             greeting: Some("+OK"),
             addrs: &pop3.addr,
             tls_addrs: &pop3.tls_addr,
+            mounts: &[],
             tls: Some(&pop3.tls),
             proxies: &pop3.proxies,
             requires_credentials: !pop3.credentials.is_empty() || auth.is_enabled(),
@@ -73,6 +83,7 @@ impl Config {
             greeting: None,
             addrs: &web.addr,
             tls_addrs: &web.tls_addr,
+            mounts: &web.listeners,
             tls: Some(&web.tls),
             proxies: &web.proxies,
             requires_credentials: auth.is_enabled(),

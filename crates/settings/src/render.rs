@@ -85,5 +85,9 @@ pub fn render_effective(loaded: &Loaded) -> String {
         let pair = format!("{} = {}", line.setting.key, line.display_value);
         let _ = writeln!(text, "{pair:<48} # {}", line.origin);
     }
+    text.push_str("# The APIs of each listener:\n");
+    for (addr, path, apis) in loaded.config.web.api_table() {
+        let _ = writeln!(text, "#   {addr} {path} {apis}");
+    }
     text
 }

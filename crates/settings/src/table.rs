@@ -355,6 +355,13 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| set(&mut c.web.tls_addr, parsed_list(v)),
     ),
     Setting::new(
+        "web.listeners", "", Value::List("MOUNT"),
+        "Where APIs are served in addition to web.addr and web.tlsaddr: at an address of their own, below a path, or both. The \
+         APIs are rest, web, operations and mailpit. Examples: localhost:8025 mailpit, /mailpit mailpit. A listener of its own \
+         uses HTTPS if web.tlsenabled is true. Two APIs with the same path on one listener are an error.",
+        |c, v| set(&mut c.web.listeners, parsed_list(v)),
+    ),
+    Setting::new(
         "web.tlsenabled", "false", Value::Bool,
         "Serves HTTPS instead of HTTP on web.addr.",
         |c, v| set(&mut c.web.tls.force, parse_boolean(v)),

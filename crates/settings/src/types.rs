@@ -13,6 +13,7 @@ use restante_proto::smtp::OptionalCommand;
 pub use restante_store::disk::Durability;
 use restante_store::postgres::{Address, Url};
 
+use super::api_mount::ApiMount;
 use super::credential::{Credential, MailboxPassword};
 
 /// All settings, parsed and checked.
@@ -232,6 +233,8 @@ pub struct Web {
     pub addr: Vec<ListenAddr>,
     /// The addresses to listen on for HTTPS.
     pub tls_addr: Vec<ListenAddr>,
+    /// Where APIs are served in addition.
+    pub listeners: Vec<ApiMount>,
     /// HTTPS. It is enabled if any listener uses it, and forced if `addr` does.
     pub tls: Tls,
     /// The prefix of all paths: empty, or `/x/y` without a trailing slash.

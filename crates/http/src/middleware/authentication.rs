@@ -2,40 +2,70 @@
 //! check what the credentials allow. Without authentication, all requests may do everything.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, Method, Uri};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, Uri};
+use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use restante_auth::{AuthService, DenialReason, Denied, Grant, VerifiedLogin};
 use restante_http_connection::clean_path::path_and_query;
+use restante_http_connection::context::Peer;
 
-use crate::extractors::accepted_credentials::AcceptedCredentials;
-use crate::extractors::request_context::{has_origin, route_template};
-use crate::middleware::credentials::Credentials;
-use crate::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS, below_base, relative_root};
-use crate::response::links::encode_segment;
-use crate::response::problem::{Challenge, Problem};
-use crate::response::success::see_other;
-use crate::response::viewer::{FETCH_DEST, accepts_html, is_browser};
-use crate::state::{Server, Settings};
+use crate::middleware::Mount;
+use restante_http_core::credentials::Credentials;
+use restante_http_core::extractors::accepted_credentials::AcceptedCredentials;
+use restante_http_core::extractors::request_context::{FETCH_MODE, has_origin, is_page_navigation};
+use restante_http_core::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS, below_base, relative_root};
+use restante_http_core::response::links::encode_segment;
+use restante_http_core::response::problem::{Challenge, Problem};
+use restante_http_core::response::success::see_other;
+use restante_http_core::response::viewer::is_browser;
+use restante_http_core::state::Settings;
+use restante_metrics::Protocol;
 
-pub(super) const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
 /// The paths that need no credentials: probes, the login, and the files that its page needs.
 const PUBLIC_PATHS: [&str; 7] = [LIVE, READY, LOGIN, LOGOUT, ASSETS, ICON, ROBOTS];
 
-/// Authenticates a request and adds its grant as an extension. Returns a response if the credentials are not valid.
-pub(crate) async fn authenticate(server: &Server, request: &mut Request, ip: Option<IpAddr>) -> Result<(), Response> {
-    let settings = &server.settings;
-    let Some(auth) = &settings.auth else {
+/// Authenticates a request and adds its grant as an extension. Logs the request if access is denied.
+pub(crate) async fn authenticate(State(mount): State<Arc<Mount>>, mut request: Request, next: Next) -> Response {
+    let Some(auth) = &mount.server.settings.auth else {
         request.extensions_mut().insert(Grant::EVERYTHING);
-        return Ok(());
+        return next.run(request).await;
     };
-    if PUBLIC_PATHS.contains(&route_template(settings, request)) {
+    let ip = request.extensions().get::<Peer>().and_then(|peer| peer.ip);
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let mut user = None;
+    let response = match check_request(&mount, auth, &mut request, ip).await {
+        Ok(()) => {
+            user = request.extensions().get::<Grant>().and_then(Grant::name).map(str::to_owned);
+            next.run(request).await
+        }
+        Err(response) => response,
+    };
+    if let Some(denied) = response.extensions().get::<Arc<Problem>>().and_then(|problem| problem.denial()) {
+        let denied = Denied::new(denied.name.as_deref().or(user.as_deref()), denied.reason);
+        mount.server.settings.metrics.count_denial(Protocol::Http, denied.reason);
+        // The query is left out, because it may contain a token.
+        auth.log_denial(Protocol::Http.log_name(), ip, &format_args!("{method} {}", uri.path()), &denied);
+    }
+    response
+}
+
+/// Checks the credentials of a request and adds its grant. Returns a response if they are not valid.
+async fn check_request(
+    mount: &Mount,
+    auth: &Arc<AuthService>,
+    request: &mut Request,
+    ip: Option<IpAddr>,
+) -> Result<(), Response> {
+    let template = mount.route_template(request);
+    if PUBLIC_PATHS.contains(&template) {
         return Ok(());
     }
-    let (credentials, challenge) = (Credentials::from_request(settings, request), challenge(request.headers()));
+    let (credentials, challenge) = ((mount.credentials)(template, request), challenge(request.headers()));
     // Browsers send cookies automatically. Therefore a request with a cookie that changes something must prove that it
     // comes from a page of this server.
     if matches!(credentials, Credentials::Cookies(_)) && !request.method().is_safe() && !has_origin(request.headers()) {
@@ -47,7 +77,7 @@ pub(crate) async fn authenticate(server: &Server, request: &mut Request, ip: Opt
             request.extensions_mut().insert(AcceptedCredentials::new(auth.clone(), login, challenge));
             Ok(())
         }
-        Err(denied) => Err(refusal_response(settings, request, denied, challenge)),
+        Err(denied) => Err(refusal_response(&mount.server.settings, request, denied, challenge)),
     }
 }
 
@@ -95,16 +125,6 @@ fn redirect_to_login(settings: &Settings, uri: &Uri) -> Result<Response, Problem
     })
 }
 
-/// Returns whether a browser opens a page, so that a redirect or a page is useful.
-pub(super) fn is_page_navigation(method: &Method, headers: &HeaderMap) -> bool {
-    // Older browsers do not send these headers.
-    let is_absent_or = |name, expected: &str| headers.get(name).is_none_or(|value| value == expected);
-    method.is_safe()
-        && accepts_html(headers)
-        && is_absent_or(FETCH_MODE, "navigate")
-        && is_absent_or(FETCH_DEST, "document")
-}
-
 /// Returns the challenge for a client. Browsers send Fetch Metadata only over trustworthy connections.
 fn challenge(headers: &HeaderMap) -> Challenge {
     let is_page = is_browser(headers) || headers.contains_key(FETCH_MODE) || headers.contains_key(REQUESTED_WITH);
@@ -114,6 +134,8 @@ fn challenge(headers: &HeaderMap) -> Challenge {
 #[cfg(test)]
 mod tests {
     use axum::http::{HeaderValue, header};
+
+    use axum::http::Method;
 
     use super::*;
 

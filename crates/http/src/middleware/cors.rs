@@ -16,9 +16,9 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::extractors::request_context::AllowedOrigin;
 use crate::middleware::request_checks;
-use crate::state::{Server, Settings};
+use restante_http_core::extractors::request_context::AllowedOrigin;
+use restante_http_core::state::{Server, Settings};
 
 /// The methods that pages may use.
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");

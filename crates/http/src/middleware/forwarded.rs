@@ -14,8 +14,8 @@ use restante_http_connection::context::Peer;
 use restante_metrics::Protocol;
 use restante_net::ClientSlot;
 
-use crate::response::problem::Problem;
-use crate::state::Server;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::state::Server;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 

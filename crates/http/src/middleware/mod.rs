@@ -1,12 +1,38 @@
-//! Middleware: processes every request before it reaches its handler.
+//! Middleware: processes every request before it reaches its handler, and every response.
 //!
-//! - `request_checks`: host and origin checks, security headers, request metrics; calls the others
+//! - `response_headers`: the form of errors, security headers, request metrics
+//! - `request_checks`: host and origin checks
 //! - `forwarded`: clients of trusted proxies
+//! - `authentication`: the identity of the client
 //! - `cors`: cross-origin requests of permitted web pages
-//! - `authentication`, `credentials`: the identity of the client
 
 pub(crate) mod authentication;
 pub(crate) mod cors;
-pub(crate) mod credentials;
-pub(crate) mod forwarded;
+mod forwarded;
 pub(crate) mod request_checks;
+pub(crate) mod response_headers;
+
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request};
+use axum::response::Response;
+use restante_http_core::credentials::Credentials;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::state::Server;
+
+/// An API below a prefix.
+pub(crate) struct Mount {
+    pub(crate) server: Arc<Server>,
+    /// Empty, or `/x/y` without a trailing slash.
+    pub(crate) prefix: String,
+    pub(crate) credentials: fn(&str, &Request) -> Credentials,
+    pub(crate) error_form: fn(&Problem, Response) -> Response,
+}
+
+impl Mount {
+    /// Returns the route template of a request without the prefix, such as `/m/{name}`. It is empty if no route matches.
+    fn route_template<'r>(&self, request: &'r Request) -> &'r str {
+        let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        path.strip_prefix(&self.prefix).unwrap_or(path)
+    }
+}

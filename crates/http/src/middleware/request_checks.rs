@@ -1,39 +1,35 @@
 //! Checks every request before it is routed: the Host header (DNS rebinding), Fetch Metadata and Origin (requests from
-//! web pages of other origins), and adds the security headers of the response. Counts requests and measures their
-//! duration. The address of the client is determined in `forwarded`, its identity in `authentication`.
+//! web pages of other origins). The address of the client is determined in `forwarded`, its identity in
+//! `authentication`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use restante_auth::{Denied, Grant};
 use restante_http_connection::clean_path::{clean_path, path_and_query};
 use restante_http_connection::context::Peer;
 use restante_http_connection::disconnect::Disconnect;
-use restante_metrics::{Protocol, method_label, route_label};
-use restante_store::StoreError;
 use tokio::time::sleep;
 
-use crate::extractors::cancellation::or_pending;
-use crate::extractors::request_context::{AllowedOrigin, FETCH_SITE, RequestHost, route_template};
-use crate::middleware::authentication::{self, FETCH_MODE, is_page_navigation};
+use crate::middleware::Mount;
 use crate::middleware::forwarded::Forwarded;
-use crate::paths::{self, ASSETS, LIVE, READY};
-use crate::response::problem::Problem;
-use crate::response::success::{SAME_ORIGIN, moved_permanently};
-use crate::response::viewer::{FETCH_DEST, is_browser};
-use crate::state::{Server, Settings};
+use restante_http_core::extractors::cancellation::or_pending;
+use restante_http_core::extractors::request_context::{
+    AllowedOrigin, FETCH_MODE, FETCH_SITE, RequestHost, is_page_request,
+};
+use restante_http_core::paths::{self, ASSETS, LIVE, READY};
+use restante_http_core::response::problem::Problem;
+use restante_http_core::response::success::moved_permanently;
+use restante_http_core::response::viewer::{FETCH_DEST, is_browser};
+use restante_http_core::state::Settings;
 
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
-const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
-const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control");
 
 /// The host in links for clients that name none.
 const DEFAULT_HOST: &str = "localhost";
@@ -49,38 +45,24 @@ const CODE_DESTINATIONS: &str =
 /// only its sending side and still read the response, but most clients that close have disconnected.
 const DISCONNECT_GRACE: Duration = Duration::from_secs(2);
 
-/// Refuses requests that are not addressed to this server or come from another site. Adds security headers to every
-/// response.
-pub(crate) async fn check_request(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
-    let start = Instant::now();
-    let template = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let route = route_label(template, &server.settings.base_path);
-    let method = method_label(request.method());
-    let mut response = match validate_request(&server, &mut request) {
-        Ok(_) if let Some(path) = redirect_target(&server.settings, &request) => {
-            moved_permanently(path).unwrap_or_else(Problem::into_response)
+/// Refuses requests that are not addressed to this server or come from another site. Redirects requests for paths with
+/// repeated slashes or dot segments. Cancels a request if its client disconnects.
+pub(crate) async fn check_request(State(mount): State<Arc<Mount>>, mut request: Request, next: Next) -> Response {
+    let forwarded = match validate_request(&mount, &mut request) {
+        Ok(_) if let Some(path) = redirect_target(&mount.server.settings, &request) => {
+            return moved_permanently(path).unwrap_or_else(Problem::into_response);
         }
-        Ok(forwarded) => {
-            let disconnect = request.extensions().get().cloned();
-            cancel_on_disconnect(disconnect.as_ref(), authenticate_and_forward(&server, request, forwarded, next)).await
-        }
-        Err(problem) => problem.into_response(),
+        Ok(forwarded) => forwarded,
+        Err(problem) => return problem.into_response(),
     };
-    // Messages are hostile input, and almost every response contains some: browsers must not sniff its type, resolve
-    // host names in it, show it in a frame of another site, or load it into a page of another origin.
-    let headers = response.headers_mut();
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(DNS_PREFETCH, HeaderValue::from_static("off"));
-    headers.entry(header::X_FRAME_OPTIONS).or_insert(HeaderValue::from_static("SAMEORIGIN"));
-    headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
-    // A page that opens this one in a window could count its frames, and so find out what is in a mailbox. A page that is
-    // opened by a link in a message could replace the message by another page.
-    headers.insert(OPENER_POLICY, SAME_ORIGIN);
-    server.settings.metrics.requests.count_response(route, method, response.status(), start.elapsed());
-    if let Some(error) = response.extensions().get::<StoreError>() {
-        server.log_throttles.store_errors.log("HTTP request failed", None, error);
-    }
-    response
+    let disconnect: Option<Disconnect> = request.extensions().get().cloned();
+    let handle = async {
+        match forwarded {
+            Some(forwarded) => forwarded.run(request, next).await,
+            None => next.run(request).await,
+        }
+    };
+    cancel_on_disconnect(disconnect.as_ref(), handle).await
 }
 
 /// Cancels `handler` shortly after the client disconnects, so that its permits are released. Store changes that have
@@ -96,38 +78,6 @@ async fn cancel_on_disconnect(disconnect: Option<&Disconnect>, handler: impl Fut
     }
 }
 
-/// Authenticates the request and forwards it. Logs the request if access is denied.
-async fn authenticate_and_forward(
-    server: &Server,
-    mut request: Request,
-    forwarded: Option<Forwarded>,
-    next: Next,
-) -> Response {
-    let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
-    let ip = forwarded.as_ref().map_or(peer.ip, |forwarded| Some(forwarded.ip));
-    let request_line = server.settings.auth.is_some().then(|| (request.method().clone(), request.uri().clone()));
-    let mut user = None;
-    let response = match authentication::authenticate(server, &mut request, ip).await {
-        Ok(()) => {
-            user = request.extensions().get::<Grant>().and_then(Grant::name).map(str::to_owned);
-            match forwarded {
-                Some(forwarded) => forwarded.run(request, next).await,
-                None => next.run(request).await,
-            }
-        }
-        Err(response) => response,
-    };
-    if let (Some(auth), Some((method, uri)), Some(denied)) =
-        (&server.settings.auth, request_line, response.extensions().get::<Denied>())
-    {
-        let denied = Denied::new(denied.name.as_deref().or(user.as_deref()), denied.reason);
-        // The query is left out, because it may contain a token.
-        server.settings.metrics.count_denial(Protocol::Http, denied.reason);
-        auth.log_denial(Protocol::Http.log_name(), ip, &format_args!("{method} {}", uri.path()), &denied);
-    }
-    response
-}
-
 /// Returns the location to which a GET with repeated slashes or dot segments is redirected. It is the path that
 /// browsers see: a proxy may have replaced its beginning.
 fn redirect_target(settings: &Settings, request: &Request) -> Option<String> {
@@ -141,24 +91,24 @@ fn redirect_target(settings: &Settings, request: &Request) -> Option<String> {
 
 /// Checks a request and adds its host as an extension. Health checks may be sent to any host or none: supervisors know
 /// only an address, and the response reveals nothing.
-fn validate_request(server: &Server, request: &mut Request) -> Result<Option<Forwarded>, Problem> {
-    check_destination(&server.settings, request)?;
-    if ![LIVE, READY].contains(&route_template(&server.settings, request)) {
-        let host = request_host(&server.settings, request)?;
-        check_site(&server.settings, request, &host)?;
+fn validate_request(mount: &Mount, request: &mut Request) -> Result<Option<Forwarded>, Problem> {
+    let settings = &mount.server.settings;
+    check_destination(mount, request)?;
+    if ![LIVE, READY].contains(&mount.route_template(request)) {
+        let host = request_host(settings, request)?;
+        check_site(mount, request, &host)?;
         request.extensions_mut().insert(host);
     }
-    Forwarded::from_request(server, request)
+    Forwarded::from_request(&mount.server, request)
 }
 
 /// Refuses requests for scripts, styles and plugins, except for files of the web interface. An attachment has the
 /// content type that its sender chose, and would be a script of this origin. Browsers send the destination over
 /// connections that they trust: HTTPS and the same machine (Fetch Metadata, section 2.1).
-fn check_destination(settings: &Settings, request: &Request) -> Result<(), Problem> {
+fn check_destination(mount: &Mount, request: &Request) -> Result<(), Problem> {
     let destination = request.headers().get(FETCH_DEST);
     let is_code = destination.is_some_and(|found| CODE_DESTINATIONS.split(' ').any(|code| found == code));
-    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    let is_asset = path == ASSETS || path.strip_prefix(&settings.base_path) == Some(ASSETS);
+    let is_asset = mount.route_template(request) == ASSETS;
     if is_code && !is_asset { Err(Problem::ForbiddenDestination) } else { Ok(()) }
 }
 
@@ -284,27 +234,21 @@ fn is_public_host(settings: &Settings, name: &str) -> bool {
 
 /// Refuses requests of web pages of other origins, for every method: a page cannot read the response to a GET, but it
 /// can measure how long the response takes. CORS may allow an origin, and any site may link to a page.
-fn check_site(settings: &Settings, request: &Request, host: &RequestHost) -> Result<(), Problem> {
+fn check_site(mount: &Mount, request: &Request, host: &RequestHost) -> Result<(), Problem> {
+    let settings = &mount.server.settings;
     let is_allowed = request.extensions().get::<AllowedOrigin>().is_some()
         || is_own_page(settings, request.headers(), host)
-        || is_page(settings, request) && is_top_level_navigation(request);
+        || is_page(mount, request) && is_top_level_navigation(request);
     if is_allowed { Ok(()) } else { Err(Problem::ForeignOrigin) }
 }
 
 /// Returns whether the response is a page: the web interface or, for an unknown path, the page that says so.
-fn is_page(settings: &Settings, request: &Request) -> bool {
+fn is_page(mount: &Mount, request: &Request) -> bool {
     if request.extensions().get::<MatchedPath>().is_some() {
-        paths::is_page(route_template(settings, request))
+        paths::is_page(mount.route_template(request))
     } else {
-        is_page_request(settings, request)
+        is_page_request(&mount.server.settings, request)
     }
-}
-
-/// Returns whether a browser requests a path that could be a page.
-pub(crate) fn is_page_request(settings: &Settings, request: &Request) -> bool {
-    let below = paths::below_base(&settings.base_path, request.uri().path());
-    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    is_read && is_page_navigation(request.method(), request.headers()) && !paths::is_program_path(below)
 }
 
 /// Returns whether a browser loads the response as the document of a tab, not of a frame.

@@ -9,10 +9,10 @@ use axum::response::{IntoResponse as _, Response};
 use restante_http_connection::work::WorkPermit;
 use restante_metrics::Scrape;
 
-use crate::extractors::parameters::RequireAdmin;
-use crate::response::problem::{Problem, internal_error};
-use crate::response::success;
-use crate::state::Server;
+use restante_http_core::extractors::parameters::RequireAdmin;
+use restante_http_core::response::problem::{Problem, internal_error};
+use restante_http_core::response::success;
+use restante_http_core::state::Server;
 
 /// The path for Prometheus.
 pub(crate) const METRICS_PATH: &str = "/metrics";

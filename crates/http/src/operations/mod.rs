@@ -1,6 +1,21 @@
-//! Health checks, metrics and descriptions of the server.
+//! Health checks and metrics.
 
-pub(crate) mod about;
-pub(crate) mod metrics;
-pub(crate) mod probe;
-pub(crate) mod status;
+mod metrics;
+mod probe;
+
+use axum::routing::get;
+use restante_http_core::api::{Api, problem_document};
+use restante_http_core::credentials::Credentials;
+use restante_http_core::paths;
+
+/// Returns health checks and metrics as an API.
+pub(crate) fn api() -> Api {
+    let routes = vec![
+        (paths::LIVE.to_owned(), get(probe::live)),
+        (paths::READY.to_owned(), get(probe::ready)),
+        (metrics::METRICS_PATH.to_owned(), get(metrics::metrics)),
+        (metrics::VARS_PATH.to_owned(), get(metrics::vars)),
+    ];
+    let credentials = |_: &str, request: &_| Credentials::from_headers(request);
+    Api { name: "operations", routes, credentials, error_form: problem_document }
+}

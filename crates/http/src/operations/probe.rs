@@ -7,11 +7,10 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-use restante_store::StoreError;
 
-use crate::response::problem::Problem;
-use crate::response::success;
-use crate::state::Server;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::response::success;
+use restante_http_core::state::Server;
 
 /// Always succeeds: a response shows that the process serves requests.
 pub(crate) async fn live() -> Response {
@@ -29,6 +28,6 @@ pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Result<Response,
     // A shared store logs by itself that it is unavailable, and supervisors send this request frequently.
     tracing::debug!(%error, "not ready");
     let mut response = Problem::from(error).into_response();
-    response.extensions_mut().remove::<StoreError>();
+    response.extensions_mut().remove::<Arc<Problem>>();
     Ok(response)
 }

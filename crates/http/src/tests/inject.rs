@@ -176,7 +176,7 @@ async fn uploads_have_their_own_budget() {
     // The first reservation uses the complete budget, and the second is the only one that may exceed it.
     let mut others = [uploads.reservation(), uploads.reservation()];
     for other in &mut others {
-        other.adjust_to(crate::state::MAX_UPLOAD_BYTES).await;
+        other.adjust_to(restante_http_core::state::MAX_UPLOAD_BYTES).await;
     }
     let refused = post(&server, "test", "message/rfc822", message(1 << 20)).await;
     assert!(refused.problem(503).starts_with("Too many large messages are being uploaded"));

@@ -14,13 +14,11 @@ mod hostile_input;
 mod html_check;
 mod http2;
 mod inject;
-mod layers;
 mod mailbox_messages;
 mod mailboxes;
 mod mailpit;
 mod memory;
 mod message_changes;
-mod message_json;
 mod message_views;
 mod messages;
 mod monitor;
@@ -54,8 +52,8 @@ use restante_store::memory::MemoryStore;
 use restante_store::{NewCopy, NewMessage, Store};
 use tower::ServiceExt as _;
 
-use crate::state::{Server, Settings};
-use crate::{Peer, ServerInfo};
+use crate::{ListenerApis, Peer, ServerInfo, Service};
+use restante_http_core::state::{Server, Settings};
 
 /// 2026-11-14 23:42:50.123456 UTC, the arrival of the first message. Each further one arrives a second later.
 const FIRST: u64 = 1_794_699_770_123_456;
@@ -115,11 +113,15 @@ fn summary(number: u64, size: usize) -> String {
 }
 
 fn router(mailroom: Arc<Mailroom>, settings: Settings) -> Router {
-    crate::router(mailroom, settings, ServerInfo::default())
+    router_with_info(mailroom, settings, ServerInfo::default())
+}
+
+fn router_with_info(mailroom: Arc<Mailroom>, settings: Settings, info: ServerInfo) -> Router {
+    Service::new(mailroom, settings, info).router(&ListenerApis::main(&[]))
 }
 
 fn build_router(server: Arc<Server>) -> Router {
-    crate::router::build_router(server, ServerInfo::default())
+    Service::with_server(server, ServerInfo::default()).router(&ListenerApis::main(&[]))
 }
 
 /// A service and its store.
@@ -142,7 +144,7 @@ impl TestServer {
         let store = Arc::new(MemoryStore::new(Limits::default()));
         let mailroom_settings = restante_mailroom::Settings { domain: "localhost".to_owned(), ..Default::default() };
         let mailroom = Mailroom::new(mailroom_settings, store.clone(), Extensions::default());
-        Self { store, router: crate::router(Arc::new(mailroom), settings, info) }
+        Self { store, router: router_with_info(Arc::new(mailroom), settings, info) }
     }
 
     /// Creates a server with this policy. `change` modifies its state before the router is built.

@@ -12,8 +12,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::authentication::AuthServer;
 use super::*;
-use crate::response::embedded_assets::{ASSETS, HASH, PAGES};
-use crate::response::encoding::Coding;
+use restante_http_core::response::encoding::Coding;
+use restante_http_web::embedded_assets::{ASSETS, HASH, PAGES};
 
 /// The maximum total size of all compressed files.
 const MAX_BYTES: usize = 150_000;

@@ -345,7 +345,7 @@ async fn messages_are_not_served_as_scripts() {
                 assert_eq!(response.status, 200, "{path} {destination}");
             }
         }
-        let script = format!("/assets/{}/dist/app.js", crate::response::embedded_assets::HASH);
+        let script = format!("/assets/{}/dist/app.js", restante_http_web::embedded_assets::HASH);
         for path in [script.clone(), format!("{base_path}{script}")] {
             assert_eq!(server.request(&format!("GET {path}\nSec-Fetch-Dest: script")).await.status, 200, "{path}");
         }

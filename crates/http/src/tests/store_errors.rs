@@ -1,6 +1,7 @@
 //! A store that fails: the client gets a plain sentence, and learns whether to try again.
 
 use async_trait::async_trait;
+use restante_http_core::response::problem::Problem;
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::MailboxName;
 use restante_store::feed::Feed;
@@ -137,7 +138,7 @@ async fn store_errors_are_503() {
     }
 }
 
-/// A store error that must be logged is an extension of the response.
+/// A problem that must be logged is an extension of the response.
 #[tokio::test]
 async fn readiness_does_not_log_shared_store_errors() {
     for (is_shared, path, is_logged) in [
@@ -150,7 +151,7 @@ async fn readiness_does_not_log_shared_store_errors() {
         let request = Request::get(path).header("Host", "localhost").body(Body::empty()).expect("a request");
         let response = router.oneshot(request).await.expect("a response");
         assert_eq!(response.status(), 503, "{path}");
-        assert_eq!(response.extensions().get::<StoreError>().is_some(), is_logged, "{path}, shared: {is_shared}");
+        assert_eq!(response.extensions().get::<Arc<Problem>>().is_some(), is_logged, "{path}, shared: {is_shared}");
     }
 }
 

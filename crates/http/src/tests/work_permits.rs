@@ -14,8 +14,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
-use crate::state::message::Representation;
 use crate::{ConnectionGuard, Version, serve_connection};
+use restante_http_core::state::message::{Representation, Work};
 
 const LARGE: &str = "/api/v1/mailbox/test/latest";
 
@@ -136,7 +136,9 @@ async fn concurrent_requests_render_once() {
             written.fetch_add(1, Ordering::Relaxed);
             Ok(Bytes::from_static(b"all of it"))
         };
-        renderings.spawn(async move { state.render(&summary, Representation::Compat, write).await.unwrap() });
+        renderings.spawn(async move {
+            state.render(&summary, Representation::new("test", Work::Html), write).await.unwrap()
+        });
     }
     tokio::task::yield_now().await;
     drop(permits_held.split(1));

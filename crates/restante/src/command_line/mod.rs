@@ -11,11 +11,12 @@ mod tasks;
 use std::ffi::OsString;
 
 use restante_cli::ClientCommand;
-use restante_settings::{self, Loaded, Purpose, ReadFile};
+use restante_settings::{self, Loaded, Problem, Purpose, ReadFile};
 
 use arguments::ParsedArguments;
 
 use crate::exit::Exit;
+use crate::serve::check_apis;
 
 pub(crate) use arguments::{ALL_SETTINGS_NOTE, SETTINGS_NOTE, command};
 pub use completions::{DocsPage, GeneratedDocs, Shell};
@@ -55,6 +56,13 @@ pub fn parse(
     };
     let loaded = restante_settings::load(&flags, env, restante_cli::ENVIRONMENT_VARIABLES, read_file, purpose);
     match (loaded, task) {
+        (Ok(loaded), _)
+            if purpose == Purpose::Serve
+                && let Err(collision) = check_apis(&loaded.config.web) =>
+        {
+            let problem = Problem::new(format!("web.listeners: {collision}"));
+            Command::Exit(Exit { text: restante_settings::report(&[problem]), code: 2 })
+        }
         (Ok(loaded), Some(task)) => Command::Configured(task, Box::new(loaded)),
         (Ok(loaded), None) => Command::Exit(Exit { text: restante_settings::render_effective(&loaded), code: 0 }),
         (Err(problems), _) => Command::Exit(Exit { text: restante_settings::report(&problems), code: 2 }),

@@ -4,8 +4,12 @@ use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
+use restante_http::{Collision, ListenerApis, Service};
 use restante_metrics::{Metrics, Protocol};
-use restante_net::{AcceptedStream, Admission, AdmissionControl, ConnectionLimits, Shutdown, Stream, Tls, TooMany};
+use restante_net::{
+    AcceptedStream, Admission, AdmissionControl, ConnectionLimits, ListenAddr, Shutdown, Stream, Tls, TooMany,
+};
+use restante_settings::Web;
 
 use super::{BoundListener, Components, pop3, smtp};
 
@@ -27,22 +31,61 @@ pub(super) fn bind(
     let (mailroom, settings, info) =
         (components.mailroom.clone(), settings(components, &admission), info(components, mail));
     // Created by the first connection, because it is a large part of the work of a start.
-    let router = Arc::new(LazyLock::new(move || restante_http::router(mailroom, settings, info)));
-    let counters = components.metrics.connections(Protocol::Http);
-    let mut listeners = Vec::new();
-    let kinds = [("web.addr", &web.addr, web.tls.force), ("web.tlsaddr", &web.tls_addr, true)];
-    for (key, addrs, implicit_tls) in kinds {
-        let router = router.clone();
-        let https =
-            tls.filter(|_| implicit_tls).cloned().map(|tls| HttpsListener { tls, metrics: components.metrics.clone() });
+    let service = Arc::new(LazyLock::new(move || Service::new(mailroom, settings, info)));
+    let mut binder = Binder { components, admission: &admission, tls, problems, listeners: Vec::new() };
+    let router = lazy_router(&service, ListenerApis::main(&web.listeners));
+    binder.bind("web.addr", &web.addr, web.tls.force, &router);
+    binder.bind("web.tlsaddr", &web.tls_addr, true, &router);
+    for (addr, mounts) in web.separate_listeners() {
+        let router = lazy_router(&service, ListenerApis::separate(mounts));
+        binder.bind("web.listeners", std::slice::from_ref(addr), web.tls.force, &router);
+    }
+    binder.listeners
+}
+
+/// Fails if two APIs of one listener have the same path.
+pub(crate) fn check_apis(web: &Web) -> Result<(), Collision> {
+    // Without configuration there are none.
+    if web.listeners.is_empty() {
+        return Ok(());
+    }
+    ListenerApis::main(&web.listeners).check()?;
+    web.separate_listeners().into_iter().try_for_each(|(_, mounts)| ListenerApis::separate(mounts).check())
+}
+
+type LazyRouter = Arc<LazyLock<Router, Box<dyn FnOnce() -> Router + Send>>>;
+
+fn lazy_router<F: FnOnce() -> Service + Send + 'static>(
+    service: &Arc<LazyLock<Service, F>>,
+    apis: ListenerApis,
+) -> LazyRouter {
+    let service = service.clone();
+    Arc::new(LazyLock::new(Box::new(move || service.router(&apis))))
+}
+
+/// Binds listeners that share the limits.
+struct Binder<'b, 'c> {
+    components: &'b Components<'c>,
+    admission: &'b Arc<AdmissionControl>,
+    tls: Option<&'b Arc<Tls>>,
+    problems: &'b mut Vec<String>,
+    listeners: Vec<BoundListener>,
+}
+
+impl Binder<'_, '_> {
+    fn bind(&mut self, key: &'static str, addrs: &[ListenAddr], implicit_tls: bool, router: &LazyRouter) {
+        let (components, router) = (self.components, router.clone());
+        let tls = self.tls.filter(|_| implicit_tls).cloned();
+        let https = tls.map(|tls| HttpsListener { tls, metrics: components.metrics.clone() });
         let name = if https.is_some() { WITH_TLS } else { PLAIN };
         let endpoint = components.endpoint(name, key, addrs);
         let serve = move |stream, ip, admission, shutdown| {
             serve(stream, ip, admission, https.clone(), Router::clone(&router), shutdown)
         };
-        listeners.extend(BoundListener::bind_all(&endpoint, &admission, counters, serve, problems));
+        let counters = components.metrics.connections(Protocol::Http);
+        let bound = BoundListener::bind_all(&endpoint, self.admission, counters, serve, self.problems);
+        self.listeners.extend(bound);
     }
-    listeners
 }
 
 /// Returns the port of the first listener that has one.

@@ -16,7 +16,7 @@ async fn stored_and_deleted_messages_are_events() {
     let server = EventServer::new();
     server.deliver("bob", "before").await;
     let mut socket = server.websocket(EVENTS).await;
-    let stats = |total: u64| json!({"Total": total, "Unread": total, "Version": crate::dialects::mailpit::VERSION});
+    let stats = |total: u64| json!({"Total": total, "Unread": total, "Version": restante_dialect_mailpit::VERSION});
     assert_eq!(socket.json().await, json!({"Type": "stats", "Data": stats(1)}));
     let id = server.deliver_to(&["bob", "carl"], "hello").await.to_string();
     let new = socket.json().await;

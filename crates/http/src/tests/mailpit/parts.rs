@@ -82,7 +82,8 @@ async fn files_are_isolated() {
         let found = ["content-type", "content-disposition"].map(|name| response.header(name));
         assert_eq!((found, response.text()), ([content_type, disposition], content));
         assert!(!response.header("content-security-policy").contains("allow"), "{id}");
-        server.request(&format!("GET {path}\nSec-Fetch-Dest: script")).await.problem(403);
+        let script = server.request(&format!("GET {path}\nSec-Fetch-Dest: script")).await;
+        assert_eq!((script.status.as_u16(), script.header("content-type")), (403, "text/plain"));
     }
 }
 

@@ -16,8 +16,10 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::*;
-use crate::openapi;
-use crate::router::{HandlerState, Routes, add_own_routes};
+use restante_settings::ApiName;
+
+use crate::apis::Apis;
+use restante_http_rest::openapi;
 use schema::Checker;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -61,14 +63,17 @@ async fn description_contains_exactly_the_routes() {
     let described: BTreeSet<(String, String)> =
         operations(&document).iter().map(|(method, path, _)| (method.to_uppercase(), (*path).to_owned())).collect();
     let mut routed = BTreeSet::new();
-    for path in add_own_routes("", Routes::default(), &HandlerState::new(ServerInfo::default())).paths {
+    let apis = Apis::new(ServerInfo::default());
+    for (path, _) in
+        [ApiName::Rest, ApiName::Web, ApiName::Operations].into_iter().flat_map(|api| &apis.get(api).routes)
+    {
         let response = server.request(&format!("PROPFIND {path}")).await;
         response.problem(405);
         let methods = response.header("allow").split(',').filter(|method| *method != "HEAD");
         routed.extend(methods.map(|method| (method.to_owned(), path.replace("{*", "{"))));
     }
     let missing: Vec<_> = routed.difference(&described).filter(|(_, path)| path.starts_with("/api/")).collect();
-    assert!(missing.is_empty(), "these have no description in http/openapi/api: {missing:?}");
+    assert!(missing.is_empty(), "these have no description in http-rest/src/openapi/api: {missing:?}");
     let unknown: Vec<_> = described.difference(&routed).collect();
     assert!(unknown.is_empty(), "these are described, but there is no such route: {unknown:?}");
 }

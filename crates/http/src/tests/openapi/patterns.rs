@@ -21,8 +21,9 @@ const ALL: [Naming; 3] = [Naming::Local, Naming::Full, Naming::Domain];
 /// A domain can be an address literal.
 const MAILBOX_NAME: &str = r#"^([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])$"#;
 
-static DEFINITIONS: LazyLock<Value> =
-    LazyLock::new(|| serde_json::from_str(include_str!("../../openapi/api/definitions.json")).expect("JSON"));
+static DEFINITIONS: LazyLock<Value> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../../../../http-rest/src/openapi/api/definitions.json")).expect("JSON")
+});
 
 /// Returns the pattern in a definition of the description.
 pub(super) fn definition(name: &str) -> &'static str {

@@ -8,7 +8,7 @@ use super::super::webhooks::WebhookServer;
 use super::responses::server;
 use super::values::Generator;
 use super::*;
-use crate::response::links::encode_segment;
+use restante_http_core::response::links::encode_segment;
 
 /// The number of generated values of each parameter and each body.
 const CASES: usize = 8;

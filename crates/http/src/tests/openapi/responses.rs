@@ -351,7 +351,7 @@ pub(super) async fn server(config: &Config) -> TestServer {
         services: crate::Services { search: Some(search), ..crate::Services::default() },
         ..Settings::default()
     };
-    let server = TestServer { store, router: crate::router(mailroom, settings, info(config)) };
+    let server = TestServer { store, router: router_with_info(mailroom, settings, info(config)) };
     server.add_message(0, "test", MAIL).await;
     server
 }

@@ -1,0 +1,47 @@
+//! The parameter `wait` of requests for the latest message of a mailbox.
+
+use std::time::Duration;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use restante_mail::message::{Message, MessageId};
+use restante_store::MessageSelector;
+
+use crate::extractors::cancellation::Cancellation;
+use crate::extractors::parameters::PathMessage;
+use crate::extractors::query::QueryPairs;
+use crate::response::problem::Problem;
+use crate::state::Server;
+
+/// How long to wait for the first message of an empty mailbox if the latest message is requested: `?wait=`.
+pub struct LatestWait {
+    timeout: Option<Duration>,
+    cancellation: Cancellation,
+}
+
+impl<S: Sync> FromRequestParts<S> for LatestWait {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let timeout = match parts.uri.query() {
+            Some(_) => QueryPairs::parse_leniently(&parts.uri)?.duration("wait")?,
+            None => None,
+        };
+        let Ok(cancellation) = Cancellation::from_request_parts(parts, state).await;
+        Ok(Self { timeout, cancellation })
+    }
+}
+
+impl Server {
+    /// Waits until the mailbox is not empty, if the request is for the latest message and has a timeout.
+    pub async fn wait_for_latest(&self, target: &PathMessage, wait: LatestWait) -> Result<(), Problem> {
+        let (MessageSelector::Latest, Some(timeout)) = (target.selector, wait.timeout) else { return Ok(()) };
+        if self.mailroom.find(&target.mailbox, MessageSelector::Latest).await?.is_some() {
+            return Ok(());
+        }
+        let _permit = self.wait_permit()?;
+        let mut arrivals = self.mailroom.arrivals(Some(&target.mailbox), MessageId::ZERO, timeout);
+        let first = async { Ok(arrivals.next().await?) };
+        wait.cancellation.run_until_cancelled(first).await.map(|_: Option<Message>| ())
+    }
+}

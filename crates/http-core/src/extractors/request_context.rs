@@ -1,0 +1,71 @@
+//! The host of a request, its route and whether its origin is allowed, as middleware has determined them. The checks
+//! are in `middleware::request_checks`.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, Method, header};
+
+use crate::paths;
+use crate::response::problem::Problem;
+use crate::response::viewer::{FETCH_DEST, accepts_html};
+use crate::state::{Server, Settings};
+
+/// The header in which newer browsers send whether the requesting page has the same origin, the same site or another
+/// site.
+pub const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The header in which newer browsers send whether a page is opened, or something is loaded for a page.
+pub const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// The scheme and host under which the client sees the server. Every accepted request carries it as an extension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestHost {
+    /// `http` or `https`.
+    pub scheme: &'static str,
+    /// The host and, if given, the port. It contains no characters that need escapes in a link.
+    pub authority: Box<str>,
+}
+
+/// Marks requests of web pages whose origin CORS allows. `middleware::request_checks` accepts them.
+#[derive(Clone, Copy, Debug)]
+pub struct AllowedOrigin;
+
+/// The URL under which the client sees the server: the configured one, otherwise the one in the request.
+#[derive(Clone, Debug)]
+pub struct BaseUrl(pub Arc<str>);
+
+impl FromRequestParts<Arc<Server>> for BaseUrl {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        if let Some(url) = &server.settings.public_url {
+            return Ok(Self(url.as_str().into()));
+        }
+        let RequestHost { scheme, authority } = parts.extensions.get().ok_or(Problem::BadHost)?;
+        Ok(Self(format!("{scheme}://{authority}{}", server.settings.base_path).into()))
+    }
+}
+
+/// Returns whether a browser sent the origin of the request. `middleware::request_checks` has then checked it.
+pub fn has_origin(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::ORIGIN) || headers.contains_key(FETCH_SITE)
+}
+
+/// Returns whether a browser requests a path that could be a page.
+pub fn is_page_request(settings: &Settings, request: &Request) -> bool {
+    let below = paths::below_base(&settings.base_path, request.uri().path());
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    is_read && is_page_navigation(request.method(), request.headers()) && !paths::is_program_path(below)
+}
+
+/// Returns whether a browser opens a page, so that a redirect or a page is useful.
+pub fn is_page_navigation(method: &Method, headers: &HeaderMap) -> bool {
+    // Older browsers do not send these headers.
+    let is_absent_or = |name, expected: &str| headers.get(name).is_none_or(|value| value == expected);
+    method.is_safe()
+        && accepts_html(headers)
+        && is_absent_or(FETCH_MODE, "navigate")
+        && is_absent_or(FETCH_DEST, "document")
+}

@@ -1,0 +1,72 @@
+//! The delivery of a message that a request contains. Apart from the grant, the checks are those of SMTP.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_auth::{Grant, Scope};
+use restante_mail::address::Address;
+use restante_mail::compose::ComposeContext;
+use restante_mail::envelope::{Envelope, Peer, ReversePath};
+use restante_mail::message::Summary;
+use restante_mail::naming::MailboxName;
+use restante_mailroom::DeliveryOutcome;
+use restante_net::Reservation;
+
+use crate::response::problem::{Problem, internal_error};
+use crate::state::Server;
+
+/// The maximum size of a JSON body from which a message is composed, as a multiple of the maximum message size. Base64
+/// adds a third, and escapes add more.
+pub const JSON_SIZE_FACTOR: usize = 2;
+
+/// A message from a request.
+pub struct Upload {
+    /// The address of the client.
+    pub ip: Option<IpAddr>,
+    /// The name with which the client has logged in, if the message shows it.
+    pub login: Option<String>,
+    /// The sender of the envelope.
+    pub from: ReversePath,
+    /// The recipients of the envelope.
+    pub recipients: Vec<Address>,
+    /// The message.
+    pub message: Bytes,
+    /// The memory of the message. It is released when the message is stored.
+    pub reservation: Reservation,
+}
+
+impl Server {
+    /// Returns the inputs for composing a message now.
+    pub fn compose_context(&self) -> ComposeContext {
+        ComposeContext::new(Timestamp::now(), self.mailroom.domain(), RandomState::new().hash_one(()))
+    }
+
+    /// Delivers a message if the sender and all recipients are accepted and the grant allows to write to all of their
+    /// mailboxes. Returns the stored copies that the grant covers. Once it has begun, the delivery completes even if the
+    /// client disconnects.
+    pub async fn deliver_upload(&self, grant: &Grant, upload: Upload) -> Result<Vec<Summary>, Problem> {
+        let Upload { ip, login, from, recipients, message, reservation } = upload;
+        let mut envelope = Envelope { peer: Peer { ip, helo: String::new() }, login, from, recipients: Vec::new() };
+        self.mailroom.check_sender(&envelope).await?;
+        let is_permitted = |mailbox: &MailboxName| grant.allows(Scope::Write, mailbox);
+        for recipient in recipients {
+            let recipient = self.mailroom.check_recipient(&envelope, recipient, is_permitted).await?;
+            envelope.recipients.push(recipient);
+        }
+        let mailroom = self.mailroom.clone();
+        let delivery = tokio::spawn(async move {
+            let outcome = mailroom.deliver(&envelope, message).await;
+            drop(reservation);
+            outcome
+        });
+        let mut stored = match delivery.await.map_err(|error| internal_error(&error))?? {
+            DeliveryOutcome::Stored(stored) => stored,
+            DeliveryOutcome::Discarded => Vec::new(),
+        };
+        // A hook may have delivered to mailboxes outside of the grant.
+        stored.retain(|message| grant.covers(&message.mailbox));
+        Ok(stored)
+    }
+}

@@ -1,0 +1,203 @@
+//! Rendered responses about one message, and the keys of the response cache. A response is rendered within the memory
+//! budget, outside of the network threads if the message is large, and then cached. The handlers decide what it
+//! contains.
+
+use std::sync::Arc;
+
+use axum::http::HeaderValue;
+use axum::response::Response;
+use bytes::Bytes;
+use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
+use restante_http_connection::work::WorkPermit;
+use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::mime::Mime;
+use restante_mail::naming::MailboxName;
+
+use crate::response::etag::{EntityTags, IfNoneMatch};
+use crate::response::problem::Problem;
+use crate::response::success;
+use crate::state::Server;
+
+/// Messages up to this size are rendered with HTML on the network thread. Sanitizing or checking HTML can take a microsecond per
+/// byte, far longer than writing JSON.
+const MAX_INLINE_HTML_BYTES: usize = 512;
+/// Messages up to this size are searched for extracts on the network thread.
+const MAX_INLINE_EXTRACT_BYTES: usize = 4 * 1024;
+
+/// The key of a cached response.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CacheKey {
+    /// The newest messages of all mailboxes, or of one.
+    List {
+        /// The names of the API and of the list.
+        name: &'static str,
+        /// The mailbox, or `None` for all.
+        mailbox: Option<MailboxName>,
+        /// The maximum number of messages.
+        limit: usize,
+    },
+    /// Something about all copies of a message.
+    Message {
+        /// The names of the API and of the form.
+        name: &'static str,
+        /// The id of the message.
+        id: MessageId,
+    },
+    /// A representation of a copy of a message.
+    Copy {
+        /// The mailbox that contains it.
+        mailbox: MailboxName,
+        /// Its id.
+        id: MessageId,
+        /// The representation.
+        representation: Representation,
+    },
+}
+
+/// A representation of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Representation {
+    name: &'static str,
+    parameter: Option<Arc<str>>,
+    work: Work,
+    has_read_mark: bool,
+}
+
+/// The kind of work that rendering a representation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Work {
+    /// Writing the content of a message.
+    Write,
+    /// Searching or decoding the content of a message.
+    Extract,
+    /// Sanitizing or checking HTML.
+    Html,
+    /// Decoding an image.
+    Image,
+}
+
+impl Representation {
+    /// Creates a representation with the names of its API and its form. It depends on nothing but the source of the message.
+    pub const fn new(name: &'static str, work: Work) -> Self {
+        Self { name, parameter: None, work, has_read_mark: false }
+    }
+
+    /// Returns the representation with this parameter.
+    #[must_use]
+    pub fn with_parameter(self, parameter: impl Into<Arc<str>>) -> Self {
+        Self { parameter: Some(parameter.into()), ..self }
+    }
+
+    /// Returns the representation with the read mark of the copy.
+    #[must_use]
+    pub const fn with_read_mark(mut self) -> Self {
+        self.has_read_mark = true;
+        self
+    }
+
+    /// Returns the message size up to which this is rendered on the network thread.
+    fn max_inline_bytes(&self) -> usize {
+        match self.work {
+            Work::Write => SMALL_BYTES,
+            Work::Extract => MAX_INLINE_EXTRACT_BYTES,
+            Work::Html => MAX_INLINE_HTML_BYTES,
+            Work::Image => 0,
+        }
+    }
+
+    /// Returns the entity tag.
+    pub fn etag(&self, etags: &EntityTags, summary: &Summary) -> HeaderValue {
+        etags.of(&(self, summary.id, self.cache_version(summary)))
+    }
+
+    /// Returns the part of the state of the copy that this depends on.
+    fn cache_version(&self, summary: &Summary) -> u64 {
+        u64::from(self.has_read_mark && summary.seen)
+    }
+}
+
+impl Server {
+    /// Returns a representation of a message as JSON, unless the client has it already.
+    pub async fn json_response(
+        &self,
+        summary: &Summary,
+        if_none_match: &IfNoneMatch,
+        representation: Representation,
+        write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
+    ) -> Result<Response, Problem> {
+        let tag = representation.etag(&self.etags, summary);
+        success::json_unless_match(if_none_match, tag, self.render(summary, representation, write)).await
+    }
+
+    /// Returns the source of a message, unless the client has it already.
+    pub async fn source_response(&self, summary: &Summary, if_none_match: &IfNoneMatch) -> Result<Response, Problem> {
+        let tag = self.etags.of(&("source", summary.id));
+        if if_none_match.matches(&tag) {
+            return Ok(success::not_modified(success::PLAIN, tag));
+        }
+        // The store may delete the message before a slow client has read it, so its bytes are counted.
+        let memory = self.response_budget.reserve(source_length(summary)).await?;
+        let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchCopy)?;
+        Ok(success::source(Source { body: memory.attach(source.body), ..source }, tag))
+    }
+
+    /// Returns a representation of a message, from the cache or rendered now.
+    pub async fn render(
+        &self,
+        summary: &Summary,
+        representation: Representation,
+        write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
+    ) -> Result<Bytes, Problem> {
+        let version = representation.cache_version(summary);
+        self.render_version(summary, representation, version, write).await
+    }
+
+    /// Returns a representation of a message, from the cache or rendered now. `version` identifies the state that it
+    /// depends on, beside the source of the message.
+    pub async fn render_version(
+        &self,
+        summary: &Summary,
+        representation: Representation,
+        version: u64,
+        write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
+    ) -> Result<Bytes, Problem> {
+        let max_inline_bytes = representation.max_inline_bytes();
+        let permits = match representation.work {
+            Work::Image => &self.image_permits,
+            _ => &self.work_permits,
+        };
+        let key = CacheKey::Copy { mailbox: summary.mailbox.clone(), id: summary.id, representation };
+        if let Some(body) = self.response_cache.get(&key, version) {
+            return Ok(body);
+        }
+        let (key, write) = (&key, &write);
+        let render = |memory: MemoryPermit| async move {
+            let work = if source_length(summary) <= max_inline_bytes {
+                WorkPermit::Inline
+            } else {
+                WorkPermit::acquire(permits).await?
+            };
+            // While this task waited, another one may have rendered the same.
+            if let Some(body) = self.response_cache.get(key, version) {
+                return Ok(body);
+            }
+            let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchCopy)?;
+            let (summary, write, cache, key) =
+                (summary.clone(), write.clone(), self.response_cache.clone(), key.clone());
+            // Stored in the cache as part of the work, so that tasks waiting for the permit find it even if this client
+            // has disconnected.
+            let task = move || {
+                let body = memory.charge(write(&summary, &Mime::parse(source.to_bytes()))?)?;
+                cache.insert(key, version, body.clone());
+                Ok::<_, Problem>(body)
+            };
+            work.run(task).await?
+        };
+        self.within_budget(render).await
+    }
+}
+
+/// Returns the length of the source of a message.
+pub fn source_length(summary: &Summary) -> usize {
+    summary.size.try_into().unwrap_or(usize::MAX)
+}

@@ -1,0 +1,141 @@
+//! The table of routes of the REST API, live events and the description of the API.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::Request;
+use axum::routing::{MethodRouter, get, post};
+use restante_http_core::api::{Api, problem_document};
+use restante_http_core::credentials::Credentials;
+use restante_http_core::paths;
+use restante_http_core::response::links::Purpose;
+use restante_http_core::state::Server;
+use restante_http_core::state::attachment::PartSelector;
+use restante_relay::Relay;
+use restante_webhook::Webhooks;
+
+use crate::live::frame::EventFormat;
+use crate::openapi::{self, ApiDescription};
+use crate::serve::status::{self, Status};
+use crate::v1::mailbox;
+use crate::v2::about::{self, About};
+use crate::v2::{
+    attachment_counts, batch, body, extract, html_check, inject, mailboxes, message, message_changes, messages, queue,
+    relay, search, sessions, usage, wait, webhooks,
+};
+use crate::{attachments, live, preview, serve};
+
+/// The beginnings of the paths of WebSockets and event streams.
+const STREAM_PATHS: [&str; 3] = ["/api/v1/monitor/", "/api/v2/monitor/", "/api/v2/events"];
+
+/// The descriptions of the server.
+#[derive(Default)]
+pub struct Descriptions {
+    /// The description for the web interface.
+    pub about: About,
+    /// The description for Inbucket's status page.
+    pub status: Status,
+    /// The hash in the paths of the files of the web interface. The page about the API uses some of them.
+    pub assets_hash: &'static str,
+}
+
+/// Returns the API.
+pub fn api(descriptions: Descriptions) -> Api {
+    Api { name: "rest", routes: routes(descriptions), credentials, error_form: problem_document }
+}
+
+fn credentials(template: &str, request: &Request) -> Credentials {
+    if STREAM_PATHS.iter().any(|path| template.starts_with(path)) {
+        Credentials::from_headers_or_query(request)
+    } else {
+        Credentials::from_headers(request)
+    }
+}
+
+fn routes(Descriptions { about, status, assets_hash }: Descriptions) -> Vec<(String, MethodRouter<Arc<Server>>)> {
+    let (about, status) = (Extension(Arc::new(about)), Extension(Arc::new(status)));
+    let description = Extension(Arc::new(ApiDescription::new(assets_hash)));
+    let mut routes = vec![
+        ("/api/v1/mailbox/{name}".to_owned(), get(mailbox::list).delete(mailbox::purge)),
+        ("/api/v1/mailbox/{name}/{id}".to_owned(), get(mailbox::message).patch(mailbox::mark).delete(mailbox::remove)),
+        // An existing client deletes a message by the path of its source.
+        ("/api/v1/mailbox/{name}/{id}/source".to_owned(), get(mailbox::source).delete(mailbox::remove)),
+        ("/api/v1/monitor/messages".to_owned(), live::websocket(EventFormat::Summary)),
+        ("/api/v1/monitor/messages/{name}".to_owned(), live::websocket(EventFormat::Summary)),
+        ("/api/v2/mailboxes".to_owned(), get(mailboxes::list).delete(mailboxes::purge)),
+        ("/api/v2/mailbox/{name}".to_owned(), post(inject::inject)),
+        ("/api/v2/mailbox/{name}/wait".to_owned(), get(wait::wait)),
+        ("/api/v2/mailbox/{name}/attachments".to_owned(), get(attachment_counts::counts)),
+        ("/api/v2/mailbox/{name}/{id}".to_owned(), get(message::details)),
+        ("/api/v2/mailbox/{name}/delete".to_owned(), post(batch::delete)),
+        ("/api/v2/mailbox/{name}/mark".to_owned(), post(batch::mark)),
+        (
+            "/api/v2/messages".to_owned(),
+            get(messages::list).patch(message_changes::mark_matching).delete(message_changes::delete_matching),
+        ),
+        ("/api/v2/messages/mark".to_owned(), post(message_changes::mark)),
+        ("/api/v2/messages/delete".to_owned(), post(message_changes::delete)),
+        ("/api/v2/messages/{id}".to_owned(), get(messages::message).patch(messages::change).delete(messages::delete)),
+        ("/api/v2/messages/{id}/details".to_owned(), get(message::details)),
+        ("/api/v2/messages/{id}/source".to_owned(), get(messages::source)),
+        ("/api/v2/messages/{id}/html".to_owned(), get(preview::preview)),
+        ("/api/v2/messages/{id}/attachments/{index}".to_owned(), get(attachments::file)),
+        ("/api/v2/messages/{id}/release".to_owned(), post(relay::release)),
+        ("/api/v2/relay".to_owned(), get(relay::targets)),
+        ("/api/v2/relay/entries".to_owned(), get(queue::list::<Relay>)),
+        ("/api/v2/relay/entries/{id}".to_owned(), get(relay::entry)),
+        ("/api/v2/relay/retry".to_owned(), post(queue::retry::<Relay>)),
+        ("/api/v2/relay/cancel".to_owned(), post(queue::cancel::<Relay>)),
+        ("/api/v2/webhooks".to_owned(), get(webhooks::targets)),
+        ("/api/v2/webhooks/entries".to_owned(), get(queue::list::<Webhooks>)),
+        ("/api/v2/webhooks/entries/{id}".to_owned(), get(webhooks::entry)),
+        ("/api/v2/webhooks/retry".to_owned(), post(queue::retry::<Webhooks>)),
+        ("/api/v2/webhooks/cancel".to_owned(), post(queue::cancel::<Webhooks>)),
+        ("/api/v2/webhooks/pause".to_owned(), post(webhooks::pause)),
+        ("/api/v2/webhooks/resume".to_owned(), post(webhooks::resume)),
+        ("/api/v2/usage".to_owned(), get(usage::usage)),
+        ("/api/v2/wait".to_owned(), get(wait::wait_for_any)),
+        ("/api/v2/search".to_owned(), get(search::search)),
+        ("/api/v2/sessions".to_owned(), get(sessions::list)),
+        ("/api/v2/sessions/{id}".to_owned(), get(sessions::session)),
+        ("/api/v2/monitor/messages".to_owned(), live::websocket(EventFormat::Change)),
+        ("/api/v2/monitor/messages/{name}".to_owned(), live::websocket(EventFormat::Change)),
+        ("/api/v2/events".to_owned(), get(live::events)),
+        ("/api/v2/events/{name}".to_owned(), get(live::events)),
+        (openapi::DOCUMENT_PATH.to_owned(), get(openapi::document).layer(description.clone())),
+        (paths::DOCS.to_owned(), get(openapi::docs).layer(description.clone())),
+        (
+            "/mailbox/dattach/{name}/{id}/{index}/{*file}".to_owned(),
+            attachments::serve(PartSelector::Attachment, Purpose::Download),
+        ),
+        (
+            "/mailbox/vattach/{name}/{id}/{index}/{*file}".to_owned(),
+            attachments::serve(PartSelector::Attachment, Purpose::View),
+        ),
+        ("/serve/mailbox/{name}/{id}".to_owned(), get(serve::message::compat)),
+        ("/serve/mailbox/{name}/{id}/html".to_owned(), get(preview::preview)),
+        ("/serve/mailbox/{name}/{id}/source".to_owned(), get(mailbox::source)),
+        (
+            "/serve/mailbox/{name}/{id}/attach/{index}/{*file}".to_owned(),
+            attachments::serve(PartSelector::InbucketAttachment, Purpose::View),
+        ),
+        (status::STATUS_PATH.to_owned(), get(status::status).layer(status)),
+        (about::ABOUT_PATH.to_owned(), get(about::about).layer(about)),
+    ];
+    // The resources of a copy, and those of the first copy of a message.
+    for copy in ["mailbox/{name}/{id}", "messages/{id}"] {
+        let resources: [(&str, MethodRouter<Arc<Server>>); 9] = [
+            ("links", get(extract::links)),
+            ("codes", get(extract::codes)),
+            ("unsubscribe", get(extract::unsubscribe)),
+            ("parts", get(extract::parts)),
+            ("parts/{index}", get(extract::part_content)),
+            ("html-check", get(html_check::html_check)),
+            ("body", get(body::body)),
+            ("attachments.zip", get(attachments::archive)),
+            ("transcript", get(sessions::transcript)),
+        ];
+        routes.extend(resources.map(|(name, handler)| (format!("/api/v2/{copy}/{name}"), handler)));
+    }
+    routes
+}

@@ -1,0 +1,49 @@
+//! Writes the table of embedded files: Rust code that includes the packed files. Its types are in
+//! `src/response/embedded_assets.rs`.
+
+use std::fmt::Write as _;
+
+use super::files::{File, ICON};
+use super::pack::{EncodedFile, Packer};
+use super::page::Pages;
+
+/// Packs everything and returns the code of the table.
+pub(crate) fn write(packer: &mut Packer, assets: &[File], pages: &Pages, hash: &str) -> Result<String, String> {
+    let mut page_rows = String::new();
+    for page in &pages.by_depth {
+        page_rows.push_str(&row(packer, "text/html; charset=utf-8", page.as_bytes())?);
+        page_rows.push(',');
+    }
+    let mut asset_rows = String::new();
+    for File { path, content_type, content } in assets {
+        // Writing to a string cannot fail.
+        let _ = write!(asset_rows, "({path:?}, {}),", row(packer, content_type, content)?);
+    }
+    let Pages { policy, login_policy, style, .. } = pages;
+    let count = pages.by_depth.len();
+    let icon = assets.iter().position(|file| file.path == ICON).unwrap_or_default();
+    Ok(format!(
+        "pub const HASH: &str = {hash:?};\n\
+         pub const POLICY: &str = {policy:?};\n\
+         pub const LOGIN_POLICY: &str = {login_policy:?};\n\
+         pub const STYLE: &str = {style:?};\n\
+         pub static PAGES: [EmbeddedFile; {count}] = [{page_rows}];\n\
+         pub static ASSETS: &[(&str, EmbeddedFile)] = &[{asset_rows}];\n\
+         pub static ICON: &EmbeddedFile = &ASSETS[{icon}].1;\n"
+    ))
+}
+
+fn row(packer: &mut Packer, content_type: &str, content: &[u8]) -> Result<String, String> {
+    let (plain, compressed) = packer.pack(content)?;
+    let compressed: Vec<String> = compressed.iter().map(encoded_file).collect();
+    let (plain, compressed) = (encoded_file(&plain), compressed.join(","));
+    Ok(format!("EmbeddedFile {{ content_type: {content_type:?}, plain: {plain}, compressed: &[{compressed}] }}"))
+}
+
+/// Returns the code of one encoded form. Each form is a separate representation with its own tag (RFC 9110 section
+/// 8.8.3).
+fn encoded_file(EncodedFile { coding, name, .. }: &EncodedFile) -> String {
+    let tag = format!("\"{name}\"");
+    let content = format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/ui/{name}\"))");
+    format!("EncodedFile {{ coding: Coding::{coding:?}, tag: {tag:?}, content: {content} }}")
+}

@@ -1,4 +1,0 @@
-//! The REST API.
-
-pub(crate) mod v1;
-pub(crate) mod v2;

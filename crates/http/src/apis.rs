@@ -1,0 +1,169 @@
+//! Which APIs a listener serves, and below which path.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use restante_http_core::api::Api;
+use restante_http_rest::{About, Descriptions, Status};
+use restante_http_web::embedded_assets;
+use restante_settings::{ApiMount, ApiName};
+use thiserror::Error;
+
+use crate::operations;
+
+/// The descriptions of the server.
+#[derive(Default)]
+pub struct ServerInfo {
+    /// The description for the web interface.
+    pub about: About,
+    /// The description for Inbucket's status page.
+    pub status: Status,
+    /// An HTML file to show as the greeting instead of the built-in text.
+    pub greeting_file: Option<PathBuf>,
+}
+
+/// All APIs of the server.
+pub(crate) struct Apis([Api; ApiName::ALL.len()]);
+
+impl Apis {
+    pub(crate) fn new(info: ServerInfo) -> Self {
+        let ServerInfo { about, status, greeting_file } = info;
+        Self([
+            restante_http_rest::api(Descriptions { about, status, assets_hash: embedded_assets::HASH }),
+            restante_http_web::api(greeting_file),
+            operations::api(),
+            restante_dialect_mailpit::api(),
+        ])
+    }
+
+    pub(crate) fn get(&self, name: ApiName) -> &Api {
+        let index = match name {
+            ApiName::Rest => 0,
+            ApiName::Web => 1,
+            ApiName::Operations => 2,
+            ApiName::Mailpit => 3,
+        };
+        &self.0[index]
+    }
+}
+
+/// The APIs of one listener. Each is served below its prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerApis {
+    /// The prefixes and the APIs below them. A prefix is empty, or `/x/y` without a trailing slash.
+    pub(crate) mounts: Vec<(String, ApiName)>,
+    /// Whether this is a main listener. It serves all mounts also below the base path.
+    pub(crate) is_main: bool,
+}
+
+impl ListenerApis {
+    /// Returns the APIs of the main listeners: all that are served without configuration, and those below other paths.
+    pub fn main(mounts: &[ApiMount]) -> Self {
+        let main = ApiName::MAIN.into_iter().map(|api| (String::new(), api));
+        let below = mounts.iter().filter(|mount| mount.addr.is_none()).flat_map(prefixed);
+        Self { mounts: main.chain(below).collect(), is_main: true }
+    }
+
+    /// Returns the APIs of a listener of their own.
+    pub fn separate<'m>(mounts: impl IntoIterator<Item = &'m ApiMount>) -> Self {
+        Self { mounts: mounts.into_iter().flat_map(prefixed).collect(), is_main: false }
+    }
+
+    /// Fails if two APIs have the same path.
+    pub fn check(&self) -> Result<(), Collision> {
+        let apis = Apis::new(ServerInfo::default());
+        let mounted = self.mounts.iter().map(|(prefix, api)| (prefix.as_str(), apis.get(*api)));
+        check_collisions(mounted)
+    }
+}
+
+fn prefixed(mount: &ApiMount) -> impl Iterator<Item = (String, ApiName)> {
+    mount.apis.iter().map(|api| (mount.prefix.clone(), *api))
+}
+
+/// Two APIs of one listener have the same path.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the APIs {first} and {second} have the same path {path}; serve one of them below another path or at another address"
+)]
+pub struct Collision {
+    /// The name of the first API.
+    pub first: &'static str,
+    /// The name of the second API.
+    pub second: &'static str,
+    /// The path.
+    pub path: String,
+}
+
+/// Fails if two APIs have the same path. Paths with parameters are the same if they differ only in the names of these.
+pub(crate) fn check_collisions<'a>(apis: impl Iterator<Item = (&'a str, &'a Api)>) -> Result<(), Collision> {
+    let mut owners: HashMap<String, &'static str> = HashMap::new();
+    for (prefix, api) in apis {
+        for (path, _) in &api.routes {
+            let path = format!("{prefix}{path}");
+            if let Some(first) = owners.insert(path_shape(&path), api.name) {
+                return Err(Collision { first, second: api.name, path });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns a path template without the names of its parameters.
+pub(crate) fn path_shape(template: &str) -> String {
+    let segment = |segment: &'_ str| match segment.as_bytes() {
+        [b'{', b'*', .., b'}'] => "{*}".to_owned(),
+        [b'{', .., b'}'] => "{}".to_owned(),
+        _ => segment.to_owned(),
+    };
+    template.split('/').map(segment).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::{get, post};
+    use restante_http_core::api::problem_document;
+    use restante_http_core::credentials::Credentials;
+
+    use super::*;
+
+    fn api(name: &'static str, paths: &[&str]) -> Api {
+        let routes = paths.iter().map(|path| ((*path).to_owned(), get(async || "").merge(post(async || "")))).collect();
+        let credentials = |_: &str, request: &_| Credentials::from_headers(request);
+        Api { name, routes, credentials, error_form: problem_document }
+    }
+
+    #[test]
+    fn main_listeners_have_no_collisions() {
+        assert_eq!(ListenerApis::main(&[]).check(), Ok(()));
+    }
+
+    #[test]
+    fn collisions_name_both_apis_and_the_path() {
+        let first = api("first", &["/email", "/x/{id}", "/files/{*path}"]);
+        let table = [
+            ("", "/email", Some("/email")),
+            ("", "/x/{name}", Some("/x/{name}")),
+            ("", "/files/{*file}", Some("/files/{*file}")),
+            ("", "/x/fixed", None),
+            ("", "/x/{id}/y", None),
+            ("/second", "/email", None),
+            ("/x", "/{name}", Some("/x/{name}")),
+        ];
+        for (prefix, path, expected) in table {
+            let second = api("second", &[path]);
+            let collision = check_collisions([("", &first), (prefix, &second)].into_iter()).err();
+            let expected = expected.map(|path| Collision { first: "first", second: "second", path: path.to_owned() });
+            assert_eq!(collision, expected, "{prefix}{path}");
+        }
+        let collision = Collision { first: "first", second: "second", path: "/email".to_owned() };
+        assert!(collision.to_string().starts_with("the APIs first and second have the same path /email;"));
+    }
+
+    #[test]
+    fn an_api_twice_at_the_same_place_is_a_collision() {
+        let mount: ApiMount = "localhost:8025 mailpit mailpit".parse().unwrap();
+        let collision = ListenerApis::separate([&mount]).check().unwrap_err();
+        assert_eq!((collision.first, collision.second), ("mailpit", "mailpit"));
+    }
+}

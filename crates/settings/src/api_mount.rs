@@ -1,0 +1,134 @@
+//! The APIs of the HTTP server, and where they are served in addition to the main listeners.
+
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+
+use restante_mail::named_enum;
+use restante_net::ListenAddr;
+
+use super::types::Web;
+use super::values::base_path;
+
+named_enum! {
+    /// An API of the HTTP server.
+    pub enum ApiName {
+        /// Versions 1 and 2 of the REST API, live events and their description.
+        Rest = "rest",
+        /// The pages of the web interface, which use the REST API of the same listener.
+        Web = "web",
+        /// Health checks and metrics.
+        Operations = "operations",
+        /// The API of Mailpit.
+        Mailpit = "mailpit",
+    }
+}
+
+impl ApiName {
+    /// The APIs of the main listeners.
+    pub const MAIN: [Self; 4] = [Self::Rest, Self::Web, Self::Operations, Self::Mailpit];
+}
+
+/// APIs that are served at an address or below a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiMount {
+    /// The address of the listener, or `None` for the main listeners.
+    pub addr: Option<ListenAddr>,
+    /// The beginning of their paths: empty, or `/x/y` without a trailing slash.
+    pub prefix: String,
+    /// The APIs.
+    pub apis: Vec<ApiName>,
+}
+
+/// Returns the addresses of listeners other than the main ones, each once.
+pub(super) fn separate_addrs(mounts: &[ApiMount]) -> Vec<&ListenAddr> {
+    let mut addrs = Vec::new();
+    for addr in mounts.iter().filter_map(|mount| mount.addr.as_ref()) {
+        if !addrs.contains(&addr) {
+            addrs.push(addr);
+        }
+    }
+    addrs
+}
+
+impl Web {
+    /// Returns the listeners other than the main ones: each address with its APIs.
+    pub fn separate_listeners(&self) -> Vec<(&ListenAddr, Vec<&ApiMount>)> {
+        let at = |addr| self.listeners.iter().filter(|mount| mount.addr.as_ref() == Some(addr)).collect();
+        separate_addrs(&self.listeners).into_iter().map(|addr| (addr, at(addr))).collect()
+    }
+
+    /// Returns the table of APIs: the address of each listener, the path, and the APIs below it.
+    pub fn api_table(&self) -> Vec<(String, String, String)> {
+        let main: Vec<String> = self.addr.iter().chain(&self.tls_addr).map(ListenAddr::to_string).collect();
+        let names = |apis: &[ApiName]| apis.iter().map(|api| api.name()).collect::<Vec<_>>().join(" ");
+        let path = |prefix: &str| format!("{prefix}/");
+        let mut table = vec![(main.join(","), path(""), names(&ApiName::MAIN))];
+        for ApiMount { addr, prefix, apis } in &self.listeners {
+            let addr = addr.as_ref().map_or_else(|| table[0].0.clone(), ListenAddr::to_string);
+            table.push((addr, path(prefix), names(apis)));
+        }
+        table
+    }
+}
+
+impl FromStr for ApiMount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace().peekable();
+        let addr = words.next_if(|word| !word.starts_with('/') && ApiName::from_name(word).is_none());
+        let prefix = words.next_if(|word| word.starts_with('/'));
+        let parse_name = |word: &str| {
+            ApiName::from_name(word).ok_or_else(|| {
+                format!("there is no API {word:?}; the APIs are {}", ApiName::ALL.map(ApiName::name).join(", "))
+            })
+        };
+        let apis = words.map(parse_name).collect::<Result<Vec<_>, _>>()?;
+        if apis.is_empty() || (addr.is_none() && prefix.is_none()) {
+            return Err(format!(
+                "{text:?} is not of the form [ADDRESS] [/PATH] API, such as localhost:8025 mailpit or /mailpit mailpit"
+            ));
+        }
+        let addr = addr.map(str::parse).transpose()?;
+        Ok(Self { addr, prefix: base_path(prefix.unwrap_or_default())?, apis })
+    }
+}
+
+impl Display for ApiMount {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(addr) = &self.addr {
+            write!(f, "{addr} ")?;
+        }
+        if !self.prefix.is_empty() {
+            write!(f, "{} ", self.prefix)?;
+        }
+        f.write_str(&self.apis.iter().map(|api| api.name()).collect::<Vec<_>>().join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_mounts() {
+        let table = [
+            ("localhost:8025 mailpit", Ok("localhost:8025 mailpit")),
+            ("/mailpit/ mailpit", Ok("/mailpit mailpit")),
+            ("  :8025   /a/b mailpit  rest ", Ok(":8025 /a/b mailpit rest")),
+            ("mailpit", Err("\"mailpit\" is not of the form")),
+            ("localhost:8025", Err("\"localhost:8025\" is not of the form")),
+            ("", Err("\"\" is not of the form")),
+            ("localhost:8025 mailpot", Err("there is no API \"mailpot\"; the APIs are rest, web, operations, mailpit")),
+            ("8025 mailpit", Err("\"8025\" is not a listen address")),
+            ("/a?b mailpit", Err("must be a path such as /mail")),
+        ];
+        for (text, expected) in table {
+            match (text.parse::<ApiMount>(), expected) {
+                (Ok(mount), Ok(written)) => assert_eq!(mount.to_string(), written),
+                (Err(error), Err(start)) => assert!(error.starts_with(start), "{text}: {error}"),
+                (result, expected) => panic!("{text}: {result:?}, expected {expected:?}"),
+            }
+        }
+    }
+}
