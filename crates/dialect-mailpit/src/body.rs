@@ -6,6 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use axum::extract::Request;
+use restante_http_core::extractors::body;
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, IntoDeserializer as _, MapAccess, SeqAccess,
     Unexpected, Visitor,
@@ -14,7 +15,6 @@ use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::error::Category;
 
 use crate::error::Error;
-use restante_http_core::extractors::body;
 
 /// The content types of forms.
 const FORM_TYPES: [&str; 2] = ["application/x-www-form-urlencoded", "multipart/form-data"];

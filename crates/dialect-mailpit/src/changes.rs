@@ -14,6 +14,13 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use restante_auth::{Grant, Scope};
+use restante_http_core::extractors::access::Access;
+use restante_http_core::extractors::cancellation::Cancellation;
+use restante_http_core::extractors::parameters::require_scope;
+use restante_http_core::extractors::query::QueryPairs;
+use restante_http_core::messages::MessageRange;
+use restante_http_core::messages::changes::{CHANGE_BATCH, Change, MAX_IDS, MAX_IDS_BODY_BYTES};
+use restante_http_core::server::Server;
 use restante_mail::message::MessageId;
 use serde::Deserialize;
 
@@ -22,13 +29,6 @@ use crate::error::{Error, HandlerResult};
 use crate::query::Query;
 use crate::query::find::all_matches;
 use crate::success;
-use restante_http_core::extractors::access::Access;
-use restante_http_core::extractors::cancellation::Cancellation;
-use restante_http_core::extractors::parameters::require_scope;
-use restante_http_core::extractors::query::QueryPairs;
-use restante_http_core::state::Server;
-use restante_http_core::state::message_changes::{CHANGE_BATCH, Change, MAX_IDS, MAX_IDS_BODY_BYTES};
-use restante_http_core::state::messages::MessageRange;
 
 /// The body of a request that marks messages.
 #[derive(Debug, Default, Deserialize)]
@@ -79,7 +79,7 @@ pub(crate) async fn delete(Access { server, grant, cancellation }: Access, reque
 /// Changes the messages that match a query and exist now. Whether the messages match reveals what they contain, so the
 /// scope `read` is required too.
 pub(super) async fn change_matches(
-    server: &Arc<Server>,
+    server: &Server,
     grant: Grant,
     search: &str,
     zone: Option<&str>,
@@ -90,14 +90,14 @@ pub(super) async fn change_matches(
     let query = Arc::new(Query::parse(search, zone)?);
     query.check_for_change()?;
     let ids = cancellation.run_until_cancelled(all_matches(server, &grant, &query)).await?;
-    server.clone().change_ids(grant, ids, change).await?;
+    server.messages.change_ids(grant, ids, change).await?;
     Ok(())
 }
 
 /// Changes the messages with these ids. Text that is not an id is ignored, like the id of a message that does not
 /// exist.
 async fn change_by_ids(
-    server: &Arc<Server>,
+    server: &Server,
     grant: Grant,
     ids: &[String],
     change: Change,
@@ -108,7 +108,7 @@ async fn change_by_ids(
     }
     let ids: BTreeSet<MessageId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
     cancellation.check().await?;
-    server.clone().change_ids(grant, ids.into_iter().collect(), change).await?;
+    server.messages.change_ids(grant, ids.into_iter().collect(), change).await?;
     Ok(())
 }
 
@@ -118,8 +118,8 @@ async fn change_all(server: &Server, grant: &Grant, change: Change, cancellation
     let before = Some(last.number().saturating_add(1).into());
     let mut range = MessageRange { before, after: None, limit: CHANGE_BATCH };
     while range.before.is_some() {
-        let page = cancellation.run_until_cancelled(server.permitted_messages(grant, range)).await?;
-        server.change_messages(page.messages, change).await?;
+        let page = cancellation.run_until_cancelled(server.messages.permitted_messages(grant, range)).await?;
+        server.messages.change_messages(page.messages, change).await?;
         range.before = page.next;
     }
     Ok(())

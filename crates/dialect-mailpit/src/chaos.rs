@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
+use restante_http_core::extractors::parameters::{RequestGrant, RequireAdmin};
+use restante_http_core::server::Server;
 use restante_mailroom::Mailroom;
 use restante_mailroom::chaos::{Chaos, Trigger, Triggers};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, HandlerResult};
 use crate::{body, success};
-use restante_http_core::extractors::parameters::{RequestGrant, RequireAdmin};
-use restante_http_core::state::Server;
 
 /// The maximum size of a request body.
 const MAX_BODY_BYTES: usize = 64 * 1024;

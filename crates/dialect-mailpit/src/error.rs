@@ -3,10 +3,9 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
-
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::{json, success};
+use serde_json::json;
 
 /// The content type of JSON, without a charset as Mailpit has it.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");

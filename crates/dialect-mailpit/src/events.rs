@@ -21,6 +21,11 @@ use axum::response::Response;
 use bytes::Bytes;
 use restante_api_types::json;
 use restante_auth::Grant;
+use restante_http_core::extractors::cancellation::or_pending;
+use restante_http_core::server::Server;
+use restante_http_core::subscriber::event_selector::EventSelector;
+use restante_http_core::subscriber::handshake::Handshake;
+use restante_http_core::subscriber::{EventWriter, SubscribeRequest, accept_websocket};
 use restante_mail::message::{Message, MessageId};
 use restante_mailroom::events::{Event, Lagged, Mark, MarkChange, MarkSubscription, PublishedEvent};
 use serde::Serialize;
@@ -29,16 +34,11 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::VERSION;
 use crate::summary::{MessageSummary, sorted_tags};
-use restante_http_core::extractors::cancellation::or_pending;
-use restante_http_core::state::Server;
-use restante_http_core::subscriber::event_selector::EventSelector;
-use restante_http_core::subscriber::handshake::Handshake;
-use restante_http_core::subscriber::{EventWriter, SubscribeRequest, accept_websocket};
 
 /// The time between an event and the numbers after it.
 const STATS_DELAY: Duration = Duration::from_millis(250);
 /// The same for a client that may access only some mailboxes, and the minimum time between two counts of its messages: each
-/// time, up to [`MAX_SCANNED_MESSAGES`](restante_http_core::state::messages::MAX_SCANNED_MESSAGES) messages are read.
+/// time, up to [`MAX_SCANNED_MESSAGES`](restante_http_core::messages::MAX_SCANNED_MESSAGES) messages are read.
 const LIMITED_STATS_DELAY: Duration = Duration::from_secs(2);
 const LIMITED_STATS_INTERVAL: Duration = Duration::from_secs(15);
 /// The minimum time after an error of the store until the messages are counted again.
@@ -169,7 +169,7 @@ impl MailpitEvents {
     async fn statistics(&mut self) -> Vec<Bytes> {
         self.stats_due = None;
         self.last_stats = Some(Instant::now());
-        let Ok(overview) = self.server.overview(&self.grant).await else {
+        let Ok(overview) = self.server.messages.overview(&self.grant).await else {
             self.schedule_stats();
             let earliest = Instant::now() + STATS_RETRY_DELAY;
             self.stats_due = self.stats_due.map(|due| due.max(earliest));
@@ -187,7 +187,7 @@ impl MailpitEvents {
         let changes: Vec<MarkChange> =
             changes.into_iter().flatten().filter(|change| self.grant.covers(&change.mailbox)).collect();
         let copies: BTreeSet<MessageId> = changes.iter().map(|change| change.id).collect();
-        let messages = self.server.messages_of_copies(&self.grant, copies).await;
+        let messages = self.server.messages.messages_of_copies(&self.grant, copies).await;
         is_pruned |= messages.is_err();
         if is_pruned || !changes.is_empty() {
             self.schedule_stats();
@@ -226,7 +226,7 @@ impl MailpitEvents {
     async fn deleted(&mut self, mut ids: Vec<MessageId>) -> Vec<Bytes> {
         ids.retain(|id| !self.recent_deletions.contains(id));
         let unique: BTreeSet<MessageId> = ids.iter().copied().collect();
-        let Ok(existing) = self.server.existing_messages(&self.grant, unique).await else {
+        let Ok(existing) = self.server.messages.existing_messages(&self.grant, unique).await else {
             self.has_deletions = true;
             return Vec::from_iter(render("prune", ()));
         };

@@ -8,6 +8,10 @@ use axum::extract::State;
 use restante_html_check::{
     Client, Feature, Report, Support, Usage, Version, check, family_name, features, platform_name,
 };
+use restante_http_core::render::{Representation, Work};
+use restante_http_core::response::json;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::server::Server;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 use serde::Serialize;
@@ -16,10 +20,6 @@ use crate::content;
 use crate::error::{Error, HandlerResult};
 use crate::success;
 use crate::target::TargetMessage;
-use restante_http_core::response::json;
-use restante_http_core::response::problem::Problem;
-use restante_http_core::state::Server;
-use restante_http_core::state::message::{Representation, Work};
 
 /// The number of tests that Mailpit runs for every message.
 const TESTS: usize = 186;
@@ -34,7 +34,7 @@ pub(crate) async fn html_check(State(server): State<Arc<Server>>, target: Target
         json::body(&HtmlCheck::from(check(&html)))
     };
     let representation = Representation::new("mailpit html check", Work::Html);
-    match server.render(target.message.first(), representation, write).await {
+    match server.renderer.render(target.message.first(), representation, write).await {
         Ok(body) => Ok(success::json_body(body)),
         Err(Problem::NoHtml) => Err(Error::text("message does not contain HTML")),
         Err(problem) => Err(problem.into()),

@@ -14,17 +14,17 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use jiff::Timestamp;
+use restante_http_core::extractors::parameters::RequestGrant;
+use restante_http_core::server::Server;
 use restante_mailroom::Counts;
 use serde::Serialize;
 
 use crate::error::HandlerResult;
 use crate::{VERSION, success};
-use restante_http_core::extractors::parameters::RequestGrant;
-use restante_http_core::state::Server;
 
 /// Returns the description of the server.
 pub(crate) async fn info(State(server): State<Arc<Server>>, RequestGrant(grant): RequestGrant) -> HandlerResult {
-    let overview = server.overview(&grant).await?;
+    let overview = server.messages.overview(&grant).await?;
     let is_complete = grant.covers_all_mailboxes();
     success::json(&Info {
         version: VERSION,

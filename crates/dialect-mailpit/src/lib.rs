@@ -62,10 +62,10 @@ use axum::extract::Request;
 use axum::routing::{MethodRouter, get, post, put};
 use restante_http_core::api::Api;
 use restante_http_core::credentials::Credentials;
+use restante_http_core::extractors::parameters::RequestGrant;
+use restante_http_core::server::Server;
 
 use error::Error;
-use restante_http_core::extractors::parameters::RequestGrant;
-use restante_http_core::state::Server;
 
 /// The path of the WebSocket. A browser cannot set headers for it.
 const EVENTS: &str = "/api/events";

@@ -10,6 +10,11 @@ use std::sync::{Arc, LazyLock};
 use axum::extract::State;
 use bytes::Bytes;
 use regex::Regex;
+use restante_http_core::extractors::query::has_valid_escapes;
+use restante_http_core::render::{Representation, Work};
+use restante_http_core::response::json;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::server::Server;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 use restante_mail::mime::html_tokens::{Token, Tokens, find_attribute};
@@ -20,11 +25,6 @@ use crate::content;
 use crate::error::HandlerResult;
 use crate::success;
 use crate::target::TargetMessage;
-use restante_http_core::extractors::query::has_valid_escapes;
-use restante_http_core::response::json;
-use restante_http_core::response::problem::Problem;
-use restante_http_core::state::Server;
-use restante_http_core::state::message::{Representation, Work};
 
 /// The maximum number of links. Mailpit has the same.
 const MAX_LINKS: usize = 100;
@@ -50,7 +50,7 @@ fn regex(expression: &str) -> Regex {
 pub(crate) async fn link_check(State(server): State<Arc<Server>>, target: TargetMessage) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| render(mime);
     let form = Representation::new("mailpit link check", Work::Extract);
-    let body = server.render(target.message.first(), form, write).await?;
+    let body = server.renderer.render(target.message.first(), form, write).await?;
     target.mark_as_read(&server).await?;
     Ok(success::json_body(body))
 }

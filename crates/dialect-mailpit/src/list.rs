@@ -8,6 +8,12 @@ use std::sync::Arc;
 use axum::extract::State;
 use bytes::Bytes;
 use restante_http_connection::work::WorkPermit;
+use restante_http_core::extractors::parameters::RequestGrant;
+use restante_http_core::messages::overview::overview_of;
+use restante_http_core::render::CacheKey;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::response::{json, message_json};
+use restante_http_core::server::Server;
 use restante_mail::message::Message;
 use restante_store::overview::Overview;
 use serde::Serialize;
@@ -16,12 +22,6 @@ use crate::error::HandlerResult;
 use crate::paging::Paging;
 use crate::success::json_body;
 use crate::summary::MessageSummary;
-use restante_http_core::extractors::parameters::RequestGrant;
-use restante_http_core::response::problem::Problem;
-use restante_http_core::response::{json, message_json};
-use restante_http_core::state::Server;
-use restante_http_core::state::message::CacheKey;
-use restante_http_core::state::overview::overview_of;
 
 /// A page of a list of messages.
 #[derive(Debug, Serialize)]
@@ -86,9 +86,9 @@ pub(crate) async fn list(
     if grant.covers_all_mailboxes() {
         return Ok(json_body(mailpit_list(&server, paging).await?));
     }
-    let work = server.list_permit(paging.limit()).await?;
+    let work = server.renderer.list_permit(paging.limit()).await?;
     // The messages are read once, for the overview and for the page.
-    let mut messages = server.all_permitted_messages(&grant).await?;
+    let mut messages = server.messages.all_permitted_messages(&grant).await?;
     let overview = Arc::new(overview_of(&messages));
     if let Some(before) = paging.before_id() {
         messages.retain(|message| message.id() < before);
@@ -102,22 +102,22 @@ pub(crate) async fn list(
 async fn mailpit_list(server: &Server, paging: Paging) -> Result<Bytes, Problem> {
     let is_cacheable = paging.offset() == 0 && paging.start == 0 && paging.before.is_none();
     let key = CacheKey::List { name: "mailpit messages", mailbox: None, limit: paging.limit() };
-    if is_cacheable && let Some(body) = server.response_cache.get(&key, server.mailroom.store_version().await?.0) {
+    if is_cacheable && let Some(body) = server.renderer.cache.get(&key, server.mailroom.store_version().await?.0) {
         return Ok(body);
     }
-    let work = server.list_permit(paging.limit()).await?;
-    let (version, overview) = server.complete_overview().await?;
+    let work = server.renderer.list_permit(paging.limit()).await?;
+    let (version, overview) = server.messages.complete_overview().await?;
     let is_beyond_end = paging.before.is_none() && paging.offset() as u64 >= overview.messages;
     let (page_version, messages) = if is_beyond_end {
         (version, Vec::new())
     } else {
-        server.messages_from_offset(paging.offset(), paging.before_id(), paging.limit()).await?
+        server.messages.messages_from_offset(paging.offset(), paging.before_id(), paging.limit()).await?
     };
     let page = ListPage { start: paging.start, messages, counts: None };
     let body = render_list(server, &overview, page, work).await?;
     // If a message arrived between the two queries, the next request queries again.
     if is_cacheable && page_version == version {
-        server.response_cache.insert(key, version.0, body.clone());
+        server.renderer.cache.insert(key, version.0, body.clone());
     }
     Ok(body)
 }
@@ -134,5 +134,5 @@ pub(super) async fn render_list(
     let write = |(overview, page): &(Arc<Overview>, ListPage), size| {
         json::body_with_capacity(&MessageList::new(overview, page), size)
     };
-    server.render_value((overview.clone(), page), size, work, write).await
+    server.renderer.render_value((overview.clone(), page), size, work, write).await
 }

@@ -9,6 +9,11 @@ use axum::extract::State;
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use md5::Md5;
+use restante_http_core::render::file::utf8_content;
+use restante_http_core::render::{Representation, Work};
+use restante_http_core::response::json;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::server::Server;
 use restante_mail::message::{Message, Summary};
 use restante_mail::mime::{HeaderField, Mime, NamedAddress};
 use serde::Serialize;
@@ -22,11 +27,6 @@ use crate::list_unsubscribe::ListUnsubscribe;
 use crate::success::json_body;
 use crate::summary::{Address, created, sorted_tags};
 use crate::target::TargetMessage;
-use restante_http_core::response::json;
-use restante_http_core::response::problem::Problem;
-use restante_http_core::state::Server;
-use restante_http_core::state::attachment::utf8_content;
-use restante_http_core::state::message::{Representation, Work};
 
 /// The maximum number of addresses of a header field.
 const MAX_ADDRESSES: usize = 1000;
@@ -40,7 +40,7 @@ pub(crate) async fn message(State(server): State<Arc<Server>>, target: TargetMes
     let version = server.state_hasher.hash_one(&state);
     let write = move |copy: &Summary, mime: &Mime| render(copy, mime, &state);
     let form = Representation::new("mailpit message", Work::Extract);
-    let body = server.render_version(target.message.first(), form, version, write).await?;
+    let body = server.renderer.render_version(target.message.first(), form, version, write).await?;
     target.mark_as_read(&server).await?;
     Ok(json_body(body))
 }

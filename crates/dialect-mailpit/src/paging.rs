@@ -4,11 +4,11 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use restante_http_core::extractors::query::QueryPairs;
 use restante_mail::message::MessageId;
 
 use crate::error::Error;
 use crate::query::date;
-use restante_http_core::extractors::query::QueryPairs;
 
 /// The default number of messages in a list.
 const DEFAULT_LIMIT: usize = 50;

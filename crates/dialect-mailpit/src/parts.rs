@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
-
-use crate::content::{Files, listed_name};
-use crate::error::{Error, HandlerResult};
-use crate::target::TargetMessage;
 use restante_http_core::extractors::parameters::{path_value, path_values};
+use restante_http_core::render::file::{FileCharset, SelectedPart};
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::links::Purpose;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::viewer::Viewer;
-use restante_http_core::state::Server;
-use restante_http_core::state::attachment::{FileCharset, SelectedPart};
+use restante_http_core::server::Server;
+
+use crate::content::{Files, listed_name};
+use crate::error::{Error, HandlerResult};
+use crate::target::TargetMessage;
 
 /// The maximum length of the id of a part. It has one component for each level, of at most three digits.
 const MAX_PART_ID_BYTES: usize = 256;
@@ -45,11 +45,12 @@ pub(crate) async fn part(
     viewer: Viewer,
 ) -> HandlerResult {
     let copy = target.message.first();
-    let tag = server.etags.of(&("mailpit part", copy.id, &id));
-    let response = server.selected_file_response(copy, tag, &if_none_match, (Purpose::View, viewer), move |mime| {
-        let part = &mime.parts()[Files::find(mime, &id).ok_or(Problem::NoSuchPart)?];
-        let filename = listed_name(part).unwrap_or(DEFAULT_FILENAME).to_owned();
-        Ok(SelectedPart { part, filename, charset: FileCharset::Utf8 })
-    });
+    let tag = server.renderer.etags.of(&("mailpit part", copy.id, &id));
+    let response =
+        server.renderer.selected_file_response(copy, tag, &if_none_match, (Purpose::View, viewer), move |mime| {
+            let part = &mime.parts()[Files::find(mime, &id).ok_or(Problem::NoSuchPart)?];
+            let filename = listed_name(part).unwrap_or(DEFAULT_FILENAME).to_owned();
+            Ok(SelectedPart { part, filename, charset: FileCharset::Utf8 })
+        });
     Ok(response.await?)
 }

@@ -4,6 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
 use restante_auth::Scope;
+use restante_http_core::extractors::parameters::require_scope;
+use restante_http_core::extractors::queue::QueueGrant;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::server::Server;
 use restante_relay::{ReleaseError, ReleaseRequest, Target};
 use restante_store::MessageSelector;
 use serde::Deserialize;
@@ -11,10 +15,6 @@ use serde::Deserialize;
 use crate::error::{Error, HandlerResult};
 use crate::send::address_of;
 use crate::{body, success};
-use restante_http_core::extractors::parameters::require_scope;
-use restante_http_core::extractors::queue::QueueGrant;
-use restante_http_core::response::problem::Problem;
-use restante_http_core::state::Server;
 
 /// The maximum size of a request body.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -30,7 +30,7 @@ pub(crate) async fn release(
 ) -> HandlerResult {
     require_scope(&grant, Scope::Read)?;
     let id = id.parse().map_err(|_| Error::NOT_FOUND)?;
-    let message = server.permitted_message(&grant, MessageSelector::Id(id)).await?;
+    let message = server.messages.permitted_message(&grant, MessageSelector::Id(id)).await?;
     let Recipients { to } = body::read(request, MAX_BODY_BYTES).await?;
     let target = target(&server);
     let recipients = check_recipients(target, &to)?;

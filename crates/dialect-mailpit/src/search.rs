@@ -6,6 +6,13 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use restante_auth::Grant;
+use restante_http_core::extractors::access::Access;
+use restante_http_core::extractors::cancellation::Cancellation;
+use restante_http_core::extractors::query::QueryPairs;
+use restante_http_core::messages::MAX_PAGE_COPIES;
+use restante_http_core::messages::changes::Change;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::server::Server;
 use restante_mail::message::Message;
 
 use crate::changes::change_matches;
@@ -16,13 +23,6 @@ use crate::paging::Paging;
 use crate::query::Query;
 use crate::query::find::visit_matches;
 use crate::success::{self, json_body};
-use restante_http_core::extractors::access::Access;
-use restante_http_core::extractors::cancellation::Cancellation;
-use restante_http_core::extractors::query::QueryPairs;
-use restante_http_core::response::problem::Problem;
-use restante_http_core::state::Server;
-use restante_http_core::state::message_changes::Change;
-use restante_http_core::state::messages::MAX_PAGE_COPIES;
 
 /// The parameters `query` and `tz`.
 pub(crate) struct SearchParameters {
@@ -63,8 +63,8 @@ pub(crate) async fn search(
     let query = parameters.parse()?;
     // Canceled if the client disconnects, so that it does not delay other searches.
     let page = cancellation.run_until_cancelled(search_page(&server, &grant, &query, paging)).await?;
-    let overview = server.overview(&grant).await?;
-    let work = server.list_permit(paging.limit()).await?;
+    let overview = server.messages.overview(&grant).await?;
+    let work = server.renderer.list_permit(paging.limit()).await?;
     Ok(json_body(render_list(&server, &overview, page, work).await?))
 }
 

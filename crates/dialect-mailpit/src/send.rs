@@ -12,6 +12,12 @@ use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine as _};
 use restante_auth::Grant;
 use restante_http_connection::context::Peer;
+use restante_http_core::extractors::body;
+use restante_http_core::extractors::cancellation::Cancellation;
+use restante_http_core::extractors::parameters::RequestGrant;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::server::Server;
+use restante_http_core::uploads::{JSON_SIZE_FACTOR, Upload};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::compose::{Attachment, ComposeContext, Draft, LineEnds, MAX_RECIPIENTS};
 use serde::Deserialize;
@@ -19,12 +25,6 @@ use serde_json::json;
 
 use crate::error::{Error, HandlerResult};
 use crate::{body as go_json, content_type, success};
-use restante_http_core::extractors::body;
-use restante_http_core::extractors::cancellation::Cancellation;
-use restante_http_core::extractors::parameters::RequestGrant;
-use restante_http_core::response::problem::Problem;
-use restante_http_core::state::Server;
-use restante_http_core::state::delivery::{JSON_SIZE_FACTOR, Upload};
 
 /// The header fields that are made from other members. `X-Tags` is one of them if there are tags.
 const RESTRICTED_FIELDS: [&str; 9] =
@@ -99,12 +99,12 @@ async fn deliver(
 ) -> Result<String, Error> {
     let (parts, body) = request.into_parts();
     let ip = parts.extensions.get::<Peer>().and_then(|peer| peer.ip);
-    let mut reservation = server.upload_budget.reservation();
+    let mut reservation = server.uploads.budget.reservation();
     let max_bytes = server.settings.max_message_bytes;
     let limit = max_bytes.saturating_mul(JSON_SIZE_FACTOR);
     let body = body::read_upload(&parts.headers, body, limit, &mut reservation).await?;
-    let context = server.compose_context();
-    let work = server.work_permit(body.len()).await?;
+    let context = server.uploads.compose_context();
+    let work = server.renderer.work_permit(body.len()).await?;
     let composed = work.run(move || compose(&body, &context)).await.map_err(Problem::from)??;
     let ComposedMessage { from, recipients, message } = composed;
     if message.len() > max_bytes {
@@ -116,7 +116,7 @@ async fn deliver(
     cancellation.check_credentials().await?;
     let login = grant.name().map(str::to_owned);
     let upload = Upload { ip, login, from: Some(from), recipients, message: message.into(), reservation };
-    let stored = server.deliver_upload(grant, upload).await?;
+    let stored = server.uploads.deliver_upload(grant, upload).await?;
     Ok(stored.first().map(|copy| copy.message.to_string()).unwrap_or_default())
 }
 

@@ -8,6 +8,15 @@ use axum::extract::State;
 use axum::http::header;
 use axum::http::request::Parts;
 use bytes::Bytes;
+use restante_http_core::extractors::query::QueryPairs;
+use restante_http_core::render::file::disposition;
+use restante_http_core::render::{Representation, Work};
+use restante_http_core::response::etag::IfNoneMatch;
+use restante_http_core::response::links::Purpose;
+use restante_http_core::response::message_json::HeaderMap;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::response::{json, success};
+use restante_http_core::server::Server;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 
@@ -15,15 +24,6 @@ use crate::error::HandlerResult;
 use crate::message::{addresses, hidden_recipients};
 use crate::success::json_body;
 use crate::target::TargetMessage;
-use restante_http_core::extractors::query::QueryPairs;
-use restante_http_core::response::etag::IfNoneMatch;
-use restante_http_core::response::links::Purpose;
-use restante_http_core::response::message_json::HeaderMap;
-use restante_http_core::response::problem::Problem;
-use restante_http_core::response::{json, success};
-use restante_http_core::state::Server;
-use restante_http_core::state::attachment::disposition;
-use restante_http_core::state::message::{Representation, Work};
 
 /// Returns the source of a message. With `dl=1` it is a file to save.
 pub(crate) async fn raw(
@@ -33,7 +33,7 @@ pub(crate) async fn raw(
     parts: Parts,
 ) -> HandlerResult {
     let is_download = QueryPairs::parse_leniently(&parts.uri)?.has("dl", "1");
-    let mut response = server.source_response(target.message.first(), &if_none_match).await?;
+    let mut response = server.renderer.source_response(target.message.first(), &if_none_match).await?;
     response.headers_mut().insert(header::CONTENT_TYPE, success::UTF8_TEXT);
     if is_download {
         let filename = format!("{}.eml", target.message.id());
@@ -49,7 +49,7 @@ pub(crate) async fn headers(State(server): State<Arc<Server>>, target: TargetMes
     let version = server.state_hasher.hash_one(&recipients);
     let write = move |copy: &Summary, mime: &Mime| render(copy, mime, &recipients);
     let form = Representation::new("mailpit headers", Work::Extract);
-    Ok(json_body(server.render_version(target.message.first(), form, version, write).await?))
+    Ok(json_body(server.renderer.render_version(target.message.first(), form, version, write).await?))
 }
 
 fn render(copy: &Summary, mime: &Mime, recipients: &[String]) -> Result<Bytes, Problem> {

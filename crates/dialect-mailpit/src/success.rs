@@ -4,10 +4,10 @@ use axum::body::Body;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
+use restante_http_core::response::{json, success};
 use serde::Serialize;
 
 use crate::error::{HandlerResult, JSON};
-use restante_http_core::response::{json, success};
 
 /// Returns the response of a change: the text `ok`.
 pub(crate) fn ok() -> Response {

@@ -12,6 +12,13 @@ use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
 use restante_auth::{Grant, Scope};
+use restante_http_core::extractors::access::Access;
+use restante_http_core::extractors::cancellation::Cancellation;
+use restante_http_core::extractors::parameters::{RequestGrant, require_scope};
+use restante_http_core::messages::changes::{CHANGE_BATCH, MAX_IDS, MAX_IDS_BODY_BYTES};
+use restante_http_core::messages::{MessagePage, MessageRange};
+use restante_http_core::response::problem::{Problem, internal_error};
+use restante_http_core::server::Server;
 use restante_mail::message::{Message, MessageId};
 use restante_mail::tags::{MAX_TAG_CHARS, Tags};
 use restante_mailroom::CopyKey;
@@ -21,20 +28,13 @@ use serde::Deserialize;
 
 use crate::error::{Error, HandlerResult};
 use crate::{body, success};
-use restante_http_core::extractors::access::Access;
-use restante_http_core::extractors::cancellation::Cancellation;
-use restante_http_core::extractors::parameters::{RequestGrant, require_scope};
-use restante_http_core::response::problem::{Problem, internal_error};
-use restante_http_core::state::Server;
-use restante_http_core::state::message_changes::{CHANGE_BATCH, MAX_IDS, MAX_IDS_BODY_BYTES};
-use restante_http_core::state::messages::{MessagePage, MessageRange};
 
 /// The maximum size of a request body without ids.
 const MAX_SMALL_BODY_BYTES: usize = 64 * 1024;
 
 /// Returns all tags, sorted in any case of letters.
 pub(crate) async fn list(State(server): State<Arc<Server>>, RequestGrant(grant): RequestGrant) -> HandlerResult {
-    let overview = server.overview(&grant).await?;
+    let overview = server.messages.overview(&grant).await?;
     success::json(&overview.tags.iter().map(|count| count.tag.as_str()).collect::<Vec<_>>())
 }
 
@@ -100,7 +100,7 @@ struct NewName {
 
 async fn set_tags_of_messages(server: &Server, grant: &Grant, ids: Vec<MessageId>, tags: &Tags) -> Result<(), Problem> {
     for batch in ids.chunks(CHANGE_BATCH) {
-        let messages = server.find_messages(grant, batch).await?;
+        let messages = server.messages.find_messages(grant, batch).await?;
         let copies = messages.iter().flat_map(Message::copies).filter(|copy| copy.tags != *tags);
         server.mailroom.set_tags(copies.map(CopyKey::from).collect(), tags.clone()).await?;
     }
@@ -118,7 +118,7 @@ async fn check_tag_exists(server: &Server, grant: &Grant, tag: &str, cancellatio
 /// some mailboxes has only the newest messages, and other overviews have only the first [`MAX_OVERVIEW_TAGS`] tags.
 async fn has_tag(server: &Server, grant: &Grant, tag: &str, cancellation: &Cancellation) -> Result<bool, Problem> {
     if grant.covers_all_mailboxes() {
-        let (_, overview) = server.complete_overview().await?;
+        let (_, overview) = server.messages.complete_overview().await?;
         let lowercase = tag.to_lowercase();
         if overview.tags.iter().any(|count| count.tag.to_lowercase() == lowercase) {
             return Ok(true);
@@ -138,7 +138,7 @@ async fn find_tag(server: &Server, grant: &Grant, tag: &str) -> Result<bool, Pro
     loop {
         let mut permit = None;
         if page.before.is_some() {
-            server.continue_scan(&mut permit).await?;
+            server.messages.continue_scan(&mut permit).await?;
         }
         let messages = server.mailroom.messages(page).await?.messages;
         drop(permit);
@@ -164,7 +164,7 @@ async fn replace_tag(
 ) -> Result<(), Problem> {
     let mut range = MessageRange { before: None, after: None, limit: CHANGE_BATCH };
     loop {
-        let find = server.permitted_messages(grant, range);
+        let find = server.messages.permitted_messages(grant, range);
         let MessagePage { messages, next } = cancellation.run_until_cancelled(find).await?;
         let tagged = messages.iter().flat_map(Message::copies).filter(|copy| copy.tags.contains(tag));
         let (tag, new) = (tag.to_owned(), new.clone());

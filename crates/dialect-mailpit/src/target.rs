@@ -6,16 +6,16 @@ use axum::extract::FromRequestParts;
 use axum::http::Method;
 use axum::http::request::Parts;
 use restante_auth::{Grant, Scope};
+use restante_http_core::extractors::cancellation::Cancellation;
+use restante_http_core::extractors::parameters::{LATEST, RequestGrant, path_value, path_values};
+use restante_http_core::response::problem::Problem;
+use restante_http_core::server::Server;
 use restante_mail::message::{Message, Summary};
 use restante_store::MessageSelector;
 
 use crate::error::Error;
 use crate::search::SearchParameters;
 use crate::search::latest_match;
-use restante_http_core::extractors::cancellation::Cancellation;
-use restante_http_core::extractors::parameters::{LATEST, RequestGrant, path_value, path_values};
-use restante_http_core::response::problem::Problem;
-use restante_http_core::state::Server;
 
 /// The text of the status 404 if there is no latest message.
 pub(crate) const MESSAGE_NOT_FOUND: &str = "Message not found";
@@ -47,14 +47,14 @@ impl TargetMessage {
             && let Some(parameters) = SearchParameters::optional(parts)?
         {
             let Ok(cancellation) = Cancellation::from_request_parts(parts, &()).await;
-            let found = latest_match(&server, &grant, &parameters, &cancellation).await?;
+            let found = latest_match(server, &grant, &parameters, &cancellation).await?;
             return found.map(|message| Self { grant, message, is_head }).ok_or(Error::NotFound(MESSAGE_NOT_FOUND));
         }
         let selector = match id {
             LATEST => MessageSelector::Latest,
             id => MessageSelector::Id(id.parse().map_err(|_| Error::NOT_FOUND)?),
         };
-        match server.permitted_message(&grant, selector).await {
+        match server.messages.permitted_message(&grant, selector).await {
             Ok(message) => Ok(Self { grant, message, is_head }),
             Err(Problem::NoSuchMessage) if id == LATEST => Err(Error::NotFound(MESSAGE_NOT_FOUND)),
             Err(problem) => Err(problem.into()),

@@ -14,6 +14,11 @@ use image::metadata::Orientation;
 use image::{
     DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, ImageResult, Limits, Rgba, RgbaImage, imageops,
 };
+use restante_http_core::render::file::{FileHeaders, SANDBOX_POLICY, isolated_response};
+use restante_http_core::render::{Representation, Work};
+use restante_http_core::response::etag::IfNoneMatch;
+use restante_http_core::response::problem::{Problem, internal_error};
+use restante_http_core::server::Server;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 
@@ -21,11 +26,6 @@ use crate::content::Files;
 use crate::error::{Error, HandlerResult};
 use crate::parts::PartId;
 use crate::target::TargetMessage;
-use restante_http_core::response::etag::IfNoneMatch;
-use restante_http_core::response::problem::{Problem, internal_error};
-use restante_http_core::state::Server;
-use restante_http_core::state::attachment::{FileHeaders, SANDBOX_POLICY, isolated_response};
-use restante_http_core::state::message::{Representation, Work};
 
 const JPEG: HeaderValue = HeaderValue::from_static("image/jpeg");
 const WIDTH: u32 = 180;
@@ -48,14 +48,14 @@ pub(crate) async fn thumbnail(
     PartId(id): PartId,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
-    let tag = server.etags.of(&("mailpit thumbnail", target.message.first().id, &id));
+    let tag = server.renderer.etags.of(&("mailpit thumbnail", target.message.first().id, &id));
     let headers = FileHeaders { content_type: JPEG, disposition: None, policy: SANDBOX_POLICY, tag };
     if if_none_match.matches(&headers.tag) {
         return Ok(isolated_response(None, headers));
     }
     let form = Representation::new("mailpit thumbnail", Work::Image).with_parameter(id.clone());
     let write = move |_: &Summary, mime: &Mime| render(mime, &id);
-    let picture = match server.render(target.message.first(), form, write).await {
+    let picture = match server.renderer.render(target.message.first(), form, write).await {
         Err(Problem::NoSuchPart) => return Err(Error::text(NO_SUCH_PART)),
         picture => picture?,
     };

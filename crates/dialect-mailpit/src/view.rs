@@ -12,15 +12,10 @@ use axum::http::header;
 use axum::http::request::Parts;
 use bytes::Bytes;
 use restante_auth::Grant;
-use restante_mail::message::Summary;
-use restante_mail::mime::Mime;
-
-use crate::content;
-use crate::error::{Error, HandlerResult};
-use crate::target::{MESSAGE_NOT_FOUND, TargetMessage};
-use crate::view_html::{PartLinks, link_parts, open_new_windows};
 use restante_http_core::extractors::parameters::{LATEST, RequestGrant};
 use restante_http_core::extractors::query::QueryPairs;
+use restante_http_core::render::file::{FileHeaders, SANDBOX_POLICY, isolated_response};
+use restante_http_core::render::{Representation, Work};
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::inert_html::disarm;
 use restante_http_core::response::inline_images::embedded_images;
@@ -28,9 +23,14 @@ use restante_http_core::response::preview_policy;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::success;
 use restante_http_core::response::viewer::{self, Viewer};
-use restante_http_core::state::Server;
-use restante_http_core::state::attachment::{FileHeaders, SANDBOX_POLICY, isolated_response};
-use restante_http_core::state::message::{Representation, Work};
+use restante_http_core::server::Server;
+use restante_mail::message::Summary;
+use restante_mail::mime::Mime;
+
+use crate::content;
+use crate::error::{Error, HandlerResult};
+use crate::target::{MESSAGE_NOT_FOUND, TargetMessage};
+use crate::view_html::{PartLinks, link_parts, open_new_windows};
 
 /// The text of the status 404 for a message without HTML.
 const NO_HTML: &str = "This message does not contain a HTML part";
@@ -71,7 +71,7 @@ async fn html(server: &Server, target: &TargetMessage, if_none_match: &IfNoneMat
     let opens_windows = QueryPairs::parse_leniently(&parts.uri)?.has("embed", "1");
     let form =
         Representation::new("mailpit html", Work::Extract).with_parameter(format!("{embeds_images} {opens_windows}"));
-    let tag = form.etag(&server.etags, target.message.first());
+    let tag = form.etag(&server.renderer.etags, target.message.first());
     let headers = FileHeaders { content_type: success::HTML, disposition: None, policy: preview_policy::POLICY, tag };
     let base = format!("{}/api/v1/message/{}/part/", server.settings.public_path(), target.message.id());
     let write = move |_: &Summary, mime: &Mime| document(mime, embeds_images, opens_windows, &base);
@@ -82,7 +82,7 @@ async fn html(server: &Server, target: &TargetMessage, if_none_match: &IfNoneMat
 
 async fn text(server: &Server, target: &TargetMessage, if_none_match: &IfNoneMatch) -> HandlerResult {
     let form = Representation::new("mailpit text", Work::Extract);
-    let tag = form.etag(&server.etags, target.message.first());
+    let tag = form.etag(&server.renderer.etags, target.message.first());
     let headers = FileHeaders { content_type: success::UTF8_TEXT, disposition: None, policy: SANDBOX_POLICY, tag };
     let write = |_: &Summary, mime: &Mime| Ok(content::text(mime, &content::html(mime)).into());
     body_response(server, target, if_none_match, form, headers, write).await
@@ -100,7 +100,7 @@ async fn body_response(
     let rendered = if if_none_match.matches(&headers.tag) {
         Ok(None)
     } else {
-        server.render(target.message.first(), form, write).await.map(Some)
+        server.renderer.render(target.message.first(), form, write).await.map(Some)
     };
     let body = match rendered {
         // It counts as read all the same.

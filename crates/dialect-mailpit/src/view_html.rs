@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use restante_html::InlineParts;
+use restante_http_core::response::inert_html::offset;
+use restante_http_core::response::inline_images::ByteBudget;
 use restante_mail::mime::Mime;
 use restante_mail::mime::html_tokens::{Attributes, Token, Tokens};
 
 use crate::content::{Files, part_ids};
-use restante_http_core::response::inert_html::offset;
-use restante_http_core::response::inline_images::ByteBudget;
 
 /// The attributes of links that open in a new window.
 const NEW_WINDOW: &str = " target=\"_blank\" rel=\"noreferrer noopener\"";

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use restante_auth::Scope;
+use restante_http_core::extractors::parameters::RequestGrant;
+use restante_http_core::server::Server;
 use restante_mail::address::Address;
 use restante_relay::{RecipientPatterns, Target};
 use serde::Serialize;
@@ -11,8 +13,6 @@ use serde::Serialize;
 use crate::error::HandlerResult;
 use crate::release;
 use crate::success;
-use restante_http_core::extractors::parameters::RequestGrant;
-use restante_http_core::state::Server;
 
 /// Returns the configuration. There is no SpamAssassin. A client that may not relay messages gets no details of the relay.
 pub(crate) async fn webui(State(server): State<Arc<Server>>, RequestGrant(grant): RequestGrant) -> HandlerResult {

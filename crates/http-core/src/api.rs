@@ -8,7 +8,7 @@ use axum::routing::MethodRouter;
 
 use crate::credentials::Credentials;
 use crate::response::problem::Problem;
-use crate::state::Server;
+use crate::server::Server;
 
 /// An API.
 #[derive(Clone)]

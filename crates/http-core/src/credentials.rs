@@ -22,7 +22,12 @@ pub enum Credentials {
     /// None, or of an unsupported kind.
     Missing,
     /// A user name and a password, which may be a token (RFC 7617).
-    Basic { user: String, password: String },
+    Basic {
+        /// The user name.
+        user: String,
+        /// The password.
+        password: String,
+    },
     /// A token (RFC 6750).
     Token(String),
     /// The session cookies of a browser.

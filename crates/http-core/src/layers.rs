@@ -5,8 +5,16 @@ use std::path::Path;
 use restante_testdir::module_imports;
 
 /// The layers from the lowest to the highest, each with its modules.
-const LAYERS: &[&[&str]] =
-    &[&["paths"], &["response"], &["state"], &["extractors"], &["credentials"], &["subscriber"], &["api"]];
+const LAYERS: &[&[&str]] = &[
+    &["paths"],
+    &["response"],
+    &["messages", "render", "uploads", "parsed_mail_cache"],
+    &["server"],
+    &["extractors"],
+    &["credentials"],
+    &["subscriber"],
+    &["api"],
+];
 
 #[test]
 fn modules_import_only_lower_layers() {

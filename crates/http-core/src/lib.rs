@@ -4,7 +4,10 @@
 //!
 //! - `paths`: paths that several crates need
 //! - `response`: problem documents, entity tags, content coding, JSON
-//! - `state`: the state that all requests share: settings, mailroom, caches
+//! - `messages`: queries of messages, as far as a grant allows them
+//! - `render`: rendered responses and their cache
+//! - `uploads`: messages from requests; `parsed_mail_cache`: messages that waiting requests compare with their queries
+//! - `server`: the server as its APIs use it
 //! - `extractors`: path, query and body of a request as typed values, with the check of the grant
 //! - `credentials`: the credentials of a request
 //! - `subscriber`: subscribers of live events
@@ -13,10 +16,14 @@
 pub mod api;
 pub mod credentials;
 pub mod extractors;
+pub mod messages;
+pub mod parsed_mail_cache;
 pub mod paths;
+pub mod render;
 pub mod response;
-pub mod state;
+pub mod server;
 pub mod subscriber;
+pub mod uploads;
 
 #[cfg(test)]
 mod layers;

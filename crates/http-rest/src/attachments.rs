@@ -5,15 +5,14 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
-
 use restante_http_core::extractors::messages::{PathAttachment, PathCopy, PathPart};
 use restante_http_core::extractors::query::Parsed;
+use restante_http_core::render::file::PartSelector;
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::links::Purpose;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::viewer::Viewer;
-use restante_http_core::state::Server;
-use restante_http_core::state::attachment::PartSelector;
+use restante_http_core::server::Server;
 
 /// Returns the handler that serves an attachment for this purpose. `selector` selects it in one of the lists.
 pub(crate) fn serve(selector: fn(usize) -> PartSelector, purpose: Purpose) -> MethodRouter<Arc<Server>> {
@@ -23,7 +22,7 @@ pub(crate) fn serve(selector: fn(usize) -> PartSelector, purpose: Purpose) -> Me
               if_none_match: IfNoneMatch,
               viewer: Viewer| async move {
             let PathAttachment(part) = attachment;
-            server.file_response(&part.copy, selector(part.index), &if_none_match, (purpose, viewer)).await
+            server.renderer.file_response(&part.copy, selector(part.index), &if_none_match, (purpose, viewer)).await
         },
     )
 }
@@ -36,7 +35,7 @@ pub(crate) async fn file(
     if_none_match: IfNoneMatch,
     viewer: Viewer,
 ) -> Result<Response, Problem> {
-    server.file_response(&copy, PartSelector::Attachment(index), &if_none_match, (purpose, viewer)).await
+    server.renderer.file_response(&copy, PartSelector::Attachment(index), &if_none_match, (purpose, viewer)).await
 }
 
 /// Returns all attachments as one archive.
@@ -45,5 +44,5 @@ pub(crate) async fn archive(
     PathCopy(copy): PathCopy,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    server.archive_response(&copy, &if_none_match).await
+    server.renderer.archive_response(&copy, &if_none_match).await
 }

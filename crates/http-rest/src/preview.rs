@@ -8,18 +8,17 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use restante_html::{self, ColorScheme, PreviewOptions};
-use restante_mail::mime::Mime;
-
 use restante_http_core::extractors::messages::PathCopy;
 use restante_http_core::extractors::query::{FromQuery, Parsed, QueryPairs};
+use restante_http_core::render::file::{FileHeaders, isolated_response};
+use restante_http_core::render::{Representation, Work};
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::inline_images::embedded_images;
 use restante_http_core::response::preview_policy::{POLICY, POLICY_WITH_REMOTE};
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::success;
-use restante_http_core::state::Server;
-use restante_http_core::state::attachment::{FileHeaders, isolated_response};
-use restante_http_core::state::message::{Representation, Work};
+use restante_http_core::server::Server;
+use restante_mail::mime::Mime;
 
 /// The appearance of the preview, from the query.
 pub(crate) struct PreviewQuery(PreviewOptions);
@@ -44,12 +43,12 @@ pub(crate) async fn preview(
         content_type: success::HTML,
         disposition: None,
         policy: if options.allow_remote { POLICY_WITH_REMOTE } else { POLICY },
-        tag: representation.etag(&server.etags, &summary),
+        tag: representation.etag(&server.renderer.etags, &summary),
     };
     if if_none_match.matches(&headers.tag) {
         return Ok(isolated_response(None, headers));
     }
-    let document = server.render(&summary, representation, move |_, mime| Ok(document(mime, options))).await?;
+    let document = server.renderer.render(&summary, representation, move |_, mime| Ok(document(mime, options))).await?;
     Ok(isolated_response(Some(Body::from(document)), headers))
 }
 

@@ -8,9 +8,9 @@ use axum::routing::{MethodRouter, get, post};
 use restante_http_core::api::{Api, problem_document};
 use restante_http_core::credentials::Credentials;
 use restante_http_core::paths;
+use restante_http_core::render::file::PartSelector;
 use restante_http_core::response::links::Purpose;
-use restante_http_core::state::Server;
-use restante_http_core::state::attachment::PartSelector;
+use restante_http_core::server::Server;
 use restante_relay::Relay;
 use restante_webhook::Webhooks;
 

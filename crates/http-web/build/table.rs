@@ -23,13 +23,13 @@ pub(crate) fn write(packer: &mut Packer, assets: &[File], pages: &Pages, hash: &
     let count = pages.by_depth.len();
     let icon = assets.iter().position(|file| file.path == ICON).unwrap_or_default();
     Ok(format!(
-        "pub const HASH: &str = {hash:?};\n\
-         pub const POLICY: &str = {policy:?};\n\
-         pub const LOGIN_POLICY: &str = {login_policy:?};\n\
-         pub const STYLE: &str = {style:?};\n\
-         pub static PAGES: [EmbeddedFile; {count}] = [{page_rows}];\n\
-         pub static ASSETS: &[(&str, EmbeddedFile)] = &[{asset_rows}];\n\
-         pub static ICON: &EmbeddedFile = &ASSETS[{icon}].1;\n"
+        "/// The hash of all files.\npub const HASH: &str = {hash:?};\n\
+         /// The `Content-Security-Policy` of the pages.\npub const POLICY: &str = {policy:?};\n\
+         /// That of the login page.\npub const LOGIN_POLICY: &str = {login_policy:?};\n\
+         /// The style sheet of plain pages.\npub const STYLE: &str = {style:?};\n\
+         /// The pages, by the number of segments of their paths.\npub static PAGES: [EmbeddedFile; {count}] = [{page_rows}];\n\
+         /// The other files, by their paths.\npub static ASSETS: &[(&str, EmbeddedFile)] = &[{asset_rows}];\n\
+         /// The icon.\npub static ICON: &EmbeddedFile = &ASSETS[{icon}].1;\n"
     ))
 }
 

@@ -5,7 +5,6 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
-
 use restante_http_core::response::encoding::{AcceptEncoding, Coding};
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::success::NoBody;
@@ -25,9 +24,11 @@ pub struct EmbeddedFile {
 /// An encoded form of a file.
 #[derive(Debug)]
 pub struct EncodedFile {
+    /// Its content coding.
     pub coding: Coding,
     /// The entity tag.
     tag: &'static str,
+    /// Its content.
     pub content: &'static [u8],
 }
 

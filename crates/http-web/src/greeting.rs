@@ -14,12 +14,11 @@ use axum::response::Response;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use restante_http_connection::work::WorkPermit;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::response::success;
 use restante_logging::LogThrottle;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-
-use restante_http_core::response::problem::Problem;
-use restante_http_core::response::success;
 
 /// The path of the handler.
 pub(crate) const GREETING_PATH: &str = "/serve/greeting";

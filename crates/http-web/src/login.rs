@@ -8,15 +8,15 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 use restante_auth::{AuthService, DenialReason, Denied};
 use restante_http_connection::context::Peer;
-
-use crate::plain_page::login_form;
 use restante_http_core::credentials::{SESSION_COOKIE, session_cookies};
 use restante_http_core::extractors::body;
 use restante_http_core::extractors::query::QueryPairs;
 use restante_http_core::extractors::request_context::RequestHost;
 use restante_http_core::response::problem::{Problem, internal_error};
 use restante_http_core::response::success::see_other;
-use restante_http_core::state::{Server, Settings};
+use restante_http_core::server::{Server, Settings};
+
+use crate::plain_page::login_form;
 
 /// The maximum size of the form.
 const MAX_FORM_BYTES: usize = 16 * 1024;

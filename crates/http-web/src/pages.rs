@@ -10,13 +10,13 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use restante_http_connection::clean_path::path_and_query;
-
-use crate::embedded_assets::{self, EmbeddedFile};
 use restante_http_core::response::encoding::AcceptEncoding;
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::success::{self, permanent_redirect};
-use restante_http_core::state::Server;
+use restante_http_core::server::Server;
+
+use crate::embedded_assets::{self, EmbeddedFile};
 
 const CONTENT_POLICY: HeaderValue = HeaderValue::from_static(embedded_assets::POLICY);
 const PERMISSIONS: HeaderName = HeaderName::from_static("permissions-policy");

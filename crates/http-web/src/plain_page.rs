@@ -9,13 +9,13 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use restante_html::push_escaped;
-
-use crate::embedded_assets;
 use restante_http_core::extractors::request_context::is_page_request;
 use restante_http_core::paths;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::success::{HTML, NO_STORE, SAME_ORIGIN};
-use restante_http_core::state::Server;
+use restante_http_core::server::Server;
+
+use crate::embedded_assets;
 
 const POLICY: HeaderValue = HeaderValue::from_static(embedded_assets::LOGIN_POLICY);
 

@@ -21,6 +21,6 @@ pub use apis::{Collision, ListenerApis, ServerInfo};
 pub use restante_http_connection::context::{ConnectionGuard, Peer};
 pub use restante_http_connection::http1::{ALPN_PROTOCOLS, Version, refuse_plaintext, serve_connection};
 pub use restante_http_core::response::problem::refuse_connection;
-pub use restante_http_core::state::{Services, Settings};
+pub use restante_http_core::server::{Services, Settings};
 pub use restante_http_rest::{About, Port, Status, openapi};
 pub use router::Service;

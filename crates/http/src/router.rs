@@ -9,7 +9,7 @@ use axum::routing::get;
 use restante_http_core::api::{Api, Route, problem_document};
 use restante_http_core::credentials::Credentials;
 use restante_http_core::response::problem::Problem;
-use restante_http_core::state::{Server, Settings};
+use restante_http_core::server::{Server, Settings};
 use restante_mailroom::Mailroom;
 
 use crate::apis::{Apis, ListenerApis, ServerInfo, path_shape};

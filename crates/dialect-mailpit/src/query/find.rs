@@ -19,6 +19,10 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_auth::Grant;
 use restante_http_connection::work::WorkPermit;
+use restante_http_core::messages::permitted_copies;
+use restante_http_core::render::CacheKey;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::server::Server;
 use restante_mail::message::{Message, MessageId, Summary};
 use restante_search::SearchError;
 use restante_store::Page;
@@ -26,10 +30,6 @@ use restante_store::Page;
 use crate::query::Query;
 use crate::query::evaluate::Decision;
 use crate::query::indexed::{CopyRange, IndexedMatches};
-use restante_http_core::response::problem::Problem;
-use restante_http_core::state::Server;
-use restante_http_core::state::message::CacheKey;
-use restante_http_core::state::messages::permitted_copies;
 
 /// The number of messages whose summaries are read at once. Each of them can have many copies.
 const BATCH: usize = 200;
@@ -85,7 +85,7 @@ pub(crate) async fn visit_matches(
     mut visit: impl FnMut(Message) -> ControlFlow<()>,
 ) -> Result<bool, Problem> {
     let mut finder = Finder {
-        server: server,
+        server,
         query: query.clone(),
         read_messages: 0,
         read_bytes: 0,
@@ -99,7 +99,7 @@ pub(crate) async fn visit_matches(
     loop {
         let mut permit = None;
         if scanned > 0 {
-            server.continue_scan(&mut permit).await?;
+            server.messages.continue_scan(&mut permit).await?;
         }
         let messages = server.mailroom.messages(page).await?.messages;
         drop(permit);
@@ -173,7 +173,7 @@ impl Finder<'_> {
     async fn check_summaries(&mut self, messages: Vec<Message>) -> Result<Vec<(Decision, Message)>, Problem> {
         let texts = messages.iter().flat_map(Message::copies).map(Summary::text_len).sum::<usize>();
         self.count_comparisons(texts as u64)?;
-        let work = self.server.work_permit(texts.saturating_mul(self.query.terms.len())).await?;
+        let work = self.server.renderer.work_permit(texts.saturating_mul(self.query.terms.len())).await?;
         let query = self.query.clone();
         let check = move || {
             let decided = messages.into_iter().map(|message| (query.check_summary(&message), message));
@@ -218,12 +218,12 @@ impl Finder<'_> {
     /// exist any more does not match.
     async fn read_chunk(&mut self, messages: &[&mut (Decision, Message)]) -> Result<Vec<bool>, Problem> {
         // The permit is acquired first, so that no sources are in memory while it is waited for.
-        let work = WorkPermit::acquire(&self.server.work_permits).await?;
+        let work = WorkPermit::acquire(&self.server.renderer.work_permits).await?;
         let mut contents: Vec<(Message, MessageContent)> = Vec::new();
         for (decision, message) in messages.iter().map(|entry| &**entry) {
             contents.push((message.clone(), self.load(*decision, message).await?));
         }
-        let (query, cache) = (self.query.clone(), self.server.response_cache.clone());
+        let (query, cache) = (self.query.clone(), self.server.renderer.cache.clone());
         let evaluate = move || {
             let mut text_bytes = 0;
             let matches = |(message, content): (Message, MessageContent)| match content {
@@ -259,7 +259,7 @@ impl Finder<'_> {
             // The text has the recipients of the copies.
             let copies: Vec<MessageId> = message.copies().iter().map(|copy| copy.id).collect();
             let version = server.state_hasher.hash_one(copies);
-            if let Some(text) = server.response_cache.get(&key, version) {
+            if let Some(text) = server.renderer.cache.get(&key, version) {
                 return Ok(MessageContent::SearchText(text));
             }
             cache_key = Some((key, version));

@@ -4,12 +4,12 @@ use std::collections::{HashSet, VecDeque};
 
 use jiff::Timestamp;
 use restante_auth::Grant;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::server::Server;
 use restante_mail::message::{Message, MessageId};
 use restante_search::{FoundIds, Query as IndexQuery};
 
 use crate::query::Query;
-use restante_http_core::response::problem::Problem;
-use restante_http_core::state::Server;
 
 /// The maximum number of messages that the index finds.
 const MAX_MATCHES: usize = 2000;
@@ -100,7 +100,7 @@ impl<'s> IndexedMatches<'s> {
         }
         self.requests += 1;
         let FoundIds { ids, next, is_complete } =
-            self.server.find_copy_ids(&self.grant, query, self.before, MAX_COPIES).await?;
+            self.server.messages.find_copy_ids(&self.grant, query, self.before, MAX_COPIES).await?;
         self.found.extend(ids);
         self.before = next.filter(|_| is_complete);
         Ok(true)

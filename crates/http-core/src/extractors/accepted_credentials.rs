@@ -15,6 +15,7 @@ pub struct AcceptedCredentials {
 }
 
 impl AcceptedCredentials {
+    /// Creates the credentials of a request that is refused with this challenge when they become invalid.
     pub fn new(auth: Arc<AuthService>, login: VerifiedLogin, challenge: Challenge) -> Self {
         Self { auth, login, challenge }
     }

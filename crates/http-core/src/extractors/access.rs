@@ -9,13 +9,16 @@ use restante_auth::Grant;
 use crate::extractors::cancellation::Cancellation;
 use crate::extractors::parameters::RequestGrant;
 use crate::response::problem::Problem;
-use crate::state::Server;
+use crate::server::Server;
 
 /// The access of a request to the server: its grant, which allows the request's method for at least one mailbox as
 /// [`RequestGrant`] has it, and the conditions that cancel the response.
 pub struct Access {
+    /// The server.
     pub server: Arc<Server>,
+    /// The grant.
     pub grant: Grant,
+    /// The conditions that cancel the response.
     pub cancellation: Cancellation,
 }
 

@@ -15,6 +15,7 @@ use crate::response::problem::Problem;
 /// The conditions that cancel a response. A request without a connection, as in tests, is canceled neither by a
 /// disconnect nor by the shutdown. Without authentication, credentials do not become invalid.
 pub struct Cancellation {
+    /// The connection of the request.
     pub connection: Option<ConnectionGuard>,
     disconnect: Option<Disconnect>,
     credentials: Option<AcceptedCredentials>,

@@ -11,7 +11,7 @@ use crate::extractors::cancellation::Cancellation;
 use crate::extractors::parameters::PathMessage;
 use crate::extractors::query::QueryPairs;
 use crate::response::problem::Problem;
-use crate::state::Server;
+use crate::server::Server;
 
 /// How long to wait for the first message of an empty mailbox if the latest message is requested: `?wait=`.
 pub struct LatestWait {
@@ -32,16 +32,16 @@ impl<S: Sync> FromRequestParts<S> for LatestWait {
     }
 }
 
-impl Server {
+impl LatestWait {
     /// Waits until the mailbox is not empty, if the request is for the latest message and has a timeout.
-    pub async fn wait_for_latest(&self, target: &PathMessage, wait: LatestWait) -> Result<(), Problem> {
-        let (MessageSelector::Latest, Some(timeout)) = (target.selector, wait.timeout) else { return Ok(()) };
-        if self.mailroom.find(&target.mailbox, MessageSelector::Latest).await?.is_some() {
+    pub async fn wait(self, server: &Server, target: &PathMessage) -> Result<(), Problem> {
+        let (MessageSelector::Latest, Some(timeout)) = (target.selector, self.timeout) else { return Ok(()) };
+        if server.mailroom.find(&target.mailbox, MessageSelector::Latest).await?.is_some() {
             return Ok(());
         }
-        let _permit = self.wait_permit()?;
-        let mut arrivals = self.mailroom.arrivals(Some(&target.mailbox), MessageId::ZERO, timeout);
+        let _permit = server.wait_permit()?;
+        let mut arrivals = server.mailroom.arrivals(Some(&target.mailbox), MessageId::ZERO, timeout);
         let first = async { Ok(arrivals.next().await?) };
-        wait.cancellation.run_until_cancelled(first).await.map(|_: Option<Message>| ())
+        self.cancellation.run_until_cancelled(first).await.map(|_: Option<Message>| ())
     }
 }

@@ -18,9 +18,9 @@ use crate::extractors::parameters::{
     LATEST, RequestGrant, mailbox_parameter, path_value, path_values, permitted_message, request_grant, require_scope,
 };
 use crate::extractors::query::{QueryPairs, parse_digits};
+use crate::messages::MessageRange;
 use crate::response::problem::Problem;
-use crate::state::Server;
-use crate::state::messages::MessageRange;
+use crate::server::Server;
 
 /// The default number of messages in a list, and the maximum.
 const DEFAULT_MESSAGES: usize = 50;
@@ -177,20 +177,20 @@ impl FromRequestParts<Arc<Server>> for MessageFilter {
     }
 }
 
-impl Server {
-    /// Returns the message in the path, with the copies that the grant of the request allows.
-    pub async fn find_whole_message(&self, target: &PathWholeMessage) -> Result<Message, Problem> {
-        self.permitted_message(&target.grant, target.selector).await
+impl PathWholeMessage {
+    /// Returns the message, with the copies that the grant of the request allows.
+    pub async fn find(&self, server: &Server) -> Result<Message, Problem> {
+        server.messages.permitted_message(&self.grant, self.selector).await
     }
 }
 
 async fn copy(parts: &mut Parts, server: &Arc<Server>, values: &[(String, String)]) -> Result<Summary, Problem> {
     if let Some((_, name)) = values.iter().find(|(name, _)| name == "name") {
         let target = permitted_message(server, parts, name, path_value(values, "id"))?;
-        return server.find_message(&target).await;
+        return target.find(server).await;
     }
     let target = PathWholeMessage::from_request_parts(parts, server).await?;
-    let message = server.find_whole_message(&target).await?;
+    let message = target.find(server).await?;
     let named = message.copies().iter().find(|copy| MessageSelector::Id(copy.id) == target.selector);
     Ok(named.unwrap_or(message.first()).clone())
 }

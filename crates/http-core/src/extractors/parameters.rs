@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use crate::extractors::query::{FromQuery, QueryPairs};
 use crate::response::problem::Problem;
-use crate::state::Server;
+use crate::server::Server;
 
 /// The id that stands for the newest message.
 pub const LATEST: &str = "latest";
@@ -213,13 +213,14 @@ impl FromRequestParts<Arc<Server>> for PathSession {
     }
 }
 
-impl Server {
-    /// Returns the summary of the message in the path.
-    pub async fn find_message(&self, target: &PathMessage) -> Result<Summary, Problem> {
-        self.mailroom.find(&target.mailbox, target.selector).await?.ok_or(Problem::NoSuchCopy)
+impl PathMessage {
+    /// Returns the summary of the message.
+    pub async fn find(&self, server: &Server) -> Result<Summary, Problem> {
+        server.mailroom.find(&self.mailbox, self.selector).await?.ok_or(Problem::NoSuchCopy)
     }
 }
 
+/// Returns the values of the parameters of the path.
 pub async fn path_values<T: DeserializeOwned + Send>(parts: &mut Parts, server: &Arc<Server>) -> Result<T, Problem> {
     let Path(values) = Path::from_request_parts(parts, server)
         .await
@@ -256,7 +257,7 @@ pub fn permitted_mailbox(server: &Server, parts: &Parts, name: &str) -> Result<M
     if grant.covers(&mailbox) { Ok(mailbox) } else { Err(Problem::MailboxNotAllowed) }
 }
 
-pub fn permitted_message(server: &Server, parts: &Parts, name: &str, id: &str) -> Result<PathMessage, Problem> {
+pub(crate) fn permitted_message(server: &Server, parts: &Parts, name: &str, id: &str) -> Result<PathMessage, Problem> {
     let mailbox = permitted_mailbox(server, parts, name)?;
     let selector = match id {
         LATEST => MessageSelector::Latest,

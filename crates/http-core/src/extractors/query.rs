@@ -136,6 +136,7 @@ pub fn has_valid_escapes(text: &str) -> bool {
     text.split('%').skip(1).all(is_escape)
 }
 
+/// Parses a number without a sign.
 pub fn parse_digits<T: FromStr>(text: &str) -> Option<T> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -10,7 +10,7 @@ use restante_queue::{EntryFilter, EntryId, EntryState};
 use crate::extractors::parameters::{path_values, request_grant, require_scope};
 use crate::extractors::query::{FromQuery, QueryPairs};
 use crate::response::problem::Problem;
-use crate::state::Server;
+use crate::server::Server;
 
 /// The default number of entries in a list, and the maximum.
 const DEFAULT_ENTRIES: usize = 50;

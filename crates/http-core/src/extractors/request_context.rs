@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, Method, header};
 use crate::paths;
 use crate::response::problem::Problem;
 use crate::response::viewer::{FETCH_DEST, accepts_html};
-use crate::state::{Server, Settings};
+use crate::server::{Server, Settings};
 
 /// The header in which newer browsers send whether the requesting page has the same origin, the same site or another
 /// site.

@@ -18,7 +18,7 @@ pub struct EntityTags {
 
 impl EntityTags {
     /// Creates the tags of a server that gets its first connection now.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { epoch: Timestamp::now().as_microsecond() }
     }
 

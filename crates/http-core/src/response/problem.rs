@@ -265,6 +265,7 @@ impl From<ReleaseError> for Problem {
 }
 
 impl Problem {
+    /// Returns the status of the response.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Malformed(_) | Self::InvalidQuery(_) | Self::BadHost | Self::Disconnected => StatusCode::BAD_REQUEST,

@@ -7,6 +7,7 @@ use utoipa::{PartialSchema, ToSchema};
 macro_rules! schemas_in_data {
     ($($name:ident),+) => {
         $(
+            #[doc = concat!("The schema `", stringify!($name), "`.")]
             pub enum $name {}
 
             impl PartialSchema for $name {

@@ -41,6 +41,7 @@ pub const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 /// The result of an operation without data.
 #[derive(Serialize, ToSchema)]
 pub enum Done {
+    /// The only value.
     #[serde(rename = "OK")]
     Ok,
 }
@@ -131,7 +132,9 @@ fn redirect_with(status: StatusCode, location: String, cache_control: HeaderValu
 
 /// A body of two parts.
 pub struct TwoPartBody {
+    /// The first part.
     pub first: Bytes,
+    /// The second part.
     pub second: Bytes,
 }
 

@@ -21,6 +21,7 @@ pub enum Viewer {
 }
 
 impl Viewer {
+    /// Returns what reads the response to a request with these headers.
     pub fn of(headers: &HeaderMap) -> Self {
         let is_document = match headers.get(FETCH_DEST).map(HeaderValue::as_bytes) {
             Some(destination) => matches!(destination, b"document" | b"iframe" | b"frame" | b"embed" | b"object"),

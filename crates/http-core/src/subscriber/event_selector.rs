@@ -24,6 +24,7 @@ pub struct EventSelector {
 }
 
 impl EventSelector {
+    /// Creates a selector. `is_resumed` is true if the subscriber continues an earlier subscription.
     pub fn new(is_resumed: bool) -> Self {
         Self { is_resumed, recent: VecDeque::new() }
     }

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::response::problem::Problem;
-use crate::state::Server;
+use crate::server::Server;
 
 /// The length of a decoded key.
 const NONCE_BYTES: usize = 16;

@@ -24,14 +24,16 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::extractors::cancellation::Cancellation;
 use crate::extractors::parameters::{OptionalPathMailbox, request_grant};
 use crate::response::problem::Problem;
-use crate::state::Server;
+use crate::server::Server;
 use handshake::Handshake;
 
 /// A request to subscribe to events.
 pub struct SubscribeRequest {
+    /// The mailbox, or `None` for all.
     pub mailbox: Option<MailboxName>,
     /// The mailboxes whose events the subscriber may get.
     pub grant: Grant,
+    /// The conditions that end the subscription.
     pub cancellation: Cancellation,
     /// The slot of the client among its requests through a proxy, if these are limited.
     client_slot: Option<Arc<ClientSlot>>,
@@ -126,6 +128,7 @@ pub struct SubscriberGuard {
 }
 
 impl SubscriberGuard {
+    /// Counts a subscriber until this is dropped.
     pub fn new(monitors: &Monitors, open: &Gauge, permit: Option<OwnedSemaphorePermit>) -> Self {
         open.inc();
         Self { open: open.clone(), lagged: monitors.lagged.clone(), _permit: permit }

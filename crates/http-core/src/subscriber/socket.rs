@@ -57,7 +57,7 @@ enum EndCause {
 }
 
 /// Serves a WebSocket until the peer closes it or violates the protocol, or the server closes it.
-pub async fn serve(
+pub(super) async fn serve(
     stream: TokioIo<Upgraded>,
     mut events: Subscription,
     writer: &mut impl EventWriter,

@@ -5,14 +5,13 @@
 use bytes::Bytes;
 use restante_api_types::{Identifier, MessageEntry, MessageRecord};
 use restante_auth::Grant;
+use restante_http_core::response::message_json;
+use restante_http_core::subscriber::EventWriter;
+use restante_http_core::subscriber::event_selector::EventSelector;
 use restante_mail::message::{Message, Summary};
 use restante_mailroom::events::{Event, PublishedEvent};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use restante_http_core::response::message_json;
-use restante_http_core::subscriber::EventWriter;
-use restante_http_core::subscriber::event_selector::EventSelector;
 
 const STORED_PREFIX: &[u8] = b"{\"variant\":\"message-stored\",\"identifier\":null,\"header\":";
 const STORED_SUFFIX: &[u8] = b"}";

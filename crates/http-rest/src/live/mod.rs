@@ -13,13 +13,13 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
-use restante_mailroom::events::Position;
-
-use frame::{EventFilter, EventFormat};
-use restante_http_core::state::Server;
+use restante_http_core::server::Server;
 use restante_http_core::subscriber::event_selector::EventSelector;
 use restante_http_core::subscriber::handshake::Handshake;
 use restante_http_core::subscriber::{self, SubscribeRequest, SubscriberGuard};
+use restante_mailroom::events::Position;
+
+use frame::{EventFilter, EventFormat};
 use stream::LastEventId;
 
 /// Returns the handler of a WebSocket that sends events in this format.

@@ -13,16 +13,16 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use restante_mailroom::events::{Event, Lagged, Position, PublishedEvent, Subscription};
-use tokio::time::sleep;
-
-use crate::live::frame::EventFilter;
 use restante_http_core::extractors::cancellation::Cancellation;
 use restante_http_core::extractors::query::QueryPairs;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::success;
-use restante_http_core::state::Server;
+use restante_http_core::server::Server;
 use restante_http_core::subscriber::{CloseReason, SubscriberGuard, close_requested};
+use restante_mailroom::events::{Event, Lagged, Position, PublishedEvent, Subscription};
+use tokio::time::sleep;
+
+use crate::live::frame::EventFilter;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");

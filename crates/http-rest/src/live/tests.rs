@@ -4,14 +4,14 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use restante_api_types::MessageEntry;
 use restante_auth::Grant;
+use restante_http_core::response::json;
+use restante_http_core::response::message_json::entries_size;
 use restante_mail::details::{DetailFields, Details};
 use restante_mail::message::{self, Headline, Summary};
 use restante_mail::tags::Tags;
 use restante_mailroom::events::{Event, MessageCopies};
 
 use crate::live::frame::{ChangedMessage, MessageChange, add_message, render_change};
-use restante_http_core::response::json;
-use restante_http_core::response::message_json::entries_size;
 
 /// Returns summaries with any texts, including control characters and characters that JSON escapes.
 fn summaries() -> impl Strategy<Value = Summary> {

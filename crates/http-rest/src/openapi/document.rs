@@ -1,6 +1,9 @@
 //! Builds the OpenAPI document from the data and the schemas of types.
 
 use restante_api_types::{RelayTarget, WebhookTarget, WholeMessage};
+use restante_http_core::response::message_json::Message;
+use restante_http_core::response::problem::ProblemDocument;
+use restante_http_core::response::success::Done;
 use serde::Deserialize as _;
 use serde::de::Error as _;
 use serde_json::Error;
@@ -25,9 +28,6 @@ use crate::v2::search::SearchResponse;
 use crate::v2::sessions::{Sessions, Transcript};
 use crate::v2::usage::UsageRecord;
 use crate::v2::webhooks::{WebhookEntries, WebhookEntryDetails};
-use restante_http_core::response::message_json::Message;
-use restante_http_core::response::problem::ProblemDocument;
-use restante_http_core::response::success::Done;
 
 /// Returns the schemas of types, and all schemas that they refer to.
 macro_rules! schemas_of {

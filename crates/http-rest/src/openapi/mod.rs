@@ -24,14 +24,14 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use restante_http_connection::work::WorkPermit;
-
-use page::Page;
 use restante_http_core::extractors::request_context::BaseUrl;
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::problem::{Problem, internal_error};
 use restante_http_core::response::success;
 use restante_http_core::response::success::NoBody;
-use restante_http_core::state::Server;
+use restante_http_core::server::Server;
+
+use page::Page;
 
 /// The path of the OpenAPI document.
 pub(crate) const DOCUMENT_PATH: &str = "/api/openapi.json";
@@ -55,7 +55,7 @@ pub(crate) async fn document(
     Extension(description): Extension<Arc<ApiDescription>>,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    let tag = server.etags.of(&"document");
+    let tag = server.renderer.etags.of(&"document");
     if if_none_match.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
     }
@@ -69,7 +69,7 @@ pub(crate) async fn docs(
     BaseUrl(base): BaseUrl,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    let tag = server.etags.of(&"page");
+    let tag = server.renderer.etags.of(&"page");
     let mut response = Response::new(Body::new(NoBody));
     if if_none_match.matches(&tag) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -104,7 +104,8 @@ impl ApiDescription {
             return Ok(rendered);
         }
         let (root, assets_hash) = (server.settings.link_root().to_owned(), self.assets_hash);
-        let rendered = WorkPermit::acquire(&server.work_permits).await?.run(move || render(&root, assets_hash)).await?;
+        let rendered =
+            WorkPermit::acquire(&server.renderer.work_permits).await?.run(move || render(&root, assets_hash)).await?;
         let rendered = rendered.map_err(|error| internal_error(&error))?;
         Ok(self.rendered.get_or_init(|| rendered))
     }

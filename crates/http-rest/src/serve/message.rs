@@ -6,20 +6,19 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use restante_api_types::MessageRecord;
-use restante_mail::message::Summary;
-use restante_mail::mime::{self, Mime};
-use serde::Serialize;
-use utoipa::ToSchema;
-
 use restante_http_core::extractors::messages::PathCopy;
+use restante_http_core::render::{Representation, Work};
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::inline_images::image_links;
 use restante_http_core::response::json;
 use restante_http_core::response::message_json::{HeaderMap, complete_record, record_size};
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::schema;
-use restante_http_core::state::Server;
-use restante_http_core::state::message::{Representation, Work};
+use restante_http_core::server::Server;
+use restante_mail::message::Summary;
+use restante_mail::mime::{self, Mime};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 const MESSAGE: Representation = Representation::new("serve message", Work::Html).with_read_mark();
 
@@ -30,7 +29,10 @@ pub(crate) async fn compat(
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     let root = server.settings.link_root().to_owned();
-    server.json_response(&copy, &if_none_match, MESSAGE, move |summary, mime| render_compat(summary, mime, &root)).await
+    server
+        .renderer
+        .json_response(&copy, &if_none_match, MESSAGE, move |summary, mime| render_compat(summary, mime, &root))
+        .await
 }
 
 fn render_compat(summary: &Summary, mime: &Mime, root: &str) -> Result<Bytes, Problem> {

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::response::Response;
 use jiff::Timestamp;
+use restante_http_core::extractors::parameters::RequireAdmin;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::response::success;
 use restante_mail::duration;
 use restante_mailroom::policy::{Domains, Policy};
 use restante_net::ListenAddr;
 use restante_settings::{Config, Storage};
 use serde::Serialize;
-
-use restante_http_core::extractors::parameters::RequireAdmin;
-use restante_http_core::response::problem::Problem;
-use restante_http_core::response::success;
 
 /// The path of the handler.
 pub(crate) const STATUS_PATH: &str = "/serve/status";

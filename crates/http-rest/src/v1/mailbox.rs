@@ -5,18 +5,17 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use restante_http_connection::memory::MemoryPermit;
-use restante_store::{Listing, MessageSelector, Page};
-use serde_json::Value;
-
 use restante_http_core::extractors::body;
 use restante_http_core::extractors::latest::LatestWait;
 use restante_http_core::extractors::parameters::{MessagePageQuery, PathMailbox, PathMessage};
 use restante_http_core::extractors::request_context::BaseUrl;
+use restante_http_core::render::{CacheKey, Representation, Work};
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::{message_json, success};
-use restante_http_core::state::Server;
-use restante_http_core::state::message::{CacheKey, Representation, Work};
+use restante_http_core::server::Server;
+use restante_store::{Listing, MessageSelector, Page};
+use serde_json::Value;
 
 /// The maximum size of a request body. A valid one has about twenty bytes.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -31,13 +30,13 @@ pub(crate) async fn list(
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let version = server.mailroom.version(&mailbox).await?;
-    let tag = server.etags.of(&("listing", version));
+    let tag = server.renderer.etags.of(&("listing", version));
     if if_none_match.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
     }
     let key = CacheKey::List { name: "v1 list", mailbox: Some(mailbox.clone()), limit: usize::MAX };
     if page == Page::ALL
-        && let Some(body) = server.response_cache.get(&key, version.0)
+        && let Some(body) = server.renderer.cache.get(&key, version.0)
     {
         return Ok(success::json(body, tag));
     }
@@ -48,16 +47,16 @@ pub(crate) async fn list(
         // Empty listings are not cached: clients can request any number of empty mailboxes, and they are quick to
         // render.
         let is_cacheable = page == Page::ALL && !messages.is_empty();
-        let work = this.work_permit(message_json::listing_size(&messages)).await?;
+        let work = this.renderer.work_permit(message_json::listing_size(&messages)).await?;
         let write = move || Ok::<_, Problem>(memory.charge(message_json::listing(&messages)?)?);
         let body = work.run(write).await??;
         Ok((version, body, is_cacheable))
     };
-    let (version, body, is_cacheable) = server.within_budget(render).await?;
+    let (version, body, is_cacheable) = server.renderer.within_budget(render).await?;
     if is_cacheable {
-        server.response_cache.insert(key, version.0, body.clone());
+        server.renderer.cache.insert(key, version.0, body.clone());
     }
-    Ok(success::json(body, server.etags.of(&("listing", version))))
+    Ok(success::json(body, server.renderer.etags.of(&("listing", version))))
 }
 
 /// Returns a message.
@@ -68,10 +67,11 @@ pub(crate) async fn message(
     wait: LatestWait,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
-    server.wait_for_latest(&target, wait).await?;
+    wait.wait(&server, &target).await?;
     let representation = Representation::new("v1 message", Work::Write).with_parameter(base.clone()).with_read_mark();
     server
-        .json_response(&server.find_message(&target).await?, &if_none_match, representation, move |summary, mime| {
+        .renderer
+        .json_response(&target.find(&server).await?, &if_none_match, representation, move |summary, mime| {
             message_json::message(summary, mime, &base)
         })
         .await
@@ -84,8 +84,8 @@ pub(crate) async fn source(
     wait: LatestWait,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
-    server.wait_for_latest(&target, wait).await?;
-    server.source_response(&server.find_message(&target).await?, &if_none_match).await
+    wait.wait(&server, &target).await?;
+    server.renderer.source_response(&target.find(&server).await?, &if_none_match).await
 }
 
 /// Marks a message as seen or unseen. A request that specifies neither changes nothing.
@@ -93,7 +93,7 @@ pub(crate) async fn mark(State(server): State<Arc<Server>>, target: PathMessage,
     let seen = parse_requested_mark(request).await?;
     let id = match target.selector {
         MessageSelector::Id(id) if seen.is_some() => id,
-        _ => server.find_message(&target).await?.id,
+        _ => target.find(&server).await?.id,
     };
     let Some(seen) = seen else { return success::done() };
     if server.mailroom.set_seen(&target.mailbox, id, seen).await? { success::done() } else { Err(Problem::NoSuchCopy) }

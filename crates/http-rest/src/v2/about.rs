@@ -8,14 +8,14 @@ use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
 use restante_auth::{Grant, Scope};
+use restante_http_core::response::problem::Problem;
+use restante_http_core::response::success;
+use restante_http_core::server::{Server, Settings};
 use restante_settings::{Config, Tls};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::serve::status::build_date;
-use restante_http_core::response::problem::Problem;
-use restante_http_core::response::success;
-use restante_http_core::state::{Server, Settings};
 
 /// The path of the handler.
 pub(crate) const ABOUT_PATH: &str = "/api/v2/server";

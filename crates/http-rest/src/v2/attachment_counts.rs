@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use restante_mail::message::MessageId;
-use restante_store::MessageSelector;
-use serde::{Serialize, Serializer};
-use utoipa::ToSchema;
-
 use restante_http_core::extractors::parameters::PathMailbox;
 use restante_http_core::extractors::query::{FromQuery, Parsed, QueryPairs};
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::{json, success};
-use restante_http_core::state::Server;
+use restante_http_core::server::Server;
+use restante_mail::message::MessageId;
+use restante_store::MessageSelector;
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 /// The maximum number of messages in one request.
 const MAX_IDS: usize = 200;
@@ -44,7 +43,7 @@ pub(crate) async fn counts(
     Parsed(Ids(ids)): Parsed<Ids>,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    let tag = server.etags.of(&("attachment counts", server.mailroom.version(&mailbox).await?));
+    let tag = server.renderer.etags.of(&("attachment counts", server.mailroom.version(&mailbox).await?));
     let count = async {
         let mut counts = Vec::with_capacity(ids.len());
         for id in ids {

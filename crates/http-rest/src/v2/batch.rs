@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
+use restante_http_core::extractors::body;
+use restante_http_core::extractors::parameters::PathMailbox;
+use restante_http_core::messages::changes::MAX_IDS_BODY_BYTES;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::response::success;
+use restante_http_core::server::Server;
 use restante_mail::message::MessageId;
 use restante_mailroom::{CopyKey, DeletionCause};
 use serde_json::Value;
-
-use restante_http_core::extractors::body;
-use restante_http_core::extractors::parameters::PathMailbox;
-use restante_http_core::response::problem::Problem;
-use restante_http_core::response::success;
-use restante_http_core::state::Server;
-use restante_http_core::state::message_changes::MAX_IDS_BODY_BYTES;
 
 const IDS_SHAPE: &str = "{\"ids\": [\"…\"]}, with ids as strings";
 const MARK_SHAPE: &str = "{\"ids\": [\"…\"], \"seen\": true} or false, with ids as strings";

@@ -7,18 +7,17 @@ use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::response::Response;
 use bytes::Bytes;
-use restante_mail::message::Summary;
-use restante_mail::mime::{Mime, message_filename};
-
 use restante_http_core::extractors::messages::PathCopy;
 use restante_http_core::extractors::query::{FromQuery, Parsed, QueryPairs};
+use restante_http_core::render::file::{FileHeaders, SANDBOX_POLICY, disposition, isolated_response};
+use restante_http_core::render::{Representation, Work};
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::links::Purpose;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::success::{HTML, TwoPartBody, UTF8_TEXT};
-use restante_http_core::state::Server;
-use restante_http_core::state::attachment::{FileHeaders, SANDBOX_POLICY, disposition, isolated_response};
-use restante_http_core::state::message::{Representation, Work};
+use restante_http_core::server::Server;
+use restante_mail::message::Summary;
+use restante_mail::mime::{Mime, message_filename};
 
 /// In a file, this mark takes precedence over a charset that the HTML declares (HTML Standard, section 13.2.3.1).
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -58,11 +57,11 @@ pub(crate) async fn body(
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
     let representation = Representation::new("v2 body", Work::Extract).with_parameter(format.name());
-    let headers = file_headers(&copy, format, purpose, representation.etag(&server.etags, &copy));
+    let headers = file_headers(&copy, format, purpose, representation.etag(&server.renderer.etags, &copy));
     if if_none_match.matches(&headers.tag) {
         return Ok(isolated_response(None, headers));
     }
-    let body = server.render(&copy, representation, move |_, mime| decoded_body(mime, format)).await?;
+    let body = server.renderer.render(&copy, representation, move |_, mime| decoded_body(mime, format)).await?;
     let needs_mark = matches!((format, purpose), (BodyFormat::Html, Purpose::Download)) && !body.is_ascii();
     let mark = Bytes::from_static(if needs_mark { BYTE_ORDER_MARK } else { b"" });
     Ok(isolated_response(Some(Body::new(TwoPartBody { first: mark, second: body })), headers))

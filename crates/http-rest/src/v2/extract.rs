@@ -6,19 +6,18 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use restante_mail::message::Summary;
-use restante_mail::mime::{self, Mime, Role};
-use serde::Serialize;
-
 use restante_http_core::extractors::messages::{PathCopy, PathPart};
+use restante_http_core::render::file::{PartSelector, content};
+use restante_http_core::render::{Representation, Work};
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::json;
 use restante_http_core::response::links::Purpose;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::viewer::Viewer;
-use restante_http_core::state::Server;
-use restante_http_core::state::attachment::{PartSelector, content};
-use restante_http_core::state::message::{Representation, Work};
+use restante_http_core::server::Server;
+use restante_mail::message::Summary;
+use restante_mail::mime::{self, Mime, Role};
+use serde::Serialize;
 
 type HandlerResult = Result<Response, Problem>;
 
@@ -34,7 +33,7 @@ pub(crate) async fn links(
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&BTreeMap::from([("links", restante_extract::links(mime))]));
-    server.json_response(&copy, &if_none_match, LINKS, write).await
+    server.renderer.json_response(&copy, &if_none_match, LINKS, write).await
 }
 
 /// Returns the possible one-time codes of a message.
@@ -44,7 +43,7 @@ pub(crate) async fn codes(
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&BTreeMap::from([("codes", restante_extract::codes(mime))]));
-    server.json_response(&copy, &if_none_match, CODES, write).await
+    server.renderer.json_response(&copy, &if_none_match, CODES, write).await
 }
 
 /// Returns the unsubscribe links of a message.
@@ -54,7 +53,7 @@ pub(crate) async fn unsubscribe(
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&restante_extract::unsubscribe(mime));
-    server.json_response(&copy, &if_none_match, UNSUBSCRIBE, write).await
+    server.renderer.json_response(&copy, &if_none_match, UNSUBSCRIBE, write).await
 }
 
 /// Returns the MIME parts of a message, depth first.
@@ -64,7 +63,7 @@ pub(crate) async fn parts(
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let write = |_: &Summary, mime: &Mime| json::body(&BTreeMap::from([("parts", part_list(mime))]));
-    server.json_response(&copy, &if_none_match, PARTS, write).await
+    server.renderer.json_response(&copy, &if_none_match, PARTS, write).await
 }
 
 /// Returns the content of a part. The part may be a text or contain other parts.
@@ -74,7 +73,7 @@ pub(crate) async fn part_content(
     if_none_match: IfNoneMatch,
     viewer: Viewer,
 ) -> HandlerResult {
-    server.file_response(&copy, PartSelector::Part(index), &if_none_match, (Purpose::View, viewer)).await
+    server.renderer.file_response(&copy, PartSelector::Part(index), &if_none_match, (Purpose::View, viewer)).await
 }
 
 fn part_list<'a>(mime: &'a Mime) -> Vec<Part<'a>> {

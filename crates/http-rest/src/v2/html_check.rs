@@ -6,18 +6,17 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use restante_html_check::{Client, ClientSummary, Report, Support, Usage, check, table_date};
-use restante_mail::message::Summary;
-use restante_mail::mime::Mime;
-use serde::Serialize;
-use utoipa::ToSchema;
-
 use restante_http_core::extractors::messages::PathCopy;
+use restante_http_core::render::{Representation, Work};
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::json;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::schema;
-use restante_http_core::state::Server;
-use restante_http_core::state::message::{Representation, Work};
+use restante_http_core::server::Server;
+use restante_mail::message::Summary;
+use restante_mail::mime::Mime;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 const HTML_CHECK: Representation = Representation::new("v2 html check", Work::Html);
 
@@ -33,7 +32,7 @@ pub(crate) async fn html_check(
         }
         json::body(&HtmlCheck::from(check(&mime.html())))
     };
-    server.json_response(&copy, &if_none_match, HTML_CHECK, write).await
+    server.renderer.json_response(&copy, &if_none_match, HTML_CHECK, write).await
 }
 
 /// The features of HTML and CSS that a message uses, and their support in mail clients.

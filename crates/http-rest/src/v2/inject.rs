@@ -15,6 +15,15 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use restante_api_types::MessageRecord;
 use restante_http_connection::context::Peer;
+use restante_http_core::extractors::body;
+use restante_http_core::extractors::cancellation::Cancellation;
+use restante_http_core::extractors::parameters::{PathAddress, RequestGrant};
+use restante_http_core::extractors::query::{FromQuery, Parsed, QueryPairs};
+use restante_http_core::response::links::encode_segment;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::response::success;
+use restante_http_core::server::Server;
+use restante_http_core::uploads::{JSON_SIZE_FACTOR, Upload};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::compose::{Attachment, ComposeContext, Draft, LineEnds};
 use restante_mail::envelope::ReversePath;
@@ -24,16 +33,6 @@ use restante_net::Reservation;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-
-use restante_http_core::extractors::body;
-use restante_http_core::extractors::cancellation::Cancellation;
-use restante_http_core::extractors::parameters::{PathAddress, RequestGrant};
-use restante_http_core::extractors::query::{FromQuery, Parsed, QueryPairs};
-use restante_http_core::response::links::encode_segment;
-use restante_http_core::response::problem::Problem;
-use restante_http_core::response::success;
-use restante_http_core::state::Server;
-use restante_http_core::state::delivery::{JSON_SIZE_FACTOR, Upload};
 
 /// Delivers a message to a mailbox.
 pub(crate) async fn inject(
@@ -45,13 +44,13 @@ pub(crate) async fn inject(
     request: Request,
 ) -> Result<Response, Problem> {
     let ip = request.extensions().get::<Peer>().and_then(|peer| peer.ip);
-    let mut reservation = server.upload_budget.reservation();
+    let mut reservation = server.uploads.budget.reservation();
     let message = read_message(&server, request, &recipient, &mut reservation).await?;
     // A large message may take a while to arrive.
     cancellation.check_credentials().await?;
     let from = sender.unwrap_or_else(|| sender_from_header(&message));
     let upload = Upload { ip, login: None, from, recipients: vec![recipient], message, reservation };
-    let stored = server.deliver_upload(&grant, upload).await?;
+    let stored = server.uploads.deliver_upload(&grant, upload).await?;
     stored_response(server.settings.link_root(), &stored)
 }
 
@@ -88,9 +87,9 @@ async fn read_message(
     if !is_json {
         return if body.is_empty() { Err(Problem::InvalidMessage("it is empty".to_owned())) } else { Ok(body.into()) };
     }
-    let context = server.compose_context();
+    let context = server.uploads.compose_context();
     let to = recipient.to_string();
-    let work = server.work_permit(body.len()).await?;
+    let work = server.renderer.work_permit(body.len()).await?;
     let message = work.run(move || compose_message(&body, to, &context)).await??;
     if message.len() > max_bytes {
         return Err(Problem::MessageTooLarge { bytes: message.len(), max: max_bytes });

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use restante_api_types::{Mailbox, Newest, Time};
-use restante_mail::naming::MailboxName;
-use restante_store::{MailboxPage, MailboxState};
-use serde::Serialize;
-use utoipa::ToSchema;
-
 use restante_http_core::extractors::parameters::{MailboxPrefix, RequestGrant};
 use restante_http_core::extractors::query::Parsed;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::{json, success};
-use restante_http_core::state::Server;
+use restante_http_core::server::Server;
+use restante_mail::naming::MailboxName;
+use restante_store::{MailboxPage, MailboxState};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The usual maximum size of a mailbox record, without the name.
 const RECORD_BYTES: usize = 192;
@@ -26,7 +25,7 @@ pub(crate) async fn list(
     Parsed(page): Parsed<MailboxPage>,
 ) -> Result<Response, Problem> {
     // One more than requested, to know whether this is the last page.
-    let mut mailboxes = server.scan_mailboxes(&grant, &page, page.limit.saturating_add(1), &mut None).await?;
+    let mut mailboxes = server.messages.scan_mailboxes(&grant, &page, page.limit.saturating_add(1), &mut None).await?;
     let is_last = mailboxes.len() <= page.limit;
     mailboxes.truncate(page.limit);
     let next = mailboxes.last().filter(|_| !is_last).map(|last| last.name.clone());
@@ -35,7 +34,7 @@ pub(crate) async fn list(
         let mailboxes = mailboxes.iter().map(mailbox_record).collect();
         json::body_with_capacity(&Mailboxes { mailboxes, next: next.as_ref().map(MailboxName::as_str) }, size)
     };
-    Ok(success::no_store_body(server.render_value((mailboxes, next), size, None, write).await?))
+    Ok(success::no_store_body(server.renderer.render_value((mailboxes, next), size, None, write).await?))
 }
 
 /// Deletes all messages in the mailboxes that the client may change, or in those whose names begin with the prefix.

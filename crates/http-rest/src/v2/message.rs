@@ -6,21 +6,21 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use restante_api_types::MessageRecord;
-use restante_mail::message::Summary;
-use restante_mail::mime::{self, Mime};
-use serde::Serialize;
-use utoipa::ToSchema;
-
-use crate::v2::extract::PartFields;
 use restante_http_core::extractors::messages::PathCopy;
+use restante_http_core::render::{Representation, Work};
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::inline_images::image_links;
 use restante_http_core::response::json;
 use restante_http_core::response::message_json::{complete_record, record_size};
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::schema;
-use restante_http_core::state::Server;
-use restante_http_core::state::message::{Representation, Work};
+use restante_http_core::server::Server;
+use restante_mail::message::Summary;
+use restante_mail::mime::{self, Mime};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::v2::extract::PartFields;
 
 const DETAILS: Representation = Representation::new("v2 details", Work::Html).with_read_mark();
 
@@ -30,7 +30,7 @@ pub(crate) async fn details(
     PathCopy(copy): PathCopy,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    server.json_response(&copy, &if_none_match, DETAILS, render_details).await
+    server.renderer.json_response(&copy, &if_none_match, DETAILS, render_details).await
 }
 
 fn render_details(summary: &Summary, mime: &Mime) -> Result<Bytes, Problem> {

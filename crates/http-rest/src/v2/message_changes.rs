@@ -6,19 +6,19 @@
 use axum::extract::Request;
 use axum::response::Response;
 use restante_auth::Grant;
-use serde_json::Value;
-
-use crate::v2::batch::{parse_ids, parse_mark};
-use crate::v2::message_search::search_messages;
 use restante_http_core::extractors::access::Access;
 use restante_http_core::extractors::body;
 use restante_http_core::extractors::cancellation::Cancellation;
 use restante_http_core::extractors::messages::MessageFilter;
+use restante_http_core::messages::changes::{CHANGE_BATCH, Change, MAX_IDS, MAX_IDS_BODY_BYTES};
+use restante_http_core::messages::{MessagePage, MessageRange};
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::success;
-use restante_http_core::state::Server;
-use restante_http_core::state::message_changes::{CHANGE_BATCH, Change, MAX_IDS, MAX_IDS_BODY_BYTES};
-use restante_http_core::state::messages::{MessagePage, MessageRange};
+use restante_http_core::server::Server;
+use serde_json::Value;
+
+use crate::v2::batch::{parse_ids, parse_mark};
+use crate::v2::message_search::search_messages;
 
 /// The maximum size of a request body without ids.
 const MAX_SMALL_BODY_BYTES: usize = 64 * 1024;
@@ -59,7 +59,7 @@ pub(crate) async fn mark(Access { server, grant, cancellation }: Access, request
     let parsed = parse_mark(value.as_ref()).filter(|_| has_few_ids(value.as_ref()));
     let (ids, seen) = parsed.ok_or(Problem::WrongShape(MARK_SHAPE))?;
     cancellation.check().await?;
-    let marked = server.change_ids(grant, ids, Change::Mark { seen }).await?;
+    let marked = server.messages.change_ids(grant, ids, Change::Mark { seen }).await?;
     success::no_store_member("marked", marked)
 }
 
@@ -69,7 +69,7 @@ pub(crate) async fn delete(Access { server, grant, cancellation }: Access, reque
     let parsed = parse_ids(value.as_ref()).filter(|_| has_few_ids(value.as_ref()));
     let ids = parsed.ok_or(Problem::WrongShape(IDS_SHAPE))?;
     cancellation.check().await?;
-    let deleted = server.change_ids(grant, ids, Change::Delete).await?;
+    let deleted = server.messages.change_ids(grant, ids, Change::Delete).await?;
     success::no_store_member("deleted", deleted)
 }
 
@@ -87,7 +87,7 @@ async fn change_matching(
     loop {
         let find = matching_messages(server, grant, filter, range);
         let MessagePage { messages, next } = cancellation.run_until_cancelled(find).await?;
-        count += server.change_messages(messages, change).await?;
+        count += server.messages.change_messages(messages, change).await?;
         if next.is_none() {
             return Ok(count);
         }
@@ -108,8 +108,8 @@ async fn matching_messages(
             let found = search_messages(server, grant, mailbox.as_ref(), query, range).await?;
             if found.is_complete { Ok(found.page) } else { Err(Problem::IncompleteIndex) }
         }
-        (None, Some(mailbox)) => Ok(server.list_copies(mailbox, range).await?.1),
-        (None, None) => server.permitted_messages(grant, range).await,
+        (None, Some(mailbox)) => Ok(server.messages.list_copies(mailbox, range).await?.1),
+        (None, None) => server.messages.permitted_messages(grant, range).await,
     }
 }
 

@@ -1,16 +1,13 @@
 //! Finds messages as a whole with the search, which finds copies.
 
 use restante_auth::Grant;
+use restante_http_core::messages::{MAX_PAGE_COPIES, MessagePage, MessageRange, permitted_copies, separate_copy};
+use restante_http_core::response::problem::Problem;
+use restante_http_core::server::Server;
 use restante_mail::message::Message;
 use restante_mail::naming::MailboxName;
 use restante_search::{ExcerptPart, Hit, Query};
 use restante_store::MessageSelector;
-
-use restante_http_core::response::problem::Problem;
-use restante_http_core::state::Server;
-use restante_http_core::state::messages::{
-    MAX_PAGE_COPIES, MessagePage, MessageRange, permitted_copies, separate_copy,
-};
 
 /// The maximum number of searches for one page. A long page needs several.
 const MAX_SEARCHES: usize = 10;
@@ -43,7 +40,7 @@ pub(super) async fn search_messages(
     for _ in 0..MAX_SEARCHES {
         // One more than requested, to know whether this is the last page.
         let limit = (range.limit - found.len()).saturating_add(1).min(MAX_HITS);
-        let results = server.find_copies(grant, query, mailbox, cursor, limit, mailbox.is_none()).await?;
+        let results = server.messages.find_copies(grant, query, mailbox, cursor, limit, mailbox.is_none()).await?;
         is_complete &= results.is_complete;
         let last_id =
             results.hits.last().map(|hit| if mailbox.is_some() { hit.summary.id } else { hit.summary.message });

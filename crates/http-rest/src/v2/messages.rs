@@ -13,6 +13,22 @@ use restante_api_types::{ExcerptPart, MessageEntry, WholeMessage};
 use restante_auth::Scope;
 use restante_http_connection::memory::MemoryPermit;
 use restante_http_connection::work::WorkPermit;
+use restante_http_core::extractors::access::Access;
+use restante_http_core::extractors::body;
+use restante_http_core::extractors::messages::{MessageListQuery, PathCopy, PathWholeMessage};
+use restante_http_core::extractors::parameters::RequestGrant;
+use restante_http_core::extractors::query::Parsed;
+use restante_http_core::messages::changes::copy_keys;
+use restante_http_core::messages::{MessagePage, MessageRange};
+use restante_http_core::render::CacheKey;
+use restante_http_core::render::MAX_MESSAGES_WITHOUT_PERMIT;
+use restante_http_core::render::file::source_with_purpose;
+use restante_http_core::response::etag::IfNoneMatch;
+use restante_http_core::response::links::Purpose;
+use restante_http_core::response::message_json::{entries_size, entry_size, whole_message_size};
+use restante_http_core::response::problem::Problem;
+use restante_http_core::response::{json, success};
+use restante_http_core::server::Server;
 use restante_mail::message::Message;
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::{MAX_TAGS, TagError, Tags};
@@ -24,21 +40,6 @@ use utoipa::ToSchema;
 
 use crate::v2::message_search::search_messages;
 use crate::v2::message_search::{Excerpt, FoundMessages};
-use restante_http_core::extractors::access::Access;
-use restante_http_core::extractors::body;
-use restante_http_core::extractors::messages::{MessageListQuery, PathCopy, PathWholeMessage};
-use restante_http_core::extractors::parameters::RequestGrant;
-use restante_http_core::extractors::query::Parsed;
-use restante_http_core::response::etag::IfNoneMatch;
-use restante_http_core::response::links::Purpose;
-use restante_http_core::response::message_json::{entries_size, entry_size, whole_message_size};
-use restante_http_core::response::problem::Problem;
-use restante_http_core::response::{json, success};
-use restante_http_core::state::attachment::source_with_purpose;
-use restante_http_core::state::message::CacheKey;
-use restante_http_core::state::message_changes::copy_keys;
-use restante_http_core::state::messages::{MessagePage, MessageRange};
-use restante_http_core::state::{MAX_MESSAGES_WITHOUT_PERMIT, Server};
 
 /// The maximum size of a request body.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -58,7 +59,7 @@ pub(crate) async fn list(
     match query {
         Some(query) => {
             let find = async {
-                let work = server.list_permit(range.limit).await?;
+                let work = server.renderer.list_permit(range.limit).await?;
                 Ok((work, search_messages(&server, &grant, mailbox.as_ref(), &query, range).await?))
             };
             // Canceled if the client disconnects, so that it does not delay other searches.
@@ -70,8 +71,8 @@ pub(crate) async fn list(
             complete_list(&server, mailbox, range, &if_none_match).await
         }
         None => {
-            let work = server.list_permit(range.limit).await?;
-            let page = server.scan_messages(&grant, range).await?;
+            let work = server.renderer.list_permit(range.limit).await?;
+            let page = server.messages.scan_messages(&grant, range).await?;
             page_response(&server, page, None, None, work, &if_none_match).await
         }
     }
@@ -83,9 +84,9 @@ pub(crate) async fn message(
     target: PathWholeMessage,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
-    let message = server.find_whole_message(&target).await?;
+    let message = target.find(&server).await?;
     let body = json::body_with_capacity(&WholeMessage::from(&message), whole_message_size(&message))?;
-    success::json_unless_match(&if_none_match, server.etags.of(&body), ready(Ok(body))).await
+    success::json_unless_match(&if_none_match, server.renderer.etags.of(&body), ready(Ok(body))).await
 }
 
 /// Marks a message as seen or unseen, and replaces its tags. Returns the message after the change, if the client may read
@@ -97,14 +98,14 @@ pub(crate) async fn change(
     request: Request,
 ) -> HandlerResult {
     let Change { seen, tags } = parse_change(body::read_json(request, MAX_BODY_BYTES).await?.as_ref())?;
-    let message = server.find_whole_message(&target).await?;
+    let message = target.find(&server).await?;
     if let Some(tags) = tags {
         server.mailroom.set_tags(copy_keys(&message).collect(), tags).await?;
     }
     if let Some(seen) = seen {
         server.mailroom.mark_copies(copy_keys(&message).collect(), seen).await?;
     }
-    let changed = server.permitted_message(&grant, MessageSelector::Id(message.id())).await?;
+    let changed = server.messages.permitted_message(&grant, MessageSelector::Id(message.id())).await?;
     if !grant.allows_somewhere(Scope::Read) {
         return success::done();
     }
@@ -114,7 +115,7 @@ pub(crate) async fn change(
 
 /// Deletes the permitted copies of a message.
 pub(crate) async fn delete(State(server): State<Arc<Server>>, target: PathWholeMessage) -> HandlerResult {
-    let message = server.find_whole_message(&target).await?;
+    let message = target.find(&server).await?;
     match server.mailroom.remove_copies(copy_keys(&message).collect(), DeletionCause::Request).await? {
         0 => Err(Problem::NoSuchMessage),
         _ => success::done(),
@@ -128,7 +129,7 @@ pub(crate) async fn source(
     Parsed(purpose): Parsed<Purpose>,
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
-    let response = server.source_response(&copy, &if_none_match).await?;
+    let response = server.renderer.source_response(&copy, &if_none_match).await?;
     Ok(source_with_purpose(response, &copy, purpose))
 }
 
@@ -216,7 +217,7 @@ async fn complete_list(
     if_none_match: &IfNoneMatch,
 ) -> HandlerResult {
     let mailbox = mailbox.as_ref();
-    let tag = |version| server.etags.of(&("messages", mailbox.is_some(), version));
+    let tag = |version| server.renderer.etags.of(&("messages", mailbox.is_some(), version));
     let version = match mailbox {
         Some(mailbox) => server.mailroom.version(mailbox).await?,
         None => server.mailroom.store_version().await?,
@@ -226,7 +227,7 @@ async fn complete_list(
     }
     let is_cacheable = range.before.is_none() && range.after.is_none();
     let key = CacheKey::List { name: "v2 messages", mailbox: mailbox.cloned(), limit: range.limit };
-    if is_cacheable && let Some(body) = server.response_cache.get(&key, version.0) {
+    if is_cacheable && let Some(body) = server.renderer.cache.get(&key, version.0) {
         return Ok(success::json(body, tag(version)));
     }
     // The list may have changed since. From here on, the version of the list counts.
@@ -234,21 +235,21 @@ async fn complete_list(
         let start = MessageRange { limit: range.limit.min(MAX_MESSAGES_WITHOUT_PERMIT), ..range };
         let (version, mut page) = read_list(server, mailbox, start).await?;
         let work = if page.next.is_some() && start.limit < range.limit {
-            let work = WorkPermit::acquire(&server.work_permits).await?;
+            let work = WorkPermit::acquire(&server.renderer.work_permits).await?;
             let rest = MessageRange { before: page.next, limit: range.limit - start.limit, ..range };
             // If the list changes meanwhile, clients request it again, because its version is that of the start.
             page.append(read_list(server, mailbox, rest).await?.1);
             work
         } else {
-            server.work_permit(entries_size(&page.messages)).await?
+            server.renderer.work_permit(entries_size(&page.messages)).await?
         };
         let mailbox = mailbox.cloned();
         let write = move || Ok::<_, Problem>(memory.charge(MessageEntries::new(&page, mailbox.as_ref()).body()?)?);
         Ok((version, work.run(write).await??))
     };
-    let (version, body) = server.within_budget(render).await?;
+    let (version, body) = server.renderer.within_budget(render).await?;
     if is_cacheable {
-        server.response_cache.insert(key, version.0, body.clone());
+        server.renderer.cache.insert(key, version.0, body.clone());
     }
     Ok(success::json(body, tag(version)))
 }
@@ -260,8 +261,8 @@ async fn read_list(
     range: MessageRange,
 ) -> Result<(Version, MessagePage), Problem> {
     match mailbox {
-        Some(mailbox) => server.list_copies(mailbox, range).await,
-        None => server.list_messages(range).await,
+        Some(mailbox) => server.messages.list_copies(mailbox, range).await,
+        None => server.messages.list_messages(range).await,
     }
 }
 
@@ -283,6 +284,6 @@ async fn page_response(
         }
         entries.body()
     };
-    let body = server.render_value((page, mailbox, search), size, work, write).await?;
-    success::json_unless_match(if_none_match, server.etags.of(&body), ready(Ok(body))).await
+    let body = server.renderer.render_value((page, mailbox, search), size, work, write).await?;
+    success::json_unless_match(if_none_match, server.renderer.etags.of(&body), ready(Ok(body))).await
 }

@@ -7,17 +7,17 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use restante_api_types::{QueueEntryCounts, QueueEntryProgress, Time};
 use restante_auth::{Grant, Scope};
-use restante_queue::{Entry, EntryControl, EntryFilter, EntryId, EntryState, Selection};
-use serde::Serialize;
-use serde_json::Value;
-
-use crate::v2::sessions::Visibility;
 use restante_http_core::extractors::body;
 use restante_http_core::extractors::query::Parsed;
 use restante_http_core::extractors::queue::QueueGrant;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::{json, success};
-use restante_http_core::state::{Server, Services};
+use restante_http_core::server::{Server, Services};
+use restante_queue::{Entry, EntryControl, EntryFilter, EntryId, EntryState, Selection};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::v2::sessions::Visibility;
 
 /// The maximum size of a request body.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -76,7 +76,7 @@ pub(crate) async fn list<Q: EntryQueue>(
     let write = |(Page { entries, next }, visibility): &(Page<Q::Entry>, Visibility), size| {
         json::body_with_capacity(&Q::page(entries, next.map(|next| next.to_string()), visibility), size)
     };
-    Ok(success::no_store_body(server.render_value(content, size, None, write).await?))
+    Ok(success::no_store_body(server.renderer.render_value(content, size, None, write).await?))
 }
 
 /// Makes entries due at once. Entries that cannot be sent again do not count.
@@ -171,7 +171,7 @@ async fn entry_page<Q: EntryQueue>(
             page.next = filter.before;
             return Ok(page);
         }
-        server.continue_scan(&mut permit).await?;
+        server.messages.continue_scan(&mut permit).await?;
     }
 }
 
@@ -200,7 +200,7 @@ async fn permitted_ids<Q: EntryQueue>(
 async fn read_selection<Q: EntryQueue>(server: &Server, grant: &Grant, request: Request) -> Result<Selection, Problem> {
     let body = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
     match parse_selection(body.as_ref()).ok_or(Problem::WrongShape(SELECTION_SHAPE))? {
-        Selection::Ids(ids) => Ok(Selection::Ids(permitted_ids::<Q>(&server, grant, ids).await?)),
+        Selection::Ids(ids) => Ok(Selection::Ids(permitted_ids::<Q>(server, grant, ids).await?)),
         selection if grant.allows_everywhere(Scope::Relay) => Ok(selection),
         Selection::Target(_) => Err(Problem::ScopeNotEverywhere(Scope::Relay)),
     }

@@ -7,6 +7,12 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use restante_api_types::{RelayEntry, RelayOrigin, RelayRecipient, RelayTarget, RelayTargetState, Time};
 use restante_auth::Scope;
+use restante_http_core::extractors::body;
+use restante_http_core::extractors::messages::PathReleasedMessage;
+use restante_http_core::extractors::queue::{PathEntry, QueueGrant};
+use restante_http_core::response::problem::Problem;
+use restante_http_core::response::{json, success};
+use restante_http_core::server::{Server, Services};
 use restante_journal::TranscriptLines;
 use restante_relay::{Entry, EntryRecipient, Origin, Relay, ReleaseError, ReleaseRequest, Target, TargetStatus};
 use serde::Serialize;
@@ -16,12 +22,6 @@ use utoipa::ToSchema;
 use crate::v2::queue::{ENTRY_BYTES, EntryQueue, HandlerResult, MAX_BODY_BYTES, counts_json, progress_json};
 use crate::v2::queue::{find_entry, visibility};
 use crate::v2::sessions::{LINE_BYTES, Line, Visibility};
-use restante_http_core::extractors::body;
-use restante_http_core::extractors::messages::PathReleasedMessage;
-use restante_http_core::extractors::queue::{PathEntry, QueueGrant};
-use restante_http_core::response::problem::Problem;
-use restante_http_core::response::{json, success};
-use restante_http_core::state::{Server, Services};
 
 /// The approximate size of a recipient without its texts.
 const RECIPIENT_BYTES: usize = 64;
@@ -38,7 +38,7 @@ pub(crate) async fn release(
     let body = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
     let Release { target: target_name, recipients } =
         parse_release(body.as_ref()).ok_or(Problem::WrongShape(RELEASE_SHAPE))?;
-    let message = server.find_whole_message(&target).await?;
+    let message = target.find(&server).await?;
     let relay = server.relay().ok_or(ReleaseError::NoTarget)?;
     let by = target.grant.name().map(ToOwned::to_owned);
     let entry = relay.release(ReleaseRequest { message, target: target_name, recipients, by }).await?;
@@ -76,7 +76,7 @@ pub(crate) async fn entry(
     let write = |(entry, lines, visibility): &(Entry, TranscriptLines, Visibility), size| {
         json::body_with_capacity(&RelayEntryDetails::new(entry, lines, visibility), size)
     };
-    Ok(success::no_store_body(server.render_value(content, size, None, write).await?))
+    Ok(success::no_store_body(server.renderer.render_value(content, size, None, write).await?))
 }
 
 impl EntryQueue for Relay {

@@ -4,14 +4,13 @@
 use axum::response::Response;
 use jiff::Timestamp;
 use restante_api_types::{ExcerptPart, FoundMessage};
-use restante_search::{Hit, Query, SearchResults};
-use serde::Serialize;
-use utoipa::ToSchema;
-
 use restante_http_core::extractors::access::Access;
 use restante_http_core::extractors::parameters::SearchParameters;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::{json, message_json, success};
+use restante_search::{Hit, Query, SearchResults};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The usual maximum size of an excerpt.
 const EXCERPT_BYTES: usize = 512;
@@ -25,12 +24,12 @@ pub(crate) async fn search(
         return Err(Problem::SearchDisabled);
     }
     let query = Query::parse(&text, Timestamp::now()).map_err(Problem::InvalidQuery)?;
-    let find = server.find_copies(&grant, &query, mailbox.as_ref(), before, limit, false);
+    let find = server.messages.find_copies(&grant, &query, mailbox.as_ref(), before, limit, false);
     // Canceled if the client disconnects, so that it does not delay other searches.
     let results = cancellation.run_until_cancelled(find).await?;
     let size = estimated_size(&results);
     let write = |results: &SearchResults, size| json::body_with_capacity(&SearchResponse::from(results), size);
-    Ok(success::no_store_body(server.render_value(results, size, None, write).await?))
+    Ok(success::no_store_body(server.renderer.render_value(results, size, None, write).await?))
 }
 
 /// Messages found by a search, the newest first.

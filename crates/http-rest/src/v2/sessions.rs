@@ -9,6 +9,12 @@ use jiff::Timestamp;
 use restante_api_types::{Identifier, Time};
 use restante_auth::Grant;
 use restante_http_connection::memory::MemoryPermit;
+use restante_http_core::extractors::messages::PathCopy;
+use restante_http_core::extractors::parameters::{PathSession, RequestGrant, RequireAdmin};
+use restante_http_core::extractors::query::Parsed;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::response::{json, schema, success};
+use restante_http_core::server::Server;
 use restante_journal::{self as journal, SessionInfo, SessionPage};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::MessageId;
@@ -18,12 +24,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::v2::queue::visibility;
-use restante_http_core::extractors::messages::PathCopy;
-use restante_http_core::extractors::parameters::{PathSession, RequestGrant, RequireAdmin};
-use restante_http_core::extractors::query::Parsed;
-use restante_http_core::response::problem::Problem;
-use restante_http_core::response::{json, schema, success};
-use restante_http_core::state::Server;
 
 /// The approximate size of a session without its transactions and lines. A transaction takes less.
 const RECORD_BYTES: usize = 512;
@@ -74,7 +74,7 @@ pub(crate) async fn list(
         sessions.truncate(page.limit);
         let next = sessions.last().filter(|_| !is_last).map(|last| last.session.to_string());
         let size = sessions.iter().map(estimated_size).sum();
-        let work = this.work_permit(size).await?;
+        let work = this.renderer.work_permit(size).await?;
         let write = move || {
             let session = |session| Session::new(session, None, Some(session.transaction_count()));
             let sessions = sessions.iter().map(session).collect();
@@ -82,7 +82,7 @@ pub(crate) async fn list(
         };
         work.run(write).await?
     };
-    Ok(success::no_store_body(server.within_budget(render).await?))
+    Ok(success::no_store_body(server.renderer.within_budget(render).await?))
 }
 
 /// Returns the response with a session and its transcript, as far as the grant allows the mailboxes.
@@ -97,7 +97,7 @@ async fn transcript_response(
         json::body_with_capacity(&Transcript::new(transcript, visibility, *count), size)
     };
     let value = (transcript, visibility(server, grant), transaction_count);
-    Ok(success::no_store_body(server.render_value(value, size, None, write).await?))
+    Ok(success::no_store_body(server.renderer.render_value(value, size, None, write).await?))
 }
 
 /// Selects what a client may see of a session: only what concerns mailboxes that its grant allows.

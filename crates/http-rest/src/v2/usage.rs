@@ -1,13 +1,12 @@
 //! The number and the size of the messages that a client may read.
 
 use axum::response::Response;
-use restante_store::Usage;
-use serde::Serialize;
-use utoipa::ToSchema;
-
 use restante_http_core::extractors::access::Access;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::success;
+use restante_store::Usage;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 /// Returns the usage of the mailboxes that the client may read. If these are not all mailboxes, the whole list of them is
 /// read.
@@ -17,7 +16,7 @@ pub(crate) async fn usage(Access { server, grant, cancellation }: Access) -> Res
         return success::no_store_json(&UsageRecord { messages: Some(messages), copies, bytes, mailboxes });
     }
     let mut usage = UsageRecord { messages: None, copies: 0, bytes: 0, mailboxes: 0 };
-    let visit = server.visit_mailboxes(&grant, |mailbox| {
+    let visit = server.messages.visit_mailboxes(&grant, |mailbox| {
         usage.copies += mailbox.messages;
         usage.bytes += mailbox.bytes;
         usage.mailboxes += 1;

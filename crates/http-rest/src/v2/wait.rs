@@ -12,6 +12,15 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_api_types::{MessageEntry, MessageRecord};
 use restante_auth::Grant;
+use restante_http_core::extractors::access::Access;
+use restante_http_core::extractors::cancellation::Cancellation;
+use restante_http_core::extractors::parameters::PathMailbox;
+use restante_http_core::extractors::query::{FromQuery, Parsed, QueryPairs};
+use restante_http_core::messages::permitted_copies;
+use restante_http_core::response::message_json::entries_size;
+use restante_http_core::response::problem::{Problem, ProblemDocument};
+use restante_http_core::response::{json, success};
+use restante_http_core::server::Server;
 use restante_mail::message::{Message, MessageId};
 use restante_mail::naming::MailboxName;
 use restante_mailroom::{Arrivals, Mailroom};
@@ -19,16 +28,6 @@ use restante_search::Query;
 use restante_store::MessageSelector;
 use serde::Serialize;
 use tokio::task::yield_now;
-
-use restante_http_core::extractors::access::Access;
-use restante_http_core::extractors::cancellation::Cancellation;
-use restante_http_core::extractors::parameters::PathMailbox;
-use restante_http_core::extractors::query::{FromQuery, Parsed, QueryPairs};
-use restante_http_core::response::message_json::entries_size;
-use restante_http_core::response::problem::{Problem, ProblemDocument};
-use restante_http_core::response::{json, success};
-use restante_http_core::state::Server;
-use restante_http_core::state::messages::permitted_copies;
 
 /// The timeout if the client does not specify one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -279,7 +278,7 @@ async fn render_messages(
             json::body_with_capacity(&Arrived { problem, messages }, size)
         }
     };
-    server.render_value((problem, messages, as_records), size, None, write).await
+    server.renderer.render_value((problem, messages, as_records), size, None, write).await
 }
 
 fn malformed(sentence: &str) -> Problem {

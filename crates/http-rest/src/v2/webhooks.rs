@@ -6,6 +6,11 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use restante_api_types::{Time, WebhookEntry, WebhookFilter, WebhookTarget, WebhookTargetState};
 use restante_auth::{Grant, Scope};
+use restante_http_core::extractors::body;
+use restante_http_core::extractors::queue::{PathEntry, QueueGrant};
+use restante_http_core::response::problem::Problem;
+use restante_http_core::response::{json, success};
+use restante_http_core::server::{Server, Services};
 use restante_queue::{Entry, Selection};
 use restante_webhook::{Filter, TargetStatus, Webhooks, event_of};
 use serde::Serialize;
@@ -15,11 +20,6 @@ use utoipa::ToSchema;
 use crate::v2::queue::{EntryQueue, HandlerResult, MAX_BODY_BYTES, counts_json, parse_selection, progress_json};
 use crate::v2::queue::{find_entry, queue};
 use crate::v2::sessions::Visibility;
-use restante_http_core::extractors::body;
-use restante_http_core::extractors::queue::{PathEntry, QueueGrant};
-use restante_http_core::response::problem::Problem;
-use restante_http_core::response::{json, success};
-use restante_http_core::state::{Server, Services};
 
 const TARGETS_SHAPE: &str = "{\"target\": \"…\"} or {\"all\": true}, and no other members";
 
@@ -50,7 +50,7 @@ pub(crate) async fn entry(
         let payload = str::from_utf8(&entry.payload).ok().filter(|payload| !payload.is_empty());
         json::body_with_capacity(&WebhookEntryDetails { entry: entry_json(entry), payload }, size)
     };
-    Ok(success::no_store_body(server.render_value(entry, size, None, write).await?))
+    Ok(success::no_store_body(server.renderer.render_value(entry, size, None, write).await?))
 }
 
 /// Pauses targets.
@@ -118,7 +118,7 @@ async fn set_paused(server: &Server, grant: &Grant, request: Request, is_paused:
     if !grant.allows_everywhere(Scope::Relay) {
         return Err(Problem::ScopeNotEverywhere(Scope::Relay));
     }
-    let Some(webhooks) = queue::<Webhooks>(&server) else { return Ok(0) };
+    let Some(webhooks) = queue::<Webhooks>(server) else { return Ok(0) };
     let names = match selected {
         Some(name) => vec![name],
         None => webhooks.target_statuses().await?.into_iter().map(|status| status.name).collect(),

@@ -11,8 +11,6 @@ use axum::response::{IntoResponse as _, Response};
 use restante_auth::{AuthService, DenialReason, Denied, Grant, VerifiedLogin};
 use restante_http_connection::clean_path::path_and_query;
 use restante_http_connection::context::Peer;
-
-use crate::middleware::Mount;
 use restante_http_core::credentials::Credentials;
 use restante_http_core::extractors::accepted_credentials::AcceptedCredentials;
 use restante_http_core::extractors::request_context::{FETCH_MODE, has_origin, is_page_navigation};
@@ -21,8 +19,10 @@ use restante_http_core::response::links::encode_segment;
 use restante_http_core::response::problem::{Challenge, Problem};
 use restante_http_core::response::success::see_other;
 use restante_http_core::response::viewer::is_browser;
-use restante_http_core::state::Settings;
+use restante_http_core::server::Settings;
 use restante_metrics::Protocol;
+
+use crate::middleware::Mount;
 
 const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 

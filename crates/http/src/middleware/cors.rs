@@ -15,10 +15,10 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use restante_http_core::extractors::request_context::AllowedOrigin;
+use restante_http_core::server::{Server, Settings};
 
 use crate::middleware::request_checks;
-use restante_http_core::extractors::request_context::AllowedOrigin;
-use restante_http_core::state::{Server, Settings};
 
 /// The methods that pages may use.
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");

@@ -11,11 +11,10 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt as _;
 use restante_http_connection::context::Peer;
+use restante_http_core::response::problem::Problem;
+use restante_http_core::server::Server;
 use restante_metrics::Protocol;
 use restante_net::ClientSlot;
-
-use restante_http_core::response::problem::Problem;
-use restante_http_core::state::Server;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 

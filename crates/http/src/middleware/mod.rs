@@ -18,7 +18,7 @@ use axum::extract::{MatchedPath, Request};
 use axum::response::Response;
 use restante_http_core::credentials::Credentials;
 use restante_http_core::response::problem::Problem;
-use restante_http_core::state::Server;
+use restante_http_core::server::Server;
 
 /// An API below a prefix.
 pub(crate) struct Mount {

@@ -14,10 +14,6 @@ use axum::response::{IntoResponse, Response};
 use restante_http_connection::clean_path::{clean_path, path_and_query};
 use restante_http_connection::context::Peer;
 use restante_http_connection::disconnect::Disconnect;
-use tokio::time::sleep;
-
-use crate::middleware::Mount;
-use crate::middleware::forwarded::Forwarded;
 use restante_http_core::extractors::cancellation::or_pending;
 use restante_http_core::extractors::request_context::{
     AllowedOrigin, FETCH_MODE, FETCH_SITE, RequestHost, is_page_request,
@@ -26,7 +22,11 @@ use restante_http_core::paths::{self, ASSETS, LIVE, READY};
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::success::moved_permanently;
 use restante_http_core::response::viewer::{FETCH_DEST, is_browser};
-use restante_http_core::state::Settings;
+use restante_http_core::server::Settings;
+use tokio::time::sleep;
+
+use crate::middleware::Mount;
+use crate::middleware::forwarded::Forwarded;
 
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");

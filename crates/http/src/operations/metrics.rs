@@ -7,12 +7,11 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use restante_http_connection::work::WorkPermit;
-use restante_metrics::Scrape;
-
 use restante_http_core::extractors::parameters::RequireAdmin;
 use restante_http_core::response::problem::{Problem, internal_error};
 use restante_http_core::response::success;
-use restante_http_core::state::Server;
+use restante_http_core::server::Server;
+use restante_metrics::Scrape;
 
 /// The path for Prometheus.
 pub(crate) const METRICS_PATH: &str = "/metrics";

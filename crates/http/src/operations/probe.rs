@@ -7,10 +7,9 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::success;
-use restante_http_core::state::Server;
+use restante_http_core::server::Server;
 
 /// Always succeeds: a response shows that the process serves requests.
 pub(crate) async fn live() -> Response {

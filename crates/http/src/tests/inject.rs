@@ -169,14 +169,14 @@ async fn stalled_upload_times_out() {
 async fn uploads_have_their_own_budget() {
     let mut uploads = None;
     let settings = Settings { max_message_bytes: 1 << 20, ..Settings::default() };
-    let server = TestServer::build(Policy::default(), settings, |server| uploads = Some(server.upload_budget.clone()));
+    let server = TestServer::build(Policy::default(), settings, |server| uploads = Some(server.uploads.budget.clone()));
     let uploads = uploads.unwrap();
     let message = |length: usize| "x".repeat(length);
     assert_eq!(post(&server, "test", "message/rfc822", message(1 << 20)).await.status, 201);
     // The first reservation uses the complete budget, and the second is the only one that may exceed it.
     let mut others = [uploads.reservation(), uploads.reservation()];
     for other in &mut others {
-        other.adjust_to(restante_http_core::state::MAX_UPLOAD_BYTES).await;
+        other.adjust_to(restante_http_core::uploads::MAX_UPLOAD_BYTES).await;
     }
     let refused = post(&server, "test", "message/rfc822", message(1 << 20)).await;
     assert!(refused.problem(503).starts_with("Too many large messages are being uploaded"));

@@ -161,7 +161,7 @@ async fn usage_of_many_mailboxes_waits_for_a_permit() {
     accounts.server.add_message(2500, "qa-1", "\r\n").await;
     let (many, few) = (accounts.token(&["ci-*"]).await, accounts.token(&["qa-*"]).await);
     let usage = async |header: &str| accounts.server.request(&format!("GET /api/v2/usage\n{header}")).await;
-    let permit = accounts.state.scan_permits.clone().acquire_owned().await.unwrap();
+    let permit = accounts.state.messages.scan_permits.clone().acquire_owned().await.unwrap();
     usage(&many).await.problem(503);
     assert_eq!(usage(&few).await.json()["mailboxes"], 1);
     drop(permit);

@@ -269,8 +269,8 @@ async fn expensive_work_waits_for_permit() {
     let paths = ["serve/mailbox/{}/latest", "serve/mailbox/{}/latest/html", "api/v2/mailbox/{}/latest"];
     let [slow, quick] = ["test", "quick"].map(|name| paths.map(|path| format!("GET /{}", path.replace("{}", name))));
 
-    let permits = u32::try_from(state.work_permits.available_permits()).unwrap();
-    let permits_held = state.work_permits.clone().acquire_many_owned(permits).await.unwrap();
+    let permits = u32::try_from(state.renderer.work_permits.available_permits()).unwrap();
+    let permits_held = state.renderer.work_permits.clone().acquire_many_owned(permits).await.unwrap();
     for request in &slow {
         assert_eq!(server.request(request).await.status, 503, "{request}");
     }

@@ -225,8 +225,8 @@ async fn long_page_waits_for_permit_before_it_is_read() {
     let accounts = Accounts::with_search();
     add_copies(&accounts.server, 0, &["ci-1"], &[]).await;
     let token = accounts.token(&["ci-*"]).await;
-    let count = u32::try_from(accounts.state.work_permits.available_permits()).unwrap();
-    let permits_held = accounts.state.work_permits.clone().acquire_many_owned(count).await.unwrap();
+    let count = u32::try_from(accounts.state.renderer.work_permits.available_permits()).unwrap();
+    let permits_held = accounts.state.renderer.work_permits.clone().acquire_many_owned(count).await.unwrap();
     let list = async |query: &str| accounts.server.request(&format!("GET {LIST}?{query}\n{token}")).await;
     for query in ["limit=201", "limit=1000&q=number"] {
         list(query).await.problem(503);

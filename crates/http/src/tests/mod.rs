@@ -40,6 +40,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use bytes::Bytes;
 use jiff::Timestamp;
+use restante_http_core::server::{Server, Settings};
 use restante_mail::details::{DetailFields, Details};
 use restante_mail::message::Headline;
 use restante_mail::mime::summarize;
@@ -53,7 +54,6 @@ use restante_store::{NewCopy, NewMessage, Store};
 use tower::ServiceExt as _;
 
 use crate::{ListenerApis, Peer, ServerInfo, Service};
-use restante_http_core::state::{Server, Settings};
 
 /// 2026-11-14 23:42:50.123456 UTC, the arrival of the first message. Each further one arrives a second later.
 const FIRST: u64 = 1_794_699_770_123_456;

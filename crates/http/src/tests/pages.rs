@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use restante_http_core::response::encoding::Coding;
+use restante_http_web::embedded_assets::{ASSETS, HASH, PAGES};
 use restante_testdir::TestDir;
 use sha2::{Digest as _, Sha256};
 
 use super::authentication::AuthServer;
 use super::*;
-use restante_http_core::response::encoding::Coding;
-use restante_http_web::embedded_assets::{ASSETS, HASH, PAGES};
 
 /// The maximum total size of all compressed files.
 const MAX_BYTES: usize = 150_000;

@@ -197,8 +197,8 @@ async fn monitoring_does_not_wait_for_work_permits() {
     let store = Arc::new(MemoryStore::new(Limits::default()));
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default());
     let server = Arc::new(Server::new(Arc::new(mailroom), Settings::default()));
-    let permits = u32::try_from(server.work_permits.available_permits()).unwrap();
-    let _all = server.work_permits.clone().acquire_many_owned(permits).await.unwrap();
+    let permits = u32::try_from(server.renderer.work_permits.available_permits()).unwrap();
+    let _all = server.renderer.work_permits.clone().acquire_many_owned(permits).await.unwrap();
     let router = build_router(server);
     for path in ["/livez", "/readyz", "/metrics", "/debug/vars", "/serve/status"] {
         let request = format!("GET {path}");

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use restante_http_connection::memory::SMALL_BYTES;
+use restante_http_core::render::{Representation, Work};
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
 use restante_net::ShutdownTrigger;
@@ -15,7 +16,6 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
 use crate::{ConnectionGuard, Version, serve_connection};
-use restante_http_core::state::message::{Representation, Work};
 
 const LARGE: &str = "/api/v1/mailbox/test/latest";
 
@@ -25,8 +25,8 @@ async fn busy_server() -> (TestServer, Arc<Server>, OwnedSemaphorePermit) {
     let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
     let settings = Settings { cache_bytes: 64 << 20, max_message_bytes: 1 << 20, ..Settings::default() };
     let state = Arc::new(Server::new(Arc::new(mailroom), settings));
-    let count = u32::try_from(state.work_permits.available_permits()).unwrap();
-    let permits_held = state.work_permits.clone().acquire_many_owned(count).await.unwrap();
+    let count = u32::try_from(state.renderer.work_permits.available_permits()).unwrap();
+    let permits_held = state.renderer.work_permits.clone().acquire_many_owned(count).await.unwrap();
     let server = TestServer { store, router: build_router(state.clone()) };
     server.add_message(0, "test", &format!("\r\n{}", "needle ".repeat(SMALL_BYTES / 4))).await;
     (server, state, permits_held)
@@ -137,7 +137,7 @@ async fn concurrent_requests_render_once() {
             Ok(Bytes::from_static(b"all of it"))
         };
         renderings.spawn(async move {
-            state.render(&summary, Representation::new("test", Work::Html), write).await.unwrap()
+            state.renderer.render(&summary, Representation::new("test", Work::Html), write).await.unwrap()
         });
     }
     tokio::task::yield_now().await;

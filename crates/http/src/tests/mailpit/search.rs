@@ -335,8 +335,8 @@ async fn search_holds_no_scan_permit_while_it_waits_for_a_work_permit() {
     for number in 0..500 {
         add_copies(&accounts.server, number, &["ann"], if number < 100 { &["old"] } else { &[] }).await;
     }
-    let count = u32::try_from(accounts.state.work_permits.available_permits()).unwrap();
-    let permits_held = accounts.state.work_permits.clone().acquire_many_owned(count).await.unwrap();
+    let count = u32::try_from(accounts.state.renderer.work_permits.available_permits()).unwrap();
+    let permits_held = accounts.state.renderer.work_permits.clone().acquire_many_owned(count).await.unwrap();
     let token = accounts.token(&["*"]).await;
     let search = async {
         let response = accounts.server.request(&format!("GET {SEARCH}?query=tag:old+gr%C3%BC%C3%9Fe\n{token}")).await;
@@ -344,7 +344,7 @@ async fn search_holds_no_scan_permit_while_it_waits_for_a_work_permit() {
     };
     let other = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let available = accounts.state.scan_permits.available_permits();
+        let available = accounts.state.messages.scan_permits.available_permits();
         drop(permits_held);
         available
     };
@@ -382,8 +382,8 @@ async fn long_queries_wait_for_a_work_permit() {
     for number in 0..20 {
         add_copies(&accounts.server, number, &["ann"], &[]).await;
     }
-    let count = u32::try_from(accounts.state.work_permits.available_permits()).unwrap();
-    let permits_held = accounts.state.work_permits.clone().acquire_many_owned(count).await.unwrap();
+    let count = u32::try_from(accounts.state.renderer.work_permits.available_permits()).unwrap();
+    let permits_held = accounts.state.renderer.work_permits.clone().acquire_many_owned(count).await.unwrap();
     let token = accounts.token(&["*"]).await;
     let search = async |terms: usize| {
         let query = "-to:nobody+".repeat(terms);

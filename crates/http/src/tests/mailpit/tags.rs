@@ -125,7 +125,7 @@ async fn messages_are_searched_only_for_tags_after_the_list() {
     add_many_tags(&accounts.server).await;
     let token = accounts.token(&[]).await;
     let delete = async |tag: &str| change(&accounts.server, &format!("DELETE /api/v1/tags/{tag}\n{token}"), "").await;
-    let permit = accounts.state.scan_permits.clone().acquire_owned().await.unwrap();
+    let permit = accounts.state.messages.scan_permits.clone().acquire_owned().await.unwrap();
     assert_eq!(delete("none").await, error("tag not found: none"));
     let search = async {
         let start = tokio::time::Instant::now();

@@ -13,13 +13,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use restante_http_rest::openapi;
+use restante_settings::ApiName;
 use serde_json::{Map, Value};
 
 use super::*;
-use restante_settings::ApiName;
-
 use crate::apis::Apis;
-use restante_http_rest::openapi;
 use schema::Checker;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];

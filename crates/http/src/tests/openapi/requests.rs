@@ -1,6 +1,7 @@
 //! Sends what the document permits, which is accepted, and what it forbids, which is refused. The requests are generated from the
 //! document.
 
+use restante_http_core::response::links::encode_segment;
 use restante_settings::Config;
 
 use super::super::relay::RelayServer;
@@ -8,7 +9,6 @@ use super::super::webhooks::WebhookServer;
 use super::responses::server;
 use super::values::Generator;
 use super::*;
-use restante_http_core::response::links::encode_segment;
 
 /// The number of generated values of each parameter and each body.
 const CASES: usize = 8;

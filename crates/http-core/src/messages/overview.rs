@@ -8,15 +8,15 @@ use restante_store::Version;
 use restante_store::overview::{Overview, TagCounter};
 use tokio::sync::Mutex;
 
+use crate::messages::Messages;
+use crate::messages::{MAX_SCANNED_MESSAGES, MessageRange};
 use crate::response::problem::Problem;
-use crate::state::Server;
-use crate::state::messages::{MAX_SCANNED_MESSAGES, MessageRange};
 
 /// The last overview of the whole store, and the version of the store before it was computed.
 #[derive(Default)]
 pub struct OverviewCache(Mutex<Option<(Version, Arc<Overview>)>>);
 
-impl Server {
+impl Messages {
     /// Returns the overview of the messages that the grant allows. If it does not cover all mailboxes, only the
     /// [`MAX_SCANNED_MESSAGES`] newest messages of the store are counted.
     pub async fn overview(&self, grant: &Grant) -> Result<Arc<Overview>, Problem> {

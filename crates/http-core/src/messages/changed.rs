@@ -9,11 +9,11 @@ use restante_auth::Grant;
 use restante_mail::message::{Message, MessageId};
 use restante_store::{MessageSelector, Page};
 
+use crate::messages::Messages;
+use crate::messages::permitted_copies;
 use crate::response::problem::Problem;
-use crate::state::Server;
-use crate::state::messages::permitted_copies;
 
-impl Server {
+impl Messages {
     /// Returns the messages of the copies with these ids, with the copies that the grant allows. Copies that do not exist any
     /// more are ignored.
     pub async fn messages_of_copies(

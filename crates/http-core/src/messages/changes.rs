@@ -9,9 +9,9 @@ use restante_mail::message::{Message, MessageId};
 use restante_mailroom::{CopyKey, DeletionCause};
 use restante_store::MessageSelector;
 
+use crate::messages::Messages;
+use crate::messages::permitted_copies;
 use crate::response::problem::{Problem, internal_error};
-use crate::state::Server;
-use crate::state::messages::permitted_copies;
 
 /// The maximum number of ids in a request. All copies of these messages are changed.
 pub const MAX_IDS: usize = 20_000;
@@ -34,16 +34,17 @@ pub enum Change {
     Delete,
 }
 
-impl Server {
+impl Messages {
     /// Changes the messages with these ids. Returns how many of them the client may access. The change runs in its own
     /// task, so that it completes even if the client disconnects: check before whether the request is canceled already.
     pub async fn change_ids(
-        self: Arc<Self>,
+        self: &Arc<Self>,
         grant: Grant,
         ids: Vec<MessageId>,
         change: Change,
     ) -> Result<usize, Problem> {
-        let task = async move { self.change_each_batch(&grant, &ids, change).await };
+        let this = self.clone();
+        let task = async move { this.change_each_batch(&grant, &ids, change).await };
         tokio::spawn(task).await.map_err(|error| internal_error(&error))?
     }
 

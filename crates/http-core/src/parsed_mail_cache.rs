@@ -14,8 +14,8 @@ use restante_mail::naming::MailboxName;
 use restante_search::{Contents, Query};
 use tokio::sync::Semaphore;
 
+use crate::render::source_length;
 use crate::response::problem::Problem;
-use crate::state::message::source_length;
 
 /// The maximum number of messages in the cache, and the maximum size of their searchable contents without the newest
 /// one.
@@ -39,7 +39,7 @@ struct Entries {
 
 impl ParsedMailCache {
     /// Creates an empty cache.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { entries: Arc::default(), permits: Arc::new(Semaphore::new(1)) }
     }
 

@@ -5,13 +5,13 @@ use restante_http_connection::work::WorkPermit;
 use restante_store::{MailboxPage, MailboxState};
 use tokio::task::yield_now;
 
+use crate::messages::Messages;
 use crate::response::problem::Problem;
-use crate::state::Server;
 
 /// The number of mailboxes that are read at once if the client may not see all of them.
 const SCAN_BATCH: usize = 1000;
 
-impl Server {
+impl Messages {
     /// Calls `visit` with every mailbox that the grant allows, ascending by name. Only one request at a time reads more
     /// than one batch.
     pub async fn visit_mailboxes(&self, grant: &Grant, mut visit: impl FnMut(MailboxState)) -> Result<(), Problem> {

@@ -1,15 +1,33 @@
 //! Messages of all mailboxes, each with the copies that a grant allows.
+//!
+//! - `mailboxes`: the mailboxes that a grant allows
+//! - `changes`: changes of many messages
+//! - `changed`: the messages of events
+//! - `offset`: pages of the list of all messages by offset
+//! - `overview`: the number of messages and of unread ones, and the tags, cached
 
+mod changed;
+pub mod changes;
+mod mailboxes;
+mod offset;
+pub mod overview;
+
+use std::sync::Arc;
 use std::time::Instant;
 
 use restante_auth::Grant;
 use restante_mail::message::{Message, MessageId, Summary};
 use restante_mail::naming::MailboxName;
-use restante_search::{FoundIds, Query, SearchRequest, SearchResults};
+use restante_mailroom::Mailroom;
+use restante_metrics::Metrics;
+use restante_search::{FoundIds, Query, Search, SearchRequest, SearchResults};
 use restante_store::{Listing, MailboxState, MessageListing, MessageSelector, Page, Version};
 
+use tokio::sync::Semaphore;
+
 use crate::response::problem::Problem;
-use crate::state::Server;
+use offset::KnownOffsets;
+use overview::OverviewCache;
 
 /// The number of messages that are read at once if the client may not see all of them.
 const SCAN_BATCH: usize = 500;
@@ -27,8 +45,11 @@ pub const MAX_SCANNED_MESSAGES: usize = 20_000;
 /// selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageRange {
+    /// Only ids below this one.
     pub before: Option<MessageId>,
+    /// Only ids above this one.
     pub after: Option<MessageId>,
+    /// The maximum number of messages.
     pub limit: usize,
 }
 
@@ -89,7 +110,30 @@ impl MessagePage {
     }
 }
 
-impl Server {
+/// Queries of messages and mailboxes, as far as a grant allows them.
+pub struct Messages {
+    mailroom: Arc<Mailroom>,
+    search: Option<Arc<Search>>,
+    metrics: Arc<Metrics>,
+    overview_cache: OverviewCache,
+    known_offsets: KnownOffsets,
+    /// Limits listings that read many mailboxes or messages to find the few that a client may see. A request that needs both
+    /// acquires the work permit first.
+    pub scan_permits: Arc<Semaphore>,
+}
+
+impl Messages {
+    pub(crate) fn new(mailroom: Arc<Mailroom>, search: Option<Arc<Search>>, metrics: Arc<Metrics>) -> Self {
+        Self {
+            mailroom,
+            search,
+            metrics,
+            overview_cache: OverviewCache::default(),
+            known_offsets: KnownOffsets::default(),
+            scan_permits: Arc::new(Semaphore::new(1)),
+        }
+    }
+
     /// Returns a message with the copies that the grant allows. The id can be that of the message, or that of one of these
     /// copies.
     pub async fn permitted_message(&self, grant: &Grant, selector: MessageSelector) -> Result<Message, Problem> {
@@ -197,11 +241,11 @@ impl Server {
         limit: usize,
         one_per_message: bool,
     ) -> Result<SearchResults, Problem> {
-        let search = self.settings.services.search.as_ref().ok_or(Problem::SearchDisabled)?;
+        let search = self.search.as_ref().ok_or(Problem::SearchDisabled)?;
         let (query, is_permitted, start) = (query.clone(), mailbox_filter(grant), Instant::now());
         let request = SearchRequest { query, mailbox: mailbox.cloned(), is_permitted, before, limit, one_per_message };
         let results = search.find(&self.mailroom, request).await;
-        self.settings.metrics.observe_search(start.elapsed());
+        self.metrics.observe_search(start.elapsed());
         Ok(results?)
     }
 
@@ -213,11 +257,11 @@ impl Server {
         before: Option<MessageId>,
         limit: usize,
     ) -> Result<FoundIds, Problem> {
-        let search = self.settings.services.search.as_ref().ok_or(Problem::SearchDisabled)?;
+        let search = self.search.as_ref().ok_or(Problem::SearchDisabled)?;
         let (query, is_permitted, start) = (query.clone(), mailbox_filter(grant), Instant::now());
         let request = SearchRequest { query, mailbox: None, is_permitted, before, limit, one_per_message: false };
         let found = search.find_ids(&self.mailroom, request).await;
-        self.settings.metrics.observe_search(start.elapsed());
+        self.metrics.observe_search(start.elapsed());
         Ok(found?)
     }
 

@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use restante_mail::message::{Message, MessageId};
 use restante_store::{MessageListing, Page, Version};
 
+use crate::messages::Messages;
+use crate::messages::{MessagePage, MessageRange};
 use crate::response::problem::Problem;
-use crate::state::Server;
-use crate::state::messages::{MessagePage, MessageRange};
 
 /// The number of messages that are skipped at once. Each of them can have many copies.
 const SKIP_BATCH: usize = 200;
@@ -19,7 +19,7 @@ const MAX_OFFSETS: usize = 1000;
 
 /// Known offsets of one version of the store.
 #[derive(Debug, Default)]
-pub struct KnownOffsets(Mutex<(Version, BTreeMap<usize, MessageId>)>);
+pub(super) struct KnownOffsets(Mutex<(Version, BTreeMap<usize, MessageId>)>);
 
 impl KnownOffsets {
     /// Returns the highest known offset up to this one, and the id below which its messages are.
@@ -40,7 +40,7 @@ impl KnownOffsets {
     }
 }
 
-impl Server {
+impl Messages {
     /// Returns `limit` messages of the list of all messages, the newest first, without the first `start`, and the version of
     /// the store at the start of the query. `before` limits the list to older messages. The cost depends on `start`, so
     /// callers limit it. Only one request at a time skips more than one batch. The grant must cover all mailboxes.

@@ -11,14 +11,14 @@ use restante_http_connection::memory::MemoryPermit;
 use restante_mail::message::Summary;
 use restante_mail::mime::{Attachment, Mime, Part, Role, message_filename};
 
+use crate::render::Renderer;
+use crate::render::document::DocumentForm;
+use crate::render::source_length;
 use crate::response::etag::{self, IfNoneMatch};
 use crate::response::links::{Purpose, encode_segment};
 use crate::response::problem::Problem;
 use crate::response::success::{self, NoBody};
 use crate::response::viewer::{self, Viewer};
-use crate::state::Server;
-use crate::state::attachment_document::DocumentForm;
-use crate::state::message::source_length;
 
 const OCTET_STREAM: &str = "application/octet-stream";
 const UTF8: &str = "utf-8";
@@ -40,15 +40,21 @@ const PDF_START: &[u8] = b"%PDF-";
 /// parts.
 #[derive(Clone, Copy, Hash)]
 pub enum PartSelector {
+    /// An attachment.
     Attachment(usize),
+    /// An attachment in the list of Inbucket.
     InbucketAttachment(usize),
+    /// A part of the tree.
     Part(usize),
 }
 
 /// A part to return as a file.
 pub struct SelectedPart<'a> {
+    /// The part.
     pub part: &'a Part,
+    /// The name of the file.
     pub filename: String,
+    /// The charset of the file.
     pub charset: FileCharset,
 }
 
@@ -72,13 +78,17 @@ struct PartFile {
 
 /// The headers that describe a file of a sender.
 pub struct FileHeaders {
+    /// `Content-Type`.
     pub content_type: HeaderValue,
+    /// `Content-Disposition`.
     pub disposition: Option<HeaderValue>,
+    /// `Content-Security-Policy`.
     pub policy: HeaderValue,
+    /// `ETag`.
     pub tag: HeaderValue,
 }
 
-impl Server {
+impl Renderer {
     /// Returns a part of a message as a file to save or to show, unless the client has it already.
     pub async fn file_response(
         &self,

@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -11,15 +12,18 @@ use restante_mail::compose::ComposeContext;
 use restante_mail::envelope::{Envelope, Peer, ReversePath};
 use restante_mail::message::Summary;
 use restante_mail::naming::MailboxName;
-use restante_mailroom::DeliveryOutcome;
-use restante_net::Reservation;
+use restante_mailroom::{DeliveryOutcome, Mailroom};
+use restante_net::{Budget, Reservation};
 
 use crate::response::problem::{Problem, internal_error};
-use crate::state::Server;
 
 /// The maximum size of a JSON body from which a message is composed, as a multiple of the maximum message size. Base64
 /// adds a third, and escapes add more.
 pub const JSON_SIZE_FACTOR: usize = 2;
+
+/// The memory for all large messages that are being uploaded. One upload at a time may exceed it, see
+/// [`restante_net::Budget`].
+pub const MAX_UPLOAD_BYTES: usize = 64 * 1024 * 1024;
 
 /// A message from a request.
 pub struct Upload {
@@ -37,7 +41,19 @@ pub struct Upload {
     pub reservation: Reservation,
 }
 
-impl Server {
+/// Delivers messages from requests.
+pub struct Uploads {
+    mailroom: Arc<Mailroom>,
+    /// The memory for messages that are being uploaded. It is separate from the memory for responses, so that slow
+    /// uploads do not block responses, and the reverse.
+    pub budget: Arc<Budget>,
+}
+
+impl Uploads {
+    pub(crate) fn new(mailroom: Arc<Mailroom>) -> Self {
+        Self { mailroom, budget: Budget::new(MAX_UPLOAD_BYTES) }
+    }
+
     /// Returns the inputs for composing a message now.
     pub fn compose_context(&self) -> ComposeContext {
         ComposeContext::new(Timestamp::now(), self.mailroom.domain(), RandomState::new().hash_one(()))

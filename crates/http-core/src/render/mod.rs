@@ -1,23 +1,39 @@
 //! Rendered responses about one message, and the keys of the response cache. A response is rendered within the memory
 //! budget, outside of the network threads if the message is large, and then cached. The handlers decide what it
 //! contains.
+//!
+//! - `file`: attachments and parts as files; `document`: files as documents of a browser
+//! - `archive`: all attachments of a message as one file
+
+mod archive;
+mod document;
+pub mod file;
 
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use axum::http::HeaderValue;
 use axum::response::Response;
 use bytes::Bytes;
-use restante_http_connection::memory::{MemoryPermit, SMALL_BYTES};
+use parking_lot::Mutex;
+use restante_cache::Cache;
+use restante_http_connection::memory::{MemoryPermit, ResponseBudget, SMALL_BYTES};
 use restante_http_connection::work::WorkPermit;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
+use restante_mailroom::Mailroom;
+use tokio::sync::Semaphore;
 
 use crate::response::etag::{EntityTags, IfNoneMatch};
 use crate::response::problem::Problem;
 use crate::response::success;
-use crate::state::Server;
 
+/// The maximum number of concurrent expensive tasks, on any number of processors: rendering the worst message takes
+/// about twenty times its size in memory.
+const MAX_WORK_PERMITS: usize = 4;
+/// The number of messages that are read without a work permit. Each of them can have many copies.
+pub const MAX_MESSAGES_WITHOUT_PERMIT: usize = 200;
 /// Messages up to this size are rendered with HTML on the network thread. Sanitizing or checking HTML can take a microsecond per
 /// byte, far longer than writing JSON.
 const MAX_INLINE_HTML_BYTES: usize = 512;
@@ -116,7 +132,89 @@ impl Representation {
     }
 }
 
-impl Server {
+/// Renders responses: from the cache, or within limits on memory and work.
+pub struct Renderer {
+    mailroom: Arc<Mailroom>,
+    /// Rendered responses.
+    pub cache: Arc<Cache<CacheKey, Bytes>>,
+    /// The memory for responses.
+    pub budget: ResponseBudget,
+    /// The entity tags of responses.
+    pub etags: EntityTags,
+    /// Limits expensive work, and so the memory that it takes. A request that holds a scan permit must not wait for one of
+    /// these: requests for long lists wait for a scan permit while they hold one.
+    pub work_permits: Arc<Semaphore>,
+    /// Limits the images that are decoded at the same time: this takes more memory than other work.
+    image_permits: Arc<Semaphore>,
+}
+
+impl Renderer {
+    pub(crate) fn new(mailroom: Arc<Mailroom>, cache_bytes: usize) -> Self {
+        let work_permits = available_parallelism().map_or(1, usize::from).min(MAX_WORK_PERMITS);
+        Self {
+            mailroom,
+            cache: Arc::new(Cache::new(cache_bytes)),
+            budget: ResponseBudget::with_cache_bytes(cache_bytes),
+            etags: EntityTags::new(),
+            work_permits: Arc::new(Semaphore::new(work_permits)),
+            image_permits: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    /// Renders a response within the memory budget. If the budget is used up, waits for memory and calls `render`
+    /// again.
+    pub async fn within_budget<T, F>(&self, render: impl Fn(MemoryPermit) -> F) -> Result<T, Problem>
+    where
+        F: Future<Output = Result<T, Problem>>,
+    {
+        match render(MemoryPermit::OnDemand(self.budget.clone())).await {
+            Err(Problem::OverBudget(over_budget)) => {
+                render(MemoryPermit::Reserved(self.budget.reserve_for(over_budget).await?)).await
+            }
+            result => result,
+        }
+    }
+
+    /// Renders a value of about this size within the memory budget. `work` is the permit with which it was read, if there is
+    /// one.
+    pub async fn render_value<T: Send + Sync + 'static>(
+        &self,
+        value: T,
+        size: usize,
+        work: Option<WorkPermit>,
+        write: fn(&T, usize) -> Result<Bytes, Problem>,
+    ) -> Result<Bytes, Problem> {
+        let (value, work) = (&Arc::new(value), &Mutex::new(work));
+        let render = |memory: MemoryPermit| async move {
+            let held = work.lock().take();
+            let work = match held {
+                Some(work) => work,
+                None => self.work_permit(size).await?,
+            };
+            let value = value.clone();
+            work.run(move || Ok::<_, Problem>(memory.charge(write(&value, size)?)?)).await?
+        };
+        self.within_budget(render).await
+    }
+
+    /// Acquires a permit to process `size` bytes. A few bytes are processed on the network thread, without waiting. Load the
+    /// data after this returns, so that it is not held in memory while waiting.
+    pub async fn work_permit(&self, size: usize) -> Result<WorkPermit, Problem> {
+        if size <= SMALL_BYTES {
+            return Ok(WorkPermit::Inline);
+        }
+        Ok(WorkPermit::acquire(&self.work_permits).await?)
+    }
+
+    /// Acquires a permit to read and render a long list of messages, before they are in memory. A short list needs one only
+    /// if it turns out to be large.
+    pub async fn list_permit(&self, limit: usize) -> Result<Option<WorkPermit>, Problem> {
+        if limit <= MAX_MESSAGES_WITHOUT_PERMIT {
+            return Ok(None);
+        }
+        Ok(Some(WorkPermit::acquire(&self.work_permits).await?))
+    }
+
     /// Returns a representation of a message as JSON, unless the client has it already.
     pub async fn json_response(
         &self,
@@ -136,7 +234,7 @@ impl Server {
             return Ok(success::not_modified(success::PLAIN, tag));
         }
         // The store may delete the message before a slow client has read it, so its bytes are counted.
-        let memory = self.response_budget.reserve(source_length(summary)).await?;
+        let memory = self.budget.reserve(source_length(summary)).await?;
         let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchCopy)?;
         Ok(success::source(Source { body: memory.attach(source.body), ..source }, tag))
     }
@@ -167,7 +265,7 @@ impl Server {
             _ => &self.work_permits,
         };
         let key = CacheKey::Copy { mailbox: summary.mailbox.clone(), id: summary.id, representation };
-        if let Some(body) = self.response_cache.get(&key, version) {
+        if let Some(body) = self.cache.get(&key, version) {
             return Ok(body);
         }
         let (key, write) = (&key, &write);
@@ -178,12 +276,11 @@ impl Server {
                 WorkPermit::acquire(permits).await?
             };
             // While this task waited, another one may have rendered the same.
-            if let Some(body) = self.response_cache.get(key, version) {
+            if let Some(body) = self.cache.get(key, version) {
                 return Ok(body);
             }
             let source = self.mailroom.source(&summary.mailbox, summary.id).await?.ok_or(Problem::NoSuchCopy)?;
-            let (summary, write, cache, key) =
-                (summary.clone(), write.clone(), self.response_cache.clone(), key.clone());
+            let (summary, write, cache, key) = (summary.clone(), write.clone(), self.cache.clone(), key.clone());
             // Stored in the cache as part of the work, so that tasks waiting for the permit find it even if this client
             // has disconnected.
             let task = move || {

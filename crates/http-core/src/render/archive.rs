@@ -11,17 +11,17 @@ use restante_http_connection::memory::MemoryPermit;
 use restante_mail::message::Summary;
 use restante_mail::mime::{Mime, message_filename, numbered_filename, portable_filename};
 
+use crate::render::Renderer;
+use crate::render::file::{FileHeaders, SANDBOX_POLICY, disposition, isolated_response};
+use crate::render::source_length;
 use crate::response::etag::IfNoneMatch;
 use crate::response::links::Purpose;
 use crate::response::problem::{Problem, internal_error};
 use crate::response::zip::{ArchiveTooLarge, ZipWriter};
-use crate::state::Server;
-use crate::state::attachment::{FileHeaders, SANDBOX_POLICY, disposition, isolated_response};
-use crate::state::message::source_length;
 
 const ZIP: HeaderValue = HeaderValue::from_static("application/zip");
 
-impl Server {
+impl Renderer {
     /// Returns all attachments of a message in an archive, unless the client has it already.
     pub async fn archive_response(&self, summary: &Summary, if_none_match: &IfNoneMatch) -> Result<Response, Problem> {
         let filename = message_filename(summary.headline.subject(), "zip");
