@@ -8,7 +8,8 @@ use restante_testdir::module_imports;
 const LAYERS: &[&[&str]] = &[
     &["paths"],
     &["response"],
-    &["messages", "render", "uploads", "parsed_mail_cache"],
+    &["messages", "render", "uploads"],
+    &["parsed_mail_cache"],
     &["server"],
     &["extractors"],
     &["credentials"],

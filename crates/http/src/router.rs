@@ -50,15 +50,25 @@ impl Service {
         if listener.is_main {
             routes.add("", &pages(restante_http_web::root_routes()));
         }
-        let others = pages(Vec::new());
-        let unknown = with_checks(Router::new().fallback(restante_http_web::not_found), &self.server, "", &others);
-        let service = routes.router.fallback_service(unknown.with_state(self.server.clone()));
-        let service = match self.server.settings.cors {
-            // Outside of authentication: preflight requests have no credentials.
-            Some(_) => service.layer(from_fn_with_state(self.server.clone(), cors::apply_cors)),
-            None => service,
-        };
-        service.with_state(self.server.clone())
+        let unknown = self.unknown_paths(listener).with_state(self.server.clone());
+        routes.router.fallback_service(unknown).with_state(self.server.clone())
+    }
+
+    /// Returns the service for paths that no API of the listener has. A listener with one API responds in its form.
+    fn unknown_paths(&self, listener: &ListenerApis) -> Router<Arc<Server>> {
+        if listener.is_main {
+            return with_checks(
+                Router::new().fallback(restante_http_web::not_found),
+                &self.server,
+                "",
+                &pages(Vec::new()),
+            );
+        }
+        let router = Router::new().fallback(async || Problem::NoSuchPath);
+        match listener.mounts.as_slice() {
+            [(_, api)] => with_checks(router, &self.server, "", self.apis.get(*api)),
+            _ => with_checks(router, &self.server, "", &pages(Vec::new())),
+        }
     }
 }
 
@@ -98,8 +108,10 @@ fn with_checks(router: Router<Arc<Server>>, server: &Arc<Server>, prefix: &str, 
         credentials: api.credentials,
         error_form: api.error_form,
     });
-    router
+    let router = router
         .layer(from_fn_with_state(mount.clone(), authentication::authenticate))
         .layer(from_fn_with_state(mount.clone(), request_checks::check_request))
-        .layer(from_fn_with_state(mount, response_headers::complete_response))
+        .layer(from_fn_with_state(mount.clone(), response_headers::complete_response));
+    // Outside of authentication: preflight requests have no credentials.
+    if server.settings.cors.is_some() { router.layer(from_fn_with_state(mount, cors::apply_cors)) } else { router }
 }

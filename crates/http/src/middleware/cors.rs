@@ -16,9 +16,9 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use restante_http_core::extractors::request_context::AllowedOrigin;
-use restante_http_core::server::{Server, Settings};
+use restante_http_core::server::Settings;
 
-use crate::middleware::request_checks;
+use crate::middleware::{Mount, request_checks};
 
 /// The methods that pages may use.
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
@@ -32,9 +32,9 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 const VARY_ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
 
 /// Responds to preflight requests, and adds CORS headers to the responses for allowed origins.
-pub(crate) async fn apply_cors(State(server): State<Arc<Server>>, mut request: Request, next: Next) -> Response {
-    let settings = &server.settings;
-    if !is_shared(settings, request.uri().path()) {
+pub(crate) async fn apply_cors(State(mount): State<Arc<Mount>>, mut request: Request, next: Next) -> Response {
+    let settings = &mount.server.settings;
+    if !is_shared(&mount, request.uri().path()) {
         return next.run(request).await;
     }
     let mut response = match allowed_origin(settings, &request) {
@@ -58,8 +58,8 @@ pub(crate) async fn apply_cors(State(server): State<Arc<Server>>, mut request: R
     response
 }
 
-fn is_shared(settings: &Settings, path: &str) -> bool {
-    let below = path.strip_prefix(settings.base_path.as_str()).unwrap_or(path);
+fn is_shared(mount: &Mount, path: &str) -> bool {
+    let below = path.strip_prefix(mount.prefix.as_str()).unwrap_or(path);
     [path, below].iter().any(|path| path.starts_with("/api/"))
 }
 

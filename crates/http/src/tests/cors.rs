@@ -124,7 +124,10 @@ async fn any_origin_is_allowed() {
 async fn cookies_of_other_origins_are_removed() {
     use axum::middleware::from_fn_with_state;
     use axum::routing::post;
+    use restante_http_core::api::problem_document;
+    use restante_http_core::credentials::Credentials;
 
+    use crate::middleware::Mount;
     use crate::middleware::cors::apply_cors;
 
     let settings = Settings { cors: Some(AllowList::Any), ..Settings::default() };
@@ -134,10 +137,16 @@ async fn cookies_of_other_origins_are_removed() {
         Extensions::default(),
     );
     let server = Arc::new(Server::new(Arc::new(mailroom), settings));
+    let mount = Arc::new(Mount {
+        server,
+        prefix: String::new(),
+        credentials: |_, request| Credentials::from_headers(request),
+        error_form: problem_document,
+    });
     let cookies = async |headers: HeaderMap| {
         headers.get("cookie").map_or(String::new(), |value| value.to_str().unwrap().to_owned())
     };
-    let router = Router::new().route("/api/x", post(cookies)).layer(from_fn_with_state(server, apply_cors));
+    let router = Router::new().route("/api/x", post(cookies)).layer(from_fn_with_state(mount, apply_cors));
     for (origin, seen) in [("http://localhost:9000", "session=1"), ("http://localhost:3000", ""), (APP, "")] {
         let request = format!("POST /api/x\nCookie: session=1\nOrigin: {origin}");
         assert_eq!(send_request(&router, &request, Body::empty(), Peer::default()).await.text(), seen, "{origin}");

@@ -14,6 +14,7 @@ mod hostile_input;
 mod html_check;
 mod http2;
 mod inject;
+mod listeners;
 mod mailbox_messages;
 mod mailboxes;
 mod mailpit;
