@@ -53,7 +53,7 @@ async function bundle() {
 
 /**
  * Returns the bundle with the hashes of the sources and of its other lines in its first line. They are compared when the program is
- * built and tested, see crates/http/build/bundle.rs.
+ * built and tested, see crates/http-web/build/bundle.rs.
  */
 function withHashes(bundle) {
   const code = bundle.slice(bundle.indexOf('\n') + 1);

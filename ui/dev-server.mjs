@@ -79,7 +79,7 @@ async function sendPage(answer, response) {
   response.writeHead(answer.statusCode ?? 502, headers).end(body);
 }
 
-/** Fills the template as crates/http/build/page.rs does, with the modules in the place of the bundle. */
+/** Fills the template as crates/http-web/build/page.rs does, with the modules in the place of the bundle. */
 function renderPage(root) {
   const styles = readdirSync(path.join(UI, 'css')).filter((name) => name.endsWith('.css')).sort();
   const values = { root, assets: ASSETS, style: styles.map((name) => readFileSync(path.join(UI, 'css', name), 'utf8')).join('') };

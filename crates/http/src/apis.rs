@@ -1,13 +1,13 @@
 //! Which APIs a listener serves, and below which path.
 
 use std::collections::HashMap;
+use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
 use restante_http_core::api::Api;
 use restante_http_rest::{About, Descriptions, Status};
 use restante_http_web::embedded_assets;
 use restante_settings::{ApiMount, ApiName};
-use thiserror::Error;
 
 use crate::operations;
 
@@ -82,10 +82,7 @@ fn prefixed(mount: &ApiMount) -> impl Iterator<Item = (String, ApiName)> {
 }
 
 /// Two APIs of one listener have the same path.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "the APIs {first} and {second} have the same path {path}; serve one of them below another path or at another address"
-)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collision {
     /// The name of the first API.
     pub first: &'static str,
@@ -93,6 +90,19 @@ pub struct Collision {
     pub second: &'static str,
     /// The path.
     pub path: String,
+}
+
+impl Display for Collision {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { first, second, path } = self;
+        if first == second {
+            return write!(f, "the API {first} is served twice at {path}");
+        }
+        write!(
+            f,
+            "the APIs {first} and {second} have the same path {path}: serve one of them below another path or at another address"
+        )
+    }
 }
 
 /// Fails if two APIs have the same path. Paths with parameters are the same if they differ only in the names of these.
@@ -157,7 +167,7 @@ mod tests {
             assert_eq!(collision, expected, "{prefix}{path}");
         }
         let collision = Collision { first: "first", second: "second", path: "/email".to_owned() };
-        assert!(collision.to_string().starts_with("the APIs first and second have the same path /email;"));
+        assert!(collision.to_string().starts_with("the APIs first and second have the same path /email:"));
     }
 
     #[test]

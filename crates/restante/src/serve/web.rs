@@ -1,6 +1,7 @@
 //! Builds the HTTP server from the configuration, and binds its listeners.
 
 use std::net::IpAddr;
+use std::slice::from_ref;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
@@ -17,6 +18,8 @@ use super::{BoundListener, Components, pop3, smtp};
 const PLAIN: &str = "HTTP";
 /// The name of the HTTPS listeners.
 const WITH_TLS: &str = "HTTPS";
+/// The names of listeners for other APIs, without and with TLS.
+const OTHER_APIS: [&str; 2] = ["HTTP APIs", "HTTPS APIs"];
 
 /// Binds all listeners for HTTP and HTTPS. The server reports the ports of the mail listeners.
 pub(super) fn bind(
@@ -34,11 +37,11 @@ pub(super) fn bind(
     let service = Arc::new(LazyLock::new(move || Service::new(mailroom, settings, info)));
     let mut binder = Binder { components, admission: &admission, tls, problems, listeners: Vec::new() };
     let router = lazy_router(&service, ListenerApis::main(&web.listeners));
-    binder.bind("web.addr", &web.addr, web.tls.force, &router);
-    binder.bind("web.tlsaddr", &web.tls_addr, true, &router);
+    binder.bind([PLAIN, WITH_TLS], "web.addr", &web.addr, web.tls.force, &router);
+    binder.bind([PLAIN, WITH_TLS], "web.tlsaddr", &web.tls_addr, true, &router);
     for (addr, mounts) in web.separate_listeners() {
         let router = lazy_router(&service, ListenerApis::separate(mounts));
-        binder.bind("web.listeners", std::slice::from_ref(addr), web.tls.force, &router);
+        binder.bind(OTHER_APIS, "web.listeners", from_ref(addr), web.tls.force, &router);
     }
     binder.listeners
 }
@@ -73,11 +76,19 @@ struct Binder<'b, 'c> {
 }
 
 impl Binder<'_, '_> {
-    fn bind(&mut self, key: &'static str, addrs: &[ListenAddr], implicit_tls: bool, router: &LazyRouter) {
+    /// Binds the addresses of a setting. `names` are the names of its listeners without and with TLS.
+    fn bind(
+        &mut self,
+        [plain, with_tls]: [&'static str; 2],
+        key: &'static str,
+        addrs: &[ListenAddr],
+        implicit_tls: bool,
+        router: &LazyRouter,
+    ) {
         let (components, router) = (self.components, router.clone());
         let tls = self.tls.filter(|_| implicit_tls).cloned();
         let https = tls.map(|tls| HttpsListener { tls, metrics: components.metrics.clone() });
-        let name = if https.is_some() { WITH_TLS } else { PLAIN };
+        let name = if https.is_some() { with_tls } else { plain };
         let endpoint = components.endpoint(name, key, addrs);
         let serve = move |stream, ip, admission, shutdown| {
             serve(stream, ip, admission, https.clone(), Router::clone(&router), shutdown)
@@ -95,7 +106,7 @@ pub(super) fn port(listeners: &[BoundListener]) -> Option<u16> {
 
 /// Returns the URL of the web interface at the first TCP listener, for a browser on this machine.
 pub(super) fn page_url(components: &Components<'_>, listeners: &[BoundListener]) -> Option<String> {
-    let listener = listeners.iter().find(|listener| listener.is_tcp())?;
+    let listener = listeners.iter().find(|listener| listener.is_tcp() && [PLAIN, WITH_TLS].contains(&listener.name()))?;
     let scheme = if listener.name() == WITH_TLS { "https" } else { "http" };
     Some(format!("{scheme}://{}{}/", listener.client_address(), components.config.web.base_path))
 }

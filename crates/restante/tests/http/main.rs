@@ -4,6 +4,7 @@ mod accounts;
 mod auth;
 mod automation;
 mod https;
+mod listeners;
 mod messages;
 mod metrics;
 mod monitor;
