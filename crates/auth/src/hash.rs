@@ -6,9 +6,9 @@ use std::str::FromStr as _;
 
 use argon2::password_hash::{self, Output, PasswordHash as Phc, PasswordHasher as _, Salt, SaltString};
 use argon2::{ARGON2I_IDENT, ARGON2ID_IDENT, Argon2, Params};
-use aws_lc_rs::constant_time::verify_slices_are_equal;
-use aws_lc_rs::error::Unspecified;
-use aws_lc_rs::rand;
+use ring::error::Unspecified;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use subtle::ConstantTimeEq as _;
 
 use crate::hash_memory::HashMemory;
 
@@ -77,7 +77,7 @@ impl PasswordHash {
     /// Generates an Argon2id hash of a password, with a random salt.
     pub(crate) fn generate(password: &str) -> Result<String, Unspecified> {
         let mut salt = [0; Salt::RECOMMENDED_LENGTH];
-        rand::fill(&mut salt)?;
+        SystemRandom::new().fill(&mut salt)?;
         let salt = SaltString::encode_b64(&salt).map_err(|_| Unspecified)?;
         let hash = Argon2::default().hash_password(password.as_bytes(), &salt).map_err(|_| Unspecified)?;
         Ok(hash.to_string())
@@ -89,7 +89,7 @@ impl PasswordHash {
             Algorithm::Argon2 => verify_argon2(&self.text, password, memory).unwrap_or(false),
             // Like other implementations, bcrypt ignores everything after 72 bytes.
             Algorithm::Bcrypt => bcrypt::verify(password, &self.text).unwrap_or(false),
-            Algorithm::Plain => verify_slices_are_equal(self.text.as_bytes(), password.as_bytes()).is_ok(),
+            Algorithm::Plain => bool::from(self.text.as_bytes().ct_eq(password.as_bytes())),
         }
     }
 

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use aws_lc_rs::digest::{SHA256, digest};
 use parking_lot::Mutex;
 use restante_platform::{FileId, file_id};
+use ring::digest::{SHA256, digest};
 use tokio::task::spawn_blocking;
 
 /// The minimum time between two checks.

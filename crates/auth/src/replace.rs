@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
 
-use aws_lc_rs::rand;
+use ring::rand::{SecureRandom as _, SystemRandom};
 
 #[cfg(unix)]
 mod unix;
@@ -29,7 +29,7 @@ fn lock_name(name: &OsStr) -> OsString {
 /// Returns a name for a temporary file. It is unpredictable, so that no other file can be placed there beforehand.
 fn temporary_name(name: &OsStr) -> io::Result<OsString> {
     let mut random = [0; RANDOM_BYTES];
-    rand::fill(&mut random).map_err(|_| io::Error::other("cannot get random bytes"))?;
+    SystemRandom::new().fill(&mut random).map_err(|_| io::Error::other("cannot get random bytes"))?;
     Ok(with_suffix(name, &format!(".{:016x}.new", u64::from_ne_bytes(random))))
 }
 

@@ -5,13 +5,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
-use aws_lc_rs::error::Unspecified;
-use aws_lc_rs::{hmac, rand};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use ring::error::Unspecified;
+use ring::hmac;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
 
 /// The sizes of a signature, a nonce and a fingerprint in bytes.
@@ -96,7 +97,7 @@ impl Sessions {
         now: Timestamp,
     ) -> Result<String, Unspecified> {
         let mut nonce = [0; NONCE_BYTES];
-        rand::fill(&mut nonce)?;
+        SystemRandom::new().fill(&mut nonce)?;
         let lifetime = i64::try_from(self.lifetime.as_secs()).unwrap_or(i64::MAX);
         let until = now.as_second().saturating_add(lifetime);
         let (kind, name) = match identity {
@@ -115,7 +116,10 @@ impl Sessions {
         }
         let bytes = URL_SAFE_NO_PAD.decode(cookie).ok()?;
         let (mac, content) = bytes.split_at_checked(MAC_BYTES)?;
-        verify_slices_are_equal(self.sign(COOKIE_PURPOSE, content).as_ref(), mac).ok()?;
+        let is_authentic = self.sign(COOKIE_PURPOSE, content).as_ref().ct_eq(mac);
+        if !bool::from(is_authentic) {
+            return None;
+        }
         let session = Session::parse(content)?;
         let is_valid = self.is_valid(&session, now);
         Some((session, is_valid))

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
 
-use aws_lc_rs::digest::{SHA256, digest};
-use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use jiff::Timestamp;
 use restante_mail::patterns::Patterns;
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom as _, SystemRandom};
 use serde::{Deserialize, Serialize};
 
 use crate::grant::{Grant, Scope, Scopes};
@@ -139,7 +139,8 @@ pub fn list(path: &Path) -> Result<Vec<Token>, String> {
 
 /// Creates a token and adds it to the file. The second value is the text of the token, which is not stored.
 pub fn create(path: &Path, access: RequestedAccess) -> Result<(Token, String), String> {
-    let fill_random = |bytes: &mut [u8]| rand::fill(bytes).map_err(|_| "cannot get random bytes".to_owned());
+    let fill_random =
+        |bytes: &mut [u8]| SystemRandom::new().fill(bytes).map_err(|_| "cannot get random bytes".to_owned());
     let (mut secret, mut id) = ([0; SECRET_BYTES], [0; ID_BYTES]);
     fill_random(&mut secret)?;
     fill_random(&mut id)?;

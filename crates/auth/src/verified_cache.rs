@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
-use aws_lc_rs::hmac;
 use parking_lot::Mutex;
+use ring::hmac;
+use subtle::ConstantTimeEq as _;
 use tokio::time::Instant;
 
 use crate::client::Client;
@@ -49,7 +49,7 @@ impl VerifiedCache {
         let key = (client, user.clone());
         let Some(entry) = entries.get_mut(&key) else { return false };
         let now = Instant::now();
-        if entry.expires_at > now && verify_slices_are_equal(entry.proof.as_ref(), proof.as_ref()).is_ok() {
+        if entry.expires_at > now && bool::from(entry.proof.as_ref().ct_eq(proof.as_ref())) {
             entry.expires_at = now + TTL;
             return true;
         }

@@ -385,7 +385,7 @@ mod tests {
 
     /// Responds to requests over TLS.
     fn serve(listener: TcpListener, certificate: CertificateDer<'static>, key: PrivateKeyDer<'static>) {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let config = Arc::new(config.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap());
         thread::spawn(move || {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustls::crypto::aws_lc_rs;
+use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
@@ -35,7 +35,7 @@ pub fn client_config_with_roots(pem: &[u8]) -> Result<ClientConfig, HttpError> {
 }
 
 fn client_config(roots: RootCertStore) -> Result<ClientConfig, HttpError> {
-    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| HttpError::Network(format!("TLS cannot be configured: {error}")))?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())

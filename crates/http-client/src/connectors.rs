@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
-use rustls::crypto::aws_lc_rs;
+use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use ureq::Error;
@@ -81,7 +81,7 @@ impl<In: Transport> Connector<In> for LazyTlsConnector {
 }
 
 fn config(trust: &TlsTrust) -> Config {
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = Arc::new(ring::default_provider());
     let tls = TlsConfig::builder()
         .root_certs(load_roots(&trust.extra_roots))
         .disable_verification(trust.accept_any)

@@ -1,10 +1,10 @@
 //! The endpoint of a target: its URL, split into the request URL, a label without secrets, and the credentials.
 
-use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 use restante_http_client::parse_url;
+use ring::hmac;
 
 /// A parsed target URL.
 #[derive(Clone, Debug, PartialEq, Eq)]

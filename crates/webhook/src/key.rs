@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use ring::hmac;
 
 /// The prefix of a key in base64.
 const BASE64_PREFIX: &str = "whsec_";

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use aws_lc_rs::digest;
 use jiff::Timestamp;
 use restante_api_types::{MessageRecord, json};
 use restante_http_client::Request;
 use restante_mail::message::Summary;
 use restante_queue::Entry;
+use ring::digest;
 use serde::Serialize;
 
 use crate::endpoint::{Endpoint, short_hex};

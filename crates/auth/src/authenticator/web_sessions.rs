@@ -4,8 +4,8 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
 use jiff::Timestamp;
+use subtle::ConstantTimeEq as _;
 use tokio::time::sleep;
 
 use super::{Authenticator, VerifiedLogin};
@@ -21,7 +21,7 @@ impl Authenticator {
         let (session, is_valid) =
             self.sessions.parse_cookie(cookie, Timestamp::now()).ok_or(DenialReason::NoCredentials)?;
         let login = self.current_login(&session.identity).await.ok_or(DenialReason::Expired)?;
-        let has_same_fingerprint = verify_slices_are_equal(&login.fingerprint, &session.fingerprint).is_ok();
+        let has_same_fingerprint = bool::from(login.fingerprint.ct_eq(&session.fingerprint));
         if !is_valid || !has_same_fingerprint {
             return Err(Denied::new(login.grant.name(), DenialReason::Expired));
         }

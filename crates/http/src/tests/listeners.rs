@@ -41,8 +41,8 @@ async fn separate_listener_has_only_its_apis() {
 #[tokio::test]
 async fn listeners_share_the_messages() {
     let (main, separate) = routers(Settings { max_message_bytes: 10_000, ..Settings::default() }, &[":8025 mailpit"]);
-    let mail = r#"{"From": {"Email": "a@example.org"}, "To": [{"Email": "b@example.org"}], "Text": "x"}"#;
-    let sent = send_request(&separate, "POST /api/v1/send", Body::from(mail), Peer::default()).await;
+    let body = r#"{"From": {"Email": "a@example.org"}, "To": [{"Email": "b@example.org"}], "Text": "x"}"#;
+    let sent = send_request(&separate, "POST /api/v1/send", Body::from(body), Peer::default()).await;
     assert_eq!(sent.status, 200, "{}", sent.text());
     assert_eq!(get(&main, "/api/v1/mailbox/b").await.json().as_array().map(Vec::len), Some(1));
 }

@@ -4,12 +4,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
 use md5::{Digest as _, Md5};
 use restante_auth::{AuthService, ConfiguredLogin, DenialReason, Denied, Grant, PasswordHash, Scope};
 use restante_mail::naming::MailboxName;
 use restante_proto::pop3::Proof;
 use restante_settings::MailboxPassword;
+use subtle::ConstantTimeEq as _;
 
 /// The mailboxes and passwords of `pop3.credentials`, and the accounts of all protocols.
 #[derive(Debug)]
@@ -123,11 +123,11 @@ fn applies(own: Option<&MailboxName>, mailbox: &MailboxName, user: Option<&Mailb
 fn verify(credential: &MailboxPassword, proof: &Proof) -> bool {
     let password = credential.password.expose().as_bytes();
     match proof {
-        Proof::Password(given) => verify_slices_are_equal(password, given.expose().as_bytes()).is_ok(),
+        Proof::Password(given) => bool::from(password.ct_eq(given.expose().as_bytes())),
         // RFC 1939 section 7: the MD5 of the greeting's timestamp, with its brackets, followed by the shared secret.
         Proof::Apop { timestamp, digest } => {
             let expected = Md5::new().chain_update(timestamp).chain_update(password).finalize();
-            verify_slices_are_equal(&expected, digest).is_ok()
+            bool::from(expected.ct_eq(digest))
         }
     }
 }

@@ -4,12 +4,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use md5::Md5;
 use restante_auth::{AuthService, ConfiguredLogin, DenialReason, Denied, Grant, PasswordHash, Scope};
 use restante_proto::smtp::Proof;
 use restante_settings::Credential;
+use subtle::ConstantTimeEq as _;
 
 /// The users and passwords of `smtp.credentials`, and the accounts of all protocols.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Login {
     fn matches_credentials(&self, user: &str, proof: &Proof) -> bool {
         let is_plain = |credential: &&Credential| self.hashed.iter().all(|(name, _)| *name != credential.user);
         let is_match = |credential: &Credential| {
-            verify_slices_are_equal(credential.user.as_bytes(), user.as_bytes()).is_ok() & verify(credential, proof)
+            bool::from(credential.user.as_bytes().ct_eq(user.as_bytes())) & verify(credential, proof)
         };
         self.credentials.iter().filter(is_plain).fold(false, |found, credential| found | is_match(credential))
     }
@@ -84,9 +84,10 @@ impl Login {
 fn verify(credential: &Credential, proof: &Proof) -> bool {
     let password = credential.password.expose().as_bytes();
     match proof {
-        Proof::Password(given) => verify_slices_are_equal(password, given.expose().as_bytes()).is_ok(),
-        Proof::CramMd5 { challenge, digest } => cram_md5_digest(password, challenge)
-            .is_some_and(|expected| verify_slices_are_equal(&expected, digest).is_ok()),
+        Proof::Password(given) => bool::from(password.ct_eq(given.expose().as_bytes())),
+        Proof::CramMd5 { challenge, digest } => {
+            cram_md5_digest(password, challenge).is_some_and(|expected| bool::from(expected.ct_eq(digest)))
+        }
     }
 }
 

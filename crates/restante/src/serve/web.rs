@@ -106,7 +106,8 @@ pub(super) fn port(listeners: &[BoundListener]) -> Option<u16> {
 
 /// Returns the URL of the web interface at the first TCP listener, for a browser on this machine.
 pub(super) fn page_url(components: &Components<'_>, listeners: &[BoundListener]) -> Option<String> {
-    let listener = listeners.iter().find(|listener| listener.is_tcp() && [PLAIN, WITH_TLS].contains(&listener.name()))?;
+    let listener =
+        listeners.iter().find(|listener| listener.is_tcp() && [PLAIN, WITH_TLS].contains(&listener.name()))?;
     let scheme = if listener.name() == WITH_TLS { "https" } else { "http" };
     Some(format!("{scheme}://{}{}/", listener.client_address(), components.config.web.base_path))
 }

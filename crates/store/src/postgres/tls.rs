@@ -13,7 +13,7 @@ use std::{fmt, io};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
@@ -95,7 +95,7 @@ impl TlsOptions {
 
     /// Reads the files and creates the TLS configuration. The error is a sentence for the operator.
     pub(super) fn connector(&self, read_file: ReadFile<'_>) -> Result<MakeRustlsConnect, String> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let provider = Arc::new(ring::default_provider());
         let verifier =
             Arc::new(ServerVerifier { verification: self.verification(read_file)?, provider: provider.clone() });
         let failed = |error: &dyn fmt::Display| format!("TLS cannot be configured: {error}");

@@ -7,7 +7,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_tim
 use restante_proto::Secret;
 use restante_testdir::TestDir;
 use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
+use rustls::crypto::ring;
 use rustls::pki_types::PrivateKeyDer;
 
 use super::{OPENING, Server, connect, conversation, test_target};
@@ -46,7 +46,7 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
         builder.with_single_cert(vec![certificate.der().clone()], key).unwrap()
     }

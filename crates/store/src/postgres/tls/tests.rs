@@ -9,7 +9,7 @@ use restante_testdir::TestDir;
 use restante_testpg::Postgres;
 
 use rustls::client::danger::ServerCertVerifier as _;
-use rustls::crypto::aws_lc_rs;
+use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, UnixTime};
 
@@ -132,7 +132,7 @@ async fn verifies_server_certificate() {
 
 #[test]
 fn trusts_pinned_self_signed_certificate() {
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = Arc::new(ring::default_provider());
     let (trusted_authority, other_authority) = (Authority::new("ours"), Authority::new("theirs"));
     for (trusted, expected) in [(&trusted_authority, true), (&other_authority, false)] {
         let pem = trusted.certificate.clone().into_bytes();
