@@ -95,7 +95,7 @@ async fn body_response(
     if_none_match: &IfNoneMatch,
     form: Representation,
     headers: FileHeaders,
-    write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
+    write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Send + Sync + 'static,
 ) -> HandlerResult {
     let rendered = if if_none_match.matches(&headers.tag) {
         Ok(None)

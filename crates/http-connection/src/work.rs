@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -46,11 +47,20 @@ impl WorkPermit {
             Self::Inline => return Ok(work()),
             Self::Blocking(permit) => permit,
         };
+        let result = Arc::new(Mutex::new(None));
+        let result_of_work = result.clone();
         // The work holds the permit, because it runs to completion even if the client disconnects.
         let work = move || {
             let _permit = permit;
-            work()
+            *result_of_work.lock() = Some(work());
         };
-        spawn_blocking(work).await.map_err(|error| WorkError::Failed(error.to_string()))
+        run_boxed(Box::new(work)).await?;
+        let result = result.lock().take();
+        result.ok_or_else(|| WorkError::Failed("the work has no result".to_owned()))
     }
+}
+
+/// Does work on a blocking thread. It takes no type parameters, so that the task is compiled once.
+async fn run_boxed(work: Box<dyn FnOnce() + Send>) -> Result<(), WorkError> {
+    spawn_blocking(work).await.map_err(|error| WorkError::Failed(error.to_string()))
 }

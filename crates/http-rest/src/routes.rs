@@ -1,4 +1,4 @@
-//! The table of routes of the REST API, live events and the description of the API.
+//! The table of routes of the REST API and live events.
 
 use std::sync::Arc;
 
@@ -7,7 +7,6 @@ use axum::extract::Request;
 use axum::routing::{MethodRouter, get, post};
 use restante_http_core::api::{Api, problem_document};
 use restante_http_core::credentials::Credentials;
-use restante_http_core::paths;
 use restante_http_core::render::file::PartSelector;
 use restante_http_core::response::links::Purpose;
 use restante_http_core::server::Server;
@@ -15,7 +14,6 @@ use restante_relay::Relay;
 use restante_webhook::Webhooks;
 
 use crate::live::frame::EventFormat;
-use crate::openapi::{self, ApiDescription};
 use crate::serve::status::{self, Status};
 use crate::v1::mailbox;
 use crate::v2::about::{self, About};
@@ -35,8 +33,6 @@ pub struct Descriptions {
     pub about: About,
     /// The description for Inbucket's status page.
     pub status: Status,
-    /// The hash in the paths of the files of the web interface. The page about the API uses some of them.
-    pub assets_hash: &'static str,
 }
 
 /// Returns the API.
@@ -52,9 +48,8 @@ fn credentials(template: &str, request: &Request) -> Credentials {
     }
 }
 
-fn routes(Descriptions { about, status, assets_hash }: Descriptions) -> Vec<(String, MethodRouter<Arc<Server>>)> {
+fn routes(Descriptions { about, status }: Descriptions) -> Vec<(String, MethodRouter<Arc<Server>>)> {
     let (about, status) = (Extension(Arc::new(about)), Extension(Arc::new(status)));
-    let description = Extension(Arc::new(ApiDescription::new(assets_hash)));
     let mut routes = vec![
         ("/api/v1/mailbox/{name}".to_owned(), get(mailbox::list).delete(mailbox::purge)),
         ("/api/v1/mailbox/{name}/{id}".to_owned(), get(mailbox::message).patch(mailbox::mark).delete(mailbox::remove)),
@@ -102,8 +97,6 @@ fn routes(Descriptions { about, status, assets_hash }: Descriptions) -> Vec<(Str
         ("/api/v2/monitor/messages/{name}".to_owned(), live::websocket(EventFormat::Change)),
         ("/api/v2/events".to_owned(), get(live::events)),
         ("/api/v2/events/{name}".to_owned(), get(live::events)),
-        (openapi::DOCUMENT_PATH.to_owned(), get(openapi::document).layer(description.clone())),
-        (paths::DOCS.to_owned(), get(openapi::docs).layer(description.clone())),
         (
             "/mailbox/dattach/{name}/{id}/{index}/{*file}".to_owned(),
             attachments::serve(PartSelector::Attachment, Purpose::Download),

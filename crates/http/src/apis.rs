@@ -28,12 +28,9 @@ pub(crate) struct Apis([Api; ApiName::ALL.len()]);
 impl Apis {
     pub(crate) fn new(info: ServerInfo) -> Self {
         let ServerInfo { about, status, greeting_file } = info;
-        Self([
-            restante_http_rest::api(Descriptions { about, status, assets_hash: embedded_assets::HASH }),
-            restante_http_web::api(greeting_file),
-            operations::api(),
-            restante_dialect_mailpit::api(),
-        ])
+        let mut rest = restante_http_rest::api(Descriptions { about, status });
+        rest.routes.extend(restante_http_openapi::routes(restante_http_rest::schemas, embedded_assets::HASH));
+        Self([rest, restante_http_web::api(greeting_file), operations::api(), restante_dialect_mailpit::api()])
     }
 
     pub(crate) fn get(&self, name: ApiName) -> &Api {
@@ -45,6 +42,12 @@ impl Apis {
         };
         &self.0[index]
     }
+}
+
+/// Returns the OpenAPI document with line breaks, for a server at any URL. Used to generate clients without a running
+/// server.
+pub fn openapi() -> serde_json::Result<String> {
+    restante_http_openapi::openapi(restante_http_rest::schemas())
 }
 
 /// The APIs of one listener. Each is served below its prefix.

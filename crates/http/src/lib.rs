@@ -7,7 +7,7 @@
 //! - `apis`: which APIs a listener serves
 //! - `router`: the service of a listener
 //!
-//! What all APIs share is in `restante_http_core`, the REST API in `restante_http_rest`, the pages in `restante_http_web`.
+//! What all APIs share is in `restante_http_core`, the REST API in `restante_http_rest`, its description in `restante_http_openapi`, the pages in `restante_http_web`.
 //! HTTP/1.1 and HTTP/2 connections are in `restante_http_connection`, listening and TLS in `restante_net`.
 
 mod apis;
@@ -17,10 +17,10 @@ mod router;
 #[cfg(test)]
 mod tests;
 
-pub use apis::{Collision, ListenerApis, ServerInfo};
+pub use apis::{Collision, ListenerApis, ServerInfo, openapi};
 pub use restante_http_connection::context::{ConnectionGuard, Peer};
 pub use restante_http_connection::http1::{ALPN_PROTOCOLS, Version, refuse_plaintext, serve_connection};
 pub use restante_http_core::response::problem::refuse_connection;
 pub use restante_http_core::server::{Services, Settings};
-pub use restante_http_rest::{About, Port, Status, openapi};
+pub use restante_http_rest::{About, Port, Status};
 pub use router::Service;

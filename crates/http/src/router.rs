@@ -13,7 +13,7 @@ use restante_http_core::server::{Server, Settings};
 use restante_mailroom::Mailroom;
 
 use crate::apis::{Apis, ListenerApis, ServerInfo, path_shape};
-use crate::middleware::{Mount, authentication, cors, request_checks, response_headers};
+use crate::middleware::{self, Mount, cors};
 
 /// The HTTP service. Its listeners share the caches and limits.
 pub struct Service {
@@ -108,10 +108,7 @@ fn with_checks(router: Router<Arc<Server>>, server: &Arc<Server>, prefix: &str, 
         credentials: api.credentials,
         error_form: api.error_form,
     });
-    let router = router
-        .layer(from_fn_with_state(mount.clone(), authentication::authenticate))
-        .layer(from_fn_with_state(mount.clone(), request_checks::check_request))
-        .layer(from_fn_with_state(mount.clone(), response_headers::complete_response));
+    let router = router.layer(from_fn_with_state(mount.clone(), middleware::process));
     // Outside of authentication: preflight requests have no credentials.
     if server.settings.cors.is_some() { router.layer(from_fn_with_state(mount, cors::apply_cors)) } else { router }
 }

@@ -9,6 +9,7 @@ mod archive;
 mod document;
 pub mod file;
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
@@ -71,7 +72,7 @@ pub enum CacheKey {
 }
 
 /// A representation of a message.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Representation {
     name: &'static str,
     parameter: Option<Arc<str>>,
@@ -90,6 +91,25 @@ pub enum Work {
     Html,
     /// Decoding an image.
     Image,
+}
+
+impl Work {
+    /// Returns the message size up to which this is done on the network thread.
+    fn max_inline_bytes(self) -> usize {
+        match self {
+            Self::Write => SMALL_BYTES,
+            Self::Extract => MAX_INLINE_EXTRACT_BYTES,
+            Self::Html => MAX_INLINE_HTML_BYTES,
+            Self::Image => 0,
+        }
+    }
+}
+
+impl Hash for Representation {
+    /// The other fields depend on the name.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.name, &self.parameter).hash(state);
+    }
 }
 
 impl Representation {
@@ -111,16 +131,6 @@ impl Representation {
         self
     }
 
-    /// Returns the message size up to which this is rendered on the network thread.
-    fn max_inline_bytes(&self) -> usize {
-        match self.work {
-            Work::Write => SMALL_BYTES,
-            Work::Extract => MAX_INLINE_EXTRACT_BYTES,
-            Work::Html => MAX_INLINE_HTML_BYTES,
-            Work::Image => 0,
-        }
-    }
-
     /// Returns the entity tag.
     pub fn etag(&self, etags: &EntityTags, summary: &Summary) -> HeaderValue {
         etags.of(&(self, summary.id, self.cache_version(summary)))
@@ -131,6 +141,11 @@ impl Representation {
         u64::from(self.has_read_mark && summary.seen)
     }
 }
+
+/// Writes a representation of a message.
+type WriteMessage = dyn Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Send + Sync;
+/// Writes a response.
+type WriteValue = dyn Fn() -> Result<Bytes, Problem> + Send + Sync;
 
 /// Renders responses: from the cache, or within limits on memory and work.
 pub struct Renderer {
@@ -184,15 +199,26 @@ impl Renderer {
         work: Option<WorkPermit>,
         write: fn(&T, usize) -> Result<Bytes, Problem>,
     ) -> Result<Bytes, Problem> {
-        let (value, work) = (&Arc::new(value), &Mutex::new(work));
+        self.write_within_budget(size, work, Arc::new(move || write(&value, size))).await
+    }
+
+    /// Writes a response of about this size within the memory budget. It takes no type parameters, so that it is compiled
+    /// once.
+    async fn write_within_budget(
+        &self,
+        size: usize,
+        work: Option<WorkPermit>,
+        write: Arc<WriteValue>,
+    ) -> Result<Bytes, Problem> {
+        let (write, work) = (&write, &Mutex::new(work));
         let render = |memory: MemoryPermit| async move {
             let held = work.lock().take();
             let work = match held {
                 Some(work) => work,
                 None => self.work_permit(size).await?,
             };
-            let value = value.clone();
-            work.run(move || Ok::<_, Problem>(memory.charge(write(&value, size)?)?)).await?
+            let write = write.clone();
+            work.run(move || Ok::<_, Problem>(memory.charge(write()?)?)).await?
         };
         self.within_budget(render).await
     }
@@ -221,7 +247,7 @@ impl Renderer {
         summary: &Summary,
         if_none_match: &IfNoneMatch,
         representation: Representation,
-        write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
+        write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Send + Sync + 'static,
     ) -> Result<Response, Problem> {
         let tag = representation.etag(&self.etags, summary);
         success::json_unless_match(if_none_match, tag, self.render(summary, representation, write)).await
@@ -244,7 +270,7 @@ impl Renderer {
         &self,
         summary: &Summary,
         representation: Representation,
-        write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
+        write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Send + Sync + 'static,
     ) -> Result<Bytes, Problem> {
         let version = representation.cache_version(summary);
         self.render_version(summary, representation, version, write).await
@@ -257,20 +283,33 @@ impl Renderer {
         summary: &Summary,
         representation: Representation,
         version: u64,
-        write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Clone + Send + 'static,
+        write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Send + Sync + 'static,
     ) -> Result<Bytes, Problem> {
-        let max_inline_bytes = representation.max_inline_bytes();
-        let permits = match representation.work {
-            Work::Image => &self.image_permits,
-            _ => &self.work_permits,
-        };
+        let work = representation.work;
         let key = CacheKey::Copy { mailbox: summary.mailbox.clone(), id: summary.id, representation };
         if let Some(body) = self.cache.get(&key, version) {
             return Ok(body);
         }
+        self.render_now(summary, work, key, version, Arc::new(write)).await
+    }
+
+    /// Renders a representation of a message and adds it to the cache. It takes no type parameters, so that it is compiled
+    /// once.
+    async fn render_now(
+        &self,
+        summary: &Summary,
+        work: Work,
+        key: CacheKey,
+        version: u64,
+        write: Arc<WriteMessage>,
+    ) -> Result<Bytes, Problem> {
+        let permits = match work {
+            Work::Image => &self.image_permits,
+            _ => &self.work_permits,
+        };
         let (key, write) = (&key, &write);
         let render = |memory: MemoryPermit| async move {
-            let work = if source_length(summary) <= max_inline_bytes {
+            let work = if source_length(summary) <= work.max_inline_bytes() {
                 WorkPermit::Inline
             } else {
                 WorkPermit::acquire(permits).await?

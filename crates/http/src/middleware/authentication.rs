@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -30,15 +30,20 @@ const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 const PUBLIC_PATHS: [&str; 7] = [LIVE, READY, LOGIN, LOGOUT, ASSETS, ICON, ROBOTS];
 
 /// Authenticates a request and adds its grant as an extension. Logs the request if access is denied.
-pub(crate) async fn authenticate(State(mount): State<Arc<Mount>>, mut request: Request, next: Next) -> Response {
-    let Some(auth) = &mount.server.settings.auth else {
-        request.extensions_mut().insert(Grant::EVERYTHING);
-        return next.run(request).await;
-    };
+pub(super) async fn authenticate(mount: &Mount, mut request: Request, next: Next) -> Response {
+    if let Some(auth) = &mount.server.settings.auth {
+        // Boxed, so that the future of a request without authentication is small.
+        return Box::pin(authenticate_by(auth, mount, request, next)).await;
+    }
+    request.extensions_mut().insert(Grant::EVERYTHING);
+    next.run(request).await
+}
+
+async fn authenticate_by(auth: &Arc<AuthService>, mount: &Mount, mut request: Request, next: Next) -> Response {
     let ip = request.extensions().get::<Peer>().and_then(|peer| peer.ip);
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let mut user = None;
-    let response = match check_request(&mount, auth, &mut request, ip).await {
+    let response = match check_request(mount, auth, &mut request, ip).await {
         Ok(()) => {
             user = request.extensions().get::<Grant>().and_then(Grant::name).map(str::to_owned);
             next.run(request).await

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName};
-use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt as _;
 use restante_http_connection::context::Peer;
@@ -54,18 +53,18 @@ impl Forwarded {
 
     /// Forwards the request with the address of this client. The slot is held until the response body has ended. It is
     /// also an extension of the request, so that a task that outlives the response can hold it.
-    pub(crate) async fn run(self, mut request: Request, next: Next) -> Response {
+    pub(crate) async fn run(self, mut request: Request, next: impl AsyncFnOnce(Request) -> Response) -> Response {
         let extensions = request.extensions_mut();
         let peer = extensions.get::<Peer>().copied().unwrap_or_default();
         extensions.insert(Peer { ip: Some(self.ip), ..peer });
-        let Some(slot) = self.slot else { return next.run(request).await };
+        let Some(slot) = self.slot else { return next(request).await };
         extensions.insert(slot.clone());
         // The body owns this function, which does nothing but hold the slot.
         let hold = move |error: axum::Error| {
             let _ = &slot;
             error
         };
-        next.run(request).await.map(|body| Body::new(body.map_err(hold)))
+        next(request).await.map(|body| Body::new(body.map_err(hold)))
     }
 }
 

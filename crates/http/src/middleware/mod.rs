@@ -1,4 +1,5 @@
-//! Middleware: processes every request before it reaches its handler, and every response.
+//! Middleware: processes every request before it reaches its handler, and every response. [`process`] runs the parts, each of
+//! which calls the next one. They are one layer of the router, because a layer costs as much as a tenth of a small response.
 //!
 //! - `response_headers`: the form of errors, security headers, request metrics
 //! - `request_checks`: host and origin checks
@@ -6,19 +7,22 @@
 //! - `authentication`: the identity of the client
 //! - `cors`: cross-origin requests of permitted web pages
 
-pub(crate) mod authentication;
+mod authentication;
 pub(crate) mod cors;
 mod forwarded;
-pub(crate) mod request_checks;
-pub(crate) mod response_headers;
+mod request_checks;
+mod response_headers;
 
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
 use axum::response::Response;
 use restante_http_core::credentials::Credentials;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::server::Server;
+
+use response_headers::OpenRequest;
 
 /// An API below a prefix.
 pub(crate) struct Mount {
@@ -35,4 +39,13 @@ impl Mount {
         let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
         path.strip_prefix(&self.prefix).unwrap_or(path)
     }
+}
+
+/// Processes a request of an API: `response_headers`, then `request_checks`, then `authentication`, then its handler.
+pub(crate) async fn process(State(mount): State<Arc<Mount>>, request: Request, next: Next) -> Response {
+    let mount = &*mount;
+    let open = OpenRequest::new(mount, &request);
+    let authenticate = async |request| authentication::authenticate(mount, request, next).await;
+    let response = request_checks::check_request(mount, request, authenticate).await;
+    open.complete(mount, response)
 }

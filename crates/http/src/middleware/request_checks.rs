@@ -3,13 +3,11 @@
 //! `authentication`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use restante_http_connection::clean_path::{clean_path, path_and_query};
 use restante_http_connection::context::Peer;
@@ -47,8 +45,12 @@ const DISCONNECT_GRACE: Duration = Duration::from_secs(2);
 
 /// Refuses requests that are not addressed to this server or come from another site. Redirects requests for paths with
 /// repeated slashes or dot segments. Cancels a request if its client disconnects.
-pub(crate) async fn check_request(State(mount): State<Arc<Mount>>, mut request: Request, next: Next) -> Response {
-    let forwarded = match validate_request(&mount, &mut request) {
+pub(super) async fn check_request(
+    mount: &Mount,
+    mut request: Request,
+    next: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
+    let forwarded = match validate_request(mount, &mut request) {
         Ok(_) if let Some(path) = redirect_target(&mount.server.settings, &request) => {
             return moved_permanently(path).unwrap_or_else(Problem::into_response);
         }
@@ -58,8 +60,9 @@ pub(crate) async fn check_request(State(mount): State<Arc<Mount>>, mut request: 
     let disconnect: Option<Disconnect> = request.extensions().get().cloned();
     let handle = async {
         match forwarded {
-            Some(forwarded) => forwarded.run(request, next).await,
-            None => next.run(request).await,
+            // Boxed, so that the future of a request without a proxy is small.
+            Some(forwarded) => Box::pin(forwarded.run(request, next)).await,
+            None => next(request).await,
         }
     };
     cancel_on_disconnect(disconnect.as_ref(), handle).await

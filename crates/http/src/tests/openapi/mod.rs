@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use restante_http_rest::openapi;
 use restante_settings::ApiName;
 use serde_json::{Map, Value};
 
@@ -72,7 +71,7 @@ async fn description_contains_exactly_the_routes() {
         routed.extend(methods.map(|method| (method.to_owned(), path.replace("{*", "{"))));
     }
     let missing: Vec<_> = routed.difference(&described).filter(|(_, path)| path.starts_with("/api/")).collect();
-    assert!(missing.is_empty(), "these have no description in http-rest/src/openapi/api: {missing:?}");
+    assert!(missing.is_empty(), "these have no description in http-openapi/src/api: {missing:?}");
     let unknown: Vec<_> = described.difference(&routed).collect();
     assert!(unknown.is_empty(), "these are described, but there is no such route: {unknown:?}");
 }
@@ -165,6 +164,6 @@ async fn description_contains_server_url() {
 fn copy_in_docs_is_current() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
     let copy = fs::read_to_string(file).expect("docs/openapi.json");
-    let current = openapi::openapi().expect("JSON");
+    let current = crate::openapi().expect("JSON");
     assert!(copy == current, "run `cargo run -p restante -- docs openapi > docs/openapi.json`");
 }

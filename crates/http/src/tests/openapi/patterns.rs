@@ -22,7 +22,7 @@ const ALL: [Naming; 3] = [Naming::Local, Naming::Full, Naming::Domain];
 const MAILBOX_NAME: &str = r#"^([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])$"#;
 
 static DEFINITIONS: LazyLock<Value> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("../../../../http-rest/src/openapi/api/definitions.json")).expect("JSON")
+    serde_json::from_str(include_str!("../../../../http-openapi/src/api/definitions.json")).expect("JSON")
 });
 
 /// Returns the pattern in a definition of the description.

@@ -22,24 +22,32 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
+use axum::routing::get;
 use bytes::Bytes;
 use restante_http_connection::work::WorkPermit;
+use restante_http_core::api::Route;
 use restante_http_core::extractors::request_context::BaseUrl;
+use restante_http_core::paths;
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::problem::{Problem, internal_error};
 use restante_http_core::response::success;
 use restante_http_core::response::success::NoBody;
 use restante_http_core::server::Server;
+use utoipa::openapi::{RefOr, Schema};
 
 use page::Page;
 
+/// Schemas with their names.
+pub type Schemas = Vec<(String, RefOr<Schema>)>;
+
 /// The path of the OpenAPI document.
-pub(crate) const DOCUMENT_PATH: &str = "/api/openapi.json";
+const DOCUMENT_PATH: &str = "/api/openapi.json";
 
 /// The rendered description. It is rendered at the first request, because few clients need it and the start of the
 /// server must not wait for it.
-pub(crate) struct ApiDescription {
+struct ApiDescription {
     rendered: OnceLock<RenderedDescription>,
+    schemas: fn() -> Schemas,
     /// The hash in the paths of the files of the web interface.
     assets_hash: &'static str,
 }
@@ -49,8 +57,18 @@ struct RenderedDescription {
     page: Page,
 }
 
+/// Returns the routes of the document and the page. `schemas` are those of the types that handlers serialize; `assets_hash` is in
+/// the paths of the files of the web interface, some of which the page uses.
+pub fn routes(schemas: fn() -> Schemas, assets_hash: &'static str) -> Vec<Route> {
+    let description = Extension(Arc::new(ApiDescription::new(schemas, assets_hash)));
+    vec![
+        (DOCUMENT_PATH.to_owned(), get(document).layer(description.clone())),
+        (paths::DOCS.to_owned(), get(docs).layer(description)),
+    ]
+}
+
 /// Returns the OpenAPI document.
-pub(crate) async fn document(
+async fn document(
     State(server): State<Arc<Server>>,
     Extension(description): Extension<Arc<ApiDescription>>,
     if_none_match: IfNoneMatch,
@@ -63,7 +81,7 @@ pub(crate) async fn document(
 }
 
 /// Returns the API page.
-pub(crate) async fn docs(
+async fn docs(
     State(server): State<Arc<Server>>,
     Extension(description): Extension<Arc<ApiDescription>>,
     BaseUrl(base): BaseUrl,
@@ -88,31 +106,33 @@ pub(crate) async fn docs(
 
 /// Returns the OpenAPI document with line breaks, for a server at any URL. Used to generate clients without a running
 /// server.
-pub fn openapi() -> serde_json::Result<String> {
-    let mut text = document::build("")?.to_pretty_json()?;
+pub fn openapi(schemas: Schemas) -> serde_json::Result<String> {
+    let mut text = document::build("", schemas)?.to_pretty_json()?;
     text.push('\n');
     Ok(text)
 }
 
 impl ApiDescription {
-    pub(crate) fn new(assets_hash: &'static str) -> Self {
-        Self { rendered: OnceLock::new(), assets_hash }
+    fn new(schemas: fn() -> Schemas, assets_hash: &'static str) -> Self {
+        Self { rendered: OnceLock::new(), schemas, assets_hash }
     }
 
     async fn get_or_render(&self, server: &Server) -> Result<&RenderedDescription, Problem> {
         if let Some(rendered) = self.rendered.get() {
             return Ok(rendered);
         }
-        let (root, assets_hash) = (server.settings.link_root().to_owned(), self.assets_hash);
-        let rendered =
-            WorkPermit::acquire(&server.renderer.work_permits).await?.run(move || render(&root, assets_hash)).await?;
+        let (root, schemas, hash) = (server.settings.link_root().to_owned(), self.schemas, self.assets_hash);
+        let rendered = WorkPermit::acquire(&server.renderer.work_permits)
+            .await?
+            .run(move || render(&root, schemas(), hash))
+            .await?;
         let rendered = rendered.map_err(|error| internal_error(&error))?;
         Ok(self.rendered.get_or_init(|| rendered))
     }
 }
 
-fn render(root: &str, assets_hash: &str) -> serde_json::Result<RenderedDescription> {
-    let document = document::build(root)?;
+fn render(root: &str, schemas: Schemas, assets_hash: &str) -> serde_json::Result<RenderedDescription> {
+    let document = document::build(root, schemas)?;
     let mut json = document.to_json()?;
     json.push('\n');
     Ok(RenderedDescription {

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::openapi::page::html::{Html, anchor};
-use crate::openapi::page::{BASE_PLACEHOLDER, REFUSAL_ANCHOR, WS_BASE_PLACEHOLDER, schema};
+use crate::page::html::{Html, anchor};
+use crate::page::{BASE_PLACEHOLDER, REFUSAL_ANCHOR, WS_BASE_PLACEHOLDER, schema};
 
 /// The values for names in a path in example commands.
 const EXAMPLE_VALUES: [(&str, &str); 4] = [("{name}", "bob"), ("{id}", "latest"), ("{index}", "0"), ("{file}", "file")];

@@ -20,7 +20,7 @@ use serde_json::{Error, Map, Value};
 use utoipa::openapi::security::SecurityScheme;
 use utoipa::openapi::{RefOr, Schema};
 
-use crate::openapi::operation::{ErrorResponse, Parameter, Response};
+use crate::operation::{ErrorResponse, Parameter, Response};
 
 /// The files with operations, in the order in which people read them.
 const TAGS: &[&str] = &[
@@ -147,7 +147,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::openapi::operation::Operation;
+    use crate::operation::Operation;
 
     fn definitions() -> Definitions {
         let value = json!({ "id": "7", "base": { "id": "$id", "seen": true }, "text": ["Two", "", "paragraphs."] });

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::openapi::page::html::Html;
+use crate::page::html::Html;
 
 /// The kind of the anchors of schemas.
 pub(super) const SCHEMA_ANCHOR: &str = "shape";

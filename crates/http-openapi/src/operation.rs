@@ -17,7 +17,7 @@ use utoipa::openapi::schema::{Array, Object, ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Ref, RefOr, Required, Schema};
 
-use crate::openapi::data::{Common, exact};
+use crate::data::{Common, exact};
 
 /// The extension with the schema of events. OpenAPI has no field for it.
 const FRAME_EXTENSION: &str = "x-frame";
