@@ -28,7 +28,7 @@ from container import enable_loopback
 enable_loopback()
 os.execvp(sys.argv[1], sys.argv[1:])
 """
-SERVER = "cargo run --release"
+SERVER = "cargo run"
 TESTS = "cargo test --workspace --no-fail-fast"
 # Ends the server if a command fails.
 START = f"""
@@ -81,15 +81,15 @@ def environment() -> dict[str, str]:
     """The variables of the commands: a build that is fast, and no other settings of the build, of Python or of the program."""
     names = ("CARGO_PROFILE_", "CARGO_TARGET_DIR", "PYTHON", "RESTANTE_", "INBUCKET_", "VIRTUAL_ENV")
     variables = {name: value for name, value in os.environ.items() if not name.startswith(names)}
-    return dict(variables, CARGO_PROFILE_RELEASE_OPT_LEVEL="0", CARGO_INCREMENTAL="0", PIP_DISABLE_PIP_VERSION_CHECK="1")
+    return dict(variables, CARGO_INCREMENTAL="0", PIP_DISABLE_PIP_VERSION_CHECK="1")
 
 
 @pytest.fixture(scope="module")
 def program(clone, environment) -> Path:
-    """The directory of the program that `cargo run --release` starts."""
+    """The directory of the program that `cargo run` starts."""
     build = SERVER.replace("run", "build").split()
     subprocess.run([require("cargo"), *build[1:]], cwd=clone, env=environment, check=True)
-    return clone / "target" / "release"
+    return clone / "target" / "debug"
 
 
 def test_the_quick_start_works(clone, readme, environment, program, tmp_path):
@@ -99,7 +99,7 @@ def test_the_quick_start_works(clone, readme, environment, program, tmp_path):
         missing("this machine permits no user namespaces")
     first, *others, last = commands(readme, "Quick start")
     assert [first, last] == [SERVER, TESTS]
-    assert 'export PATH="$PWD/target/release:$PATH"' in others
+    assert 'export PATH="$PWD/target/debug:$PATH"' in others
     # One shell: `export` has an effect on the commands after it.
     script = [START, *(f'{command} > "$OUTPUT/{number}"' for number, command in enumerate(others)), STOP]
     in_namespace = [*NAMESPACE, sys.executable, "-c", RUN_IN_NAMESPACE, require("bash"), "-c", "\n".join(script)]

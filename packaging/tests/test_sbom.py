@@ -60,5 +60,5 @@ def test_the_dependencies_reach_every_component(document):
 
 
 def test_dependencies_of_tests_and_of_other_systems_are_not_listed(document):
-    assert {"aws-lc-sys", "libsqlite3-sys", "luajit-src"} <= names(document)
+    assert {"ring", "libsqlite3-sys", "luajit-src"} <= names(document)
     assert not {"lettre", "proptest", "windows-sys"} & names(document)
