@@ -126,8 +126,6 @@ impl Authenticator {
                 default_if_absent: Some(Tokens::default),
             })
         });
-        // From the operating system, because this runs at every start: the generator of aws-lc collects entropy for 100
-        // ms at its first use.
         let random_secret = || {
             let mut secret = [0; SECRET_BYTES];
             getrandom::fill(&mut secret).map_err(|error| format!("cannot get random bytes: {error}"))?;

@@ -1,4 +1,4 @@
-//! Connectors of the HTTP client. [`LazyTlsConnector`] encrypts https connections with rustls and aws-lc-rs. The
+//! Connectors of the HTTP client. [`LazyTlsConnector`] encrypts https connections with rustls and ring. The
 //! trusted roots are loaded on first use, so that they cost nothing without https requests. [`ConnectionObserver`]
 //! detects new connections.
 

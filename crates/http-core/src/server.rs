@@ -33,7 +33,7 @@ const MAX_WAITS: usize = 20_000;
 /// The settings of the HTTP service.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The prefix of all paths: empty, or `/x/y` without a trailing slash.
+    /// A prefix of all paths, which are also served without it: empty, or `/x/y` without a trailing slash.
     pub base_path: String,
     /// The URL under which clients see the server, without a trailing slash.
     pub public_url: Option<String>,

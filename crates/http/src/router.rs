@@ -31,15 +31,18 @@ impl Service {
         Self { server, apis: Apis::new(info) }
     }
 
-    /// Returns the service of a listener. A main listener serves all paths under the base path and at the root, because some
-    /// clients drop the base path.
+    /// Returns the service of a listener. It serves all paths under the base path and at the root, because some clients drop the
+    /// base path.
     pub fn router(&self, listener: &ListenerApis) -> Router {
-        let base = if listener.is_main { self.server.settings.base_path.as_str() } else { "" };
-        let mut routes = Routes { server: &self.server, router: Router::new(), shapes: HashSet::new() };
+        let base = self.server.settings.base_path.as_str();
+        let mut routes =
+            Routes { server: &self.server, is_main: listener.is_main, router: Router::new(), shapes: HashSet::new() };
         let apis = || listener.mounts.iter().map(|(prefix, api)| (prefix, self.apis.get(*api)));
         if !base.is_empty() {
-            let home = vec![(String::new(), get(restante_http_web::redirect_to_home))];
-            routes.add(base, &pages(home));
+            if listener.is_main {
+                let home = vec![(String::new(), get(restante_http_web::redirect_to_home))];
+                routes.add(base, &pages(home));
+            }
             for (prefix, api) in apis() {
                 routes.add(&format!("{base}{prefix}"), api);
             }
@@ -57,17 +60,13 @@ impl Service {
     /// Returns the service for paths that no API of the listener has. A listener with one API responds in its form.
     fn unknown_paths(&self, listener: &ListenerApis) -> Router<Arc<Server>> {
         if listener.is_main {
-            return with_checks(
-                Router::new().fallback(restante_http_web::not_found),
-                &self.server,
-                "",
-                &pages(Vec::new()),
-            );
+            let router = Router::new().fallback(restante_http_web::not_found);
+            return with_checks(router, &self.server, true, "", &pages(Vec::new()));
         }
         let router = Router::new().fallback(async || Problem::NoSuchPath);
         match listener.mounts.as_slice() {
-            [(_, api)] => with_checks(router, &self.server, "", self.apis.get(*api)),
-            _ => with_checks(router, &self.server, "", &pages(Vec::new())),
+            [(_, api)] => with_checks(router, &self.server, false, "", self.apis.get(*api)),
+            _ => with_checks(router, &self.server, false, "", &pages(Vec::new())),
         }
     }
 }
@@ -82,6 +81,7 @@ fn pages(routes: Vec<Route>) -> Api {
 /// and so can the paths below it. Other APIs with the same path were refused before.
 struct Routes<'s> {
     server: &'s Arc<Server>,
+    is_main: bool,
     router: Router<Arc<Server>>,
     shapes: HashSet<String>,
 }
@@ -96,15 +96,23 @@ impl Routes<'_> {
             }
         }
         let router = router.method_not_allowed_fallback(async || Problem::MethodNotAllowed);
-        self.router = std::mem::take(&mut self.router).merge(with_checks(router, self.server, prefix, api));
+        self.router =
+            std::mem::take(&mut self.router).merge(with_checks(router, self.server, self.is_main, prefix, api));
     }
 }
 
-/// Adds the layers of every request of an API. The last one is the outermost.
-fn with_checks(router: Router<Arc<Server>>, server: &Arc<Server>, prefix: &str, api: &Api) -> Router<Arc<Server>> {
+/// Adds the middleware of every request of an API.
+fn with_checks(
+    router: Router<Arc<Server>>,
+    server: &Arc<Server>,
+    is_main: bool,
+    prefix: &str,
+    api: &Api,
+) -> Router<Arc<Server>> {
     let mount = Arc::new(Mount {
         server: server.clone(),
         prefix: prefix.to_owned(),
+        has_login_page: is_main,
         credentials: api.credentials,
         error_form: api.error_form,
     });

@@ -1,6 +1,7 @@
 //! The `restante` program as a library: command line, wiring, signals and health checks. Everything else is in the crates that it
 //! depends on.
 
+mod api_check;
 pub mod command_line;
 pub mod completions;
 pub mod exit;

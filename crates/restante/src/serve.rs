@@ -8,8 +8,6 @@ mod pop3;
 mod smtp;
 mod web;
 
-pub(crate) use web::check_apis;
-
 use std::convert::Infallible;
 use std::process::ExitCode;
 use std::slice::from_ref;

@@ -79,6 +79,8 @@ pub(crate) struct State {
     /// The size of an event is in bytes.
     events: BoundedQueue<IndexEvent>,
     resync: Option<Resync>,
+    /// True if a stored message was queued after others were lost. A comparison for missing messages does not look at it again.
+    has_stored_since_loss: bool,
     /// The number of events that were ever pushed.
     total_pushed: u64,
     /// The highest id of a stored message that the queue has seen.
@@ -90,7 +92,14 @@ pub(crate) struct State {
 impl Default for State {
     fn default() -> Self {
         let events = BoundedQueue::new(MAX_SIZE);
-        Self { events, resync: None, total_pushed: 0, highest_id: MessageId::ZERO, is_urgent: false }
+        Self {
+            events,
+            resync: None,
+            has_stored_since_loss: false,
+            total_pushed: 0,
+            highest_id: MessageId::ZERO,
+            is_urgent: false,
+        }
     }
 }
 
@@ -124,11 +133,13 @@ impl IndexQueue {
             *body = body.take().filter(|body| state.events.size() + size + body.len() <= MAX_SIZE_WITH_BODIES);
             size += body.as_ref().map_or(0, Bytes::len);
         }
+        let is_stored = matches!(event, IndexEvent::Stored(..));
         if let Err(event) = state.events.push(event, size) {
             state.record_lost(&event);
             self.progress.send_if_modified(|progress| std::mem::take(&mut progress.is_caught_up));
             return;
         }
+        state.has_stored_since_loss |= is_stored && state.resync.is_some();
         state.total_pushed += 1;
         if state.events.len() == 1 {
             self.inbox.notify();
@@ -174,6 +185,7 @@ impl IndexQueue {
         // rebuilt.
         let is_resync_due = queue.events.is_empty() || queue.resync == Some(Resync::Rebuild);
         let resync = if is_resync_due { queue.resync.take() } else { None };
+        queue.has_stored_since_loss &= queue.resync.is_some();
         // During shutdown there is no time for queries of the store.
         let is_last = match stage {
             Stage::Open => false,
@@ -247,11 +259,11 @@ impl State {
     fn record_lost(&mut self, event: &IndexEvent) {
         let resync = match (event, self.resync) {
             (IndexEvent::Stored(summary, _), _) => Resync::NewerThan(summary.id.number().saturating_sub(1).into()),
-            // The comparison reads the current state of this message anyway.
+            // This message was lost too, so the comparison reads its current state.
             (
                 IndexEvent::MarkChanged(id, _) | IndexEvent::Deleted(id) | IndexEvent::Recheck(_, id),
                 Some(Resync::NewerThan(above)),
-            ) if *id > above => {
+            ) if *id > above && !self.has_stored_since_loss => {
                 return;
             }
             _ => Resync::Everything,
@@ -358,6 +370,18 @@ mod tests {
         let second = queue.next_batch(MAX_EVENTS, Duration::ZERO, false);
         assert_eq!((second.events.len(), second.resync), (1, Some(Resync::NewerThan((beyond - 1).into()))));
         assert_eq!(queue.highest_id(), (beyond + 9).into());
+    }
+
+    #[test]
+    fn lost_deletion_of_a_message_queued_after_a_loss_requests_full_resync() {
+        let queue = IndexQueue::default();
+        queue.open();
+        queue.request_resync(Resync::NewerThan(0.into()));
+        for id in 1..=MAX_EVENTS as u64 + 1 {
+            queue.push(|| stored(id));
+        }
+        queue.push(|| IndexEvent::Deleted(1.into()));
+        assert_eq!(queue.next_batch(MAX_EVENTS, Duration::ZERO, false).resync, Some(Resync::Everything));
     }
 
     #[test]

@@ -14,7 +14,7 @@ named_enum! {
     pub enum ApiName {
         /// Versions 1 and 2 of the REST API, live events and their description.
         Rest = "rest",
-        /// The pages of the web interface, which use the REST API of the same listener.
+        /// The pages of the web interface, which are only on the main listeners.
         Web = "web",
         /// Health checks and metrics.
         Operations = "operations",
@@ -78,10 +78,15 @@ impl FromStr for ApiMount {
         let mut words = text.split_whitespace().peekable();
         let addr = words.next_if(|word| !word.starts_with('/') && ApiName::from_name(word).is_none());
         let prefix = words.next_if(|word| word.starts_with('/'));
-        let parse_name = |word: &str| {
-            ApiName::from_name(word).ok_or_else(|| {
-                format!("there is no API {word:?}; the APIs are {}", ApiName::ALL.map(ApiName::name).join(", "))
-            })
+        let parse_name = |word: &str| match ApiName::from_name(word) {
+            Some(ApiName::Web) => {
+                Err("the pages (web) are only on the addresses of web.addr and web.tlsaddr".to_owned())
+            }
+            Some(name) => Ok(name),
+            None => {
+                let others = ApiName::ALL.into_iter().filter(|name| *name != ApiName::Web).map(ApiName::name);
+                Err(format!("there is no API {word:?}; the APIs are {}", others.collect::<Vec<_>>().join(", ")))
+            }
         };
         let apis = words.map(parse_name).collect::<Result<Vec<_>, _>>()?;
         if apis.is_empty() || (addr.is_none() && prefix.is_none()) {
@@ -119,7 +124,8 @@ mod tests {
             ("mailpit", Err("\"mailpit\" is not of the form")),
             ("localhost:8025", Err("\"localhost:8025\" is not of the form")),
             ("", Err("\"\" is not of the form")),
-            ("localhost:8025 mailpot", Err("there is no API \"mailpot\"; the APIs are rest, web, operations, mailpit")),
+            ("localhost:8025 mailpot", Err("there is no API \"mailpot\"; the APIs are rest, operations, mailpit")),
+            ("localhost:8025 rest web", Err("the pages (web) are only on")),
             ("8025 mailpit", Err("\"8025\" is not a listen address")),
             ("/a?b mailpit", Err("must be a path such as /mail")),
         ];

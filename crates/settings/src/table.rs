@@ -357,7 +357,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "web.listeners", "", Value::List("MOUNT"),
         "Where APIs are served in addition to web.addr and web.tlsaddr: at an address of their own, below a path, or both. The \
-         APIs are rest, web, operations and mailpit. Examples: localhost:8025 mailpit, /mailpit mailpit. A listener of its own \
+         APIs are rest, operations and mailpit. Examples: localhost:8025 mailpit, /mailpit mailpit. A listener of its own \
          uses HTTPS if web.tlsenabled is true. Two APIs with the same path on one listener are an error.",
         |c, v| set(&mut c.web.listeners, parsed_list(v)),
     ),

@@ -1,5 +1,5 @@
-//! The host of a request, its route and whether its origin is allowed, as middleware has determined them. The checks
-//! are in `middleware::request_checks`.
+//! The host of a request and whether its origin is allowed, as middleware has determined them, and what the headers of a
+//! browser say about it.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub struct RequestHost {
     pub authority: Box<str>,
 }
 
-/// Marks requests of web pages whose origin CORS allows. `middleware::request_checks` accepts them.
+/// Marks requests of web pages whose origin CORS allows. The checks of requests accept them.
 #[derive(Clone, Copy, Debug)]
 pub struct AllowedOrigin;
 
@@ -48,7 +48,7 @@ impl FromRequestParts<Arc<Server>> for BaseUrl {
     }
 }
 
-/// Returns whether a browser sent the origin of the request. `middleware::request_checks` has then checked it.
+/// Returns whether a browser sent the origin of the request. It was checked then.
 pub fn has_origin(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN) || headers.contains_key(FETCH_SITE)
 }

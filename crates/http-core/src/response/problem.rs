@@ -1,6 +1,6 @@
 //! All errors of requests, and the only place where they become responses: `application/problem+json` (RFC 9457). The
-//! client gets a plain sentence; the cause is logged once, here or, if it could happen too often, throttled in
-//! `middleware::request_checks`.
+//! client gets a plain sentence; the cause is logged once, here or, if it could happen too often, throttled by the middleware,
+//! which also changes the response to the form of the API.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -353,7 +353,7 @@ impl Problem {
         }
     }
 
-    /// Logs a fault of the server. Store errors are logged by the request checks, which get them with the response.
+    /// Logs a fault of the server. Store errors are logged by the middleware, which gets them with the response.
     fn log(&self) {
         match self {
             Self::Search(error @ SearchError::Unavailable(_)) => tracing::error!(%error, "HTTP request failed"),

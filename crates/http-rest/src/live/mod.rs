@@ -1,5 +1,5 @@
 //! Live events: a subscriber gets every message that is stored or deleted, starting with the most recent ones.
-//! `extractors::subscriber` sends events over WebSocket, `stream` as Server-Sent Events. The events of messages as a whole
+//! `restante_http_core::subscriber` sends events over WebSocket, `stream` as Server-Sent Events. The events of messages as a whole
 //! are one per stored message; the others are one per copy. `frame` filters events and renders their JSON. The mailroom
 //! decides which events a subscription contains.
 

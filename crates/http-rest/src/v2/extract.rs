@@ -1,5 +1,5 @@
 //! Extracts of a message for tests: links, one-time codes, unsubscribe links, and the tree of MIME parts. The
-//! extraction itself is in the crate `restante_extract`; the content of a part is served by `state::attachment`.
+//! extraction itself is in the crate `restante_extract`; the content of a part is served by `render::file`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

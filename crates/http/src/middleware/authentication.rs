@@ -50,7 +50,11 @@ async fn authenticate_by(auth: &Arc<AuthService>, mount: &Mount, mut request: Re
         }
         Err(response) => response,
     };
-    if let Some(denied) = response.extensions().get::<Arc<Problem>>().and_then(|problem| problem.denial()) {
+    // The login page is not a problem document, so it has the denial itself.
+    let problem = response.extensions().get::<Arc<Problem>>();
+    let denied =
+        problem.and_then(|problem| problem.denial()).or_else(|| response.extensions().get::<Denied>().cloned());
+    if let Some(denied) = denied {
         let denied = Denied::new(denied.name.as_deref().or(user.as_deref()), denied.reason);
         mount.server.settings.metrics.count_denial(Protocol::Http, denied.reason);
         // The query is left out, because it may contain a token.
@@ -82,7 +86,7 @@ async fn check_request(
             request.extensions_mut().insert(AcceptedCredentials::new(auth.clone(), login, challenge));
             Ok(())
         }
-        Err(denied) => Err(refusal_response(&mount.server.settings, request, denied, challenge)),
+        Err(denied) => Err(refusal_response(mount, request, denied, challenge)),
     }
 }
 
@@ -111,10 +115,10 @@ async fn check_credentials(
 
 /// Returns the response to a request that is not authenticated. A browser that opens a page is redirected to the login
 /// page; this does not count as a denial.
-fn refusal_response(settings: &Settings, request: &Request, denied: Denied, challenge: Challenge) -> Response {
+fn refusal_response(mount: &Mount, request: &Request, denied: Denied, challenge: Challenge) -> Response {
     let is_anonymous = matches!(denied.reason, DenialReason::NoCredentials | DenialReason::Expired);
-    if is_anonymous && is_page_navigation(request.method(), request.headers()) {
-        return redirect_to_login(settings, request.uri()).unwrap_or_else(Problem::into_response);
+    if is_anonymous && mount.has_login_page && is_page_navigation(request.method(), request.headers()) {
+        return redirect_to_login(&mount.server.settings, request.uri()).unwrap_or_else(Problem::into_response);
     }
     Problem::Denied(denied, challenge).into_response()
 }

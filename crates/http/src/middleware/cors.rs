@@ -59,8 +59,9 @@ pub(crate) async fn apply_cors(State(mount): State<Arc<Mount>>, mut request: Req
 }
 
 fn is_shared(mount: &Mount, path: &str) -> bool {
-    let below = path.strip_prefix(mount.prefix.as_str()).unwrap_or(path);
-    [path, below].iter().any(|path| path.starts_with("/api/"))
+    let below_prefix = path.strip_prefix(mount.prefix.as_str()).unwrap_or(path);
+    let below_base = path.strip_prefix(mount.server.settings.base_path.as_str()).unwrap_or(path);
+    [path, below_prefix, below_base].iter().any(|path| path.starts_with("/api/"))
 }
 
 /// Returns the origin of the request if it is another one than this server's and is allowed.

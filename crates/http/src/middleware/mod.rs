@@ -29,6 +29,8 @@ pub(crate) struct Mount {
     pub(crate) server: Arc<Server>,
     /// Empty, or `/x/y` without a trailing slash.
     pub(crate) prefix: String,
+    /// Whether the listener has the login page.
+    pub(crate) has_login_page: bool,
     pub(crate) credentials: fn(&str, &Request) -> Credentials,
     pub(crate) error_form: fn(&Problem, Response) -> Response,
 }

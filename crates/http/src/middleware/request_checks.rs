@@ -1,4 +1,4 @@
-//! Checks every request before it is routed: the Host header (DNS rebinding), Fetch Metadata and Origin (requests from
+//! Checks every request: the Host header (DNS rebinding), Fetch Metadata and Origin (requests from
 //! web pages of other origins). The address of the client is determined in `forwarded`, its identity in
 //! `authentication`.
 

@@ -60,6 +60,14 @@ impl AuthServer {
         Self { server, auth, dir, reader, writer, admin, relayer, limited }
     }
 
+    /// Returns a service with the same users and tokens, and without messages.
+    pub(super) fn service(&self) -> Service {
+        let store = Arc::new(MemoryStore::new(Limits::default()));
+        let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default());
+        let settings = Settings { auth: Some(self.auth.clone()), ..Settings::default() };
+        Service::new(Arc::new(mailroom), settings, ServerInfo::default())
+    }
+
     /// Returns the status of a request with this `Authorization`.
     async fn status(&self, request: &str, authorization: &str) -> u16 {
         self.server.request(&with_authorization(request, authorization)).await.status.as_u16()

@@ -140,6 +140,7 @@ async fn cookies_of_other_origins_are_removed() {
     let mount = Arc::new(Mount {
         server,
         prefix: String::new(),
+        has_login_page: true,
         credentials: |_, request| Credentials::from_headers(request),
         error_form: problem_document,
     });

@@ -58,11 +58,10 @@ async fn api_below_a_prefix() {
             assert_eq!(get(&main, &path).await.status, 200, "{path}");
         }
         assert_eq!(get(&main, "/old/pit/api/v2/messages").await.status, 404);
-        for (path, status) in
-            [("/pit/api/v1/info", 200), ("/pit/livez", 200), ("/livez", 404), ("/mail/pit/livez", 404)]
-        {
+        for (path, status) in [("/pit/api/v1/info", 200), ("/pit/livez", 200), ("/livez", 404), ("/pit/x/livez", 404)] {
             assert_eq!(get(&separate, path).await.status, status, "{path}");
         }
+        assert_eq!(get(&separate, &format!("{base}/pit/livez")).await.status, 200, "{base}");
     }
 }
 
@@ -101,4 +100,18 @@ async fn separate_listener_checks_requests() {
         assert_eq!(response.status, status, "{headers}");
         assert_eq!(response.header("x-content-type-options"), "nosniff");
     }
+}
+
+/// Only the main listener has the login page. A redirect to it would lead back to itself on other listeners.
+#[tokio::test]
+async fn browsers_are_redirected_to_the_login_page_only_where_it_is() {
+    let auth = AuthServer::new().await;
+    let mount: ApiMount = "localhost:8025 mailpit".parse().unwrap();
+    let separate = auth.service().router(&ListenerApis::separate([&mount]));
+    let request = "GET /view/latest.html\nAccept: text/html\nUser-Agent: Mozilla/5.0";
+    assert_eq!(auth.server.request(request).await.status, 303);
+    let refused = send_request(&separate, request, Body::empty(), Peer::default()).await;
+    assert_eq!((refused.status.as_u16(), refused.header("content-type")), (401, "text/plain"));
+    let unknown = request.replace("/view/latest.html", "/");
+    assert_eq!(send_request(&separate, &unknown, Body::empty(), Peer::default()).await.status, 401);
 }

@@ -15,8 +15,8 @@ use restante_settings::{self, Loaded, Problem, Purpose, ReadFile};
 
 use arguments::ParsedArguments;
 
+use crate::api_check::check_apis;
 use crate::exit::Exit;
-use crate::serve::check_apis;
 
 pub(crate) use arguments::{ALL_SETTINGS_NOTE, SETTINGS_NOTE, command};
 pub use completions::{DocsPage, GeneratedDocs, Shell};

@@ -5,12 +5,11 @@ use std::slice::from_ref;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
-use restante_http::{Collision, ListenerApis, Service};
+use restante_http::{ListenerApis, Service};
 use restante_metrics::{Metrics, Protocol};
 use restante_net::{
     AcceptedStream, Admission, AdmissionControl, ConnectionLimits, ListenAddr, Shutdown, Stream, Tls, TooMany,
 };
-use restante_settings::Web;
 
 use super::{BoundListener, Components, pop3, smtp};
 
@@ -44,16 +43,6 @@ pub(super) fn bind(
         binder.bind(OTHER_APIS, "web.listeners", from_ref(addr), web.tls.force, &router);
     }
     binder.listeners
-}
-
-/// Fails if two APIs of one listener have the same path.
-pub(crate) fn check_apis(web: &Web) -> Result<(), Collision> {
-    // Without configuration there are none.
-    if web.listeners.is_empty() {
-        return Ok(());
-    }
-    ListenerApis::main(&web.listeners).check()?;
-    web.separate_listeners().into_iter().try_for_each(|(_, mounts)| ListenerApis::separate(mounts).check())
 }
 
 type LazyRouter = Arc<LazyLock<Router, Box<dyn FnOnce() -> Router + Send>>>;

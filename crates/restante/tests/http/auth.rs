@@ -191,7 +191,7 @@ fn rest_with_users_and_tokens_until_a_token_is_revoked() {
 #[test]
 fn login_session_ends_by_logout_or_password_change() {
     let files = AuthFiles::new();
-    let server = files.server(&[]);
+    let mut server = files.server(&[]);
     let origin = format!("Origin: http://{}\r\nContent-Type: application/x-www-form-urlencoded\r\n", server.http);
     let redirect = send(server.http, "GET /m/bob", "Accept: text/html\r\n", "");
     assert!(
@@ -200,6 +200,7 @@ fn login_session_ends_by_logout_or_password_change() {
         redirect.head
     );
     assert_eq!(send(server.http, "POST /login", &origin, "user=ann&password=wrong").status, 403);
+    server.wait_for_log("request=\"POST /login\" reason=\"wrong password\" user=ann");
     let foreign = "Origin: http://evil.example\r\n";
     assert_eq!(send(server.http, "POST /login", foreign, "user=ann&password=secret").status, 403);
     let log_in = |password: &str| {
