@@ -84,7 +84,7 @@ pub(crate) async fn list(
     paging: Paging,
 ) -> HandlerResult {
     if grant.covers_all_mailboxes() {
-        return Ok(json_body(mailpit_list(&server, paging).await?));
+        return Ok(json_body(page_of_all(&server, paging).await?));
     }
     let work = server.renderer.list_permit(paging.limit()).await?;
     // The messages are read once, for the overview and for the page.
@@ -99,7 +99,7 @@ pub(crate) async fn list(
 }
 
 /// Returns a page of the list of all messages.
-async fn mailpit_list(server: &Server, paging: Paging) -> Result<Bytes, Problem> {
+async fn page_of_all(server: &Server, paging: Paging) -> Result<Bytes, Problem> {
     let is_cacheable = paging.offset() == 0 && paging.start == 0 && paging.before.is_none();
     let key = CacheKey::List { name: "mailpit messages", mailbox: None, limit: paging.limit() };
     if is_cacheable && let Some(body) = server.renderer.cache.get(&key, server.mailroom.store_version().await?.0) {

@@ -26,7 +26,10 @@ pub struct Api {
 /// A path, and the handlers of its methods.
 pub type Route = (String, MethodRouter<Arc<Server>>);
 
-/// The form of errors of APIs that report problem documents.
-pub fn problem_document(_: &Problem, response: Response) -> Response {
-    response
+impl Api {
+    /// Creates an API that reads credentials from headers and reports problem documents.
+    pub fn new(name: &'static str, routes: Vec<Route>) -> Self {
+        let credentials = |_: &str, request: &_| Credentials::from_headers(request);
+        Self { name, routes, credentials, error_form: |_, response| response }
+    }
 }

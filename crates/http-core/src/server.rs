@@ -30,6 +30,7 @@ const MAX_COMPARED_BYTES: u64 = 32 << 30;
 /// The limit on requests that wait for messages. One connection can carry a hundred of them, so the limit on
 /// connections is not enough.
 const MAX_WAITS: usize = 20_000;
+
 /// The settings of the HTTP service.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {

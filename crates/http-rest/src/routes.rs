@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::Request;
 use axum::routing::{MethodRouter, get, post};
-use restante_http_core::api::{Api, problem_document};
+use restante_http_core::api::Api;
 use restante_http_core::credentials::Credentials;
 use restante_http_core::render::file::PartSelector;
 use restante_http_core::response::links::Purpose;
@@ -37,7 +37,7 @@ pub struct Descriptions {
 
 /// Returns the API.
 pub fn api(descriptions: Descriptions) -> Api {
-    Api { name: "rest", routes: routes(descriptions), credentials, error_form: problem_document }
+    Api { credentials, ..Api::new("rest", routes(descriptions)) }
 }
 
 fn credentials(template: &str, request: &Request) -> Credentials {

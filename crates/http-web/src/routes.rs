@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::routing::{get, post};
-use restante_http_core::api::{Api, Route, problem_document};
-use restante_http_core::credentials::Credentials;
+use restante_http_core::api::{Api, Route};
 use restante_http_core::paths;
 use restante_http_core::response::success::permanent_redirect;
 
@@ -15,8 +14,7 @@ use crate::{login, pages};
 
 /// Returns the pages as an API. `greeting_file` is an HTML file to show as the greeting instead of the built-in text.
 pub fn api(greeting_file: Option<PathBuf>) -> Api {
-    let credentials = |_: &str, request: &_| Credentials::from_headers(request);
-    Api { name: "web", routes: routes(greeting_file), credentials, error_form: problem_document }
+    Api::new("web", routes(greeting_file))
 }
 
 fn routes(greeting_file: Option<PathBuf>) -> Vec<Route> {

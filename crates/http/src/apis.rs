@@ -23,24 +23,33 @@ pub struct ServerInfo {
 }
 
 /// All APIs of the server.
-pub(crate) struct Apis([Api; ApiName::ALL.len()]);
+pub(crate) struct Apis {
+    rest: Api,
+    web: Api,
+    operations: Api,
+    mailpit: Api,
+}
 
 impl Apis {
     pub(crate) fn new(info: ServerInfo) -> Self {
         let ServerInfo { about, status, greeting_file } = info;
         let mut rest = restante_http_rest::api(Descriptions { about, status });
         rest.routes.extend(restante_http_openapi::routes(restante_http_rest::schemas, embedded_assets::HASH));
-        Self([rest, restante_http_web::api(greeting_file), operations::api(), restante_dialect_mailpit::api()])
+        Self {
+            rest,
+            web: restante_http_web::api(greeting_file),
+            operations: operations::api(),
+            mailpit: restante_dialect_mailpit::api(),
+        }
     }
 
     pub(crate) fn get(&self, name: ApiName) -> &Api {
-        let index = match name {
-            ApiName::Rest => 0,
-            ApiName::Web => 1,
-            ApiName::Operations => 2,
-            ApiName::Mailpit => 3,
-        };
-        &self.0[index]
+        match name {
+            ApiName::Rest => &self.rest,
+            ApiName::Web => &self.web,
+            ApiName::Operations => &self.operations,
+            ApiName::Mailpit => &self.mailpit,
+        }
     }
 }
 
@@ -55,7 +64,7 @@ pub fn openapi() -> serde_json::Result<String> {
 pub struct ListenerApis {
     /// The prefixes and the APIs below them. A prefix is empty, or `/x/y` without a trailing slash.
     pub(crate) mounts: Vec<(String, ApiName)>,
-    /// Whether this is a main listener. It serves all mounts also below the base path.
+    /// Whether this is a main listener, which has the pages.
     pub(crate) is_main: bool,
 }
 
@@ -135,15 +144,12 @@ pub(crate) fn path_shape(template: &str) -> String {
 #[cfg(test)]
 mod tests {
     use axum::routing::{get, post};
-    use restante_http_core::api::problem_document;
-    use restante_http_core::credentials::Credentials;
 
     use super::*;
 
     fn api(name: &'static str, paths: &[&str]) -> Api {
         let routes = paths.iter().map(|path| ((*path).to_owned(), get(async || "").merge(post(async || "")))).collect();
-        let credentials = |_: &str, request: &_| Credentials::from_headers(request);
-        Api { name, routes, credentials, error_form: problem_document }
+        Api::new(name, routes)
     }
 
     #[test]

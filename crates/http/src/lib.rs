@@ -7,7 +7,8 @@
 //! - `apis`: which APIs a listener serves
 //! - `router`: the service of a listener
 //!
-//! What all APIs share is in `restante_http_core`, the REST API in `restante_http_rest`, its description in `restante_http_openapi`, the pages in `restante_http_web`.
+//! What all APIs share is in `restante_http_core`, the REST API in `restante_http_rest`, its description in
+//! `restante_http_openapi`, the pages in `restante_http_web`.
 //! HTTP/1.1 and HTTP/2 connections are in `restante_http_connection`, listening and TLS in `restante_net`.
 
 mod apis;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
-use restante_http_core::api::{Api, Route, problem_document};
-use restante_http_core::credentials::Credentials;
+use restante_http_core::api::Api;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::server::{Server, Settings};
 use restante_mailroom::Mailroom;
+use restante_settings::ApiName;
 
 use crate::apis::{Apis, ListenerApis, ServerInfo, path_shape};
 use crate::middleware::{self, Mount, cors};
@@ -41,7 +41,7 @@ impl Service {
         if !base.is_empty() {
             if listener.is_main {
                 let home = vec![(String::new(), get(restante_http_web::redirect_to_home))];
-                routes.add(base, &pages(home));
+                routes.add(base, &Api::new("web", home));
             }
             for (prefix, api) in apis() {
                 routes.add(&format!("{base}{prefix}"), api);
@@ -51,30 +51,24 @@ impl Service {
             routes.add(prefix, api);
         }
         if listener.is_main {
-            routes.add("", &pages(restante_http_web::root_routes()));
+            routes.add("", &Api::new("web", restante_http_web::root_routes()));
         }
         let unknown = self.unknown_paths(listener).with_state(self.server.clone());
         routes.router.fallback_service(unknown).with_state(self.server.clone())
     }
 
-    /// Returns the service for paths that no API of the listener has. A listener with one API responds in its form.
+    /// Returns the service for paths that no API of the listener has. A listener with one API responds in its form, others in that
+    /// of the REST API.
     fn unknown_paths(&self, listener: &ListenerApis) -> Router<Arc<Server>> {
-        if listener.is_main {
-            let router = Router::new().fallback(restante_http_web::not_found);
-            return with_checks(router, &self.server, true, "", &pages(Vec::new()));
-        }
-        let router = Router::new().fallback(async || Problem::NoSuchPath);
-        match listener.mounts.as_slice() {
-            [(_, api)] => with_checks(router, &self.server, false, "", self.apis.get(*api)),
-            _ => with_checks(router, &self.server, false, "", &pages(Vec::new())),
-        }
+        let (router, api) = match listener.mounts.as_slice() {
+            _ if listener.is_main => {
+                (Router::new().fallback(restante_http_web::not_found), self.apis.get(ApiName::Web))
+            }
+            [(_, api)] => (Router::new().fallback(async || Problem::NoSuchPath), self.apis.get(*api)),
+            _ => (Router::new().fallback(async || Problem::NoSuchPath), self.apis.get(ApiName::Rest)),
+        };
+        with_checks(router, &self.server, listener.is_main, "", api)
     }
-}
-
-/// Returns pages as an API.
-fn pages(routes: Vec<Route>) -> Api {
-    let credentials = |_: &str, request: &_| Credentials::from_headers(request);
-    Api { name: "web", routes, credentials, error_form: problem_document }
 }
 
 /// A router in which the first of several routes with the same path wins. A base path can equal any path of the server,

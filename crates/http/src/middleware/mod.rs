@@ -1,7 +1,7 @@
 //! Middleware: processes every request before it reaches its handler, and every response. [`process`] runs the parts, each of
 //! which calls the next one. They are one layer of the router, because a layer costs as much as a tenth of a small response.
 //!
-//! - `response_headers`: the form of errors, security headers, request metrics
+//! - `response`: the form of errors, security headers, request metrics
 //! - `request_checks`: host and origin checks
 //! - `forwarded`: clients of trusted proxies
 //! - `authentication`: the identity of the client
@@ -11,7 +11,7 @@ mod authentication;
 pub(crate) mod cors;
 mod forwarded;
 mod request_checks;
-mod response_headers;
+mod response;
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use restante_http_core::credentials::Credentials;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::server::Server;
 
-use response_headers::OpenRequest;
+use response::OpenRequest;
 
 /// An API below a prefix.
 pub(crate) struct Mount {
@@ -43,7 +43,7 @@ impl Mount {
     }
 }
 
-/// Processes a request of an API: `response_headers`, then `request_checks`, then `authentication`, then its handler.
+/// Processes a request of an API: `response`, then `request_checks`, then `authentication`, then its handler.
 pub(crate) async fn process(State(mount): State<Arc<Mount>>, request: Request, next: Next) -> Response {
     let mount = &*mount;
     let open = OpenRequest::new(mount, &request);

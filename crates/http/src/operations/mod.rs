@@ -4,8 +4,7 @@ mod metrics;
 mod probe;
 
 use axum::routing::get;
-use restante_http_core::api::{Api, problem_document};
-use restante_http_core::credentials::Credentials;
+use restante_http_core::api::Api;
 use restante_http_core::paths;
 
 /// Returns health checks and metrics as an API.
@@ -16,6 +15,5 @@ pub(crate) fn api() -> Api {
         (metrics::METRICS_PATH.to_owned(), get(metrics::metrics)),
         (metrics::VARS_PATH.to_owned(), get(metrics::vars)),
     ];
-    let credentials = |_: &str, request: &_| Credentials::from_headers(request);
-    Api { name: "operations", routes, credentials, error_form: problem_document }
+    Api::new("operations", routes)
 }

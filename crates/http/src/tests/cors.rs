@@ -124,7 +124,6 @@ async fn any_origin_is_allowed() {
 async fn cookies_of_other_origins_are_removed() {
     use axum::middleware::from_fn_with_state;
     use axum::routing::post;
-    use restante_http_core::api::problem_document;
     use restante_http_core::credentials::Credentials;
 
     use crate::middleware::Mount;
@@ -142,7 +141,7 @@ async fn cookies_of_other_origins_are_removed() {
         prefix: String::new(),
         has_login_page: true,
         credentials: |_, request| Credentials::from_headers(request),
-        error_form: problem_document,
+        error_form: |_, response| response,
     });
     let cookies = async |headers: HeaderMap| {
         headers.get("cookie").map_or(String::new(), |value| value.to_str().unwrap().to_owned())

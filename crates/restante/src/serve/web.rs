@@ -65,7 +65,7 @@ struct Binder<'b, 'c> {
 }
 
 impl Binder<'_, '_> {
-    /// Binds the addresses of a setting. `names` are the names of its listeners without and with TLS.
+    /// Binds the addresses of a setting. Its listeners have the first name without TLS, and the second with TLS.
     fn bind(
         &mut self,
         [plain, with_tls]: [&'static str; 2],
