@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["parsed_mail_cache"],
     &["server"],
     &["extractors"],
+    &["tag_changes"],
     &["credentials"],
     &["subscriber"],
     &["api"],

@@ -9,6 +9,7 @@
 //! - `uploads`: messages from requests; `parsed_mail_cache`: messages that waiting requests compare with their queries
 //! - `server`: the server as its APIs use it
 //! - `extractors`: path, query and body of a request as typed values, with the check of the grant
+//! - `tag_changes`: changes of a tag in all messages
 //! - `credentials`: the credentials of a request
 //! - `subscriber`: subscribers of live events
 //! - `api`: the description of an API
@@ -23,6 +24,7 @@ pub mod render;
 pub mod response;
 pub mod server;
 pub mod subscriber;
+mod tag_changes;
 pub mod uploads;
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::v2::messages::MessageEntries;
 use crate::v2::relay::{RelayEntries, RelayEntryDetails};
 use crate::v2::search::SearchResponse;
 use crate::v2::sessions::{Sessions, Transcript};
+use crate::v2::tags::{RenamedTag, Tags};
 use crate::v2::usage::UsageRecord;
 use crate::v2::webhooks::{WebhookEntries, WebhookEntryDetails};
 
@@ -51,8 +52,10 @@ pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
         RelayEntries<'_>,
         RelayEntryDetails<'_>,
         RelayTarget<'_>,
+        RenamedTag<'_>,
         SearchResponse<'_>,
         Sessions<'_>,
+        Tags<'_>,
         Transcript<'_>,
         UsageRecord,
         WebhookEntries<'_>,

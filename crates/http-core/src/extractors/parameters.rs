@@ -86,6 +86,10 @@ pub struct SearchParameters {
     pub limit: usize,
 }
 
+/// A tag, from `{tag}`.
+#[derive(Debug)]
+pub struct PathTag(pub String);
+
 /// A session, from `{id}`.
 #[derive(Debug)]
 pub struct PathSession(pub SessionId);
@@ -201,6 +205,14 @@ impl FromRequestParts<Arc<Server>> for SearchParameters {
             before: query.number("before")?.map(message_id),
             limit: query.limit(DEFAULT_HITS, MAX_HITS)?,
         })
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for PathTag {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        path_values(parts, server).await.map(Self)
     }
 }
 

@@ -15,7 +15,6 @@ use restante_http_connection::http1::refuse;
 use restante_http_connection::memory::OverBudget;
 use restante_http_connection::work::WorkError;
 use restante_mail::envelope::{RecipientRefusal, Refusal, SenderRefusal};
-use restante_mail::tags::TagError;
 use restante_net::{NotReady, TooMany};
 use restante_proto::smtp;
 use restante_relay::ReleaseError;
@@ -71,6 +70,12 @@ pub enum Problem {
     /// There is no such message in any mailbox that the grant of the client includes.
     #[error("There is no such message.")]
     NoSuchMessage,
+    /// No message that the grant of the client includes has this tag.
+    #[error("No message has this tag.")]
+    NoSuchTag,
+    /// A tag cannot get this name, because another one has it.
+    #[error("There is another tag with this name.")]
+    TagExists,
     /// The message has no attachment with this index.
     #[error("The message has no such attachment.")]
     NoSuchAttachment,
@@ -141,9 +146,9 @@ pub enum Problem {
     /// The request body is valid JSON but not of this shape.
     #[error("The body of the request must be {0}.")]
     WrongShape(&'static str),
-    /// The request body contains invalid tags.
-    #[error("The member tags is invalid: {0}.")]
-    InvalidTags(TagError),
+    /// This member of the request body is invalid, for this reason.
+    #[error("The member {0} is invalid: {1}.")]
+    InvalidMember(String, String),
     /// The content type of the request body is neither a message nor JSON.
     #[error("The body of the request must be message/rfc822 or application/json.")]
     NotMessage,
@@ -265,6 +270,11 @@ impl From<ReleaseError> for Problem {
 }
 
 impl Problem {
+    /// Returns the problem that a member of the request body is invalid.
+    pub fn invalid_member(name: impl Into<String>, reason: &dyn Display) -> Self {
+        Self::InvalidMember(name.into(), reason.to_string())
+    }
+
     /// Returns the status of the response.
     pub fn status(&self) -> StatusCode {
         match self {
@@ -286,6 +296,7 @@ impl Problem {
             Self::NoSuchPath
             | Self::NoSuchCopy
             | Self::NoSuchMessage
+            | Self::NoSuchTag
             | Self::NoSuchAttachment
             | Self::NoAttachments
             | Self::NoSuchPart
@@ -297,7 +308,7 @@ impl Problem {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::WebSocketRequired => StatusCode::UPGRADE_REQUIRED,
             Self::BodyTimeout | Self::TooFewMessages { .. } => StatusCode::REQUEST_TIMEOUT,
-            Self::UnexpectedMessage | Self::Release(ReleaseError::Loop(_)) => StatusCode::CONFLICT,
+            Self::UnexpectedMessage | Self::TagExists | Self::Release(ReleaseError::Loop(_)) => StatusCode::CONFLICT,
             Self::BodyTooLarge | Self::MessageTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson | Self::NotMessage => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooMany(TooMany::InTotal)
@@ -315,7 +326,7 @@ impl Problem {
             | Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::InvalidJson(_)
             | Self::WrongShape(_)
-            | Self::InvalidTags(_)
+            | Self::InvalidMember(..)
             | Self::InvalidMessage(_)
             | Self::Release(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,

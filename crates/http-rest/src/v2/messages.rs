@@ -196,11 +196,12 @@ fn parse_change(body: Option<&Value>) -> Result<Change, Problem> {
             ("seen", Value::Bool(seen)) => change.seen = Some(*seen),
             // Equal tags count, too, so that the limit is one of the length of the list.
             ("tags", Value::Array(tags)) if tags.len() > MAX_TAGS => {
-                return Err(Problem::InvalidTags(TagError::TooMany));
+                return Err(Problem::invalid_member("tags", &TagError::TooMany));
             }
             ("tags", Value::Array(tags)) => {
                 let tags: Option<Vec<&str>> = tags.iter().map(Value::as_str).collect();
-                change.tags = Some(Tags::new(tags.ok_or_else(wrong_shape)?).map_err(Problem::InvalidTags)?);
+                let tags = Tags::new(tags.ok_or_else(wrong_shape)?);
+                change.tags = Some(tags.map_err(|error| Problem::invalid_member("tags", &error))?);
             }
             _ => return Err(wrong_shape()),
         }

@@ -4,6 +4,7 @@
 //! - `mailboxes`: the list of mailboxes; `usage`: the number and the size of messages
 //! - `messages`, `message_search`, `message_changes`: messages as a whole, each with its copies in mailboxes
 //! - `message`, `attachment_counts`: copies of messages as the web interface shows them
+//! - `tags`: the tags of all messages, and changes of a tag
 //! - `body`: the decoded body of a message
 //! - `extract`: links, codes, unsubscribe addresses and parts of a message
 //! - `html_check`: the features of HTML and CSS that a message uses, and their support in mail clients
@@ -28,6 +29,7 @@ pub(crate) mod queue;
 pub(crate) mod relay;
 pub(crate) mod search;
 pub(crate) mod sessions;
+pub(crate) mod tags;
 pub(crate) mod usage;
 pub(crate) mod wait;
 pub(crate) mod webhooks;
