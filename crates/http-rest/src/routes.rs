@@ -18,8 +18,8 @@ use crate::serve::status::{self, Status};
 use crate::v1::mailbox;
 use crate::v2::about::{self, About};
 use crate::v2::{
-    attachment_counts, batch, body, extract, html_check, inject, mailboxes, message, message_changes, messages, queue,
-    relay, search, sessions, tags, usage, wait, webhooks,
+    attachment_counts, batch, body, chaos, extract, html_check, inject, mailboxes, message, message_changes, messages,
+    queue, relay, search, sessions, tags, usage, wait, webhooks,
 };
 use crate::{attachments, live, preview, serve};
 
@@ -90,6 +90,7 @@ fn routes(Descriptions { about, status }: Descriptions) -> Vec<(String, MethodRo
         ("/api/v2/webhooks/cancel".to_owned(), post(queue::cancel::<Webhooks>)),
         ("/api/v2/webhooks/pause".to_owned(), post(webhooks::pause)),
         ("/api/v2/webhooks/resume".to_owned(), post(webhooks::resume)),
+        ("/api/v2/chaos".to_owned(), get(chaos::get).put(chaos::set)),
         ("/api/v2/usage".to_owned(), get(usage::usage)),
         ("/api/v2/wait".to_owned(), get(wait::wait_for_any)),
         ("/api/v2/search".to_owned(), get(search::search)),

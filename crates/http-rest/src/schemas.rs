@@ -11,6 +11,7 @@ use crate::live::frame::{Change, MessageChange};
 use crate::serve::message::CompatMessage;
 use crate::v2::about::AboutResponse;
 use crate::v2::attachment_counts::AttachmentCounts;
+use crate::v2::chaos::SimulatedFailures;
 use crate::v2::html_check::HtmlCheck;
 use crate::v2::mailboxes::Mailboxes;
 use crate::v2::message::MessageDetails;
@@ -55,6 +56,7 @@ pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
         RenamedTag<'_>,
         SearchResponse<'_>,
         Sessions<'_>,
+        SimulatedFailures,
         Tags<'_>,
         Transcript<'_>,
         UsageRecord,

@@ -727,7 +727,7 @@ pub const SETTINGS: &[Setting] = &[
     // Chaos
     Setting::new(
         "chaos.enabled", "false", Value::Bool,
-        "Lets PUT /api/v1/chaos set simulated failures of SMTP and LMTP: senders, recipients and logins are refused at random, \
+        "Lets PUT /api/v2/chaos set simulated failures of SMTP and LMTP: senders, recipients and logins are refused at random, \
          so that the errors of a client can be tested.",
         |c, v| set(&mut c.chaos.enabled, parse_boolean(v)),
     ),

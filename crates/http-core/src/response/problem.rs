@@ -76,6 +76,9 @@ pub enum Problem {
     /// A tag cannot get this name, because another one has it.
     #[error("There is another tag with this name.")]
     TagExists,
+    /// Simulated failures are disabled.
+    #[error("Simulated failures are disabled by the setting chaos.enabled.")]
+    ChaosDisabled,
     /// The message has no attachment with this index.
     #[error("The message has no such attachment.")]
     NoSuchAttachment,
@@ -297,6 +300,7 @@ impl Problem {
             | Self::NoSuchCopy
             | Self::NoSuchMessage
             | Self::NoSuchTag
+            | Self::ChaosDisabled
             | Self::NoSuchAttachment
             | Self::NoAttachments
             | Self::NoSuchPart

@@ -11,12 +11,14 @@
 //! - `batch`: changes of many messages of a mailbox; `inject`: delivery over HTTP
 //! - `wait`: waiting for messages; `search`: searching
 //! - `sessions`: SMTP sessions and their transcripts
+//! - `chaos`: simulated failures of SMTP
 //! - `relay`: release of messages, and the relay queue; `webhooks`: the webhook queue; `queue`: what both queues share
 
 pub(crate) mod about;
 pub(crate) mod attachment_counts;
 pub(crate) mod batch;
 pub(crate) mod body;
+pub(crate) mod chaos;
 pub(crate) mod extract;
 pub(crate) mod html_check;
 pub(crate) mod inject;
