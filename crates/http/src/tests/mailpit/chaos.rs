@@ -1,16 +1,9 @@
 //! Simulated failures of SMTP.
 
-use restante_mailroom::chaos::Chaos;
 use serde_json::json;
 
 use super::*;
-
-fn chaos_server() -> TestServer {
-    let store = Arc::new(MemoryStore::new(Limits::default()));
-    let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store.clone(), Extensions::default());
-    let mailroom = mailroom.with_chaos(Chaos::new("Sender:450:5".parse().unwrap()));
-    TestServer { store, router: router(Arc::new(mailroom), Settings::default()) }
-}
+use crate::tests::chaos::chaos_server;
 
 fn triggers(sender: (u16, u8), recipient: (u16, u8), authentication: (u16, u8)) -> Value {
     let trigger = |(code, probability)| json!({"ErrorCode": code, "Probability": probability});

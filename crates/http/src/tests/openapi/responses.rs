@@ -9,6 +9,7 @@ use restante_settings::Config;
 use restante_store::StoreError;
 
 use super::super::authentication::AuthServer;
+use super::super::chaos::chaos_server;
 use super::super::relay::RelayServer;
 use super::super::store_errors::{FailingStore, router_with_store};
 use super::super::webhooks::WebhookServer;
@@ -20,9 +21,11 @@ use crate::About;
 const UNTESTABLE_STATUS: &str = "500";
 /// Operations that do not return 503 if the store fails, because they do not use it, or fail an earlier check.
 /// Other causes of 503, such as too many connections, do not reach the router.
-const WITHOUT_STORE: [&str; 20] = [
+const WITHOUT_STORE: [&str; 22] = [
     "isLive",
     "aboutServer",
+    "getSimulatedFailures",
+    "setSimulatedFailures",
     "describeApi",
     "describeApiToPeople",
     "search",
@@ -115,6 +118,13 @@ const TABLE: &[(&str, &str, u16)] = &[
     ("PATCH /api/v2/messages/latest", "{\"seen\":true,\"tags\":[\"run 7\"]}", 200),
     ("PATCH /api/v2/messages/17", "{\"seen\":true}", 404),
     ("DELETE /api/v2/messages/17", "", 404),
+    ("GET /api/v2/tags", "", 200),
+    ("PATCH /api/v2/tags/run%207", "{\"name\":\"run 8\"}", 200),
+    ("PATCH /api/v2/tags/run%207", "{\"name\":\"run 9\"}", 404),
+    ("PATCH /api/v2/messages/latest", "{\"tags\":[\"run 8\",\"other\"]}", 200),
+    ("PATCH /api/v2/tags/other", "{\"name\":\"RUN 8\"}", 409),
+    ("DELETE /api/v2/tags/run%208", "", 200),
+    ("DELETE /api/v2/tags/run%208", "", 404),
     ("GET /api/v2/messages/latest/details", "", 200),
     ("GET /api/v2/messages/latest/details\nIf-None-Match: *", "", 304),
     ("GET /api/v2/messages/17/details", "", 404),
@@ -265,6 +275,7 @@ impl<'d> ResponseChecker<'d> {
             .replace("{name}", "test@example.org")
             .replace("{id}", "17")
             .replace("{index}", "0")
+            .replace("{tag}", "x")
             .replace("{file}", "x");
         let query = match path.rsplit('/').next() {
             Some("attachments") => "?ids=17",
@@ -302,6 +313,7 @@ async fn responses_match_description() {
     table_requests(&mut checker).await;
     arrivals(&mut checker).await;
     without_search(&mut checker).await;
+    simulated_failures(&mut checker).await;
     extracts(&mut checker).await;
     deletions(&mut checker).await;
     relays(&mut checker).await;
@@ -385,6 +397,17 @@ async fn without_search(checker: &mut ResponseChecker<'_>) {
         let response = TestServer::new().request_with(request, body, Peer::default()).await;
         response.problem(404);
         checker.check(request, &response);
+    }
+}
+
+/// Reads and sets simulated failures, if they are enabled and if they are not.
+async fn simulated_failures(checker: &mut ResponseChecker<'_>) {
+    for (server, status) in [(chaos_server(), 200), (TestServer::new(), 404)] {
+        for request in ["GET /api/v2/chaos", "PUT /api/v2/chaos\nContent-Type: application/json"] {
+            let response = server.request_with(request, "{}", Peer::default()).await;
+            assert_eq!(response.status, status, "{request}");
+            checker.check(request, &response);
+        }
     }
 }
 
