@@ -24,7 +24,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::error::{Error, HandlerResult};
-use crate::{body as go_json, content_type, success};
+use crate::{content_type, success};
 
 /// The header fields that are made from other members. `X-Tags` is one of them if there are tags.
 const RESTRICTED_FIELDS: [&str; 9] =
@@ -121,7 +121,7 @@ async fn deliver(
 }
 
 fn compose(json: &[u8], context: &ComposeContext) -> Result<ComposedMessage, Error> {
-    let fields: Fields<'_> = go_json::parse(json).map_err(Error::text)?;
+    let fields: Fields<'_> = restante_go_json::parse(json).map_err(Error::text)?;
     let mut recipients = Vec::new();
     let to = parse_people("To", fields.to, &mut recipients)?;
     let cc = parse_people("Cc", fields.cc, &mut recipients)?;
