@@ -53,7 +53,7 @@ async fn message_for_inbucket_page() {
         ],
         "errors": [{
             "name": "Malformed Base64",
-            "detail": "places in application/pdf that cannot be decoded: 1",
+            "detail": "The part application/pdf cannot be decoded completely. Places with errors: 1.",
             "severe": true,
         }],
     });
@@ -123,7 +123,7 @@ async fn message_details() {
         "parts": null,
         "defects": [{
             "name": "Malformed Base64",
-            "detail": "places in application/pdf that cannot be decoded: 1",
+            "detail": "The part application/pdf cannot be decoded completely. Places with errors: 1.",
             "severe": true,
         }],
     });

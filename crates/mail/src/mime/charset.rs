@@ -39,7 +39,7 @@ pub(super) fn decode(label: Option<&str>, bytes: &[u8]) -> DecodedText {
         Charset::Unknown => {
             return DecodedText {
                 text: decode_unlabelled(bytes).into_owned(),
-                defect: Some(format!("charset {label:?} is not known, a guess was made")),
+                defect: Some(format!("The charset {label:?} is unknown. The charset was detected from the bytes.")),
             };
         }
         Charset::Utf7 => (utf7::decode(bytes), false),
@@ -59,7 +59,7 @@ pub(super) fn decode(label: Option<&str>, bytes: &[u8]) -> DecodedText {
     if has_errors && is_multi_byte_utf8(bytes, 1) && iso2022::detect(bytes).is_none() {
         return decode_as_other_charset(label, UTF_8, bytes);
     }
-    let defect = has_errors.then(|| format!("some bytes are not valid in the declared charset {label:?}"));
+    let defect = has_errors.then(|| format!("Some bytes are not valid in the declared charset {label:?}."));
     DecodedText { text, defect }
 }
 
@@ -96,9 +96,9 @@ fn decode_by_bom(charset: Charset, bytes: &[u8]) -> Option<DecodedText> {
 
 fn bom_defect(name: &str, declared: bool, has_errors: bool) -> Option<String> {
     if has_errors {
-        Some(format!("some bytes are not valid in {name}, which the byte order mark stands for"))
+        Some(format!("Some bytes are not valid in {name}, the charset of the byte order mark."))
     } else {
-        (!declared).then(|| format!("read as {name} because of its byte order mark"))
+        (!declared).then(|| format!("The text is read as {name} because of its byte order mark."))
     }
 }
 
@@ -163,7 +163,7 @@ fn decode_labelled_utf8(label: &str, bytes: &[u8]) -> DecodedText {
         }
     }
     let text = repair_utf8(bytes);
-    DecodedText { text, defect: Some(format!("some bytes are not valid in the declared charset {label:?}")) }
+    DecodedText { text, defect: Some(format!("Some bytes are not valid in the declared charset {label:?}.")) }
 }
 
 /// Decodes partly invalid UTF-8. Invalid bytes are decoded as windows-1252. A truncated character at the end becomes
@@ -201,7 +201,13 @@ fn truncated_char_start(bytes: &[u8]) -> Option<usize> {
 /// Decodes text in another charset than the declared one, and records a defect.
 fn decode_as_other_charset(label: &str, encoding: &'static Encoding, bytes: &[u8]) -> DecodedText {
     let (text, _) = decode_known(encoding, bytes);
-    DecodedText { text, defect: Some(format!("declared as {label:?}, but read as {} by its bytes", encoding.name())) }
+    DecodedText {
+        text,
+        defect: Some(format!(
+            "The declared charset is {label:?}. The text is read as {} because of its bytes.",
+            encoding.name()
+        )),
+    }
 }
 
 /// Decodes bytes without a declared charset: as UTF-8 if they are valid or mostly valid, otherwise in the most likely
@@ -273,7 +279,8 @@ fn decode_undeclared(bytes: &[u8]) -> DecodedText {
         Some(rest) => rest.to_owned(),
         None => text.into_owned(),
     };
-    let defect = is_guess.then(|| "8-bit text without a charset that explains it, a guess was made".to_owned());
+    let defect = is_guess
+        .then(|| "The text is not UTF-8 and declares no charset. The charset was detected from the bytes.".to_owned());
     DecodedText { text, defect }
 }
 

@@ -277,11 +277,18 @@ impl Mime {
             };
             if foreign_lines > 0 {
                 let outcome = if part.is_text() { "kept as text" } else { "left out" };
-                let detail = format!("lines of {} that are not base64, {outcome}: {foreign_lines}", part.content_type);
+                let detail = format!(
+                    "Lines of the part {} are not Base64. Lines that are {outcome}: {foreign_lines}.",
+                    part.content_type
+                );
                 defects.add_severe(name, detail);
             }
             if broken > 0 {
-                defects.add_severe(name, format!("places in {} that cannot be decoded: {broken}", part.content_type));
+                let detail = format!(
+                    "The part {} cannot be decoded completely. Places with errors: {broken}.",
+                    part.content_type
+                );
+                defects.add_severe(name, detail);
             }
         }
         for &body in self.bodies.text.iter().chain(&self.bodies.html) {
@@ -290,7 +297,8 @@ impl Mime {
             }
         }
         if self.text_body().is_none() {
-            defects.add_minor(Defect::TEXT_FROM_HTML, "the mail has no plain text, it was made from the HTML");
+            defects
+                .add_minor(Defect::TEXT_FROM_HTML, "The message has no plain text. The text was made from the HTML.");
         }
         defects.into_vec()
     }

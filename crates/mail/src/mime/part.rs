@@ -241,7 +241,7 @@ fn parse_disposition(field: &StructuredValue, defects: &mut Defects) -> Option<D
         other if is_token(other) && !field.has_extra_words => Some(Disposition::Attachment),
         other => {
             let displayed: String = other.chars().take(MAX_DISPLAY_LEN).collect();
-            defects.add_minor(Defect::DISPOSITION, format!("{displayed:?} is no disposition, ignored"));
+            defects.add_minor(Defect::DISPOSITION, format!("{displayed:?} is not a valid disposition. It is ignored."));
             None
         }
     }
@@ -268,7 +268,10 @@ fn resolve_content_type(declared: &str, default_type: &str, has_filename: bool, 
     }
     let assumed = if has_filename && declared != "text" { "application/octet-stream" } else { "text/plain" };
     let displayed: String = declared.chars().take(MAX_DISPLAY_LEN).collect();
-    defects.add_minor(Defect::CONTENT_TYPE, format!("{displayed:?} is no content type, read as {assumed}"));
+    defects.add_minor(
+        Defect::CONTENT_TYPE,
+        format!("{displayed:?} is not a valid content type. The part is read as {assumed}."),
+    );
     assumed.to_owned()
 }
 
@@ -277,7 +280,10 @@ fn parse_transfer_encoding(field: Option<&[u8]>, defects: &mut Defects) -> (Tran
     let mut name = field.map(|field| StructuredValue::parse(field).value).unwrap_or_default();
     name.truncate(name.floor_char_boundary(MAX_DISPLAY_LEN));
     let encoding = TransferEncoding::from_name(&name).unwrap_or_else(|| {
-        defects.add_severe(Defect::ENCODING, format!("transfer encoding {name:?} is not known, content left as it is"));
+        defects.add_severe(
+            Defect::ENCODING,
+            format!("The transfer encoding {name:?} is unknown. The content is not decoded."),
+        );
         TransferEncoding::Identity
     });
     if name.is_empty() {

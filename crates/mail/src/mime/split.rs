@@ -169,7 +169,7 @@ impl<'a> Splitter<'a> {
         if self.declared.contains(self.source, start, text) || !closes && !self.is_part_start(line.next_start) {
             return None;
         }
-        self.defects.add_minor(Defect::BOUNDARY, "something follows the boundary on its line, ignored");
+        self.defects.add_minor(Defect::BOUNDARY, "The line of a boundary contains other text. The text is ignored.");
         Some((level, closes))
     }
 
@@ -234,14 +234,16 @@ impl<'a> Splitter<'a> {
             if part.depth >= MAX_DEPTH {
                 self.omits_parts = true;
                 self.unopened.get_or_insert(index);
-                self.defects
-                    .add_severe(Defect::LIMIT, format!("multiparts nested deeper than {MAX_DEPTH} are not opened"));
+                self.defects.add_severe(
+                    Defect::LIMIT,
+                    format!("Multiparts that are nested deeper than {MAX_DEPTH} levels are not split."),
+                );
                 "application/octet-stream".clone_into(&mut part.content_type);
             } else if let Some(boundary) = self.boundary_for(&part) {
                 self.open.push(OpenMultipart { part: index, boundary, children: 0 });
                 self.leaf = None;
             } else {
-                self.defects.add_severe(Defect::BOUNDARY, "a multipart declares no boundary, read as text");
+                self.defects.add_severe(Defect::BOUNDARY, "A multipart declares no boundary. It is read as text.");
                 "text/plain".clone_into(&mut part.content_type);
             }
         }
@@ -255,7 +257,8 @@ impl<'a> Splitter<'a> {
         }
         self.comparisons_left = self.comparisons_left.saturating_sub(GUESS_COMPARISONS);
         let guess = guess_boundary(self.source, part.body.start, &self.open)?;
-        self.defects.add_severe(Defect::BOUNDARY, "a multipart declares no boundary, the one that it uses was found");
+        self.defects
+            .add_severe(Defect::BOUNDARY, "A multipart declares no boundary. The boundary was detected in its body.");
         Some(guess)
     }
 
@@ -319,17 +322,22 @@ impl<'a> Splitter<'a> {
         let empty = self.source[part.body.clone()].trim_ascii().is_empty();
         if open.children == 0 && !empty {
             "text/plain".clone_into(&mut part.content_type);
-            self.defects.add_severe(Defect::BOUNDARY, "the boundary of a multipart never occurs, read as text");
+            self.defects.add_severe(
+                Defect::BOUNDARY,
+                "The boundary of a multipart does not occur in its body. The multipart is read as text.",
+            );
         } else if !has_end {
-            self.defects.add_minor(Defect::BOUNDARY, "a multipart has no end, it was ended by what is around it");
+            self.defects.add_minor(Defect::BOUNDARY, "A multipart has no closing boundary.");
         }
     }
 
     /// Leaves the rest of the message in the last leaf, because the limit of parts is reached.
     fn stop_at_part_limit(&mut self) {
         self.omits_parts = true;
-        self.defects
-            .add_severe(Defect::LIMIT, format!("more than {MAX_PARTS} parts, the rest is left in the last one"));
+        self.defects.add_severe(
+            Defect::LIMIT,
+            format!("The message has more than {MAX_PARTS} parts. The last part contains the rest."),
+        );
         let last = self.leaf.take().unwrap_or(self.parts.len() - 1);
         self.parts[last].body.end = self.source.len();
         while !self.open.is_empty() {
@@ -341,15 +349,17 @@ impl<'a> Splitter<'a> {
         if dropped_fields > 0 {
             self.defects.add_severe(
                 Defect::LIMIT,
-                format!("more than {MAX_FIELDS} header fields, not shown: {dropped_fields}"),
+                format!("A header has more than {MAX_FIELDS} fields. Fields that are not shown: {dropped_fields}."),
             );
         }
         if malformed_lines > 0 {
-            self.defects
-                .add_severe(Defect::HEADER, format!("lines that are no fields and were skipped: {malformed_lines}"));
+            self.defects.add_severe(
+                Defect::HEADER,
+                format!("A header contains lines that are not fields. Ignored lines: {malformed_lines}."),
+            );
         }
         if missing_empty_line {
-            self.defects.add_minor(Defect::HEADER, "no empty line between header and body");
+            self.defects.add_minor(Defect::HEADER, "There is no empty line between a header and its body.");
         }
     }
 }
