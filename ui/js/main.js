@@ -10,7 +10,6 @@ import * as login from './lib/login.js';
 import * as theme from './lib/theme.js';
 import { fill, find, h, set } from './lib/dom.js';
 import { openMailboxDialog } from './components/open-mailbox-dialog.js';
-import { setUpMailboxField } from './lib/mailbox-field.js';
 import { setUpMenu } from './lib/menu.js';
 import { icon } from './lib/icons.js';
 import { go, moves } from './lib/router.js';
@@ -84,23 +83,16 @@ function navigate() {
   if (document.activeElement !== heading) main.focus({ preventScroll: true });
 }
 
-function setUpMailboxForm() {
-  const form = find(document, '.goto', HTMLFormElement);
-  const input = find(form, 'input', HTMLInputElement);
-  const beforeOpen = () => {
-    input.value = '';
-    input.blur();
-  };
-  setUpMailboxField(form, input, { beforeOpen, opensOnFocus: true });
-  // The field of the page, or that of the bar, or on narrow screens a dialog.
-  const open = () => {
-    const field = [document.querySelector('#open-mailbox'), input].find((each) => each?.checkVisibility({ visibilityProperty: true }));
-    if (field instanceof HTMLInputElement) field.focus();
-    else openMailboxDialog();
-  };
+function setUpMailboxButton() {
   const button = find(document, '[data-tool=mailbox]', HTMLButtonElement);
   fill(button, icon('mailbox'));
   button.addEventListener('click', openMailboxDialog);
+  // The field of the page, or a dialog.
+  const open = () => {
+    const field = document.querySelector('#open-mailbox');
+    if (field instanceof HTMLInputElement && field.checkVisibility({ visibilityProperty: true })) field.focus();
+    else openMailboxDialog();
+  };
   keys.add([{ keys: ['o'], group: 'Everywhere', label: 'Open a mailbox', run: open }]);
 }
 
@@ -177,7 +169,7 @@ keys.add([
   { keys: ['g w'], group: 'Everywhere', label: 'Go to the webhooks', run: () => go(paths.queue('webhooks')) },
   { keys: ['g ,'], group: 'Everywhere', label: 'Go to the settings', run: () => go(paths.settings()) },
 ]);
-setUpMailboxForm();
+setUpMailboxButton();
 setUpMenu();
 setUpThemeButton();
 setUpConnectionStatus();

@@ -1,4 +1,4 @@
-// A dialog with a field that opens a mailbox, for pages and screens on which the bar has none.
+// A dialog with a field that opens a mailbox.
 
 import { find, h } from '../lib/dom.js';
 import { openDialog } from '../lib/feedback.js';

@@ -15,7 +15,6 @@ const TYPING_DELAY_MS = 150;
  * @property {(text: string, signal: AbortSignal) => AsyncIterable<Suggestion[]>} load Yields the suggestions for a text; each result replaces the one before.
  * @property {(value: string) => void} choose Called with the chosen suggestion.
  * @property {boolean} [isInline] Whether the list is always open, as in a dialog.
- * @property {boolean} [opensOnFocus] Whether the list opens with the focus, before the user types.
  */
 
 export class Combobox {
@@ -46,7 +45,7 @@ export class Combobox {
     input.addEventListener('keydown', (event) => this.#pressed(event));
     input.addEventListener('blur', () => options.isInline || this.close());
     input.addEventListener('click', () => this.#isOpen || this.open());
-    if (options.opensOnFocus || options.isInline) input.addEventListener('focus', () => this.open());
+    if (options.isInline) input.addEventListener('focus', () => this.open());
     // The field keeps the focus.
     this.list.addEventListener('mousedown', (event) => event.preventDefault());
     this.list.addEventListener('click', ({ target }) => this.#clicked(target));

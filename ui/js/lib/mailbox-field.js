@@ -11,15 +11,15 @@ import { go } from './router.js';
  * Opens the mailbox when the form is submitted or a suggestion is chosen. Reports an invalid name at the field.
  * @param {HTMLFormElement} form
  * @param {HTMLInputElement} input
- * @param {{ beforeOpen?: () => void, isInline?: boolean, opensOnFocus?: boolean }} [options] `beforeOpen` is called before the page changes;
- *   the others are those of `Combobox`.
+ * @param {{ beforeOpen?: () => void, isInline?: boolean }} [options] `beforeOpen` is called before the page changes; `isInline` is
+ *   that of `Combobox`.
  */
-export function setUpMailboxField(form, input, { beforeOpen, isInline, opensOnFocus } = {}) {
+export function setUpMailboxField(form, input, { beforeOpen, isInline } = {}) {
   const open = (/** @type {string} */ name) => {
     beforeOpen?.();
     go(paths.mailbox(name));
   };
-  const combobox = new Combobox(input, { label: 'Mailboxes', load: suggestMailboxes, choose: open, isInline, opensOnFocus });
+  const combobox = new Combobox(input, { label: 'Mailboxes', load: suggestMailboxes, choose: open, isInline });
   input.after(combobox.list);
   // Otherwise the browser blocks the submission after an invalid name.
   form.noValidate = true;
