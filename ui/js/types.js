@@ -280,6 +280,8 @@
 
 /** @typedef {{ mailboxes: Mailbox[], next: string | null }} MailboxPage */
 
+/** A tag, and the number of messages that have it. @typedef {{ name: string, count: number }} Tag */
+
 /**
  * @typedef {object} Server
  * @property {string} version

@@ -3,20 +3,16 @@
 /** @import { Scope } from '../lib/scope.js' */
 
 import { fill, h, set } from '../lib/dom.js';
-import { FILTERS, hasTerm, tagTerm, toggleTerm } from '../lib/filters.js';
+import { FILTERS, hasTerm, tagsOf, tagTerm, toggleTerm } from '../lib/filters.js';
+import { icon } from '../lib/icons.js';
+import { colorTag } from '../lib/tags.js';
 import { visible } from '../lib/visible.js';
-
-/** The maximum number of tags to choose from. */
-const MAX_TAGS = 100;
 
 export class ListFilters extends HTMLElement {
   #query = '';
-  /** The tags that were offered last. @type {string[]} */
-  #known = [];
-  /** The tags in the menu, and the chosen one. */
-  #drawnTags = '';
-  #buttons = FILTERS.map(({ term, label }) => h('button', { class: 'button small', type: 'button', onclick: () => this.#request(toggleTerm(this.#query, term)) }, label));
-  #tags = h('select', { class: 'field small', 'aria-label': 'Tag', hidden: true, onchange: () => this.#chooseTag() });
+  #buttons = FILTERS.map(({ term, label }) => h('button', { class: 'button small', type: 'button', onclick: () => this.#toggle(term) }, label));
+  /** The tags of the query, which can be removed. */
+  #tags = h('span', { class: 'filter-tags' });
 
   connectedCallback() {
     if (this.firstChild) return;
@@ -24,42 +20,21 @@ export class ListFilters extends HTMLElement {
     fill(this, this.#buttons, this.#tags);
   }
 
-  /**
-   * @param {Scope} scope
-   * @param {Set<string>} tags The tags of the listed messages. A tag in the query is always offered.
-   */
-  show({ query }, tags) {
+  /** @param {Scope} scope */
+  show({ query }) {
     this.#query = query;
     FILTERS.forEach(({ term }, index) => this.#buttons[index].setAttribute('aria-pressed', String(hasTerm(query, term))));
-    const chosen = chosenTag(query, [...tags, ...this.#known]);
-    const offered = [...new Set([...tags, ...(chosen === undefined ? [] : [chosen])])].sort().slice(0, MAX_TAGS);
-    this.#known = offered;
-    const key = JSON.stringify([offered, chosen]);
-    if (key === this.#drawnTags) return;
-    this.#drawnTags = key;
-    fill(this.#tags, h('option', { value: '' }, 'Any tag'), offered.map((tag) => h('option', { value: tag, selected: tag === chosen }, visible(tag))));
-    this.#tags.hidden = offered.length === 0;
+    const tags = tagsOf(query);
+    if (this.#tags.dataset.tags === tags.join('\n')) return;
+    this.#tags.dataset.tags = tags.join('\n');
+    fill(this.#tags, tags.map((tag) => colorTag(h('button', { class: 'button small tag', type: 'button', title: 'Remove this tag from the search', 'aria-label': `Tag ${visible(tag)}, remove`, onclick: () => this.#toggle(tagTerm(tag)) },
+      h('bdi', { class: 'truncate' }, visible(tag)), icon('close')), tag)));
   }
 
-  #chooseTag() {
-    const before = chosenTag(this.#query, this.#known);
-    const without = before === undefined ? this.#query : toggleTerm(this.#query, tagTerm(before));
-    this.#request(this.#tags.value === '' ? without : toggleTerm(without, tagTerm(this.#tags.value)));
+  /** @param {string} term */
+  #toggle(term) {
+    this.dispatchEvent(new CustomEvent('filter', { bubbles: true, detail: { query: toggleTerm(this.#query, term) } }));
   }
-
-  /** @param {string} query */
-  #request(query) {
-    this.dispatchEvent(new CustomEvent('filter', { bubbles: true, detail: { query } }));
-  }
-}
-
-/**
- * Returns the first of these tags that is a term of the query.
- * @param {string} query
- * @param {string[]} tags
- */
-function chosenTag(query, tags) {
-  return tags.find((tag) => hasTerm(query, tagTerm(tag)));
 }
 
 customElements.define('list-filters', ListFilters);

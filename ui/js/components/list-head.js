@@ -1,33 +1,37 @@
-// <list-head>: the head of a list of messages: its name and counts, and the buttons for the whole list. They dispatch the bubbling
-// events `pause`, `read-all`, `delete-all` and `toggle-sidebar`.
+// <list-head>: the head of a list of messages: its name and counts, and the actions for the whole list. They dispatch the bubbling
+// events `pause`, `read-all`, `delete-all`, `save-search` and `toggle-sidebar`.
 
 /** @import { ListDescription } from '../lib/list-description.js' */
+/** @import { IconName } from '../lib/icons.js' */
 
 import * as notifications from '../lib/notifications.js';
 import { fill, h, set } from '../lib/dom.js';
 import { count, plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { visible } from '../lib/visible.js';
+import { menuButton } from './menu-button.js';
 
 export class ListHead extends HTMLElement {
   #name = h('h1', { class: 'list-name truncate', tabindex: -1 });
   #state = h('span', { class: 'live-state', role: 'status' });
-  #counts = h('span', { class: 'list-counts number' });
-  #sidebar = this.#button('mailboxes', 'Mailboxes', 'toggle-sidebar');
+  #total = h('span', { class: 'list-total number' });
+  #unread = h('span', { class: 'list-unread number' });
+  #sidebar = this.#button('mailboxes', 'Mailboxes and tags', 'toggle-sidebar');
+  #save = this.#button('bookmark', 'Save this search', 'save-search');
   #pause = this.#button('pause', 'Pause', 'pause');
   #readAll = this.#button('checks', 'Mark all as read', 'read-all');
-  #bell = h('button', { class: 'button plain bell', type: 'button', 'aria-label': 'Desktop notifications of new messages' }, icon('bell'));
-  #deleteAll = this.#button('trash', 'Delete all messages', 'delete-all');
+  #canDelete = false;
+  #more = menuButton({ class: 'button plain', title: 'More actions' }, [icon('more')], () => [
+    { label: notifications.areEnabled() ? 'Turn off desktop notifications' : 'Turn on desktop notifications', run: notifications.toggle },
+    { label: 'Delete all messages…', disabled: !this.#canDelete, run: () => this.#dispatch('delete-all') },
+  ]);
 
   connectedCallback() {
-    if (!this.firstChild) {
-      this.#sidebar.classList.add('sidebar-toggle');
-      set(this.#sidebar, { 'aria-expanded': 'false', 'aria-controls': 'mailbox-sidebar' });
-      fill(this, this.#sidebar, h('div', { class: 'list-words' }, this.#name, h('p', { class: 'list-facts soft' }, this.#state, this.#counts)),
-        h('div', { class: 'list-buttons' }, this.#pause, this.#readAll, this.#bell, this.#deleteAll));
-      this.#bell.onclick = async () => this.#drawBell(await notifications.toggle());
-    }
-    this.#drawBell(notifications.areEnabled());
+    if (this.firstChild) return;
+    this.#sidebar.classList.add('sidebar-toggle');
+    set(this.#sidebar, { 'aria-expanded': 'false', 'aria-controls': 'mailbox-sidebar' });
+    fill(this, this.#sidebar, this.#name, h('p', { class: 'list-facts soft' }, this.#state, this.#total, this.#unread),
+      h('div', { class: 'list-buttons' }, this.#save, this.#pause, this.#readAll, this.#more.root));
   }
 
   /** @override */
@@ -44,21 +48,21 @@ export class ListHead extends HTMLElement {
     this.#sidebar.focus();
   }
 
-  /** @param {ListDescription & { isLost: boolean }} list `isLost` is true if there is no connection. */
-  show({ title, total, unread, isMore, isListed, isPaused, waiting, isLost }) {
+  /** @param {ListDescription & { isLost: boolean, isSaved: boolean | null }} list `isLost` is true if there is no connection; `isSaved` is null if the list is not a search. */
+  show({ title, total, unread, isMore, isListed, isPaused, waiting, isLost, isSaved }) {
     const name = visible(title);
     if (this.#name.title !== name) fill(this.#name, h('bdi', {}, name));
     this.#name.title = name;
-    const messages = total === null ? '' : total === 0 ? 'No messages' : `${isMore ? `${count(total)}+ messages` : plural(total, 'message')}`;
-    const unreadText = unread === null || total === 0 ? '' : `, ${unread === 0 ? 'none' : count(unread)} unread`;
-    // The placeholder keeps the height until the counts are loaded.
-    this.#counts.textContent = `${messages}${unreadText}` || '\u00a0';
+    this.#total.textContent = total === null ? '' : total === 0 ? 'No messages' : isMore ? `${count(total)}+ messages` : plural(total, 'message');
+    this.#unread.textContent = unread === null || total === 0 ? '' : `${unread === 0 ? 'none' : count(unread)} unread`;
     const [words, kind] = isLost ? ['Connection lost', 'lost'] : isPaused ? [waiting ? `Paused, ${count(waiting)} new` : 'Paused', 'paused'] : isListed ? ['Live', 'live'] : ['', ''];
-    if (this.#state.textContent !== words) this.#state.textContent = words;
-    this.#state.dataset.state = kind;
+    if (this.#state.textContent !== words) fill(this.#state, words !== '' && h('span', { class: 'live-words' }, words));
+    set(this.#state, { 'data-state': kind, title: words });
     this.#drawPause(isPaused);
-    this.#deleteAll.disabled = !isListed || total === 0;
+    this.#canDelete = isListed && total !== 0;
     this.#readAll.disabled = !isListed || total === 0 || unread === 0;
+    this.#save.hidden = isSaved === null;
+    this.#save.disabled = isSaved === true;
   }
 
   /** @param {boolean} isPaused */
@@ -70,19 +74,18 @@ export class ListHead extends HTMLElement {
     fill(this.#pause, icon(isPaused ? 'play' : 'pause'));
   }
 
-  /** @param {boolean} areEnabled */
-  #drawBell(areEnabled) {
-    this.#bell.ariaPressed = String(areEnabled);
-    this.#bell.title = areEnabled ? 'Desktop notifications of new messages are on' : 'Show desktop notifications of new messages';
-  }
-
   /**
-   * @param {'mailboxes' | 'pause' | 'checks' | 'trash'} name
+   * @param {IconName} name
    * @param {string} label
    * @param {string} event
    */
   #button(name, label, event) {
-    return h('button', { class: 'button plain', type: 'button', 'aria-label': label, title: label, onclick: () => this.dispatchEvent(new Event(event, { bubbles: true })) }, icon(name));
+    return h('button', { class: 'button plain', type: 'button', 'aria-label': label, title: label, onclick: () => this.#dispatch(event) }, icon(name));
+  }
+
+  /** @param {string} event */
+  #dispatch(event) {
+    this.dispatchEvent(new Event(event, { bubbles: true }));
   }
 }
 

@@ -1,48 +1,55 @@
-// <mailbox-sidebar>: the navigation between the inbox and the mailboxes, with the number of unread messages of each. The filter
-// selects mailboxes by name.
+// <mailbox-sidebar>: the navigation between the inbox, saved searches, mailboxes and tags. It dispatches the bubbling event
+// `tags-changed` with `{ from, to }` after a tag was renamed, or deleted if `to` is null.
 
 /** @import { Mailboxes } from '../lib/mailboxes.js' */
+/** @import { Scope } from '../lib/scope.js' */
+/** @import { Tags } from '../lib/tags.js' */
 /** @import { Mailbox } from '../types.js' */
+/** @import { MenuItem } from './menu-button.js' */
 
 import * as api from '../lib/api.js';
 import * as paths from '../lib/paths.js';
+import * as savedSearches from '../lib/saved-searches.js';
 import { fill, h, set } from '../lib/dom.js';
+import { ask, confirm, toast } from '../lib/feedback.js';
 import { fold, matcher } from '../lib/filter.js';
+import { hasTerm, tagTerm } from '../lib/filters.js';
 import { count, plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
+import { isSameScope, scopeKey } from '../lib/scope.js';
+import { colorTag } from '../lib/tags.js';
 import { visible } from '../lib/visible.js';
+import { SidebarSection } from './sidebar-section.js';
 
 const TYPING_DELAY_MS = 200;
-/** The filter is shown for this number of mailboxes and more. */
-const MIN_FOR_FILTER = 8;
-
-/** @typedef {{ item: HTMLLIElement, link: HTMLAnchorElement, update(mailbox: Mailbox): void }} Row */
+/** The maximum number of tags that are shown. The filter finds the others. */
+const MAX_TAGS = 100;
+/** The limit of the server. */
+const MAX_TAG_LENGTH = 64;
 
 export class MailboxSidebar extends HTMLElement {
   /** @type {Mailboxes | null} */
   #mailboxes = null;
-  /** The mailbox that is shown; null for the inbox. @type {string | null} */
-  #current = null;
-  /** @type {Map<string, Row>} */
-  #rows = new Map();
+  /** @type {Tags | null} */
+  #tags = null;
+  /** The list that is shown. @type {Scope} */
+  #scope = { mailbox: null, query: '' };
   /** @type {number | undefined} */
   #typeTimer;
 
-  #inbox = h('a', { class: 'sidebar-link', href: paths.inbox() }, icon('envelope'), h('span', { class: 'truncate' }, 'Inbox'));
-  #heading = h('h2', { class: 'sidebar-heading', id: 'sidebar-mailboxes' }, 'Mailboxes');
-  #filter = h('input', { class: 'field', type: 'search', placeholder: 'Filter mailboxes', 'aria-label': 'Filter mailboxes', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', hidden: true, oninput: () => this.#typed() });
-  #list = h('ul', { class: 'sidebar-mailboxes', 'aria-labelledby': 'sidebar-mailboxes' });
+  #unread = h('span', { class: 'sidebar-count number' });
+  #inbox = h('a', { class: 'sidebar-link', href: paths.inbox() }, icon('envelope'), h('span', { class: 'truncate' }, 'Inbox'), this.#unread);
+  #searchRows = new SidebarSection({ name: 'searches', heading: 'Saved searches', mark: () => icon('search'), menu: (key) => this.#searchMenu(key) });
+  #mailboxRows = new SidebarSection({ name: 'mailboxes', heading: 'Mailboxes', typed: () => this.#typed() });
+  #tagRows = new SidebarSection({ name: 'tags', heading: 'Tags', mark: (tag) => colorTag(h('span', { class: 'tag-dot' }), tag), menu: (tag) => this.#tagMenu(tag), typed: () => this.#drawTags() });
   #note = h('p', { class: 'sidebar-note soft', role: 'status' });
 
   connectedCallback() {
     if (this.firstChild) return;
     this.id = 'mailbox-sidebar';
-    this.#list.addEventListener('keydown', (event) => this.#pressed(event));
-    fill(this, h('nav', { 'aria-label': 'Mailboxes' }, this.#inbox, this.#heading, this.#filter, this.#list, this.#note));
-    // The order of rows is updated when the pointer or the focus leaves the list.
-    this.#list.addEventListener('pointerleave', () => this.draw());
-    // Drawn later, because removing a focused row also ends its focus.
-    this.#list.addEventListener('focusout', ({ relatedTarget }) => this.#list.contains(/** @type {Node | null} */ (relatedTarget)) || requestAnimationFrame(() => this.draw()));
+    this.#mailboxRows.element.append(this.#note);
+    fill(this, h('nav', { 'aria-label': 'Mailboxes' }, this.#inbox, this.#searchRows.element, this.#mailboxRows.element, this.#tagRows.element));
+    this.#mailboxRows.whenLeft(() => this.#drawMailboxes());
   }
 
   disconnectedCallback() {
@@ -55,36 +62,54 @@ export class MailboxSidebar extends HTMLElement {
   }
 
   /**
-   * Shows these mailboxes until the signal is aborted.
+   * Shows these mailboxes and tags until the signal is aborted.
    * @param {Mailboxes} mailboxes
+   * @param {Tags} tags
    * @param {AbortSignal} signal
    */
-  show(mailboxes, signal) {
-    this.#mailboxes = mailboxes;
-    mailboxes.addEventListener('change', () => this.draw(), { signal });
-    this.draw();
+  show(mailboxes, tags, signal) {
+    [this.#mailboxes, this.#tags] = [mailboxes, tags];
+    mailboxes.addEventListener('change', () => this.#drawMailboxes(), { signal });
+    tags.addEventListener('change', () => this.#drawTags(), { signal });
+    window.addEventListener('restante:searches', () => this.#drawSearches(), { signal });
+    this.#draw();
   }
 
-  /**
-   * @param {string | null} mailbox Null for all mailboxes.
-   * @param {boolean} isSearch True if search results are shown.
-   */
-  select(mailbox, isSearch) {
-    this.#current = mailbox;
-    set(this.#inbox, { 'aria-current': mailbox === null && !isSearch && 'page' });
-    for (const [name, { link }] of this.#rows) set(link, { 'aria-current': name === mailbox && 'page' });
-    this.#updateTabStop();
+  /** @param {Scope} scope The list that is shown. */
+  select(scope) {
+    this.#scope = scope;
+    set(this.#inbox, { 'aria-current': scope.mailbox === null && scope.query === '' && 'page' });
+    this.#draw();
   }
 
-  draw() {
+  /** @param {number} unread The number of unread messages in the inbox. */
+  set unread(unread) {
+    this.#unread.textContent = unread > 0 ? count(unread) : '';
+    this.#inbox.title = unread > 0 ? `Inbox: ${count(unread)} unread` : 'Inbox';
+  }
+
+  #draw() {
+    this.#drawSearches();
+    this.#drawMailboxes();
+    this.#drawTags();
+  }
+
+  #drawMailboxes() {
     const mailboxes = this.#mailboxes;
     if (!mailboxes) return;
-    const shown = this.#shown(mailboxes);
-    this.#arrange(mailboxes, shown);
-    this.#updateTabStop();
-    const all = mailboxes.all.size;
-    this.#filter.hidden = mailboxes.isComplete && all < MIN_FOR_FILTER && this.#filter.value === '';
-    this.#filter.placeholder = mailboxes.isComplete ? 'Filter mailboxes' : 'Start of the name';
+    const shown = this.#shownMailboxes(mailboxes);
+    const { isComplete, all } = mailboxes;
+    this.#mailboxRows.filter.placeholder = isComplete ? 'Filter mailboxes' : 'Start of the name';
+    this.#mailboxRows.show(shown.map(({ name, messages, unseen }) => ({
+      key: name,
+      label: name,
+      href: paths.mailbox(name),
+      title: `${visible(name)}: ${plural(messages, 'message')}, ${unseen === 0 ? 'none' : count(unseen)} unread`,
+      count: unseen,
+      countWords: 'unread',
+      isUnread: unseen > 0,
+      isCurrent: name === this.#scope.mailbox,
+    })), { all: isComplete ? all.size : Infinity, keepsOrder: isComplete && this.#mailboxRows.isUsed });
     this.#note.textContent = this.#describe(mailboxes, shown.length);
     this.#note.hidden = this.#note.textContent === '';
   }
@@ -96,7 +121,7 @@ export class MailboxSidebar extends HTMLElement {
   #describe({ isLoaded, isComplete, error, all }, shown) {
     if (error !== null && !isLoaded) return `The mailboxes could not be loaded. ${api.sentence(error)}`;
     if (!isLoaded) return '';
-    if (shown === 0) return this.#filter.value.trim() === '' ? 'No mailboxes yet' : 'No matching mailboxes';
+    if (shown === 0) return this.#mailboxRows.filter.value.trim() === '' ? 'No mailboxes yet' : 'No matching mailboxes';
     return isComplete ? '' : `The first ${count(all.size)} mailboxes. Enter the start of a name to see others.`;
   }
 
@@ -104,89 +129,94 @@ export class MailboxSidebar extends HTMLElement {
    * Returns the mailboxes to show: the one with the newest message first, or by name if only a part is loaded.
    * @param {Mailboxes} mailboxes
    */
-  #shown({ all, isComplete }) {
+  #shownMailboxes({ all, isComplete }) {
     if (!isComplete) return [...all.values()];
-    const matches = matcher(this.#filter.value);
+    const matches = matcher(this.#mailboxRows.filter.value);
     const newestFirst = (/** @type {Mailbox} */ a, /** @type {Mailbox} */ b) => b.newest['posix-millis'] - a.newest['posix-millis'];
     return [...all.values()].filter(({ name }) => matches?.(fold(name)) ?? true).sort(newestFirst);
   }
 
   #typed() {
     const mailboxes = this.#mailboxes;
-    if (!mailboxes || mailboxes.isComplete) return this.draw();
+    if (!mailboxes || mailboxes.isComplete) return this.#drawMailboxes();
     clearTimeout(this.#typeTimer);
-    mailboxes.prefix = this.#filter.value.trim().toLowerCase();
+    mailboxes.prefix = this.#mailboxRows.filter.value.trim().toLowerCase();
     this.#typeTimer = window.setTimeout(() => mailboxes.load(), TYPING_DELAY_MS);
   }
 
+  #drawTags() {
+    const tags = this.#tags?.all ?? [];
+    const matches = matcher(this.#tagRows.filter.value);
+    this.#tagRows.element.hidden = tags.length === 0;
+    this.#tagRows.show(tags.filter(({ name }) => matches?.(fold(name)) ?? true).slice(0, MAX_TAGS).map(({ name, count: messages }) => ({
+      key: name,
+      label: name,
+      href: paths.search({ query: tagTerm(name) }),
+      title: `${visible(name)}: ${plural(messages, 'message')}`,
+      count: messages,
+      countWords: 'messages',
+      isCurrent: hasTerm(this.#scope.query, tagTerm(name)),
+    })), { all: tags.length });
+  }
+
   /**
-   * Updates the rows. They keep their order while the pointer or the focus is in the list.
-   * @param {Mailboxes} mailboxes
-   * @param {Mailbox[]} shown
+   * @param {string} tag
+   * @returns {MenuItem[]}
    */
-  #arrange({ all, isComplete }, shown) {
-    const names = new Set(shown.map(({ name }) => name));
-    for (const [name, { item }] of this.#rows) {
-      if (!names.has(name)) item.remove();
-      // Rows of filtered mailboxes are kept for later.
-      if (!all.has(name)) this.#rows.delete(name);
+  #tagMenu(tag) {
+    const rename = async (/** @type {string} */ name) => name === tag || this.#tagChanged(tag, (await api.renameTag(tag, name)).name);
+    return [
+      { label: 'Rename…', run: () => ask({ title: `Rename the tag ${tag}`, label: 'New name', value: tag, maxLength: MAX_TAG_LENGTH, action: 'Rename', run: rename }) },
+      { label: 'Delete…', run: () => this.#deleteTag(tag) },
+    ];
+  }
+
+  /** @param {string} tag */
+  async #deleteTag(tag) {
+    const messages = this.#tags?.all.find(({ name }) => name === tag)?.count ?? 0;
+    const isSure = await confirm({ title: `Delete the tag ${tag}?`, text: `The tag is removed from ${plural(messages, 'message')}. The messages are not deleted.`, action: 'Delete tag', danger: true });
+    if (!isSure) return;
+    try {
+      await api.deleteTag(tag);
+      this.#tagChanged(tag, null);
+    } catch (error) {
+      toast(`The tag could not be deleted. ${api.sentence(error)}`, { bad: true });
     }
-    const keepsOrder = isComplete && this.#list.matches(':hover, :focus-within');
-    let next = this.#list.firstElementChild;
-    for (const mailbox of shown) {
-      const row = this.#rows.get(mailbox.name) ?? this.#create(mailbox);
-      row.update(mailbox);
-      if (keepsOrder) {
-        if (!row.item.parentNode) this.#list.append(row.item);
-      } else if (row.item === next) {
-        next = next.nextElementSibling;
-      } else {
-        this.#list.insertBefore(row.item, next);
-      }
-    }
   }
 
-  /** Makes one mailbox reachable by Tab: the current or focused one, or the first. Arrow keys move between them. */
-  #updateTabStop() {
-    const links = this.#links();
-    const stop = links.find((link) => link === document.activeElement) ?? links.find((link) => link.ariaCurrent !== null) ?? links.at(0);
-    for (const link of links) link.tabIndex = link === stop ? 0 : -1;
+  /**
+   * @param {string} from
+   * @param {string | null} to
+   */
+  #tagChanged(from, to) {
+    this.#tags?.load();
+    this.dispatchEvent(new CustomEvent('tags-changed', { bubbles: true, detail: { from, to } }));
   }
 
-  /** The links of the mailboxes, in the order in which they are shown. */
-  #links() {
-    return [...this.#list.querySelectorAll('a')];
+  #drawSearches() {
+    const all = savedSearches.all();
+    this.#searchRows.element.hidden = all.length === 0;
+    this.#searchRows.show(all.map((search) => ({
+      key: scopeKey(search),
+      label: search.name,
+      href: paths.list(search),
+      title: visible(search.mailbox === null ? search.query : `${search.query} in ${search.mailbox}`),
+      count: 0,
+      isCurrent: isSameScope(search, this.#scope),
+    })), { all: 0 });
   }
 
-  /** @param {KeyboardEvent} event */
-  #pressed(event) {
-    if (event.ctrlKey || event.altKey || event.metaKey) return;
-    const links = this.#links();
-    const current = links.findIndex((link) => link === document.activeElement);
-    /** @type {Record<string, number>} */
-    const targets = { ArrowDown: current + 1, ArrowUp: current - 1, Home: 0, End: links.length - 1 };
-    const target = Object.hasOwn(targets, event.key) ? links[targets[event.key]] : undefined;
-    if (!target) return;
-    event.preventDefault();
-    target.focus();
-    this.#updateTabStop();
-  }
-
-  /** @param {Mailbox} mailbox */
-  #create({ name }) {
-    const unread = h('span', { class: 'badge unread' });
-    const hidden = h('span', { class: 'hidden' });
-    const link = h('a', { class: 'sidebar-link', href: paths.mailbox(name), 'aria-current': name === this.#current && 'page' }, h('span', { class: 'truncate' }, h('bdi', {}, visible(name))), unread, hidden);
-    const update = (/** @type {Mailbox} */ { messages, unseen }) => {
-      link.classList.toggle('has-unread', unseen > 0);
-      link.title = `${visible(name)}: ${plural(messages, 'message')}, ${unseen === 0 ? 'none' : count(unseen)} unread`;
-      unread.hidden = unseen === 0;
-      unread.textContent = count(unseen);
-      hidden.textContent = unseen > 0 ? ' unread' : '';
-    };
-    const row = { item: h('li', {}, link), link, update };
-    this.#rows.set(name, row);
-    return row;
+  /**
+   * @param {string} key
+   * @returns {MenuItem[]}
+   */
+  #searchMenu(key) {
+    const search = savedSearches.all().find((each) => scopeKey(each) === key);
+    if (!search) return [];
+    return [
+      { label: 'Rename…', run: () => ask({ title: 'Rename the search', label: 'New name', value: search.name, maxLength: savedSearches.MAX_NAME_LENGTH, action: 'Rename', run: (name) => savedSearches.save(name, search) }) },
+      { label: 'Delete', run: () => savedSearches.remove(search) },
+    ];
   }
 }
 

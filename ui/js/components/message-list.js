@@ -13,6 +13,7 @@ import { fill, h } from '../lib/dom.js';
 import { count } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { compare, indexOfEntry } from '../lib/entries.js';
+import { marker } from '../lib/marks.js';
 import { moves } from '../lib/router.js';
 import { scopeKey } from '../lib/scope.js';
 import { Selection } from '../lib/selection.js';
@@ -26,12 +27,12 @@ const SAVE_POSITION_MS = 400;
 const ROWS_AHEAD = 60;
 /** The maximum number of rows that are loaded to show the row of a message, which may not exist. */
 const MAX_ROWS_TO_PENDING = 10_000;
-/** The number of messages whose tags are offered as filters. */
-const MAX_FOR_TAGS = 1_000;
 
 export class MessageList extends HTMLElement {
   /** @type {Messages | null} */
   #messages = null;
+  /** Marks the words of the query in a subject. */
+  #mark = marker('');
   #selection = new Selection();
   /** True if all messages of the scope are selected, even those not loaded. */
   #isEverything = false;
@@ -42,7 +43,7 @@ export class MessageList extends HTMLElement {
 
   #all = h('input', { type: 'checkbox', 'aria-label': 'Select all', title: 'Select all' });
   #selectedCount = h('span', { class: 'number', role: 'status' });
-  #everything = h('button', { class: 'button small select-everything', type: 'button', onclick: () => this.#selectEverything() }, 'Select all in this list');
+  #everything = h('button', { class: 'button plain small select-everything', type: 'button', onclick: () => this.#selectEverything() }, 'Select all in this list');
   #filters = new ListFilters();
   #selectionBar = h('div', { class: 'list-bar', role: 'toolbar', 'aria-label': 'Selected messages', hidden: true });
   #list = /** @type {VirtualList<Entry>} */ (new VirtualList());
@@ -56,7 +57,7 @@ export class MessageList extends HTMLElement {
     list.key = ({ id }) => id;
     list.indexOf = (id) => indexOfEntry(list.items, id);
     list.link = ({ id }) => (this.#messages ? paths.list(this.#messages.scope, id) : '');
-    list.draw = (row, entry) => drawMessage(row, entry, { isSelected: this.#isSelected(entry.id), hasRecipients: this.#messages?.scope.mailbox === null });
+    list.draw = (row, entry) => drawMessage(row, entry, { isSelected: this.#isSelected(entry.id), hasRecipients: this.#messages?.scope.mailbox === null, mark: this.#mark });
     list.addEventListener('click', (event) => this.#clicked(event), { capture: true });
     list.addEventListener('keydown', (event) => this.#pressed(event), { capture: true });
     list.addEventListener('list-move', (event) => this.#pick(event, 'move'));
@@ -92,7 +93,7 @@ export class MessageList extends HTMLElement {
    * @param {Scope} scope
    */
   showFilters(scope) {
-    this.#filters.show(scope, new Set());
+    this.#filters.show(scope);
   }
 
   /** Disables the rows, because another list will replace them. */
@@ -106,6 +107,7 @@ export class MessageList extends HTMLElement {
   set messages(messages) {
     this.#list.inert = false;
     this.#messages = messages;
+    this.#mark = marker(messages.scope.query);
     this.#selection = new Selection();
     this.#isEverything = false;
     this.#list.reset(messages.entries);
@@ -229,7 +231,7 @@ export class MessageList extends HTMLElement {
     this.#all.checked = selected > 0 && selected === shown;
     this.#all.indeterminate = selected > 0 && selected < shown;
     this.#all.disabled = shown === 0;
-    if (messages) this.#filters.show(messages.scope, new Set(messages.entries.slice(0, MAX_FOR_TAGS).flatMap(({ summary }) => summary.tags)));
+    if (messages) this.#filters.show(messages.scope);
   }
 
   /** @param {KeyboardEvent} event */

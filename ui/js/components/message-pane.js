@@ -81,8 +81,9 @@ export class MessagePane extends HTMLElement {
    * Shows a message, or none if `id` is null.
    * @param {Messages} messages The list that contains it.
    * @param {string | null} id The id of the message, or of a copy.
+   * @param {{ total: number | null, isMore: boolean }} counts
    */
-  show(messages, id) {
+  show(messages, id, counts) {
     this.shown = id;
     this.#message = null;
     this.#hasFailed = this.#wasListed = this.#isRead = false;
@@ -90,15 +91,21 @@ export class MessagePane extends HTMLElement {
     this.#drawActions();
     if (id === null) this.#view.clear();
     else this.#view.show(id);
-    this.update(messages);
+    this.update(messages, counts);
+  }
+
+  /** Loads the message again, because its tags have changed. */
+  reload() {
+    if (this.shown !== null) this.#view.show(this.shown);
   }
 
   /**
    * Updates the position of the message in the list. It may have left the list, for example that of unread messages; the next
    * and the previous message are then those next to its place.
    * @param {Messages} messages
+   * @param {{ total: number | null, isMore: boolean }} counts
    */
-  update(messages) {
+  update(messages, { total, isMore }) {
     this.#messages = messages;
     const { entries } = messages;
     const index = this.shown === null ? -1 : indexOfEntry(entries, this.shown);
@@ -106,7 +113,7 @@ export class MessagePane extends HTMLElement {
     // It left the list: loading it again shows whether it was deleted.
     if (this.#wasListed && !isListed && this.shown !== null) this.#view.show(this.shown);
     this.#wasListed = isListed;
-    this.#position.textContent = isListed ? `${count(index + 1)} of ${count(entries.length)}${messages.isComplete ? '' : '+'}` : '';
+    this.#position.textContent = isListed ? total === null ? count(index + 1) : `${count(index + 1)} of ${count(total)}${isMore ? '+' : ''}` : '';
     const [newest, oldest] = [entries.at(0), entries.at(-1)];
     disable(this.#previous, this.shown === null || !newest || compare(newest.id, this.shown) <= 0);
     disable(this.#next, this.shown === null || !oldest || (compare(oldest.id, this.shown) >= 0 && messages.isComplete));

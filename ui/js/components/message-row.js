@@ -7,6 +7,7 @@
 import { address, count, exact, plural, size } from '../lib/format.js';
 import { fill, h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
+import { colorTag } from '../lib/tags.js';
 import { visible } from '../lib/visible.js';
 import { TimeAgo } from './time-ago.js';
 
@@ -22,13 +23,14 @@ const drawn = new WeakMap();
 /**
  * @param {HTMLElement} row
  * @param {Entry} entry
- * @param {{ isSelected: boolean, hasRecipients: boolean }} options `hasRecipients` is true if the row shows the recipients.
+ * @param {{ isSelected: boolean, hasRecipients: boolean, mark: (text: string) => (string | Node)[] }} options `hasRecipients` is true if the row shows
+ *   the recipients; `mark` marks the words of the query.
  */
-export function drawMessage(row, { summary, seen, millis }, { isSelected, hasRecipients }) {
-  const now = [summary, seen, isSelected, hasRecipients];
+export function drawMessage(row, { summary, seen, millis }, { isSelected, hasRecipients, mark }) {
+  const now = [summary, seen, isSelected, hasRecipients, mark];
   if (drawn.get(row)?.every((value, index) => value === now[index])) return;
   drawn.set(row, now);
-  const { unread, sender, to, time, subject, snippet, tags, clip, clipText } = rowParts.get(row) ?? build(row);
+  const { unread, sender, to, bytes, time, subject, snippet, tags, clip, clipText } = rowParts.get(row) ?? build(row);
   row.classList.toggle('unread', !seen);
   row.ariaSelected = String(isSelected);
   unread.textContent = seen ? '' : 'Unread. ';
@@ -38,11 +40,12 @@ export function drawMessage(row, { summary, seen, millis }, { isSelected, hasRec
   to.hidden = !hasRecipients;
   if (hasRecipients) drawRecipients(to, summary);
   const subjectText = visible(summary.subject).trim();
-  fill(subject, h('bdi', {}, subjectText || '(no subject)'));
+  fill(subject, h('bdi', {}, ...(subjectText ? mark(subjectText) : ['(no subject)'])));
   subject.classList.toggle('soft', !subjectText);
   drawWords(snippet, summary);
   time.millis = millis;
   time.title = `${exact(millis)}, ${size(summary.size)}`;
+  bytes.textContent = size(summary.size);
   drawTags(tags, summary.tags);
   clip.setAttribute('class', summary.attachments ? 'row-clip' : 'row-clip none');
   clipText.textContent = summary.attachments ? ` ${plural(summary.attachments, 'attachment')}` : '';
@@ -77,7 +80,7 @@ function drawWords(element, { excerpt, snippet }) {
  */
 function drawTags(element, tags) {
   const rest = tags.length - MAX_TAGS;
-  fill(element, tags.slice(0, MAX_TAGS).map((tag) => h('span', { class: 'tag truncate' }, h('bdi', {}, visible(tag)))), rest > 0 && h('span', { class: 'tag' }, `+${count(rest)}`));
+  fill(element, tags.slice(0, MAX_TAGS).map((tag) => colorTag(h('span', { class: 'tag truncate' }, h('bdi', {}, visible(tag))), tag)), rest > 0 && h('span', { class: 'tag' }, `+${count(rest)}`));
   element.title = tags.map(visible).join(', ');
   element.hidden = tags.length === 0;
 }
@@ -91,7 +94,7 @@ function build(row) {
     h('span', { class: 'row-people' }, all.sender, all.to),
     all.time,
     h('span', { class: 'row-words' }, all.subject, all.snippet),
-    h('span', { class: 'row-facts' }, all.tags, all.clip),
+    h('span', { class: 'row-facts' }, all.tags, all.clip, all.bytes),
   );
   rowParts.set(row, all);
   return all;
@@ -105,6 +108,7 @@ function parts() {
     unread: h('span', { class: 'hidden' }),
     sender: h('span', { class: 'row-sender truncate' }),
     to: h('span', { class: 'row-to' }),
+    bytes: h('span', { class: 'row-size number' }),
     time,
     subject: h('span', { class: 'row-subject truncate' }),
     snippet: h('span', { class: 'row-snippet truncate' }),

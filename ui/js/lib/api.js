@@ -1,6 +1,6 @@
 // Requests to the server, and their errors.
 
-/** @import { Code, HtmlCheck, Link, MailboxPage, Message, Server, SessionPage, Status, Summary, SummaryPage, Transcript, Unsubscribe, Usage, Vars, Whole } from '../types.js' */
+/** @import { Code, HtmlCheck, Link, MailboxPage, Message, Server, SessionPage, Status, Summary, SummaryPage, Tag, Transcript, Unsubscribe, Usage, Vars, Whole } from '../types.js' */
 /** @import { Scope } from './scope.js' */
 
 import * as connection from './connection.js';
@@ -243,6 +243,28 @@ export const usage = (signal) => requestJson(serverPath('api', 'v2', 'usage'), {
 export function mailboxes({ prefix, limit, signal } = {}) {
   return requestJson(serverPath('api', 'v2', 'mailboxes') + parameters({ prefix, limit }), { signal });
 }
+
+/**
+ * Lists the tags of all messages.
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Tag[]>}
+ */
+export const tags = async (signal) => (await requestJson(serverPath('api', 'v2', 'tags'), { signal })).tags;
+
+/**
+ * Renames a tag on all messages.
+ * @param {string} tag
+ * @param {string} name
+ * @returns {Promise<{ name: string, changed: number }>}
+ */
+export const renameTag = (tag, name) => requestJson(serverPath('api', 'v2', 'tags', tag), json('PATCH', { name }));
+
+/**
+ * Removes a tag from all messages.
+ * @param {string} tag
+ * @returns {Promise<{ changed: number }>}
+ */
+export const deleteTag = (tag) => requestJson(serverPath('api', 'v2', 'tags', tag), { method: 'DELETE' });
 
 /** @type {Promise<Server> | null} */
 let server = null;

@@ -100,6 +100,28 @@ export function confirm({ title, text, action, dismiss = 'Cancel', danger = fals
 }
 
 /**
+ * Asks for a text. If `run` throws, the dialog shows the error and stays open.
+ * @param {{ title: string, label: string, value: string, maxLength: number, action: string, run(text: string): unknown }} question `action` is the label of the button.
+ */
+export function ask({ title, label, value, maxLength, action, run }) {
+  const input = h('input', { class: 'field', type: 'text', value, maxlength: maxLength, required: true, autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false' });
+  const problem = h('p', { class: 'note bad', role: 'alert', hidden: true });
+  const cancel = h('button', { class: 'button', type: 'button', onclick: () => dialog.close() }, 'Cancel');
+  const dialog = openDialog(title, h('label', { class: 'ask' }, label, input), problem, h('div', { class: 'row' }, cancel, h('button', { class: 'button main', type: 'submit' }, action)));
+  find(dialog, 'form', HTMLFormElement).addEventListener('submit', async (event) => {
+    event.preventDefault();
+    try {
+      await run(input.value.trim());
+      dialog.close();
+    } catch (error) {
+      problem.textContent = error instanceof Error ? visible(error.message) : String(error);
+      problem.hidden = false;
+    }
+  });
+  input.select();
+}
+
+/**
  * Opens a modal dialog. Escape, a button in it, a click outside of it, and navigation close it.
  * @param {string} title
  * @param {...Node} content

@@ -21,6 +21,25 @@ export const tagTerm = (tag) => (/^[\w.-]+$/u.test(tag) ? `tag:${tag}` : `tag:"$
 export const hasTerm = (query, term) => terms(query).some((other) => isSameTerm(other, term));
 
 /**
+ * Returns the tags that messages must have to match a query.
+ * @param {string} query
+ */
+export function tagsOf(query) {
+  const all = terms(query);
+  return hasAlternatives(all) ? [] : all.filter((term) => /^tag:./iu.test(term)).map((term) => term.slice('tag:'.length).replaceAll('"', ''));
+}
+
+/**
+ * Replaces a tag in a query, or removes it.
+ * @param {string} query
+ * @param {string} from
+ * @param {string | null} to
+ */
+export function replaceTag(query, from, to) {
+  return terms(query).flatMap((term) => (!isSameTerm(term, tagTerm(from)) ? [term] : to === null ? [] : [tagTerm(to)])).join(' ');
+}
+
+/**
  * Adds a term to a query, or removes it.
  * @param {string} query
  * @param {string} term
@@ -38,7 +57,7 @@ export function toggleTerm(query, term) {
  * Splits a query at spaces that are not in quotes or parentheses. Closes an unfinished quotation.
  * @param {string} query
  */
-function terms(query) {
+export function terms(query) {
   /** @type {string[]} */
   const found = [];
   let [term, depth, isQuoted] = ['', 0, false];

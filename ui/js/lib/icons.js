@@ -5,7 +5,7 @@ import { svg } from './dom.js';
 const PATHS = {
   attachment: 'M20 11.500 12.300 19.200a5 5 0 0 1-7-7l8-8a3.300 3.300 0 0 1 4.700 4.700l-8 8a1.700 1.700 0 0 1-2.400-2.400l7-7',
   back: 'M15 5l-7 7 7 7',
-  bell: 'M6 16V11a6 6 0 0 1 12 0v5l1.500 2h-15zM10 21h4',
+  bookmark: 'M6.500 4h11v16.500l-5.500-4-5.500 4z',
   calendar: 'M4 6h16v14H4zM4 10.500h16M8 3.500v4M16 3.500v4',
   check: 'M5 12.500 10 17.500 19.500 7',
   checks: 'M2.500 12.500 7 17 16 7M11.500 16.500 12 17 21.500 7',
@@ -23,6 +23,7 @@ const PATHS = {
   mailboxes: 'M4 6h16M4 12h16M4 18h10',
   open: 'M14 4h6v6M20 4l-9 9M18 14v6H4V6h6',
   mailbox: 'M3.500 5.500h6l2 2.500h9v11h-17z',
+  more: 'M5 12v.010M12 12v.010M19 12v.010',
   next: 'M5 9l7 7 7-7',
   pause: 'M8 5v14M16 5v14',
   play: 'M7 4.500v15l12-7.500z',

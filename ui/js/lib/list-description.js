@@ -4,6 +4,8 @@
 /** @import { Messages } from './messages.js' */
 /** @import { Scope } from './scope.js' */
 
+import { tagsOf, tagTerm } from './filters.js';
+
 /**
  * @typedef {object} ListDescription
  * @property {string} title
@@ -18,6 +20,8 @@
 /** @param {Scope} scope */
 export function listName({ mailbox, query }) {
   if (query === '') return mailbox ?? 'Inbox';
+  const [tag] = tagsOf(query);
+  if (tag !== undefined && mailbox === null && query === tagTerm(tag)) return `Tag ${tag}`;
   return mailbox === null ? 'Search results' : `Search in ${mailbox}`;
 }
 

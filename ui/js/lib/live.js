@@ -17,12 +17,15 @@ const CHECK_INTERVAL_MS = 5_000;
 const LOGIN_ENDED = 1008;
 /** How long a connection without subscribers stays open. */
 const LINGER_MS = 1_500;
+/** If the first connection takes longer than this, data that was requested with it may be out of date. */
+const MAX_FIRST_CONNECT_MS = 1_000;
 /** The timeout of the check. */
 const CHECK_TIMEOUT_MS = 5_000;
 
 /**
  * @typedef {object} Handlers
- * @property {() => void} connected The connection was opened, for the first time or again. The server then sends the last messages once more.
+ * @property {() => void} connected The connection was opened again, or late: events before this point may be missing. The server then sends the
+ *   last messages once more.
  * @property {(message: Summary) => void} stored With a mailbox, the id is that of the copy in the mailbox.
  * @property {(mailbox: string, copy: string, message: string) => void} deleted A copy of a message was deleted.
  */
@@ -54,6 +57,9 @@ class Subscription {
   #retryMs = MIN_RETRY_MS;
   /** Null if there is no connection: closed, or waiting for the next attempt. @type {WebSocket | null} */
   #socket = null;
+  /** True until the first attempt has ended. */
+  #isFirst = true;
+  #createdAt = performance.now();
   /** Set while waiting for the next attempt. @type {number | undefined} */
   #timer;
   /** The time of the last event. */
@@ -114,7 +120,9 @@ class Subscription {
       this.#lastEventAt = performance.now();
       this.#retryMs = MIN_RETRY_MS;
       this.#tracker.up();
-      this.#handlers.forEach((handlers) => handlers.connected());
+      const isInTime = this.#isFirst && performance.now() - this.#createdAt < MAX_FIRST_CONNECT_MS;
+      this.#isFirst = false;
+      if (!isInTime) this.#handlers.forEach((handlers) => handlers.connected());
     };
     socket.onmessage = ({ data }) => {
       this.#lastEventAt = performance.now();
@@ -153,6 +161,7 @@ class Subscription {
   close() {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    this.#isFirst = false;
     this.#tracker.up();
     if (this.#socket) closeSocket(this.#socket);
     this.#socket = null;
@@ -170,6 +179,7 @@ class Subscription {
 
   #lost() {
     this.#socket = null;
+    this.#isFirst = false;
     this.#tracker.down();
     // The random factor prevents all pages from reconnecting at once.
     this.#timer = window.setTimeout(() => this.connect(), this.#retryMs * (0.75 + Math.random() / 2));

@@ -1,4 +1,4 @@
-// Preferences in the local storage of the browser: settings, the theme, recent mailboxes, display options. A missing storage and foreign
+// Preferences in the local storage of the browser: settings, the theme, recent mailboxes, saved searches. A missing storage and foreign
 // values are tolerated. Every change, also in another tab, dispatches an event on the window: `restante:theme`,
 // `restante:recent` and so on.
 
@@ -42,7 +42,7 @@ window.addEventListener('storage', ({ key, storageArea }) => {
   if (storageArea !== localStorage) return;
   if (key?.startsWith(PREFIX)) dispatchChange(key.slice(PREFIX.length));
   // The whole storage was cleared.
-  if (key === null) ['theme', 'recent', 'setting', 'notices'].forEach(dispatchChange);
+  if (key === null) ['theme', 'recent', 'searches', 'setting', 'notices'].forEach(dispatchChange);
 });
 
 /** @param {string} name */

@@ -11,16 +11,19 @@ import * as keys from '../lib/keys.js';
 import * as notifications from '../lib/notifications.js';
 import * as paths from '../lib/paths.js';
 import * as prefs from '../lib/prefs.js';
+import * as savedSearches from '../lib/saved-searches.js';
 import * as settings from '../lib/settings.js';
 import { fill, h, set } from '../lib/dom.js';
 import { Debounce } from '../lib/debounce.js';
 import { Deletions } from '../lib/deletions.js';
 import { Mailboxes } from '../lib/mailboxes.js';
 import { Messages } from '../lib/messages.js';
+import { Tags } from '../lib/tags.js';
 import { go, moves } from '../lib/router.js';
 import { describeList, listName } from '../lib/list-description.js';
 import { isSameScope } from '../lib/scope.js';
-import { toast } from '../lib/feedback.js';
+import { ask, toast } from '../lib/feedback.js';
+import { replaceTag } from '../lib/filters.js';
 import { title } from '../lib/title.js';
 import { EmptyList } from '../components/empty-list.js';
 import { ListHead } from '../components/list-head.js';
@@ -48,6 +51,7 @@ export class MailPage extends HTMLElement {
   #messages = new Messages(NO_SCOPE);
   #deletions = new Deletions(this.#messages);
   #mailboxes = new Mailboxes();
+  #tags = new Tags();
   /** The number of messages in all mailboxes, or null. @type {number | null} */
   #total = null;
   /** False if the server does not return the number. */
@@ -92,14 +96,14 @@ export class MailPage extends HTMLElement {
       this,
       this.#sidebar,
       h('button', { class: 'sidebar-backdrop', type: 'button', 'aria-label': 'Close the list of mailboxes', onclick: () => this.#toggleSidebar(false) }),
-      h('section', { class: 'list-pane', 'aria-label': 'Messages' }, this.#head, this.#notes, this.#list, this.#empty),
+      h('section', { class: 'list-pane', 'aria-label': 'Messages' }, this.#head, this.#list, this.#empty, this.#notes),
       new PaneDivider(),
       this.#pane,
     );
     set(this.#pane, { role: 'region', 'aria-label': 'Message' });
     this.#empty.hidden = true;
     this.#listen(signal);
-    this.#sidebar.show(this.#mailboxes, signal);
+    this.#sidebar.show(this.#mailboxes, this.#tags, signal);
     // The first page loads its messages at once, and shows them when it is known whether the server allows that.
     this.classList.toggle('is-pending', !isServerKnown);
     this.classList.toggle('has-sidebar', showsAllMail);
@@ -110,7 +114,7 @@ export class MailPage extends HTMLElement {
     [isServerKnown, showsAllMail] = [true, server?.['monitor-visible'] !== false];
     this.classList.remove('is-pending');
     this.classList.toggle('has-sidebar', showsAllMail);
-    if (showsAllMail) this.#mailboxes.start(signal);
+    if (showsAllMail) for (const data of [this.#mailboxes, this.#tags]) data.start(signal);
     if (wasShown !== showsAllMail && this.#messages.scope.mailbox === null) this.#follow();
   }
 
@@ -134,7 +138,9 @@ export class MailPage extends HTMLElement {
     on('step', (/** @type {{ by: number }} */ { by }) => this.#step(by, false));
     on('filter', (/** @type {{ query: string }} */ { query }) => this.#search({ ...this.#messages.scope, query }));
     on('read', (/** @type {Entry} */ entry) => this.#mark([entry], true));
-    on('tagged', (/** @type {{ id: string, tags: string[] }} */ { id, tags }) => this.#messages.showTags(id, tags));
+    on('tagged', (/** @type {{ id: string, tags: string[] }} */ { id, tags }) => this.#tagged(id, tags));
+    on('tags-changed', (/** @type {{ from: string, to: string | null }} */ { from, to }) => this.#tagChanged(from, to));
+    on('save-search', () => this.#saveSearch());
     on('retry', () => this.#messages.list());
     on('back', () => this.#back());
     on('pause', () => this.#togglePause());
@@ -146,6 +152,7 @@ export class MailPage extends HTMLElement {
     document.addEventListener('visibilitychange', () => this.#visibilityChanged(), { signal });
     connection.changes.addEventListener('change', () => this.#drawHead(), { signal });
     this.#mailboxes.addEventListener('change', () => this.#mailboxesChanged(), { signal });
+    window.addEventListener('restante:searches', () => this.#drawHead(), { signal });
     window.addEventListener('pagehide', () => this.#deletions.commit(), { signal });
     keys.add(mailKeys(this.#list, {
       step: (by, isExtending) => this.#step(by, isExtending),
@@ -189,7 +196,7 @@ export class MailPage extends HTMLElement {
     this.#pane.shown = null;
     this.#isInRecent = false;
     this.#opensNewest = settings.get('openNewest') && this.#route.page === 'mail' && this.#route.id === null && scope.mailbox === null && scope.query === '';
-    this.#sidebar.select(scope.mailbox, scope.query !== '');
+    this.#sidebar.select(scope);
     this.#list.showFilters(scope);
     if (isHidden) {
       this.append(allMailHidden(scope));
@@ -245,7 +252,7 @@ export class MailPage extends HTMLElement {
     if (this.#route.page !== 'mail' || mailbox === null) return;
     if (requested.mailbox !== null) prefs.forget(requested.mailbox);
     prefs.opened(mailbox);
-    this.#sidebar.select(mailbox, this.#messages.scope.query !== '');
+    this.#sidebar.select(this.#messages.scope);
     go(paths.list(this.#messages.scope, this.#route.id), { replace: true });
   }
 
@@ -263,8 +270,7 @@ export class MailPage extends HTMLElement {
     this.#list.update();
     this.#drawEmpty();
     if (this.#route.page === 'mail' && this.#route.id === 'latest') this.#toLatest();
-    else this.#pane.update(this.#messages);
-    this.#drawTitle();
+    else this.#pane.update(this.#messages, this.#description);
     if (this.#opensNewest && state === 'listed') this.#openNewest();
   }
 
@@ -292,16 +298,24 @@ export class MailPage extends HTMLElement {
     this.#drawHead();
   }
 
+  get #description() {
+    return describeList(this.#messages, this.#mailboxes, this.#total);
+  }
+
   #drawHead() {
-    this.#head.show({ ...describeList(this.#messages, this.#mailboxes, this.#total), isLost: connection.isLost() });
+    const { scope } = this.#messages;
+    this.#head.show({ ...this.#description, isLost: connection.isLost(), isSaved: scope.query === '' ? null : savedSearches.find(scope) !== undefined });
+    this.#drawTitle();
   }
 
   #drawTitle() {
-    const { unread, isComplete, scope: { mailbox, query } } = this.#messages;
+    const { scope } = this.#messages;
     const entry = this.#pane.shown === null ? undefined : this.#messages.find(this.#pane.shown);
-    const name = query === '' ? listName(this.#messages.scope) : query;
-    const shownCount = mailbox !== null && isComplete ? unread : this.#arrivedWhileHidden;
-    title(entry ? `${entry.summary.subject.trim() || '(no subject)'} · ${name}` : name, shownCount);
+    const name = scope.query === '' ? listName(scope) : scope.query;
+    // A list that is not complete has no number of its own. Mailboxes are not loaded while the tab is hidden.
+    const unread = this.#description.unread ?? this.#mailboxes.unread + this.#arrivedWhileHidden;
+    if (scope.mailbox === null && scope.query === '') this.#sidebar.unread = unread;
+    title(entry ? `${entry.summary.subject.trim() || '(no subject)'} · ${name}` : name, unread);
   }
 
   #drawEmpty() {
@@ -343,7 +357,7 @@ export class MailPage extends HTMLElement {
     this.#messages.shown = id;
     if (id !== null) this.#opensNewest = false;
     if (id === this.#pane.shown && id !== null) return;
-    this.#pane.show(this.#messages, id);
+    this.#pane.show(this.#messages, id, this.#description);
     this.#drawTitle();
   }
 
@@ -455,6 +469,33 @@ export class MailPage extends HTMLElement {
     } catch (error) {
       toast(`The messages could not be marked as ${seen ? 'read' : 'unread'}. ${api.sentence(error)}`, { bad: true });
     }
+  }
+
+  /**
+   * @param {string} id
+   * @param {string[]} tags
+   */
+  #tagged(id, tags) {
+    this.#messages.showTags(id, tags);
+    this.#tags.reload();
+  }
+
+  /**
+   * A tag was renamed, or deleted if `to` is null.
+   * @param {string} from
+   * @param {string | null} to
+   */
+  #tagChanged(from, to) {
+    const { scope } = this.#messages;
+    const query = replaceTag(scope.query, from, to);
+    if (query !== scope.query) go(paths.list({ ...scope, query }), { replace: true });
+    else this.#messages.list();
+    this.#pane.reload();
+  }
+
+  #saveSearch() {
+    const { scope } = this.#messages;
+    ask({ title: 'Save this search', label: 'Name', value: scope.query.slice(0, savedSearches.MAX_NAME_LENGTH), maxLength: savedSearches.MAX_NAME_LENGTH, action: 'Save', run: (name) => savedSearches.save(name, scope) });
   }
 
   /** @param {string[]} ids */
