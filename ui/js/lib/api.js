@@ -4,6 +4,7 @@
 /** @import { Scope } from './scope.js' */
 
 import * as connection from './connection.js';
+import { takeResponse } from './early.js';
 import { redirectToLogin } from './login.js';
 import * as paths from './paths.js';
 import { serverPath, parameters } from './paths.js';
@@ -350,7 +351,8 @@ async function content(response, format) {
  * @param {RequestInit} [options]
  */
 async function request(path, options) {
-  const response = await fetch(path, options).catch((error) => {
+  const started = options?.method === undefined ? takeResponse(path) : undefined;
+  const response = await (started ?? fetch(path, options)).catch((error) => {
     if (wasAborted(error)) throw error;
     throw new ApiError(0, 'The server does not respond. Check that it is running.');
   });

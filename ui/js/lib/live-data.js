@@ -1,4 +1,5 @@
-// Data of the server that is loaded again after events and changes. Every change dispatches `change`.
+// Data of the server that is loaded again after events and changes. Every change dispatches `change`. An event that makes the data out
+// of date dispatches `outdated`; its detail is the new message, or null.
 
 /** @import { Summary } from '../types.js' */
 
@@ -22,6 +23,8 @@ export class LiveData extends EventTarget {
   #isLoading = false;
   /** True if something has changed during the request. */
   #mustReload = false;
+  /** The messages that arrived during the request. @type {Summary[]} */
+  #arrived = [];
 
   /**
    * Requests the data and stores it.
@@ -31,10 +34,10 @@ export class LiveData extends EventTarget {
   async request(_signal) {}
 
   /**
-   * Returns whether a new message changes the data.
+   * Returns whether the data is without this message. The server sends the last messages again on every connection.
    * @param {Summary} _message
    */
-  concerns(_message) {
+  isMissing(_message) {
     return true;
   }
 
@@ -49,8 +52,28 @@ export class LiveData extends EventTarget {
       this.#request?.abort();
     });
     document.addEventListener('visibilitychange', () => this.reload(), { signal });
-    live.subscribe(null, { connected: () => this.reload(), stored: (message) => this.concerns(message) && this.reload(), deleted: () => this.reload() }, signal);
+    this.follow(signal);
     this.load();
+  }
+
+  /**
+   * Reloads the data after events.
+   * @param {AbortSignal} signal
+   */
+  follow(signal) {
+    live.subscribe(null, { connected: () => this.#outdated(null), stored: (message) => this.#stored(message), deleted: () => this.#outdated(null) }, signal);
+  }
+
+  /** @param {Summary} message */
+  #stored(message) {
+    if (this.#isLoading) this.#arrived.push(message);
+    else if (this.isMissing(message)) this.#outdated(message);
+  }
+
+  /** @param {Summary | null} message */
+  #outdated(message) {
+    this.dispatchEvent(new CustomEvent('outdated', { detail: message }));
+    this.reload();
   }
 
   /** Schedules a reload. A hidden tab reloads when it is shown again. */
@@ -70,6 +93,7 @@ export class LiveData extends EventTarget {
     const { signal } = this.#request = new AbortController();
     this.#isLoading = true;
     this.#loadedAt = performance.now();
+    this.#mustReload = false;
     try {
       await this.request(signal);
       [this.isLoaded, this.error] = [true, null];
@@ -80,5 +104,6 @@ export class LiveData extends EventTarget {
     this.#isLoading = false;
     this.dispatchEvent(new Event('change'));
     if (this.#mustReload) this.reload();
+    for (const message of this.#arrived.splice(0)) this.#stored(message);
   }
 }

@@ -5,6 +5,7 @@
 
 import { serverPath } from './paths.js';
 import * as connection from './connection.js';
+import { takeSocket } from './early.js';
 import { redirectToLogin } from './login.js';
 
 const MIN_RETRY_MS = 500;
@@ -115,8 +116,9 @@ class Subscription {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#lastEventAt = performance.now();
-    const socket = this.#socket = new WebSocket(this.#url);
-    socket.onopen = () => {
+    const started = takeSocket(this.#url);
+    const socket = this.#socket = started?.socket ?? new WebSocket(this.#url);
+    const opened = () => {
       this.#lastEventAt = performance.now();
       this.#retryMs = MIN_RETRY_MS;
       this.#tracker.up();
@@ -128,6 +130,10 @@ class Subscription {
       this.#lastEventAt = performance.now();
       this.#dispatch(data);
     };
+    if (socket.readyState === WebSocket.OPEN) opened();
+    else socket.onopen = opened;
+    // Later, when there are subscribers, and before the next event.
+    queueMicrotask(() => started?.events.forEach((data) => this.#dispatch(data)));
     socket.onclose = ({ code }) => {
       if (code === LOGIN_ENDED) redirectToLogin();
       else if (socket === this.#socket) this.#lost();

@@ -1,6 +1,6 @@
 // The mailboxes that contain messages, with their counts.
 
-/** @import { Mailbox } from '../types.js' */
+/** @import { Mailbox, Summary } from '../types.js' */
 
 import * as api from './api.js';
 import { LiveData } from './live-data.js';
@@ -29,5 +29,14 @@ export class Mailboxes extends LiveData {
     const { mailboxes, next } = await api.mailboxes({ limit: LIMIT, prefix, signal });
     this.isComplete = next === null && prefix === '';
     this.all = new Map(mailboxes.map((mailbox) => [mailbox.name, mailbox]));
+  }
+
+  /**
+   * @override
+   * @param {Summary} message
+   */
+  isMissing({ mailboxes, received }) {
+    const newest = (/** @type {string} */ name) => this.all.get(name)?.newest['posix-millis'] ?? 0;
+    return mailboxes.some((name) => newest(name) < Date.parse(received));
   }
 }

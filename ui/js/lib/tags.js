@@ -1,15 +1,23 @@
 // The tags of all messages, with their counts, and the color of a tag.
 
+/** @import { Mailboxes } from './mailboxes.js' */
 /** @import { Summary, Tag } from '../types.js' */
 
 import * as api from './api.js';
 import { LiveData } from './live-data.js';
 
-const HUES = 12;
+const HUES = 16;
 
 export class Tags extends LiveData {
   /** In the order of their names. @type {Tag[]} */
   all = [];
+  #mailboxes;
+
+  /** @param {Mailboxes} mailboxes They detect new messages. */
+  constructor(mailboxes) {
+    super();
+    this.#mailboxes = mailboxes;
+  }
 
   /**
    * @override
@@ -21,10 +29,11 @@ export class Tags extends LiveData {
 
   /**
    * @override
-   * @param {Summary} message
+   * @param {AbortSignal} signal
    */
-  concerns({ tags }) {
-    return tags.length > 0;
+  follow(signal) {
+    const changed = (/** @type {CustomEvent<Summary | null>} */ { detail: message }) => (message === null || message.tags.length > 0) && this.reload();
+    this.#mailboxes.addEventListener('outdated', (event) => changed(/** @type {CustomEvent<Summary | null>} */ (event)), { signal });
   }
 }
 
@@ -36,8 +45,9 @@ export class Tags extends LiveData {
  * @returns {T}
  */
 export function colorTag(element, tag) {
-  let hash = 0;
-  for (const character of tag.toLowerCase()) hash = (hash * 31 + (character.codePointAt(0) ?? 0)) >>> 0;
+  // FNV-1a.
+  let hash = 0x811c9dc5;
+  for (const character of tag.toLowerCase()) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0;
   element.style.setProperty('--hue', String(((hash % HUES) * 360) / HUES));
   return element;
 }
