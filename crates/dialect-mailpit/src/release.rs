@@ -38,7 +38,8 @@ pub(crate) async fn release(
         return Err(Error::text("SMTP error: this server does not relay messages"));
     };
     let by = grant.name().map(ToOwned::to_owned);
-    let request = ReleaseRequest { message, target: Some(target.name.clone()), recipients, by };
+    let target = Some(target.name.clone());
+    let request = ReleaseRequest { message, target, recipients, by, subject_prefix: String::new() };
     match relay.release(request).await {
         Ok(_) => Ok(success::ok()),
         Err(error @ (ReleaseError::Store(_) | ReleaseError::Deleted)) => Err(Problem::from(error).into()),

@@ -106,9 +106,22 @@ pub enum Origin {
     Release {
         /// The name of its user or token, if authentication is configured.
         by: Option<String>,
+        /// The text before the subject. It is empty, or printable ASCII.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        subject_prefix: String,
     },
     /// A rule matched.
     Forward,
+}
+
+impl Origin {
+    /// Returns the text that is added before the subject, or an empty one.
+    pub(crate) fn subject_prefix(&self) -> &str {
+        match self {
+            Self::Release { subject_prefix, .. } => subject_prefix,
+            Self::Forward => "",
+        }
+    }
 }
 
 /// A recipient of an entry.

@@ -24,8 +24,8 @@ const MAX_NAME_BYTES: usize = 200;
 /// The maximum length of the former value of From, in characters.
 const MAX_ORIGINAL_FROM_CHARS: usize = 200;
 
-/// Returns a message as it is sent to a target. All lines end in CRLF.
-pub(crate) fn compose(source: &Source, target: &Target, identity: &str, domain: &str) -> Vec<u8> {
+/// Returns a message as it is sent to a target. All lines end in CRLF. `prefix` is added before the subject.
+pub(crate) fn compose(source: &Source, target: &Target, prefix: &str, identity: &str, domain: &str) -> Vec<u8> {
     // Servers differ in whether a bare CR or LF ends a line, so that a message with one could end early for some of them
     // (SMTP smuggling).
     let (trace, message) = (with_crlf(&source.trace), with_crlf(&source.body));
@@ -36,7 +36,7 @@ pub(crate) fn compose(source: &Source, target: &Target, identity: &str, domain: 
         write_raw_field(&mut output, name, value);
     }
 
-    let mut has_from = false;
+    let (mut has_from, mut has_subject) = (false, prefix.is_empty());
     let mut fields = RawFields::new(&message);
     for (name, value) in fields.by_ref() {
         match &target.from {
@@ -50,11 +50,19 @@ pub(crate) fn compose(source: &Source, target: &Target, identity: &str, domain: 
                 }
                 has_from = true;
             }
+            _ if !has_subject && is_named(name, "Subject") => {
+                let value = value.trim_ascii_start();
+                write_raw_field(&mut output, name, &[b" ", prefix.as_bytes(), b" ", value].concat());
+                has_subject = true;
+            }
             _ => write_raw_field(&mut output, name, value),
         }
     }
     if let Some(address) = target.from.as_ref().filter(|_| !has_from) {
         write_field(&mut output, "From", &format!("<{}>", address.text()));
+    }
+    if !has_subject {
+        write_field(&mut output, "Subject", prefix);
     }
     output.extend_from_slice(b"\r\n");
     let body = fields.into_body();
@@ -153,11 +161,20 @@ mod tests {
     const IDENTITY: &str = "0123456789abcdef0123456789abcdef";
 
     fn composed(body: &[u8], from: Option<&str>) -> String {
+        composed_with_prefix(body, from, "")
+    }
+
+    fn composed_with_prefix(body: &[u8], from: Option<&str>, prefix: &str) -> String {
         let trace = "Return-Path: <ann@x.org>\r\nReceived: from a (local) by mx\r\n  for <bob>; today\r\n";
         let source = Source { trace: trace.into(), body: Bytes::copy_from_slice(body) };
         let from = from.map(|address| Address::parse(address, Alphabet::Utf8).unwrap());
-        let text =
-            compose(&source, &crate::settings::Target { from, ..test_target() }, IDENTITY, "mx.test\r\nInjected: 1");
+        let text = compose(
+            &source,
+            &crate::settings::Target { from, ..test_target() },
+            prefix,
+            IDENTITY,
+            "mx.test\r\nInjected: 1",
+        );
         let text = String::from_utf8_lossy(&text).into_owned();
         let relay = format!("X-Restante-Relay: {IDENTITY} mx.test Injected: 1\r\n");
         let trace = format!("{relay}Received: from a (local) by mx\r\n  for <bob>; today\r\n");
@@ -186,6 +203,24 @@ mod tests {
         ];
         for (body, expected) in table {
             assert_eq!(composed(body.as_bytes(), None), expected, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn adds_a_prefix_to_the_subject() {
+        let table = [
+            (
+                "A: 1\r\nsubject:  Hi\r\n there\r\nSubject: x\r\n\r\n",
+                "A: 1\r\nsubject: [QA] Hi\r\n there\r\nSubject: x\r\n\r\n",
+            ),
+            (
+                "Subject: =?UTF-8?Q?J=C3=BC?=\r\n\r\nSubject: x",
+                "Subject: [QA] =?UTF-8?Q?J=C3=BC?=\r\n\r\nSubject: x\r\n",
+            ),
+            ("A: 1\r\n\r\n", "A: 1\r\nSubject: [QA]\r\n\r\n"),
+        ];
+        for (body, expected) in table {
+            assert_eq!(composed_with_prefix(body.as_bytes(), None, "[QA]"), expected);
         }
     }
 
@@ -237,7 +272,7 @@ mod tests {
     #[test]
     fn a_sent_message_is_recognized() {
         let source = Source { trace: Bytes::new(), body: "A: 1\r\n\r\nx".into() };
-        let sent = compose(&source, &test_target(), IDENTITY, "mx.test");
+        let sent = compose(&source, &test_target(), "", IDENTITY, "mx.test");
         assert!(find_loop(&sent, IDENTITY, true).is_some());
         assert!(find_loop(&sent, "fedcba9876543210fedcba9876543210", true).is_none(), "another server");
     }

@@ -23,7 +23,7 @@ use crate::background;
 use crate::counts::{Counts, TargetCounts};
 use crate::entry::{Entry, Origin};
 use crate::message;
-use crate::release::{ReleaseError, ReleaseRequest, check_recipients, select_target};
+use crate::release::{ReleaseError, ReleaseRequest, check_prefix, check_recipients, select_target};
 use crate::settings::{Settings, Target};
 use crate::shared::Shared;
 
@@ -113,7 +113,7 @@ impl Relay {
 
     /// Adds a message to the queue. When this returns, the entry survives a restart, unless the queue is in memory.
     pub async fn release(&self, request: ReleaseRequest) -> Result<Entry, ReleaseError> {
-        let ReleaseRequest { message, target, recipients, by } = request;
+        let ReleaseRequest { message, target, recipients, by, subject_prefix } = request;
         let target = select_target(&self.shared.settings.targets, target.as_deref())?;
         let recipients = if recipients.is_empty() {
             message.copies().iter().flat_map(|copy| copy.details.recipients()).map(str::to_owned).collect()
@@ -121,6 +121,7 @@ impl Relay {
             recipients
         };
         let recipients = check_recipients(target, &recipients)?;
+        let subject_prefix = check_prefix(&subject_prefix)?;
         let copy = message.first();
         let running = self.running.lock().as_ref().map(|running| (running.mailroom.clone(), running.identity.clone()));
         let Some((mailroom, identity)) = running else { return Err(ReleaseError::NoTarget) };
@@ -129,7 +130,7 @@ impl Relay {
         if let Some(reason) = message::find_loop(&source.body, &identity, false) {
             return Err(ReleaseError::Loop(reason));
         }
-        let origin = Origin::Release { by };
+        let origin = Origin::Release { by, subject_prefix };
         let entry = self.shared.new_entry(copy, target, recipients, origin);
         let ids = self.shared.queue.add(vec![entry]).await.map_err(|error| match error {
             AddError::Full => ReleaseError::QueueFull,

@@ -10,6 +10,9 @@ use crate::settings::Target;
 /// The maximum number of recipients of one entry.
 pub const MAX_RECIPIENTS: usize = 100;
 
+/// The maximum length of the text before the subject.
+const MAX_PREFIX_BYTES: usize = 100;
+
 /// A request to send a message.
 #[derive(Clone, Debug)]
 pub struct ReleaseRequest {
@@ -21,6 +24,8 @@ pub struct ReleaseRequest {
     pub recipients: Vec<String>,
     /// The name of the user or token, if authentication is configured.
     pub by: Option<String>,
+    /// A text that is added before the subject, or an empty one.
+    pub subject_prefix: String,
 }
 
 /// Why a message is not released. It displays as a sentence for the client.
@@ -47,6 +52,9 @@ pub enum ReleaseError {
     /// The local part of a recipient contains a route to another domain.
     #[error("{0:?} contains a route to another domain, which the relay does not permit")]
     Route(String),
+    /// The text before the subject is too long, or contains other characters.
+    #[error("the subject prefix may have up to {MAX_PREFIX_BYTES} printable ASCII characters")]
+    InvalidPrefix,
     /// The target does not allow these recipients.
     #[error("the relay target does not allow these recipients: {}", .0.join(", "))]
     NotAllowed(Vec<String>),
@@ -109,6 +117,13 @@ pub(crate) fn check_recipients(target: &Target, recipients: &[String]) -> Result
     }
 }
 
+/// Returns the text before the subject without spaces around it. Nothing in it may add a header field or need an encoding.
+pub(crate) fn check_prefix(prefix: &str) -> Result<String, ReleaseError> {
+    let prefix = prefix.trim_matches(' ');
+    let is_valid = prefix.len() <= MAX_PREFIX_BYTES && prefix.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    is_valid.then(|| prefix.to_owned()).ok_or(ReleaseError::InvalidPrefix)
+}
+
 /// Parses the address of a recipient that messages can be sent to.
 pub(crate) fn parse_recipient(text: &str) -> Option<String> {
     parse_address(text).filter(|address| !contains_route(address))
@@ -151,6 +166,15 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(parse_recipient(text).is_some(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn prefixes_are_short_and_printable() {
+        assert_eq!(check_prefix("").unwrap(), "");
+        assert_eq!(check_prefix(" [Staging]  ").unwrap(), "[Staging]");
+        for prefix in ["a\r\nBcc: eve@x.org", "\t", "\u{e4}", &"x".repeat(101)] {
+            assert!(check_prefix(prefix).is_err(), "{prefix:?}");
         }
     }
 

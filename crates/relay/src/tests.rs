@@ -142,7 +142,13 @@ impl Test {
 
     async fn release(&self, to: &[&str]) -> Result<Entry, ReleaseError> {
         let recipients = to.iter().map(ToString::to_string).collect();
-        let request = ReleaseRequest { message: self.latest().await, target: None, recipients, by: None };
+        let request = ReleaseRequest {
+            message: self.latest().await,
+            target: None,
+            recipients,
+            by: None,
+            subject_prefix: String::new(),
+        };
         self.relay.release(request).await
     }
 
@@ -315,8 +321,13 @@ async fn deleted_message_fails() {
     let message = test.latest().await;
     let copy = message.first();
     test.mailroom.remove(&copy.mailbox, copy.id).await.unwrap();
-    let error =
-        test.relay.release(ReleaseRequest { message: message.clone(), target: None, recipients: Vec::new(), by: None });
+    let error = test.relay.release(ReleaseRequest {
+        message: message.clone(),
+        target: None,
+        recipients: Vec::new(),
+        by: None,
+        subject_prefix: String::new(),
+    });
     assert!(matches!(error.await.unwrap_err(), ReleaseError::Deleted));
     drop(listener);
     let start = std::time::Instant::now();

@@ -59,7 +59,7 @@ impl SmtpTransport {
             let reason = attempt::NOT_ALLOWED;
             return Ok(attempt::failed(entry, reason, Timestamp::now()));
         }
-        let data = message::compose(&source, &self.target, identity, domain);
+        let data = message::compose(&source, &self.target, entry.content.origin.subject_prefix(), identity, domain);
         let (transaction, jitter) = (self.transact(entry, &data).await, random_jitter());
         Ok(match transaction {
             Ok(transaction) => attempt::completed(entry, transaction, Timestamp::now(), jitter),

@@ -17,7 +17,8 @@ pub(crate) struct ScriptRelay(pub(crate) Arc<Relay>);
 impl Releaser for ScriptRelay {
     async fn release(&self, message: Message, release: Release) -> Result<String, String> {
         let Release { target, recipients } = release;
-        let request = ReleaseRequest { message, target, recipients, by: Some(CLIENT_NAME.to_owned()) };
+        let by = Some(CLIENT_NAME.to_owned());
+        let request = ReleaseRequest { message, target, recipients, by, subject_prefix: String::new() };
         let released = self.0.release(request).await;
         released.map(|entry| entry.id.to_string()).map_err(|error| error.to_string())
     }

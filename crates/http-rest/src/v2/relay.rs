@@ -26,8 +26,7 @@ use crate::v2::sessions::{LINE_BYTES, Line, Visibility};
 /// The approximate size of a recipient without its texts.
 const RECIPIENT_BYTES: usize = 64;
 
-const RELEASE_SHAPE: &str =
-    "{\"target\": \"…\", \"to\": [\"…\"]}, with at least one address, and no other members. Both members are optional";
+const RELEASE_SHAPE: &str = "{\"target\": \"…\", \"to\": [\"…\"], \"subject-prefix\": \"…\"}, with at least one address, and no other members. All members are optional";
 
 /// Adds a message to the relay queue.
 pub(crate) async fn release(
@@ -36,12 +35,12 @@ pub(crate) async fn release(
     request: Request,
 ) -> HandlerResult {
     let body = body::read_json::<Value>(request, MAX_BODY_BYTES).await?;
-    let Release { target: target_name, recipients } =
+    let Release { target: target_name, recipients, subject_prefix } =
         parse_release(body.as_ref()).ok_or(Problem::WrongShape(RELEASE_SHAPE))?;
     let message = target.find(&server).await?;
     let relay = server.relay().ok_or(ReleaseError::NoTarget)?;
     let by = target.grant.name().map(ToOwned::to_owned);
-    let entry = relay.release(ReleaseRequest { message, target: target_name, recipients, by }).await?;
+    let entry = relay.release(ReleaseRequest { message, target: target_name, recipients, by, subject_prefix }).await?;
     let visibility = visibility(&server, target.grant);
     let mut response = success::no_store_json(&entry_json(&entry, &visibility).0)?;
     *response.status_mut() = StatusCode::ACCEPTED;
@@ -143,14 +142,16 @@ struct Release {
     target: Option<String>,
     /// Empty for the recipients of the envelope.
     recipients: Vec<String>,
+    subject_prefix: String,
 }
 
 /// Parses the body of a release. An empty list of recipients is refused: it would mean those of the envelope.
 fn parse_release(body: Option<&Value>) -> Option<Release> {
-    let mut release = Release { target: None, recipients: Vec::new() };
+    let mut release = Release { target: None, recipients: Vec::new(), subject_prefix: String::new() };
     for (name, value) in body?.as_object()? {
         match (name.as_str(), value) {
             ("target", Value::String(target)) => release.target = Some(target.clone()),
+            ("subject-prefix", Value::String(prefix)) => release.subject_prefix = prefix.clone(),
             ("to", Value::Array(to)) if !to.is_empty() => {
                 let to = to.iter().map(|address| address.as_str().map(ToOwned::to_owned));
                 release.recipients = to.collect::<Option<_>>()?;
@@ -181,7 +182,7 @@ fn target_json(status: &TargetStatus, sees_everything: bool) -> RelayTarget<'_> 
 /// Replies may contain addresses, so they are left out, too.
 fn entry_json<'a>(entry: &'a Entry, visibility: &Visibility) -> (RelayEntry<'a>, bool) {
     let (origin, by) = match &entry.content.origin {
-        Origin::Release { by } => (RelayOrigin::Release, by.as_deref()),
+        Origin::Release { by, .. } => (RelayOrigin::Release, by.as_deref()),
         Origin::Forward => (RelayOrigin::Forward, None),
     };
     let is_own = by.is_some() && by == visibility.grant.name();
@@ -224,7 +225,7 @@ mod tests {
     fn parses_releases() {
         let release = |target: Option<&str>, to: &[&str]| {
             let recipients = to.iter().map(ToString::to_string).collect();
-            Some(Release { target: target.map(ToOwned::to_owned), recipients })
+            Some(Release { target: target.map(ToOwned::to_owned), recipients, subject_prefix: String::new() })
         };
         let table = [
             (json!({}), release(None, &[])),
@@ -236,6 +237,7 @@ mod tests {
             (json!({ "to": null }), None),
             (json!({ "target": null }), None),
             (json!({ "targets": "main" }), None),
+            (json!({ "subject-prefix": 1 }), None),
             (json!(["a@x"]), None),
         ];
         for (body, expected) in table {

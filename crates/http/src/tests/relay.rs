@@ -127,7 +127,7 @@ fn target(name: &str, allowed: &[&str], blocked: &[&str]) -> Target {
 }
 
 fn released_by(name: &str) -> Origin {
-    Origin::Release { by: Some(name.to_owned()) }
+    Origin::Release { by: Some(name.to_owned()), subject_prefix: String::new() }
 }
 
 #[tokio::test]
@@ -180,6 +180,7 @@ async fn refuses_invalid_releases() {
         (&message, &many, 422, "There are more than 100 recipients."),
         (&message, r#"{"target":"main","to":["a@x.org"]}"#, 403, "does not allow these recipients: a@x.org."),
         (&message, r#"{"target":"main","to":["boss@example.org"]}"#, 403, "blocks these recipients: boss@example.org."),
+        (&message, r#"{"target":"main","subject-prefix":"a\nb"}"#, 422, "The subject prefix may have up to 100"),
         (&in_loop, r#"{"target":"main"}"#, 409, "The message is in a loop"),
         (&"17".to_owned(), r#"{"target":"main"}"#, 404, "There is no such message."),
         (&"x".to_owned(), r#"{"target":"main"}"#, 404, "There is no such message."),
