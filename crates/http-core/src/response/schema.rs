@@ -21,4 +21,16 @@ macro_rules! schemas_in_data {
     };
 }
 
-schemas_in_data!(Defect, HtmlCheckClient, HtmlCheckSupportLevel, Outcome, PartDetails, Protocol, Side, Tls);
+schemas_in_data!(
+    Defect,
+    HtmlCheckClient,
+    HtmlCheckSupportLevel,
+    Link,
+    OneTimeCode,
+    Outcome,
+    PartDetails,
+    Protocol,
+    Side,
+    Tls,
+    Unsubscribe
+);

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use restante_api_types::MessageRecord;
+use restante_extract::{Code, Link, Unsubscribe};
 use restante_http_core::extractors::messages::PathCopy;
 use restante_http_core::render::{Representation, Work};
 use restante_http_core::response::etag::IfNoneMatch;
@@ -21,6 +22,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::v2::extract::PartFields;
+
+/// A possible code with a lower score is usually not a code.
+const MIN_CODE_SCORE: f64 = 0.5;
 
 const DETAILS: Representation = Representation::new("v2 details", Work::Html).with_read_mark();
 
@@ -45,12 +49,16 @@ fn render_details(summary: &Summary, mime: &Mime) -> Result<Bytes, Problem> {
         attachments: mime.attachments().into_iter().enumerate().map(AttachmentDetails::new).collect(),
         parts: mime.parts().iter().zip(mime.roles()).map(PartDetails::new).collect(),
         defects: mime.defects(),
+        code: restante_extract::codes(mime).into_iter().next().filter(|code| code.score >= MIN_CODE_SCORE),
+        main_link: restante_extract::links(mime).into_iter().find(|link| link.is_main),
+        unsubscribe: restante_extract::unsubscribe(mime),
     };
     json::body_with_capacity(&details, size)
 }
 
 /// Everything about a message except its HTML.
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) struct MessageDetails<'a> {
     #[serde(flatten)]
     record: MessageRecord<'a>,
@@ -69,6 +77,14 @@ pub(crate) struct MessageDetails<'a> {
     /// The defects of the message.
     #[schema(value_type = Vec<schema::Defect>)]
     defects: Vec<mime::Defect>,
+    /// The one-time code, if one has a score of 0.5 or more.
+    #[schema(required, value_type = Option<schema::OneTimeCode>)]
+    code: Option<Code>,
+    /// The link that the message asks to follow, if there is one.
+    #[schema(required, value_type = Option<schema::Link>)]
+    main_link: Option<Link>,
+    #[schema(value_type = schema::Unsubscribe)]
+    unsubscribe: Unsubscribe,
 }
 
 /// A header field.
