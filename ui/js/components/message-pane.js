@@ -90,7 +90,7 @@ export class MessagePane extends HTMLElement {
     this.#tools.hidden = id === null;
     this.#drawActions();
     if (id === null) this.#view.clear();
-    else this.#view.show(id);
+    else this.#view.show(id, messages.scope.mailbox === null ? messages.find(id)?.summary : undefined);
     this.update(messages, counts);
   }
 
@@ -133,7 +133,15 @@ export class MessagePane extends HTMLElement {
   }
 
   #openReleaseDialog() {
-    if (this.shown !== null) openReleaseDialog(this.shown, this.#targets, this.#message?.whole ?? null);
+    if (this.shown !== null) openReleaseDialog(this.shown, this.#targets, this.#message, this.#remover(this.shown));
+  }
+
+  /**
+   * Returns a function that deletes a message, which may no longer be shown then.
+   * @param {string} id
+   */
+  #remover(id) {
+    return () => this.#dispatch('act', { action: 'delete', ids: [id] });
   }
 
   /** Leaves the message unread, because the user has marked it as unread. It may be listed only afterwards. */

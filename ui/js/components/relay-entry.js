@@ -21,7 +21,7 @@ export const RELAY_ENTRY = {
     return others.length === 0 ? first.address : `${first.address} and ${plural(others.length, 'other')}`;
   },
   object: 'sending to',
-  preposition: ' through ',
+  preposition: ' via ',
   hasMessage: () => true,
   notCancelled: 'The message is no longer queued.',
   facts: ({ sender, origin, by }) => {

@@ -1,13 +1,16 @@
 // The dialog that releases a message: sends it to real mailboxes through a target of the relay.
 
-/** @import { RelayTarget, Whole } from '../types.js' */
+/** @import { RelayTarget, ShownMessage, Whole } from '../types.js' */
 
 import * as api from '../lib/api.js';
+import * as prefs from '../lib/prefs.js';
 import * as relay from '../lib/relay.js';
 import { fill, find, h, set } from '../lib/dom.js';
 import { openDialog, toast } from '../lib/feedback.js';
 import { plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
+import { Poll } from '../lib/poll.js';
+import { isPending } from '../lib/queue.js';
 import { isAllowed, splitAddresses } from '../lib/relay-recipients.js';
 import { visible } from '../lib/visible.js';
 import { checked } from './message/envelope.js';
@@ -15,15 +18,26 @@ import { checked } from './message/envelope.js';
 /** The maximum number of addresses and patterns that the dialog lists. */
 const MAX_LISTED = 10;
 
+/** The maximum length of the text before the subject. */
+const MAX_PREFIX_LENGTH = 100;
+
+/** The name of the preference with the text before the subject. */
+const PREFIX = 'release.prefix';
+
 /**
  * @param {string} id The id of the message, or of a copy.
  * @param {RelayTarget[]} targets Not empty.
- * @param {Whole | null} whole Null if it is not loaded yet: the dialog loads it, and then proposes its recipients.
+ * @param {ShownMessage | null} message Null if it is not loaded yet.
+ * @param {() => void} remove Deletes the message.
  */
-export function openReleaseDialog(id, targets, whole) {
-  let known = whole?.recipients ?? [];
+export function openReleaseDialog(id, targets, message, remove) {
+  let known = message?.whole?.recipients ?? [];
   const select = h('select', { class: 'field', id: 'release-target' }, targets.map(({ name, host, port }) => h('option', { value: name }, visible(`${name} (${host}:${port})`))));
   const field = h('textarea', { class: 'field release-recipients', id: 'release-recipients', rows: 4, 'aria-describedby': 'release-help release-hints', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false' });
+  const sender = h('bdi', {});
+  const prefix = h('input', { class: 'field', id: 'release-prefix', type: 'text', placeholder: 'None, for example [Staging]', maxlength: MAX_PREFIX_LENGTH, autocomplete: 'off' });
+  prefix.value = prefs.read(PREFIX, '');
+  const deletes = h('input', { type: 'checkbox', id: 'release-delete' });
   const help = h('div', { class: 'release-help soft', id: 'release-help' });
   const hints = h('div', { id: 'release-hints', 'aria-live': 'polite' });
   const problem = h('div', {});
@@ -41,6 +55,7 @@ export function openReleaseDialog(id, targets, whole) {
     check();
   };
   const check = () => {
+    fill(problem);
     const chosen = splitAddresses(field.value);
     const forbidden = chosen.filter((address) => isAllowed(target(), address) === false);
     const omitted = known.filter((address) => !chosen.includes(address) && isAllowed(target(), address) === false);
@@ -64,10 +79,14 @@ export function openReleaseDialog(id, targets, whole) {
     send.textContent = 'Sending…';
     fill(problem);
     try {
-      const entry = await relay.release(id, { target: target().name, to });
+      const entry = await relay.release(id, { target: target().name, to, 'subject-prefix': prefix.value });
+      prefs.write(PREFIX, prefix.value);
+      if (deletes.checked) removeWhenDelivered(entry.id, remove);
       dialog.close();
-      toast(`The message will be sent to ${plural(entry.recipients.length, 'recipient')} through ${entry.target}.`);
+      toast(`The message will be sent to ${plural(entry.recipients.length, 'recipient')} via ${entry.target}.`);
     } catch (error) {
+      // The error of the server replaces the hint, which says the same.
+      hints.querySelector('.note')?.remove();
       if (dialog.isConnected) fill(problem, alert(api.sentence(error)));
       else toast(api.sentence(error), { bad: true });
     } finally {
@@ -78,9 +97,11 @@ export function openReleaseDialog(id, targets, whole) {
   };
 
   const dialog = openDialog('Release message',
-    h('p', { class: 'soft' }, 'Sends this message to real mailboxes.'),
+    h('p', { class: 'soft' }, 'Sends this message to real mailboxes. From: ', sender),
     h('div', { class: 'release-field', hidden: targets.length === 1 }, h('label', { for: 'release-target' }, 'Target'), select),
     h('div', { class: 'release-field' }, h('label', { for: 'release-recipients' }, 'Recipients, one per line or separated by commas'), field, help),
+    h('div', { class: 'release-field' }, h('label', { for: 'release-prefix' }, 'Text before the subject'), prefix),
+    h('label', { class: 'release-delete' }, deletes, 'Delete the message here after it was delivered'),
     hints, problem, h('div', { class: 'row' }, cancel, send));
   dialog.classList.add('release-dialog');
   select.addEventListener('change', propose);
@@ -94,18 +115,33 @@ export function openReleaseDialog(id, targets, whole) {
   });
   propose();
   field.focus();
-  if (whole === null) loadRecipients(id).then((recipients) => {
-    known = recipients;
+  const showSender = (/** @type {Whole | null | undefined} */ whole) => {
+    const from = message?.from ?? '';
+    sender.textContent = visible(whole?.sender && !from.includes(whole.sender) ? `${from} (envelope: ${whole.sender})` : from);
+  };
+  showSender(message?.whole);
+  if (!message?.whole?.sender) api.whole(id).then(checked).then((whole) => {
+    showSender(whole);
+    if (known.length === 0) known = whole?.recipients ?? [];
     propose();
-  });
+  }, () => {});
 }
 
 /**
- * Returns the recipients of a message, or none if they cannot be loaded.
- * @param {string} id
- * @returns {Promise<string[]>}
+ * Deletes a message when it was delivered. Before that, its content is needed.
+ * @param {string} entry The id of its entry in the queue.
+ * @param {() => void} remove
  */
-const loadRecipients = (id) => api.whole(id).then((whole) => checked(whole)?.recipients ?? [], () => []);
+function removeWhenDelivered(entry, remove) {
+  const poll = new Poll(async () => {
+    const current = await relay.queue.entry(entry).catch(() => null);
+    if (current === null || isPending(current)) return true;
+    if (current.state === 'delivered') remove();
+    else toast('The message was not deleted, because it was not delivered to all recipients.', { bad: true });
+    return false;
+  });
+  poll.start();
+}
 
 /**
  * Returns what a target allows, and which one it is if there is no choice.

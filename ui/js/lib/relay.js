@@ -58,7 +58,7 @@ export async function entriesOf(message, signal) {
 /**
  * Adds a message to the queue.
  * @param {string} id The id of the message, or of a copy.
- * @param {{ target: string, to: string[] }} release
+ * @param {{ target: string, to: string[], 'subject-prefix': string }} release
  * @returns {Promise<RelayEntry>}
  */
-export const release = (id, { target, to }) => queue.change(serverPath('api', 'v2', 'messages', id, 'release'), { target, to });
+export const release = (id, release) => queue.change(serverPath('api', 'v2', 'messages', id, 'release'), release);
