@@ -53,13 +53,16 @@
  * @property {Attachment[]} attachments
  * @property {Part[]} parts
  * @property {Defect[]} defects
+ * @property {Code | null} code The one-time code, if a probable one was found.
+ * @property {Link | null} main-link
+ * @property {Unsubscribe} unsubscribe
  * @typedef {CopyRecord & MessageParts} Message
  */
 
 /**
  * A message that is shown: its content and what was loaded by separate requests, which is null if there is none or it could not be
  * loaded. `id` is the id by which it was requested: that of the message or of a copy.
- * @typedef {Message & { copy: string, code: Code | null, mainLink: Link | null, whole: Whole | null, relay: RelayEntryPage | null }} ShownMessage
+ * @typedef {Message & { copy: string, whole: Whole | null, relay: RelayEntryPage | null }} ShownMessage
  */
 
 /**
@@ -71,7 +74,7 @@
  * @property {string[]} recipients The recipients of the envelope.
  * @property {string[]} mailboxes
  * @property {string[]} tags
- * @property {string} sender The sender of the envelope.
+ * @property {string | null} sender The sender of the envelope. Null if it is not loaded.
  * @property {Copy[]} copies
  */
 

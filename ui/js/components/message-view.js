@@ -1,8 +1,8 @@
-// <message-view>: one message: headline, code, link, problems, invitations and tabs, which scroll together. It loads the message,
+// <message-view>: one message: headline, code, link, attachments, problems, invitations and tabs, which scroll together. It loads the message,
 // caches the last ones, and dispatches `message-loaded`, which bubbles, for each message that it shows; its detail is null if a hint
 // is shown instead. The list and the toolbar (back, unread, delete) are not part of it.
 
-/** @import { RelayEntryPage, ShownMessage } from '../types.js' */
+/** @import { RelayEntryPage, ShownMessage, Summary } from '../types.js' */
 /** @import { IconName } from '../lib/icons.js' */
 
 import * as api from '../lib/api.js';
@@ -10,17 +10,19 @@ import * as connection from '../lib/connection.js';
 import * as relay from '../lib/relay.js';
 import { fill, h, set } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
-import { code, mostLikely } from './message/code.js';
+import { attachments } from './message/attachments.js';
+import { code } from './message/code.js';
 import { defects } from './message/defects.js';
-import { checked } from './message/envelope.js';
+import { checked, ofSummary } from './message/envelope.js';
 import { NARROW, headingLevel } from './message/heading.js';
 import { headline } from './message/headline.js';
 import { MessageInvitations, calendarParts } from './message/invitation.js';
 import { mainLink } from './message/main-link.js';
 import { MessageCache } from './message/message-cache.js';
 import { MessageRelay } from './message/relay.js';
+import { remoteNote } from './message/remote-note.js';
 import { MessageTabs } from './message/tabs.js';
-import { UnsubscribeCheck, hasUnsubscribe } from './message/unsubscribe.js';
+import { unsubscribeCheck } from './message/unsubscribe.js';
 
 /** The delay before a loading message is indicated, in milliseconds. */
 const LOADING_DELAY_MS = 200;
@@ -33,6 +35,8 @@ const cache = new MessageCache();
 export class MessageView extends HTMLElement {
   /** The id of the message, or of a copy. @type {string | null} */
   #wanted = null;
+  /** Its entry in a list of messages, if that is known. @type {Summary | undefined} */
+  #summary;
   /** The message that is shown; null if a hint is shown. @type {ShownMessage | null} */
   #message = null;
   #request = new AbortController();
@@ -41,6 +45,8 @@ export class MessageView extends HTMLElement {
   #hasFailed = false;
   /** The entries of the message in the queue of the relay. @type {MessageRelay | null} */
   #relay = null;
+  /** The note about remote content of the message. @type {HTMLElement | null} */
+  #remote = null;
   #tabs = new MessageTabs();
   #head = h('div', { class: 'message-head' });
   #sheet = h('article', { class: 'message', 'aria-label': 'Message' }, this.#head, this.#tabs);
@@ -71,10 +77,12 @@ export class MessageView extends HTMLElement {
    * Shows a message. The previous message stays until it is loaded; a hint is removed. A message that is already shown is loaded
    * again, because it may have been deleted.
    * @param {string} id The id of the message, or of a copy.
+   * @param {Summary} [summary] Its entry in a list of messages, but not in that of a mailbox. It saves a request.
    */
-  show(id) {
+  show(id, summary) {
     if (this.#message === null && id !== this.#wanted) fill(this);
     this.#wanted = id;
+    this.#summary = summary;
     if (this.isConnected) this.#load();
   }
 
@@ -99,7 +107,7 @@ export class MessageView extends HTMLElement {
     if (cached && !this.#isShown(wanted)) this.#draw(cached);
     const slow = setTimeout(() => !this.#isShown(wanted) && !signal.aborted && this.#setBusy(true), LOADING_DELAY_MS);
     try {
-      const message = await load(wanted, cached, signal);
+      const message = await load(wanted, this.#summary, signal);
       if (signal.aborted) return;
       cache.put(message);
       if (!this.#isShown(wanted)) return this.#draw(message);
@@ -122,6 +130,7 @@ export class MessageView extends HTMLElement {
   #draw(message) {
     this.#setBusy(false);
     this.#hasFailed = false;
+    this.#remote = remoteNote(message.remote, (isLoaded) => this.#tabs.loadRemote(isLoaded));
     this.#drawHead(message);
     if (this.#sheet.parentNode !== this) fill(this, this.#sheet);
     this.#tabs.show(message);
@@ -133,13 +142,13 @@ export class MessageView extends HTMLElement {
   #drawHead(message) {
     this.#message = message;
     this.#relay = message.relay && new MessageRelay(message.relay, message.whole?.id ?? message.id);
-    const helpers = [message.code && code(message.code), message.mainLink && mainLink(message.mainLink)].filter((one) => one !== null);
+    const link = message['main-link'];
+    const helpers = [message.code && code(message.code), link && mainLink(link), this.#remote, unsubscribeCheck(message), attachments(message)].filter((one) => one !== null);
     fill(this.#head,
-      headline(message, () => this.#tabs.showAttachments()),
+      headline(message),
       helpers.length > 0 && h('div', { class: 'message-helpers' }, helpers),
       this.#relay,
       defects(message.defects),
-      hasUnsubscribe(message) && new UnsubscribeCheck(message),
       calendarParts(message).length > 0 && new MessageInvitations(message));
   }
 
@@ -200,20 +209,20 @@ const shownEnvelope = ({ whole }) => JSON.stringify([whole?.tags, whole?.copies.
  * Loads a message with everything that its headline needs, so that the layout does not move later. Only an error of the message
  * itself is thrown.
  * @param {string} id
- * @param {ShownMessage | undefined} cached
+ * @param {Summary | undefined} summary
  * @param {AbortSignal} signal
  * @returns {Promise<ShownMessage>}
  */
-async function load(id, cached, signal) {
-  const loadingWhole = api.whole(id, signal).then(checked, () => null);
-  const [message, whole, relayed, code, mainLink] = await Promise.all([
-    api.message(id, signal),
+async function load(id, summary, signal) {
+  const loading = api.message(id, signal);
+  // Only a message with several copies needs the request.
+  const loadingWhole = summary?.mailboxes.length === 1 ? loading.then((message) => ofSummary(summary, message), () => null) : api.whole(id, signal).then(checked, () => null);
+  const [message, whole, relayed] = await Promise.all([
+    loading,
     loadingWhole,
     loadingWhole.then((whole) => whole && relay.entriesOf(whole.id, signal)).catch(() => NO_ENTRIES),
-    cached ? cached.code : api.codes(id, signal).then(mostLikely, () => null),
-    cached ? cached.mainLink : api.links(id, signal).then((links) => links.find(({ main }) => main) ?? null, () => null),
   ]);
-  return { ...message, id, copy: message.id, whole, relay: relayed, code, mainLink };
+  return { ...message, id, copy: message.id, whole, relay: relayed };
 }
 
 customElements.define('message-view', MessageView);

@@ -1,6 +1,6 @@
 // Requests to the server, and their errors.
 
-/** @import { Code, HtmlCheck, Link, MailboxPage, Message, Server, SessionPage, Status, Summary, SummaryPage, Tag, Transcript, Unsubscribe, Usage, Vars, Whole } from '../types.js' */
+/** @import { HtmlCheck, Link, MailboxPage, Message, Server, SessionPage, Status, Summary, SummaryPage, Tag, Transcript, Usage, Vars, Whole } from '../types.js' */
 /** @import { Scope } from './scope.js' */
 
 import * as connection from './connection.js';
@@ -84,27 +84,11 @@ export const source = (id, signal) => text(paths.source(id), signal);
 export const body = (id, format, signal) => text(paths.body(id, format), signal);
 
 /**
- * Returns the possible one-time codes of a message, the most likely first.
- * @param {string} id
- * @param {AbortSignal} [signal]
- * @returns {Promise<Code[]>}
- */
-export const codes = async (id, signal) => (await messageJson(id, 'codes', signal)).codes;
-
-/**
  * @param {string} id
  * @param {AbortSignal} [signal]
  * @returns {Promise<Link[]>}
  */
 export const links = async (id, signal) => (await messageJson(id, 'links', signal)).links;
-
-/**
- * Returns the links to unsubscribe from the list of a message.
- * @param {string} id
- * @param {AbortSignal} [signal]
- * @returns {Promise<Unsubscribe>}
- */
-export const unsubscribe = (id, signal) => messageJson(id, 'unsubscribe', signal);
 
 /**
  * Returns which mail clients support the HTML of a message.

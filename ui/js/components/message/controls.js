@@ -7,21 +7,32 @@ import { h } from '../../lib/dom.js';
 import { icon } from '../../lib/icons.js';
 
 /**
+ * Creates a button with an icon.
+ * @param {IconName} name
+ * @param {string} label
+ * @param {() => void} run
+ */
+export function iconButton(name, label, run) {
+  return h('button', { class: 'button small', type: 'button', title: label, 'aria-label': label, onclick: run }, icon(name));
+}
+
+/**
  * Creates a toggle button. `apply` is called at once and after every change.
+ * @param {IconName} name
  * @param {string} label
  * @param {{ pref: string, fallback: boolean, apply: (pressed: boolean) => void }} settings
  */
-export function toggle(label, { pref, fallback, apply }) {
+export function toggle(name, label, { pref, fallback, apply }) {
   let pressed = prefs.read(pref, fallback);
   const draw = () => {
     button.setAttribute('aria-pressed', String(pressed));
     apply(pressed);
   };
-  const button = h('button', { class: 'button small', type: 'button', onclick: () => {
+  const button = iconButton(name, label, () => {
     pressed = !pressed;
     prefs.write(pref, pressed);
     draw();
-  } }, label);
+  });
   draw();
   return button;
 }
@@ -34,10 +45,10 @@ export function toggle(label, { pref, fallback, apply }) {
  * @param {{ pref: string, apply: (value: T) => void }} settings
  */
 export function choice(label, options, { pref, apply }) {
-  const buttons = options.map((option) => h('button', { class: 'button small', type: 'button', title: option.label, onclick: () => {
+  const buttons = options.map((option) => iconButton(option.icon, option.label, () => {
     prefs.write(pref, option.value);
     choose(option.value);
-  } }, icon(option.icon), h('span', { class: 'choice-label' }, option.label)));
+  }));
   const choose = (/** @type {T} */ value) => {
     options.forEach((option, at) => buttons[at].setAttribute('aria-pressed', String(option.value === value)));
     apply(value);

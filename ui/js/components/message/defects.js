@@ -9,15 +9,25 @@ import { visible } from '../../lib/visible.js';
 
 const MAX_SHOWN = 200;
 
+/** That a message has no plain text is not a problem. */
+const TEXT_FROM_HTML = 'Plain Text from HTML';
+
 /**
- * Returns a collapsed list of the problems, or null if there are none.
+ * Returns the defects that are problems.
  * @param {Defect[]} defects
  */
-export function defects(defects) {
-  if (defects.length === 0) return null;
-  const severe = defects.some((defect) => defect.severe);
-  const summary = h('summary', {}, icon('warning'), h('span', {}, `${plural(defects.length, 'problem')} in this message`));
-  return h('details', { class: severe ? 'message-defects note bad' : 'message-defects note warn' }, summary, defectList(defects));
+export const problems = (defects) => defects.filter(({ name }) => name !== TEXT_FROM_HTML);
+
+/**
+ * Returns a collapsed list of the problems, or null if there are none.
+ * @param {Defect[]} all
+ */
+export function defects(all) {
+  const found = problems(all);
+  if (found.length === 0) return null;
+  const severe = found.some((defect) => defect.severe);
+  const summary = h('summary', {}, icon('warning'), h('span', {}, `${plural(found.length, 'problem')} in this message`));
+  return h('details', { class: severe ? 'message-defects note bad' : 'message-defects note warn' }, summary, defectList(found));
 }
 
 /**

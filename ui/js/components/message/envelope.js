@@ -1,6 +1,6 @@
 // The envelope of a message: its recipients, and the copies in the mailboxes.
 
-/** @import { Copy, Message, ShownMessage, Whole } from '../../types.js' */
+/** @import { Copy, Message, ShownMessage, Summary, Whole } from '../../types.js' */
 
 import { address } from '../../lib/format.js';
 import { addresses } from './addresses.js';
@@ -25,6 +25,16 @@ export function checked(whole) {
     tags: strings(whole.tags),
     copies: copies.map((copy) => ({ ...copy, recipients: strings(copy.recipients) })),
   };
+}
+
+/**
+ * Returns the envelope of a message with one copy.
+ * @param {Summary} summary
+ * @param {Message} message
+ * @returns {Whole}
+ */
+export function ofSummary({ id, to, cc, recipients, mailboxes, tags, seen }, { mailbox, id: copy }) {
+  return { id, to, cc, recipients, mailboxes, tags: [...tags], sender: null, copies: [{ mailbox, id: copy, seen, tags, recipients }] };
 }
 
 /**

@@ -24,7 +24,7 @@ export class MessageHtmlSource extends SourcePanel {
       label: 'HTML source',
       pref: 'html-source.wrap',
       wrapped: true,
-      download: h('a', { class: 'button small', href: paths.body(id, 'html', { download: true }), download: fileName(message, 'html') }, icon('download'), 'Download .html'),
+      download: h('a', { class: 'button small', href: paths.body(id, 'html', { download: true }), download: fileName(message, 'html'), title: 'Download .html', 'aria-label': 'Download .html' }, icon('download')),
       load: (signal) => api.body(id, 'html', signal),
       highlighter,
     });

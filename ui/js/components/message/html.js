@@ -10,7 +10,7 @@ import { visible } from '../../lib/visible.js';
 import { choice, toggle } from './controls.js';
 import { FrameFit } from './frame-fit.js';
 import { scrollViewFirst } from './frame-scroll.js';
-import { isAlwaysLoaded, remoteNote } from './remote-note.js';
+import { isAlwaysLoaded } from './remote-note.js';
 
 /** @typedef {'light' | 'dark'} Scheme */
 /** @typedef {'full' | 'tablet' | 'phone'} Width */
@@ -19,32 +19,34 @@ export class MessageHtml extends HTMLElement {
   #message;
   /** Most messages are designed for a white background. @type {Scheme} */
   #scheme = 'light';
-  #isRemoteLoaded = isAlwaysLoaded();
+  #isRemoteLoaded;
   /** True if the frame was loaded while the connection was lost. */
   #mayHaveFailed = false;
   #disconnected = new AbortController();
   #device = h('div', { class: 'device' });
-  #stage = h('div', { class: 'stage' }, h('div', { class: 'stage-inner' }, this.#device));
   /** The frame receives all keys while it has the focus. A click anywhere outside of it returns the focus. */
-  #keys = h('span', { class: 'frame-keys truncate', title: 'The message has the keyboard focus. Click here or press Tab to use the shortcuts of this page.' }, 'The message has the keyboard focus. Click here to leave it.');
+  #keys = h('p', { class: 'frame-keys', title: 'The message has the keyboard focus. Click here or press Tab to use the shortcuts of this page.' }, 'The message has the keyboard focus. Click here to leave it.');
   /** @type {FrameFit} */
   #fit;
-  #fitToggle;
   #updateScrolling = () => {};
+  /** The controls of this panel. @type {HTMLElement[]} */
+  controls;
 
   /** @param {Message} message */
   constructor(message) {
     super();
     this.#message = message;
-    this.#fit = new FrameFit(message, this.#device, (isWider) => (this.#fitToggle.hidden = !isWider));
-    this.#fitToggle = toggle('Fit to width', { pref: 'preview.fit', fallback: true, apply: (on) => (this.#fit.isOn = on) });
-    this.#fitToggle.hidden = true;
+    this.#isRemoteLoaded = message.remote.length > 0 && isAlwaysLoaded();
+    this.#fit = new FrameFit(message, this.#device, (isWider) => (fit.hidden = !isWider));
+    const fit = toggle('fit', 'Fit to width', { pref: 'preview.fit', fallback: true, apply: (on) => (this.#fit.isOn = on) });
+    fit.hidden = true;
+    this.controls = [fit, ...this.#choices()];
   }
 
   connectedCallback() {
     this.#disconnected = new AbortController();
     const { signal } = this.#disconnected;
-    if (!this.firstChild) this.#build();
+    if (!this.firstChild) fill(this, h('div', { class: 'stage' }, h('div', { class: 'stage-inner' }, this.#device), this.#keys));
     // The window loses the focus while a frame has it.
     const updateKeys = (/** @type {Event} */ { type }) => this.#keys.classList.toggle('shown', type === 'blur' && this.#device.contains(document.activeElement));
     window.addEventListener('blur', updateKeys, { signal });
@@ -60,7 +62,16 @@ export class MessageHtml extends HTMLElement {
     this.#disconnected.abort();
   }
 
-  #build() {
+  /**
+   * Loads the document again, with its remote content or without.
+   * @param {boolean} isLoaded
+   */
+  loadRemote(isLoaded) {
+    this.#isRemoteLoaded = isLoaded;
+    this.#load();
+  }
+
+  #choices() {
     const widths = choice('Width of the preview', /** @type {{ value: Width, label: string, icon: 'screen' | 'tablet' | 'phone' }[]} */ ([
       { value: 'full', label: 'Full width', icon: 'screen' },
       { value: 'tablet', label: 'Tablet', icon: 'tablet' },
@@ -74,11 +85,7 @@ export class MessageHtml extends HTMLElement {
       this.#scheme = scheme;
       this.#load();
     } });
-    const note = remoteNote(this.#message.remote, (isLoaded) => {
-      this.#isRemoteLoaded = isLoaded;
-      this.#load();
-    });
-    fill(this, h('div', { class: 'panel-bar' }, widths, this.#fitToggle, h('span', { class: 'spread' }, this.#keys), schemes), note, this.#stage);
+    return [widths, schemes];
   }
 
   /** Always creates a new frame: changing its URL would add an entry to the history. */

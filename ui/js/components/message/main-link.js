@@ -1,4 +1,4 @@
-// The link that a message asks to follow, with buttons to open and to copy it.
+// The link that a message asks to follow, with a button to copy it.
 
 /** @import { Link } from '../../types.js' */
 
@@ -23,8 +23,7 @@ export function mainLink({ href, text, 'image-alt': alt }) {
   const shown = words && !isLink(words) ? words : `${host}${pathname === '/' ? '' : pathname}`;
   const label = shown.length > MAX_LENGTH ? `${shown.slice(0, MAX_LENGTH)}…` : shown;
   return h('p', { class: 'message-helper message-main-link' },
-    h('span', { class: 'soft' }, 'Link'),
-    h('span', { class: 'main-link-words truncate', title: visible(href) }, h('bdi', { class: 'main-link-text' }, label), shown === words && h('bdi', { class: 'soft' }, ` ${host}`)),
-    h('a', { class: 'button small', href, target: '_blank', rel: 'noopener noreferrer', 'aria-label': `Open the link ${label}` }, icon('open'), 'Open'),
-    h('button', { class: 'button small', type: 'button', 'aria-label': `Copy the link ${label}`, onclick: () => copy(href, 'Link copied') }, icon('copy'), 'Copy'));
+    h('a', { class: 'main-link', href, target: '_blank', rel: 'noopener noreferrer', title: `Open ${visible(href)}` }, icon('open'),
+      h('span', { class: 'truncate' }, h('bdi', { class: 'main-link-text' }, label), shown === words && h('bdi', { class: 'soft' }, ` ${host}`))),
+    h('button', { class: 'button plain small', type: 'button', 'aria-label': `Copy the link ${label}`, title: 'Copy the link', onclick: () => copy(href, 'Link copied') }, icon('copy')));
 }

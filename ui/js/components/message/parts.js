@@ -9,7 +9,7 @@ import { plural, size } from '../../lib/format.js';
 import { visible } from '../../lib/visible.js';
 import { SAVE_ONLY, attachmentLinks, mayOpen } from './attachment-links.js';
 import { scroller } from './controls.js';
-import { defectList } from './defects.js';
+import { defectList, problems } from './defects.js';
 import { tableRow, withShowMore } from './show-more.js';
 
 const FIRST_ROWS = 200;
@@ -31,7 +31,8 @@ export class MessageParts extends HTMLElement {
 
   connectedCallback() {
     if (this.firstChild) return;
-    const { parts, defects } = this.#message;
+    const { parts } = this.#message;
+    const defects = problems(this.#message.defects);
     const titles = ['Part', 'Use', 'Encoding', 'Charset', 'Disposition', 'Size'].map((title) => h('th', { scope: 'col' }, title));
     const rows = h('tbody', {}, withShowMore([...parts.entries()], ([index, part]) => this.#row(part, index), { first: FIRST_ROWS, wrap: tableRow(titles.length) }));
     const body = scroller('Parts', 'message-parts');

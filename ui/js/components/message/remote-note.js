@@ -16,21 +16,21 @@ const FIRST_HOSTS = 3;
 export function remoteNote(hosts, load) {
   if (hosts.length === 0) return null;
   let isLoaded = isAlwaysLoaded();
-  const text = h('span', { class: 'remote-text', role: 'status', title: hosts.map(visible).join('\n') });
-  const once = h('button', { class: 'button small', type: 'button', onclick: () => show(true) }, 'Load once');
-  const always = h('button', { class: 'button small', type: 'button', onclick: () => {
+  const text = h('span', { class: 'remote-text truncate', role: 'status', title: hosts.map(visible).join('\n') });
+  const once = h('button', { class: 'button plain small', type: 'button', onclick: () => show(true) }, 'Load once');
+  const always = h('button', { class: 'button plain small', title: 'Always load remote content', type: 'button', onclick: () => {
     settings.set('remoteContent', isAlwaysLoaded() ? 'ask' : 'always');
     show(isAlwaysLoaded());
   } });
   const draw = () => {
     const first = hosts.slice(0, FIRST_HOSTS).map(visible).join(', ');
     const named = hosts.length > FIRST_HOSTS ? `${first} and ${count(hosts.length - FIRST_HOSTS)} more` : first;
-    const state = !isLoaded ? 'not loaded' : isAlwaysLoaded() ? 'always loaded' : 'loaded for this view';
-    text.textContent = `Remote content from ${named} is ${state}.`;
+    const state = !isLoaded ? 'blocked' : isAlwaysLoaded() ? 'always loaded' : 'loaded once';
+    text.textContent = `Remote content ${state}: ${named}`;
     // Not `disabled`, because the button has the focus.
     set(once, { 'aria-disabled': isLoaded && 'true' });
     once.hidden = isAlwaysLoaded();
-    always.textContent = isAlwaysLoaded() ? 'Ask again' : 'Always load';
+    always.textContent = isAlwaysLoaded() ? 'Ask again' : 'Always';
   };
   const show = (/** @type {boolean} */ wanted) => {
     const isChanged = wanted !== isLoaded;
@@ -39,7 +39,7 @@ export function remoteNote(hosts, load) {
     draw();
   };
   draw();
-  return h('div', { class: 'note remote-note' }, icon('shield'), text, h('span', { class: 'remote-actions' }, once, always));
+  return h('div', { class: 'message-helper remote-note' }, icon('shield'), text, once, always);
 }
 
 /** Returns whether remote content is always loaded. */

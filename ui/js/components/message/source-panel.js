@@ -8,8 +8,7 @@ import * as connection from '../../lib/connection.js';
 import { copy } from '../../lib/clipboard.js';
 import { fill, h } from '../../lib/dom.js';
 import { size } from '../../lib/format.js';
-import { icon } from '../../lib/icons.js';
-import { scroller, toggle } from './controls.js';
+import { iconButton, scroller, toggle } from './controls.js';
 import { decorateWhenNear } from './show-more.js';
 
 const MAX_CHARACTERS = 5_000_000;
@@ -37,8 +36,7 @@ const LOADING_DELAY_MS = 200;
  * @property {string} label
  * @property {string} pref The name of the preference whether lines are wrapped.
  * @property {boolean} wrapped Its default.
- * @property {number} [bytes] The size, if it is known.
- * @property {Element} download
+ * @property {HTMLElement} download
  * @property {(signal: AbortSignal) => Promise<string>} load
  * @property {(text: string, chunks: Row[][]) => Highlighter} highlighter
  */
@@ -49,32 +47,27 @@ export class SourcePanel extends HTMLElement {
   #request = new AbortController();
   #body;
   #copy;
+  /** The controls of this panel. @type {HTMLElement[]} */
+  controls;
 
   /** @param {SourceOptions} options */
   constructor(options) {
     super();
     this.#options = options;
     this.#body = scroller(options.label, 'message-source');
-    this.#copy = h('button', { class: 'button small', type: 'button', disabled: true, onclick: () => copy(this.#text, `${options.label} copied`) }, icon('copy'), 'Copy');
+    this.#copy = iconButton('copy', 'Copy', () => copy(this.#text, `${options.label} copied`));
+    this.#copy.disabled = true;
+    const { pref, wrapped, download } = options;
+    this.controls = [toggle('wrap', 'Wrap lines', { pref, fallback: wrapped, apply: (on) => this.#body.classList.toggle('wrapped', on) }), this.#copy, download];
   }
 
   connectedCallback() {
-    if (!this.firstChild) fill(this, this.#bar(), this.#body);
+    if (!this.firstChild) fill(this, this.#body);
     if (!this.#text) this.#fetch();
   }
 
   disconnectedCallback() {
     this.#request.abort();
-  }
-
-  #bar() {
-    const { pref, wrapped, bytes, download } = this.#options;
-    return h('div', { class: 'panel-bar' },
-      toggle('Wrap lines', { pref, fallback: wrapped, apply: (on) => this.#body.classList.toggle('wrapped', on) }),
-      bytes !== undefined && h('span', { class: 'soft number panel-fact' }, size(bytes)),
-      h('span', { class: 'spread' }),
-      this.#copy,
-      download);
   }
 
   async #fetch() {

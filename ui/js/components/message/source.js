@@ -13,13 +13,12 @@ import { SourcePanel } from './source-panel.js';
 export class MessageSource extends SourcePanel {
   /** @param {Message} message */
   constructor(message) {
-    const { id, size } = message;
+    const { id } = message;
     super({
       label: 'Source',
       pref: 'source.wrap',
       wrapped: false,
-      bytes: size,
-      download: h('a', { class: 'button small', href: paths.source(id, { download: true }), download: fileName(message, 'eml') }, icon('download'), 'Download .eml'),
+      download: h('a', { class: 'button small', href: paths.source(id, { download: true }), download: fileName(message, 'eml'), title: 'Download .eml', 'aria-label': 'Download .eml' }, icon('download')),
       load: (signal) => api.source(id, signal),
       highlighter,
     });

@@ -1,4 +1,5 @@
-// <tab-bar>: the tabs of a message. Tabs that do not fit are in a menu. The selected tab is always visible.
+// <tab-bar>: the tabs of a message, and the controls of the selected one. Tabs that do not fit are in a menu. The selected tab is
+// always visible.
 
 import { fill, h, set } from '../../lib/dom.js';
 import { icon } from '../../lib/icons.js';
@@ -10,12 +11,13 @@ export class TabBar extends HTMLElement {
   #tabs;
   #list = h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Views of the message', onkeydown: (event) => event instanceof KeyboardEvent && this.#move(event) });
   #more = menuButton({ class: 'tab more-tabs', title: 'More views of the message' }, ['More', icon('down')], () => this.#overflow());
+  #controls = h('div', { class: 'panel-bar' });
   #selected = 0;
   /** @type {boolean[]} */
   #enabled = [];
-  /** The width of the bar at the last layout. */
-  #width = 0;
-  #observer = new ResizeObserver(() => this.clientWidth !== this.#width && this.#fit());
+  /** The room for the tabs at the last layout. */
+  #room = 0;
+  #observer = new ResizeObserver(() => this.clientWidth - this.#controls.offsetWidth !== this.#room && this.#fit());
 
   /**
    * @param {{ name: string, label: string }[]} kinds
@@ -26,13 +28,14 @@ export class TabBar extends HTMLElement {
     this.#kinds = kinds;
     this.#choose = choose;
     this.#tabs = kinds.map(({ name, label }, at) => h('button', { class: 'tab', type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, title: `${label} (${at + 1})`, onclick: () => this.#choose(at) },
-      h('span', { class: 'tab-label', 'data-label': label }, label)));
+      h('span', { class: 'tab-label', 'data-label': label }, label), h('span', { class: 'badge', hidden: true })));
     fill(this.#list, this.#tabs);
   }
 
   connectedCallback() {
-    if (!this.firstChild) fill(this, this.#list, this.#more.root);
+    if (!this.firstChild) fill(this, this.#list, this.#more.root, this.#controls);
     this.#observer.observe(this);
+    this.#observer.observe(this.#controls);
   }
 
   disconnectedCallback() {
@@ -43,14 +46,31 @@ export class TabBar extends HTMLElement {
    * Selects a tab.
    * @param {number} selected
    * @param {boolean[]} enabled Tabs that do not apply are disabled, not hidden, so that the others do not move.
+   * @param {HTMLElement[]} controls The controls of the selected tab.
    */
-  show(selected, enabled) {
+  show(selected, enabled, controls) {
     this.#selected = selected;
     this.#enabled = enabled;
     this.#tabs.forEach((tab, at) => {
       set(tab, { 'aria-selected': String(at === selected), 'aria-disabled': !enabled[at] && 'true' });
       tab.tabIndex = at === selected ? 0 : -1;
     });
+    fill(this.#controls, controls);
+    this.#fit();
+  }
+
+  /**
+   * Shows a short result on a tab.
+   * @param {string} name
+   * @param {{ text: string, kind: string, title: string } | null} badge Null for none.
+   */
+  setBadge(name, badge) {
+    const at = this.#kinds.findIndex((kind) => kind.name === name);
+    const element = /** @type {HTMLElement} */ (this.#tabs[at].lastElementChild);
+    element.hidden = badge === null;
+    element.textContent = badge?.text ?? '';
+    element.className = `badge ${badge?.kind ?? ''}`;
+    set(element, { title: badge?.title });
     this.#fit();
   }
 
@@ -60,8 +80,8 @@ export class TabBar extends HTMLElement {
 
   /** Hides the tabs that do not fit: first those that do not apply, then the last ones, but never the selected one. */
   #fit() {
-    this.#width = this.clientWidth;
-    if (this.#width === 0) return;
+    this.#room = this.clientWidth - this.#controls.offsetWidth;
+    if (this.clientWidth === 0) return;
     for (const tab of this.#tabs) tab.hidden = false;
     this.#more.root.hidden = true;
     if (this.#list.scrollWidth <= this.#list.clientWidth) return;

@@ -6,7 +6,7 @@ import { copy } from '../../lib/clipboard.js';
 import { fill, h } from '../../lib/dom.js';
 import { size } from '../../lib/format.js';
 import { icon } from '../../lib/icons.js';
-import { scroller, toggle } from './controls.js';
+import { iconButton, scroller, toggle } from './controls.js';
 import { linkify } from './linkify.js';
 import { decorateWhenNear } from './show-more.js';
 
@@ -25,11 +25,18 @@ const SIGNATURE = '-- ';
 export class MessageText extends HTMLElement {
   #text;
   #body = scroller('Text', 'message-text');
+  /** The controls of this panel. @type {HTMLElement[]} */
+  controls = [];
 
   /** @param {Message} message */
   constructor(message) {
     super();
     this.#text = message.text.replaceAll('\r\n', '\n');
+    if (this.#text.trim() !== '') this.controls = [
+      toggle('wrap', 'Wrap lines', { pref: 'text.wrap', fallback: true, apply: (on) => this.#body.classList.toggle('wrapped', on) }),
+      toggle('text', 'Monospace', { pref: 'text.mono', fallback: false, apply: (on) => this.#body.classList.toggle('monospace', on) }),
+      iconButton('copy', 'Copy the text', () => copy(this.#text, 'Text copied')),
+    ];
   }
 
   connectedCallback() {
@@ -38,12 +45,7 @@ export class MessageText extends HTMLElement {
       fill(this, h('div', { class: 'empty' }, icon('file'), h('h2', {}, 'No text'), h('p', {}, 'The body of this message is empty. See the tabs Parts and Source for its content.')));
       return;
     }
-    const bar = h('div', { class: 'panel-bar' },
-      toggle('Wrap lines', { pref: 'text.wrap', fallback: true, apply: (on) => this.#body.classList.toggle('wrapped', on) }),
-      toggle('Monospace', { pref: 'text.mono', fallback: false, apply: (on) => this.#body.classList.toggle('monospace', on) }),
-      h('span', { class: 'spread' }),
-      h('button', { class: 'button small', type: 'button', onclick: () => copy(this.#text, 'Text copied') }, icon('copy'), 'Copy'));
-    fill(this, bar, this.#body);
+    fill(this, this.#body);
     this.#draw(this.#text.length > FIRST_CHARACTERS ? this.#text.slice(0, FIRST_CHARACTERS) : this.#text);
   }
 
