@@ -1,10 +1,11 @@
-// The base of the pages `/relay` and `/webhooks`: the targets of a queue, and its entries. It updates itself while an entry may change.
+// The base of the pages `/relay` and `/webhooks`: the targets of a queue, and its entries. It updates itself.
 
 /** @import { EntryState, QueueEntry, QueueTarget, Route } from '../types.js' */
 /** @import { EntryKind } from './queue-entry.js' */
 /** @import { TargetText } from './queue-targets.js' */
 
 import * as api from '../lib/api.js';
+import * as connection from '../lib/connection.js';
 import * as paths from '../lib/paths.js';
 import { fill, h, set } from '../lib/dom.js';
 import { confirm, toast } from '../lib/feedback.js';
@@ -16,6 +17,7 @@ import { go } from '../lib/router.js';
 import { title } from '../lib/title.js';
 import { QueueList } from './queue-list.js';
 import { queueTargets } from './queue-targets.js';
+import { liveState, pageHead } from './page-head.js';
 
 const PAGE_SIZE = 50;
 /** The maximum number of entries in one response. */
@@ -49,19 +51,21 @@ export class QueuePage extends HTMLElement {
   #route = { page: 'missing' };
   #request = new AbortController();
   #disconnected = new AbortController();
-  #poll = new Poll(() => this.#load());
+  #poll = new Poll(() => this.#load(), { repetitions: Infinity });
+  #tracker = connection.track();
   /** The cursor of the next page, or null. @type {string | null} */
   #next = null;
   /** The number of entries that are loaded again. */
   #limit = PAGE_SIZE;
 
+  #live = liveState();
   #filter = h('select', { class: 'field', 'aria-label': 'State', onchange: () => this.#choose() }, h('option', { value: '' }, 'All states'), paths.ENTRY_STATES.map((state) => h('option', { value: state }, state)));
-  #everything = h('a', { hidden: true }, 'All messages');
+  #everything = h('a', { class: 'button', hidden: true }, 'All entries');
   #retry = h('button', { class: 'button', type: 'button', onclick: () => isEnabled(this.#retry) && this.#retryAll() }, 'Retry all');
-  #cancel = h('button', { class: 'button danger', type: 'button', onclick: () => isEnabled(this.#cancel) && this.#cancelAll() }, 'Cancel all');
-  #actions = h('div', { class: 'row', hidden: true }, this.#retry, this.#cancel);
+  #cancel = h('button', { class: 'button', type: 'button', onclick: () => isEnabled(this.#cancel) && this.#cancelAll() }, 'Cancel all');
+  #actions = h('div', { class: 'row queue-tools', hidden: true }, this.#filter, this.#everything, h('span', { class: 'spread' }), this.#retry, this.#cancel);
   #targets = h('div', { class: 'queue-overview' });
-  #state = h('div', { class: 'sessions-state', 'aria-live': 'polite' });
+  #state = h('div', { class: 'page-state', 'aria-live': 'polite' });
   #list;
   #more = h('button', { class: 'button', type: 'button', hidden: true, onclick: () => this.#loadOlder() }, 'Show more');
 
@@ -86,12 +90,11 @@ export class QueuePage extends HTMLElement {
   connectedCallback() {
     title(this.#kind.title);
     this.#disconnected = new AbortController();
-    const refresh = h('button', { class: 'button', type: 'button', onclick: () => this.#restart() }, icon('refresh'), 'Refresh');
     fill(this, h('div', { class: 'page queue-page' },
-      h('div', { class: 'sessions-head' }, h('h1', { tabindex: -1 }, this.#kind.title), h('span', { class: 'spread' }), this.#everything, this.#filter, refresh),
+      pageHead(this.#kind.title, this.#live.element),
       h('p', { class: 'soft' }, this.#kind.about),
-      this.#targets, this.#actions, this.#state, this.#list, h('div', { class: 'search-more' }, this.#more)));
-    this.#queue.changes.addEventListener('change', () => this.#restart(), { signal: this.#disconnected.signal });
+      this.#targets, this.#actions, this.#state, this.#list, h('div', { class: 'page-more' }, this.#more)));
+    this.#queue.changes.addEventListener('change', () => this.#poll.startNow(), { signal: this.#disconnected.signal });
     this.#follow();
   }
 
@@ -99,6 +102,7 @@ export class QueuePage extends HTMLElement {
     this.#disconnected.abort();
     this.#request.abort();
     this.#poll.stop();
+    this.#tracker.up();
   }
 
   /** Returns the filter of the address. */
@@ -118,16 +122,10 @@ export class QueuePage extends HTMLElement {
     this.#filter.value = state ?? '';
     this.#everything.hidden = message === null;
     this.#limit = PAGE_SIZE;
-    this.#restart();
+    this.#poll.startNow();
   }
 
-  /** Loads the newest entries now, and again while they may change. */
-  async #restart() {
-    this.#poll.stop();
-    if (await this.#load() && this.isConnected) this.#poll.start();
-  }
-
-  /** Loads the targets and the newest entries. Returns whether they may change; true if another request has replaced this one. */
+  /** Loads the targets and the newest entries. Returns whether to load them again. */
   async #load() {
     this.#request.abort();
     const { signal } = this.#request = new AbortController();
@@ -148,12 +146,12 @@ export class QueuePage extends HTMLElement {
       enable(this.#cancel, isAnyPending(targets) || entries.some(isPending));
       this.#list.show(entries);
       this.#setNext(next);
-      fill(this.#state, isConfigured ? entries.length === 0 && this.#nothing() : empty(...this.#kind.notConfigured));
-      return entries.some(isPending);
+      this.#showState(null, isConfigured ? entries.length === 0 && this.#nothing() : empty(...this.#kind.notConfigured));
+      this.#live.element.hidden = !isConfigured;
+      return isConfigured;
     } catch (error) {
-      if (signal.aborted) return true;
-      this.#showError(error);
-      return this.#list.size > 0;
+      if (!signal.aborted) this.#showState(error);
+      return true;
     }
   }
 
@@ -167,7 +165,7 @@ export class QueuePage extends HTMLElement {
       if (document.activeElement === this.#more) first?.focus();
       this.#setNext(next);
     } catch (error) {
-      if (!signal.aborted) this.#showError(error);
+      if (!signal.aborted) this.#showState(error);
     }
   }
 
@@ -177,9 +175,18 @@ export class QueuePage extends HTMLElement {
     this.#more.hidden = next === null;
   }
 
-  /** @param {unknown} error */
-  #showError(error) {
-    fill(this.#state, h('p', { class: 'note bad', role: 'alert' }, icon('warning'), api.sentence(error)));
+  /**
+   * @param {unknown} error Null if the entries were loaded.
+   * @param {Element | false} [nothing] What is shown in place of entries.
+   */
+  #showState(error, nothing = false) {
+    const isLost = error instanceof api.ApiError && error.status === 0;
+    if (isLost) this.#tracker.down();
+    else this.#tracker.up();
+    this.#live.show(isLost);
+    const state = error === null ? nothing : h('p', { class: 'note bad', role: 'alert' }, icon('warning'), api.sentence(error));
+    // Unchanged texts are not announced again.
+    if ((state ? state.textContent : '') !== this.#state.textContent) fill(this.#state, state);
   }
 
   /**
@@ -194,7 +201,7 @@ export class QueuePage extends HTMLElement {
 
   #nothing() {
     const { state } = this.#wanted();
-    return empty(state === null ? 'Nothing was sent yet' : `Nothing is ${state}`, this.#kind.nothingText);
+    return empty(state === null ? 'Nothing was sent yet' : `No ${this.#kind.noun[0]} is ${state}`, state === null ? this.#kind.nothingText : 'Select another state to see more.');
   }
 
   async #retryAll() {
@@ -205,7 +212,7 @@ export class QueuePage extends HTMLElement {
 
   async #cancelAll() {
     const [one, many] = this.#kind.noun;
-    const isConfirmed = await confirm({ title: 'Cancel all?', text: `No ${one} that is queued is sent any more. You can retry them later.`, action: 'Cancel all', dismiss: 'Keep', danger: true });
+    const isConfirmed = await confirm({ title: 'Cancel all?', text: `Queued ${many} will not be sent. You can retry them later.`, action: 'Cancel all', dismiss: 'Keep', danger: true });
     if (isConfirmed) await this.#change(async () => `${plural(await this.#queue.cancel({ all: true }), `${one} was`, `${many} were`)} cancelled.`);
   }
 

@@ -16,7 +16,7 @@ export function describeConfig(status, server) {
   return [
     { title: 'Receiving', sentences: [acceptedDomains(smtp), ...refusedSenders(smtp), ...discardedDomains(smtp), ...limits(server)] },
     { title: 'Storage', sentences: storage(status['storage-config']) },
-    { title: 'Mailboxes', sentences: server ? [NAMING[server['mailbox-naming']] ?? '', server['monitor-visible'] ? 'The inbox and all mailboxes are visible to everyone who can open this page.' : 'The inbox and the list of mailboxes are disabled. A mailbox can be opened by its name.'].filter(Boolean) : [] },
+    { title: 'Mailboxes', sentences: server ? [NAMING[server['mailbox-naming']] ?? '', server['monitor-visible'] ? 'Everyone who can open this page sees the inbox and all mailboxes.' : 'The inbox and the list of mailboxes are disabled. A mailbox can be opened by its name.'].filter(Boolean) : [] },
     { title: 'Listeners', sentences: listeners(status, server) },
     { title: 'Script and webhooks', sentences: server ? extensions(server) : [] },
   ].filter(({ sentences }) => sentences.length > 0);
@@ -48,10 +48,14 @@ function limits(server) {
 
 /** @param {Status['storage-config']} storage */
 function storage({ 'mailbox-msg-cap': cap, 'store-type': type, 'retention-period': period }) {
-  const millis = periodMillis(period);
   const most = cap > 0 ? `at most ${plural(cap, 'message')} per mailbox` : 'any number of messages per mailbox';
-  const keptFor = millis > 0 ? `for ${hours(millis)}` : 'until they are deleted';
-  return [`Stores ${most}, ${keptFor}.`, STORES[type] ?? `Storage: ${type}.`];
+  return [`Stores ${most}.`, expiry(period), STORES[type] ?? `Storage: ${type}.`];
+}
+
+/** @param {string} period As in `24h0m0s`; empty for unlimited. */
+export function expiry(period) {
+  const millis = periodMillis(period);
+  return millis > 0 ? `Messages expire after ${hours(millis)}.` : 'Messages do not expire.';
 }
 
 /**

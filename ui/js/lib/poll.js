@@ -1,4 +1,4 @@
-// Repeats a request while something is expected to change: only while the page is visible, and not forever.
+// Repeats a request while something is expected to change: only while the page is visible, and by default not forever.
 
 /** The interval in milliseconds. */
 const INTERVAL_MS = 2_000;
@@ -8,23 +8,37 @@ const MAX_REPETITIONS = 300;
 /** Runs a function again and again until it returns false. */
 export class Poll {
   #run;
+  #interval;
+  #repetitions;
   #remaining = 0;
   /** @type {number | undefined} */
   #timer;
   #stopped = new AbortController();
 
-  /** @param {() => Promise<boolean>} run Returns whether it should run again. It handles its errors. */
-  constructor(run) {
+  /**
+   * @param {() => Promise<boolean>} run Returns whether it should run again. It handles its errors.
+   * @param {{ interval?: number, repetitions?: number }} [options]
+   */
+  constructor(run, { interval = INTERVAL_MS, repetitions = MAX_REPETITIONS } = {}) {
     this.#run = run;
+    this.#interval = interval;
+    this.#repetitions = repetitions;
   }
 
   /** Runs after the interval, and then repeatedly. The number of repetitions starts again. */
   start() {
     this.stop();
     this.#stopped = new AbortController();
-    this.#remaining = MAX_REPETITIONS;
-    document.addEventListener('visibilitychange', () => this.#schedule(), { signal: this.#stopped.signal });
+    this.#remaining = this.#repetitions;
+    document.addEventListener('visibilitychange', () => this.#schedule(0), { signal: this.#stopped.signal });
     this.#schedule();
+  }
+
+  /** Runs now, and then repeatedly. */
+  async startNow() {
+    this.stop();
+    const { signal } = this.#stopped = new AbortController();
+    if (await this.#run() && !signal.aborted) this.start();
   }
 
   stop() {
@@ -32,9 +46,9 @@ export class Poll {
     clearTimeout(this.#timer);
   }
 
-  #schedule() {
+  #schedule(delay = this.#interval) {
     clearTimeout(this.#timer);
-    if (!document.hidden && this.#remaining > 0) this.#timer = window.setTimeout(() => this.#repeat(), INTERVAL_MS);
+    if (!document.hidden && this.#remaining > 0) this.#timer = window.setTimeout(() => this.#repeat(), delay);
   }
 
   async #repeat() {

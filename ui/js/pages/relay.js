@@ -15,7 +15,7 @@ export class RelayPage extends QueuePage {
     super({
       page: 'relay',
       title: 'Relay',
-      about: 'Messages that are sent to other mail servers: released by hand, or forwarded by a rule.',
+      about: 'Messages that this server sends to other mail servers: released on the page of a message, or forwarded by a rule.',
       entry: RELAY_ENTRY,
       target: ({ host, port, allowed, blocked, state, 'paused-until': until }) => ({
         address: `${host}:${port}`,
@@ -23,9 +23,9 @@ export class RelayPage extends QueuePage {
         lines: [...patterns('Allowed', allowed), ...patterns('Blocked', blocked)],
       }),
       noun: ['message', 'messages'],
-      retryText: 'All messages that are queued, failed or cancelled are sent now, to the recipients that have not accepted them yet.',
+      retryText: 'All queued, failed and cancelled messages are sent now, to the recipients that have not accepted them yet.',
       hiddenText: 'This server does not show the messages of all mailboxes. Open a message to see where it was sent.',
-      notConfigured: ['The relay is not configured', h('span', {}, 'Nothing leaves this server. To release messages to real mailboxes, configure a target with the setting ', h('code', {}, 'relay.targets'), '.')],
+      notConfigured: ['The relay is not configured', h('span', {}, 'This server sends no message to other mail servers. To release messages to real mailboxes, configure a target with the setting ', h('code', {}, 'relay.targets'), '.')],
       nothingText: 'Open a message and press Release… to send it to a real mailbox.',
     });
   }

@@ -10,9 +10,11 @@ import { fill, h } from '../lib/dom.js';
 import { clock, count, date, duration, plural, size } from '../lib/format.js';
 import { growth, level } from '../lib/last-hour.js';
 import { icon } from '../lib/icons.js';
+import { Poll } from '../lib/poll.js';
 import { title } from '../lib/title.js';
 import { describeConfig } from '../lib/config-text.js';
 import { HourChart } from '../components/chart.js';
+import { pageHead } from '../components/page-head.js';
 import { TimeAgo } from '../components/time-ago.js';
 
 const REFRESH_MS = 5_000;
@@ -22,7 +24,7 @@ const REFRESH_MS = 5_000;
  * @type {{ label: string, meaning: string, value: (vars: Vars) => string }[]}
  */
 const FIGURES = [
-  { label: 'Messages received', meaning: 'Accepted since the server started, including discarded messages', value: ({ smtp }) => count(smtp.ReceivedTotal) },
+  { label: 'Messages received', meaning: 'Accepted since the server started, with discarded messages', value: ({ smtp }) => count(smtp.ReceivedTotal) },
   { label: 'Stored messages', meaning: 'Currently in all mailboxes', value: ({ retention }) => count(retention.RetainedCurrent) },
   { label: 'Store size', meaning: 'Total size of the stored messages', value: ({ retention }) => size(retention.RetainedSize) },
   { label: 'Expired messages', meaning: 'Deleted because of the retention period', value: ({ retention }) => count(retention.DeletesTotal) },
@@ -38,11 +40,9 @@ export class StatusPage extends HTMLElement {
   /** Aborted when the page is removed. */
   #disconnected = new AbortController();
   #tracker = connection.track();
-  /** @type {number | undefined} */
-  #timer;
+  #poll = new Poll(() => this.#refresh(), { interval: REFRESH_MS, repetitions: Infinity });
   /** @type {number | undefined} */
   #clock;
-  #isLoading = false;
   #started = 0;
   #loadedAt = 0;
   /** The difference between the clocks of the browser and the server. */
@@ -63,31 +63,28 @@ export class StatusPage extends HTMLElement {
     this.#disconnected = new AbortController();
     title('Status');
     fill(this, h('div', { class: 'page status' },
-      h('div', {}, h('div', { class: 'status-head' }, h('h1', {}, 'Status'), h('div', { class: 'row' }, h('a', { class: 'button to-sessions', href: paths.sessions() }, 'SMTP sessions'), this.#relay, this.#webhooks)), h('div', { class: 'status-line' }, this.#about, this.#note)),
+      pageHead('Status', h('span', { class: 'spread' }), h('a', { class: 'button to-sessions', href: paths.sessions() }, 'SMTP sessions'), this.#relay, this.#webhooks),
+      h('div', { class: 'status-line' }, this.#about, this.#note),
       h('section', { class: 'live-figures', 'aria-labelledby': 'status-figures' },
         h('h2', { class: 'hidden', id: 'status-figures' }, 'Figures'),
         h('dl', { class: 'figures sheet' }, FIGURES.map(({ label, meaning }, index) => h('div', { class: 'figure', title: meaning }, h('dt', {}, label), this.#values[index]))),
         h('div', { class: 'charts' }, [this.#received, this.#stored, this.#size].map((chart) => h('div', { class: 'sheet' }, chart)))),
       h('section', { class: 'configuration' }, h('h2', {}, 'Configuration'), this.#config),
-      h('p', { class: 'soft' }, 'These values are also available to programs through the ', h('a', { class: 'api', href: paths.api() }, 'REST API'), '.')));
+      h('p', { class: 'soft' }, 'Programs get these values from the ', h('a', { class: 'api', href: paths.api() }, 'REST API'), '.')));
     this.#clock = window.setInterval(() => this.#tick(), 1_000);
-    document.addEventListener('visibilitychange', () => document.hidden || this.#refresh(), { signal: this.#disconnected.signal });
-    this.#refresh();
+    this.#poll.startNow();
   }
 
   disconnectedCallback() {
     this.#disconnected.abort();
     this.#tracker.up();
-    clearTimeout(this.#timer);
+    this.#poll.stop();
     clearInterval(this.#clock);
   }
 
-  /** Loads the counters now, and periodically while the page is visible. */
+  /** Loads the counters. Returns true: they are loaded again. */
   async #refresh() {
     const { signal } = this.#disconnected;
-    if (signal.aborted || this.#isLoading) return;
-    clearTimeout(this.#timer);
-    this.#isLoading = true;
     try {
       const { vars, now } = await api.vars(signal);
       this.#loadedAt = Date.now();
@@ -102,10 +99,8 @@ export class StatusPage extends HTMLElement {
       this.#updateNote(null);
     } catch (error) {
       if (!api.wasAborted(error)) this.#updateNote(error);
-    } finally {
-      this.#isLoading = false;
     }
-    if (!signal.aborted && !document.hidden) this.#timer = window.setTimeout(() => this.#refresh(), REFRESH_MS);
+    return true;
   }
 
   /** @param {AbortSignal} signal */

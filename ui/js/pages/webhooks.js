@@ -16,11 +16,11 @@ export class WebhooksPage extends QueuePage {
     super({
       page: 'webhooks',
       title: 'Webhooks',
-      about: 'Requests to other programs when messages are stored or deleted.',
+      about: 'HTTP requests that this server sends to other programs when a message is stored or deleted.',
       entry: WEBHOOK_ENTRY,
       target: describeTarget,
       noun: ['event', 'events'],
-      retryText: 'All events that are queued, failed or cancelled are sent now, unless their target is paused.',
+      retryText: 'All queued, failed and cancelled events are sent now, unless their target is paused.',
       hiddenText: 'This server does not show the events of all mailboxes.',
       notConfigured: ['Webhooks are not configured', h('span', {}, 'To send a request to another program for every message, configure a target with the setting ', h('code', {}, 'webhook.urls'), '.')],
       nothingText: 'An event is sent when a message is stored or deleted.',
