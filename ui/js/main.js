@@ -9,6 +9,7 @@ import * as paths from './lib/paths.js';
 import * as login from './lib/login.js';
 import * as theme from './lib/theme.js';
 import { fill, find, h, set } from './lib/dom.js';
+import { openComposeDialog } from './components/compose-dialog.js';
 import { openMailboxDialog } from './components/open-mailbox-dialog.js';
 import { setUpMenu } from './lib/menu.js';
 import { icon } from './lib/icons.js';
@@ -162,6 +163,7 @@ helpButton.addEventListener('click', showHelp);
 helpButton.classList.remove('pending');
 keys.add([
   { keys: ['?'], group: 'Everywhere', label: 'Show this help', run: showHelp },
+  { keys: ['c'], group: 'Everywhere', label: 'Compose a message', run: () => openComposeDialog() },
   { keys: ['g i'], group: 'Everywhere', label: 'Go to the inbox', run: () => go(paths.inbox()) },
   { keys: ['g s'], group: 'Everywhere', label: 'Go to the status page', run: () => go(paths.status()) },
   { keys: ['g t'], group: 'Everywhere', label: 'Go to the SMTP sessions', run: () => go(paths.sessions()) },

@@ -303,6 +303,9 @@
 
 /** @typedef {'off' | 'starttls' | 'implicit'} Tls */
 
+/** A simulated failure: the reply code, and the probability in percent. @typedef {{ code: number, probability: number }} ChaosTrigger */
+/** @typedef {{ sender: ChaosTrigger, recipient: ChaosTrigger, authentication: ChaosTrigger }} Chaos */
+
 /**
  * The configuration, as returned by `/serve/status`.
  * @typedef {object} Status
@@ -330,7 +333,7 @@
 
 /**
  * The page of an address, with its parameters.
- * @typedef {{ page: 'mail', scope: Scope, id: string | null } | { page: 'status' } | { page: 'settings' } | { page: 'send' } | { page: 'sessions', refused: boolean, id: string | null } | { page: 'relay' | 'webhooks', state: EntryState | null, message: string | null } | { page: 'missing' }} Route
+ * @typedef {{ page: 'mail', scope: Scope, id: string | null } | { page: 'status' | 'settings' | 'send' | 'docs' } | { page: 'sessions', refused: boolean, id: string | null } | { page: 'relay' | 'webhooks', state: EntryState | null, message: string | null } | { page: 'missing' }} Route
  */
 
 export {};

@@ -14,7 +14,7 @@ import { scopeKey } from '../lib/scope.js';
 import { SNIPPETS, target } from '../lib/snippets.js';
 import { visible } from '../lib/visible.js';
 import { searchHelp } from './search-help.js';
-import { testMail } from './test-mail.js';
+import { composeButton } from './compose-dialog.js';
 import './get-started.js';
 
 /** The snippets that are shown. */
@@ -74,7 +74,7 @@ export class EmptyList extends HTMLElement {
         h('h2', {}, 'This mailbox is empty'),
         h('p', {}, 'Send a message to ', h('code', {}, visible(recipient)), ' by SMTP to ', h('code', { class: 'nowrap' }, `${to.host.includes(':') ? `[${to.host}]` : to.host}:${to.port}`), '. It appears here automatically.'),
         ...snippets.map(({ name, code }) => command(name, code(to))),
-        testMail(mailbox),
+        composeButton(recipient),
       ];
     });
   }

@@ -1,6 +1,6 @@
 // <send-here>: snippets that configure a program to send to this server, and how to fetch messages by POP3.
 
-/** @import { Server } from '../types.js' */
+/** @import { Server, Status } from '../types.js' */
 /** @import { Snippet } from '../lib/snippets.js' */
 
 import * as api from '../lib/api.js';
@@ -8,6 +8,7 @@ import * as paths from '../lib/paths.js';
 import * as prefs from '../lib/prefs.js';
 import * as connection from '../lib/connection.js';
 import { copy } from '../lib/clipboard.js';
+import { expiry } from '../lib/config-text.js';
 import { fill, h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
 import { GROUPS, RECIPIENT, SNIPPETS, DEFAULT_PORT, isLocal, mailboxOf, target } from '../lib/snippets.js';
@@ -15,6 +16,8 @@ import { GROUPS, RECIPIENT, SNIPPETS, DEFAULT_PORT, isLocal, mailboxOf, target }
 export class SendHere extends HTMLElement {
   /** @type {Server | null} */
   #server = null;
+  /** @type {Status | null} */
+  #status = null;
   /** Aborted when the element is removed. */
   #disconnected = new AbortController();
   #code = h('pre', { class: 'snippet-code', tabindex: 0, 'aria-label': 'Snippet' });
@@ -27,7 +30,7 @@ export class SendHere extends HTMLElement {
     const { signal } = this.#disconnected = new AbortController();
     const copyButton = h('button', { class: 'button small', type: 'button', onclick: () => copy(this.#code.textContent ?? '') }, icon('copy'), 'Copy');
     fill(this,
-      h('h2', { id: 'send-here' }, 'Send messages to this server'),
+      h('h2', { id: 'send-here' }, 'SMTP settings'),
       h('section', { class: 'sheet snippet', 'aria-labelledby': 'send-here' },
         h('div', { class: 'snippet-head' }, this.#choice, this.#context, copyButton),
         this.#code,
@@ -44,7 +47,7 @@ export class SendHere extends HTMLElement {
   }
 
   async #load() {
-    this.#server = await api.about().catch(() => null);
+    [this.#server, this.#status] = await Promise.all([api.about().catch(() => null), api.status(this.#disconnected.signal).catch(() => null)]);
     this.#draw();
   }
 
@@ -59,27 +62,25 @@ export class SendHere extends HTMLElement {
     this.#context.title = context;
     this.#code.textContent = code(target(location.hostname, this.#server));
     this.#code.scrollLeft = 0;
-    fill(this.#hints, this.#server ? hints(this.#server) : h('p', { class: 'note warn' }, icon('warning'),
-      `The port of the server could not be loaded, so the snippet shows the default port ${DEFAULT_PORT}.`));
-    if (id === 'docker' && isLocal(location.hostname)) this.#warnIfLoopback();
+    fill(this.#hints, id === 'docker' && isLocal(location.hostname) && this.#loopbackWarning(), ...(this.#server ? hints(this.#server, this.#status) : [h('p', { class: 'note warn' }, icon('warning'),
+      `The port of the server could not be loaded, so the snippet shows the default port ${DEFAULT_PORT}.`)]));
   }
 
-  /** Warns if the server listens on loopback addresses only, which a container cannot reach. */
-  async #warnIfLoopback() {
-    const status = await api.status(this.#disconnected.signal).catch(() => null);
-    const addresses = status?.['smtp-config'].addr.split(',') ?? [];
-    if (this.#choice.value !== 'docker' || this.#hints.querySelector('.loopback') || addresses.length === 0) return;
-    if (!addresses.every((address) => isLocal(address.replace(/:\d+$/u, '')))) return;
-    this.#hints.prepend(h('p', { class: 'note warn loopback' }, icon('warning'),
-      h('span', {}, `The server listens on ${addresses.join(' and ')} only. Containers cannot reach this address. Start the server with `, h('code', {}, `--smtp-addr :${this.#server?.smtp.port ?? DEFAULT_PORT}`), '.')));
+  /** Returns a warning if the server listens on loopback addresses only, which a container cannot reach. */
+  #loopbackWarning() {
+    const addresses = this.#status?.['smtp-config'].addr.split(',') ?? [];
+    if (addresses.length === 0 || !addresses.every((address) => isLocal(address.replace(/:\d+$/u, '')))) return null;
+    return h('p', { class: 'note warn loopback' }, icon('warning'),
+      h('span', {}, `The server listens on ${addresses.join(' and ')} only. Containers cannot reach this address. Start the server with `, h('code', {}, `--smtp-addr :${this.#server?.smtp.port ?? DEFAULT_PORT}`), '.'));
   }
 }
 
 /**
  * Returns notes about the snippet.
  * @param {Server} server
+ * @param {Status | null} status
  */
-function hints({ smtp, pop3, 'mailbox-naming': naming }) {
+function hints({ smtp, pop3, 'mailbox-naming': naming }, status) {
   const mailbox = mailboxOf(naming);
   const host = location.hostname;
   return [
@@ -88,7 +89,7 @@ function hints({ smtp, pop3, 'mailbox-naming': naming }) {
     smtp['auth-required'] && h('p', { class: 'note' }, icon('shield'), 'SMTP requires a login. Replace USER and PASSWORD with a user and password of this server.'),
     smtp.tls !== 'off' && h('p', { class: 'note' }, icon('shield'), h('span', {}, TLS_HINTS[smtp.tls])),
     h('p', { class: 'soft' }, 'Messages to ', h('span', { class: 'mono' }, RECIPIENT), ' are stored in the mailbox ', h('a', { href: paths.mailbox(mailbox) }, mailbox),
-      '. You do not need to create mailboxes.'),
+      `. You do not need to create mailboxes.${status ? ` ${expiry(status['storage-config']['retention-period'])}` : ''}`),
     pop3.port !== null && h('p', { class: 'soft' }, 'To fetch messages by POP3, connect to ', h('span', { class: 'mono' }, `${host}:${pop3.port}`),
       `${pop3.tls === 'implicit' ? ' with TLS' : ''}. The user name is the name of the mailbox.`),
   ];

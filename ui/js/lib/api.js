@@ -1,6 +1,7 @@
 // Requests to the server, and their errors.
 
-/** @import { HtmlCheck, Link, MailboxPage, Message, Server, SessionPage, Status, Summary, SummaryPage, Tag, Transcript, Usage, Vars, Whole } from '../types.js' */
+/** @import { Chaos, HtmlCheck, Link, MailboxPage, Message, Server, SessionPage, Status, Summary, SummaryPage, Tag, Transcript, Usage, Vars, Whole } from '../types.js' */
+/** @import { Document } from '../components/docs/document.js' */
 /** @import { Scope } from './scope.js' */
 
 import * as connection from './connection.js';
@@ -148,11 +149,21 @@ export function session(id, signal) {
 /**
  * Adds a message to a mailbox. Returns where it was stored: a script or a rule can redirect or discard it.
  * @param {string} mailbox
- * @param {{ from: string, subject: string, text: string }} mail
+ * @param {{ from: string, to?: string[], subject: string, text?: string, html?: string, attachments?: object[] }} mail
  * @returns {Promise<{ messages: { mailbox: string, id: string }[] }>}
  */
 export function send(mailbox, mail) {
   return requestJson(serverPath('api', 'v2', 'mailbox', mailbox), json('POST', mail));
+}
+
+/**
+ * Adds a complete message to a mailbox.
+ * @param {string} mailbox
+ * @param {Blob} source
+ * @param {AbortSignal} signal
+ */
+export function addMessage(mailbox, source, signal) {
+  return requestJson(serverPath('api', 'v2', 'mailbox', mailbox), { method: 'POST', headers: { 'Content-Type': 'message/rfc822' }, body: source, signal });
 }
 
 /** The maximum number of messages in one request. */
@@ -287,6 +298,26 @@ export async function vars(signal) {
   return { vars: await content(response, 'json'), now: Date.parse(response.headers.get('Date') ?? '') || Date.now() };
 }
 
+/**
+ * Returns the OpenAPI document.
+ * @param {AbortSignal} signal
+ * @returns {Promise<Document>}
+ */
+export const description = (signal) => requestJson(serverPath('api', 'openapi.json'), { signal });
+
+/**
+ * Returns the simulated failures.
+ * @param {AbortSignal} signal
+ * @returns {Promise<Chaos>}
+ */
+export const chaos = (signal) => requestJson(serverPath('api', 'v2', 'chaos'), { signal });
+
+/**
+ * @param {Chaos} values
+ * @returns {Promise<Chaos>}
+ */
+export const setChaos = (values) => requestJson(serverPath('api', 'v2', 'chaos'), json('PUT', values));
+
 /** Returns the operator's greeting as HTML. */
 export async function greeting() {
   const response = await request(serverPath('serve', 'greeting'));
@@ -349,7 +380,7 @@ async function request(path, options) {
 
 /**
  * Returns the options of a request with a JSON body.
- * @param {'POST' | 'PATCH'} method
+ * @param {'POST' | 'PUT' | 'PATCH'} method
  * @param {unknown} value
  * @returns {RequestInit}
  */

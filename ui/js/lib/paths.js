@@ -30,7 +30,7 @@ export const status = () => serverPath('status');
 export const settings = () => serverPath('settings');
 /** The page that shows how to send messages to this server. */
 export const send = () => serverPath('send');
-/** The API documentation, which is not part of this web interface. */
+/** The API documentation. */
 export const api = () => serverPath('api', 'docs');
 
 /**
@@ -163,6 +163,7 @@ export function route(url) {
   if (first === 'm' && second && segments.length <= 3) return mail({ mailbox: second }, third || null);
   if (first === 'search' && isSingle) return mail({ query: query.get('q')?.trim() ?? '', mailbox: query.get('mailbox') || null }, query.get('id') || null);
   if (isSingle && (first === 'status' || first === 'settings' || first === 'send')) return { page: first };
+  if (path === 'api/docs') return { page: 'docs' };
   if (first === 'sessions' && isSingle) return { page: 'sessions', refused: query.get('refused') === 'true', id: query.get('id') || null };
   if (isSingle && (first === 'relay' || first === 'webhooks')) return { page: first, state: ENTRY_STATES.find((state) => state === query.get('state')) ?? null, message: query.get('message') || null };
   return { page: 'missing' };

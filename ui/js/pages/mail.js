@@ -13,7 +13,7 @@ import * as paths from '../lib/paths.js';
 import * as prefs from '../lib/prefs.js';
 import * as savedSearches from '../lib/saved-searches.js';
 import * as settings from '../lib/settings.js';
-import { fill, h, set } from '../lib/dom.js';
+import { fill, find, h, set } from '../lib/dom.js';
 import { Debounce } from '../lib/debounce.js';
 import { Deletions } from '../lib/deletions.js';
 import { Mailboxes } from '../lib/mailboxes.js';
@@ -34,6 +34,7 @@ import { MessageList } from '../components/message-list.js';
 import { MessagePane } from '../components/message-pane.js';
 import { allMailHidden } from '../components/all-mail-hidden.js';
 import { PaneDivider } from '../components/pane-divider.js';
+import { importDroppedFiles } from '../components/import-files.js';
 
 const NARROW = matchMedia('(max-width: 46rem)');
 /** How long the rows of the previous list stay while the next one is loading. */
@@ -103,6 +104,7 @@ export class MailPage extends HTMLElement {
     set(this.#pane, { role: 'region', 'aria-label': 'Message' });
     this.#empty.hidden = true;
     this.#listen(signal);
+    importDroppedFiles(find(this, '.list-pane', HTMLElement), () => this.#messages.scope.mailbox, signal);
     this.#sidebar.show(this.#mailboxes, this.#tags, signal);
     // The first page loads its messages at once, and shows them when it is known whether the server allows that.
     this.classList.toggle('is-pending', !isServerKnown);

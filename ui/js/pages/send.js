@@ -2,14 +2,15 @@
 
 import { fill, h } from '../lib/dom.js';
 import { title } from '../lib/title.js';
+import { pageHead } from '../components/page-head.js';
 import '../components/get-started.js';
 import '../components/open-mailbox.js';
 
 export class SendPage extends HTMLElement {
   connectedCallback() {
-    title('Send mail here');
+    title('Connect your app');
     fill(this, h('div', { class: 'page send' },
-      h('h1', {}, 'Send mail here'),
+      pageHead('Connect your app'),
       document.createElement('get-started'),
       document.createElement('open-mailbox')));
   }
