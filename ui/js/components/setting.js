@@ -1,4 +1,4 @@
-// A setting with its label and description: a group of radio buttons, or a checkbox.
+// A setting: its label and description, and next to them a group of radio buttons or a checkbox.
 
 import { h } from '../lib/dom.js';
 
@@ -24,9 +24,10 @@ export function choice({ name, label, description, choices, get, set }) {
     const input = h('input', { type: 'radio', name, value, onchange: () => set(value) });
     return { value, input, element: h('label', { class: 'setting-choice' }, input, text) };
   });
+  const words = h('span', { class: 'setting-label', id: `label-${name}` }, label);
   const note = describe(name, description);
-  const element = h('fieldset', { class: 'setting', 'data-setting': name, 'aria-describedby': note?.id },
-    h('legend', {}, label), h('div', { class: 'setting-choices' }, buttons.map((button) => button.element)), note);
+  const element = h('div', { class: 'setting', role: 'radiogroup', 'data-setting': name, 'aria-labelledby': words.id, 'aria-describedby': note?.id },
+    h('div', {}, words, note), h('div', { class: 'setting-choices' }, buttons.map((button) => button.element)));
   return { element, update: () => buttons.forEach(({ value, input }) => (input.checked = value === get())) };
 }
 
@@ -37,8 +38,9 @@ export function choice({ name, label, description, choices, get, set }) {
  */
 export function toggle({ name, label, description, get, set }) {
   const note = describe(name, description);
-  const input = h('input', { type: 'checkbox', name, 'aria-describedby': note?.id, onchange: () => set(input.checked) });
-  const element = h('div', { class: 'setting', 'data-setting': name }, h('label', { class: 'setting-choice' }, input, label), note);
+  const input = h('input', { type: 'checkbox', name, id: `input-${name}`, 'aria-describedby': note?.id, onchange: () => set(input.checked) });
+  const element = h('div', { class: 'setting', 'data-setting': name },
+    h('div', {}, h('label', { class: 'setting-label', for: input.id }, label), note), h('label', { class: 'setting-switch' }, input));
   return { element, update: () => (input.checked = get()) };
 }
 

@@ -1,4 +1,4 @@
-// The page `/settings`: the settings of this browser. Every change takes effect at once, in all tabs.
+// The page `/settings`: the settings of this browser, which take effect at once and in all tabs, and the simulated failures of the server.
 
 /** @import { Setting } from '../components/setting.js' */
 /** @import { Settings } from '../lib/settings.js' */
@@ -7,12 +7,14 @@ import * as notifications from '../lib/notifications.js';
 import * as prefs from '../lib/prefs.js';
 import * as settings from '../lib/settings.js';
 import * as theme from '../lib/theme.js';
+import { pageHead } from '../components/page-head.js';
 import { choice, toggle } from '../components/setting.js';
 import { fill, h } from '../lib/dom.js';
 import { exact } from '../lib/format.js';
 import { toast } from '../lib/feedback.js';
 import { title } from '../lib/title.js';
 import { TimeAgo } from '../components/time-ago.js';
+import '../components/chaos-settings.js';
 
 /** The events after which the page shows the values again. */
 const EVENTS = ['restante:setting', 'restante:theme', 'restante:notices'];
@@ -37,7 +39,7 @@ const appearance = () => [
     name: 'theme', label: 'Theme', get: theme.chosen, set: theme.choose,
     choices: [{ value: 'system', label: 'System' }, { value: 'light', label: 'Light' }, { value: 'dark', label: 'Dark' }],
   }),
-  stored('density', { label: 'Density', description: 'Compact uses less space between lines and around buttons, so more rows fit on the screen.', choices: [['comfortable', 'Comfortable'], ['compact', 'Compact']] }),
+  stored('density', { label: 'Density', description: 'Compact shows more rows: there is less space between lines and around buttons.', choices: [['comfortable', 'Comfortable'], ['compact', 'Compact']] }),
 ];
 
 const time = () => [
@@ -67,7 +69,7 @@ const messages = () => [
 const desktop = (update) => [
   toggle({
     name: 'notices', label: 'Desktop notifications of new messages',
-    description: 'Shown while another window has the focus. The browser asks for permission, and allows them on HTTPS and on localhost only.',
+    description: 'Shown while another window has the focus. The browser asks for permission. It allows them on HTTPS and on localhost only.',
     get: notifications.areEnabled,
     // The browser can refuse, so the checkbox shows the result.
     set: async () => {
@@ -90,12 +92,14 @@ export class SettingsPage extends HTMLElement {
     const groups = { appearance: appearance(), time: time(), messages: messages(), desktop: desktop(() => this.#update()) };
     this.#settings = Object.values(groups).flat();
     fill(this, h('div', { class: 'page settings' },
-      h('div', {}, h('h1', {}, 'Settings'), h('p', { class: 'soft' }, 'These settings are stored in this browser.')),
+      pageHead('Settings', h('span', { class: 'spread' }), h('button', { class: 'button', type: 'button', onclick: reset }, 'Reset to defaults')),
+      h('p', { class: 'soft' }, 'These settings are stored in this browser, except for the simulated failures, which belong to the server.'),
       section('Appearance', groups.appearance),
       section('Time', groups.time, now),
       section('Messages', groups.messages),
       section('Notifications', groups.desktop),
-      h('div', {}, h('button', { class: 'button', type: 'button', onclick: reset }, 'Reset to defaults'))));
+      h('section', { class: 'chaos' }, h('h2', {}, 'Simulated failures'),
+        h('div', { class: 'sheet settings-group' }, h('p', { class: 'setting-note soft' }, 'The server refuses senders, recipients and logins at random, so that you can test how your application handles errors. This applies to all clients of the server.'), document.createElement('chaos-settings')))));
     for (const name of EVENTS) window.addEventListener(name, () => this.#update(), { signal });
     this.#update();
   }
@@ -115,15 +119,15 @@ export class SettingsPage extends HTMLElement {
  * @param {...Node} more
  */
 function section(heading, group, ...more) {
-  return h('section', { class: 'sheet settings-group' }, h('h2', {}, heading), ...group.map(({ element }) => element), ...more);
+  return h('section', {}, h('h2', {}, heading), h('div', { class: 'sheet settings-group' }, ...group.map(({ element }) => element), ...more));
 }
 
-/** Resets everything on this page. */
+/** Resets the settings of this browser. */
 function reset() {
   settings.reset();
   theme.choose('system');
   prefs.write('notices', false);
-  toast('All settings have their default values.');
+  toast('All settings of this browser have their default values.');
 }
 
 customElements.define('settings-page', SettingsPage);
