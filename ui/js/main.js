@@ -18,6 +18,7 @@ import { setUpSearchField } from './lib/search-field.js';
 import { closeDialogs, openDialog } from './lib/feedback.js';
 import { visible } from './lib/visible.js';
 import './components/time-ago.js';
+import './pages/docs.js';
 import './pages/mail.js';
 import './pages/missing.js';
 import './pages/relay.js';

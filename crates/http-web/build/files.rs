@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 pub(crate) const TEMPLATE: &str = "index.html";
 /// Style sheets directly in this folder become part of the page.
 const STYLES: &str = "css/";
-/// The style sheet that is also served as a file: the login page and the API page use its values.
-const TOKENS: &str = "css/10-tokens.css";
 /// The folder of the modules. The page loads them as one bundle, so they are not served.
 pub(crate) const MODULES: &str = "js/";
 /// The folder with the tools that npm installs.
@@ -70,7 +68,7 @@ pub(crate) fn read(folder: &Path) -> Result<WebInterface, String> {
         let name = file.path.strip_prefix(STYLES).and_then(|name| name.strip_suffix(".css"));
         name.is_some_and(|name| !name.contains('/'))
     };
-    let assets: Vec<File> = files.iter().filter(|file| !is_style(file) || file.path == TOKENS).cloned().collect();
+    let assets: Vec<File> = files.iter().filter(|file| !is_style(file)).cloned().collect();
     let styles = files.into_iter().filter(is_style);
     if !assets.iter().any(|file| file.path == ICON) {
         return Err(format!("ui/{ICON} is missing"));

@@ -32,6 +32,7 @@ fn routes(greeting_file: Option<PathBuf>) -> Vec<Route> {
         ("/m/".to_owned(), get(async || permanent_redirect("../".to_owned()))),
         ("/m/{name}/".to_owned(), get(pages::redirect_without_slash)),
         ("/m/{name}/{id}/".to_owned(), get(pages::redirect_without_slash)),
+        (paths::DOCS.to_owned(), get(pages::page::<1>)),
         (paths::ASSETS.to_owned(), get(pages::asset)),
         (paths::LOGIN.to_owned(), get(login::form).post(login::log_in)),
         (paths::LOGOUT.to_owned(), post(login::log_out)),

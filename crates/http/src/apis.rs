@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use restante_http_core::api::Api;
 use restante_http_rest::{About, Descriptions, Status};
-use restante_http_web::embedded_assets;
 use restante_settings::{ApiMount, ApiName};
 
 use crate::operations;
@@ -34,7 +33,7 @@ impl Apis {
     pub(crate) fn new(info: ServerInfo) -> Self {
         let ServerInfo { about, status, greeting_file } = info;
         let mut rest = restante_http_rest::api(Descriptions { about, status });
-        rest.routes.extend(restante_http_openapi::routes(restante_http_rest::schemas, embedded_assets::HASH));
+        rest.routes.extend(restante_http_openapi::routes(restante_http_rest::schemas));
         Self {
             rest,
             web: restante_http_web::api(greeting_file),

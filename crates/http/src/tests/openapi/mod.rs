@@ -2,7 +2,6 @@
 //! responses match it.
 
 mod events;
-mod page;
 mod patterns;
 mod requests;
 mod responses;
