@@ -101,10 +101,10 @@ export class MailPage extends HTMLElement {
       new PaneDivider(),
       this.#pane,
     );
+    importDroppedFiles(find(this, '.list-pane', HTMLElement), () => this.#messages.scope.mailbox, signal);
     set(this.#pane, { role: 'region', 'aria-label': 'Message' });
     this.#empty.hidden = true;
     this.#listen(signal);
-    importDroppedFiles(find(this, '.list-pane', HTMLElement), () => this.#messages.scope.mailbox, signal);
     this.#sidebar.show(this.#mailboxes, this.#tags, signal);
     // The first page loads its messages at once, and shows them when it is known whether the server allows that.
     this.classList.toggle('is-pending', !isServerKnown);
