@@ -297,6 +297,7 @@
  * @property {string | null} script The file name of the script, or null.
  * @property {number} webhooks The number of webhooks.
  * @property {string[]} [relay] The names of the relay targets that the page may send messages to.
+ * @property {boolean} [chaos] Whether failures of SMTP can be simulated.
  * @property {string | null} user The user name of the login, or null.
  * @property {boolean} locked True if a login is required.
  */

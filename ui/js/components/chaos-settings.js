@@ -20,6 +20,7 @@ export class ChaosSettings extends HTMLElement {
     const { signal } = this.#request = new AbortController();
     fill(this, h('p', { class: 'soft' }, 'Loading…'));
     try {
+      if (!(await api.about()).chaos) return fill(this, h('p', { class: 'soft' }, 'Simulated failures are not enabled. Start the server with ', h('code', {}, '--chaos-enabled'), ' to set them here.'));
       const chaos = await api.chaos(signal);
       fill(this, this.#state, h('form', { onsubmit: (/** @type {Event} */ event) => {
         event.preventDefault();
@@ -30,7 +31,7 @@ export class ChaosSettings extends HTMLElement {
       h('div', { class: 'row' }, h('button', { class: 'button main', type: 'submit' }, 'Apply'), this.#off)));
       this.#show(chaos);
     } catch (error) {
-      if (!signal.aborted) fill(this, unavailable(error));
+      if (!signal.aborted) fill(this, h('p', { class: 'note bad', role: 'alert' }, icon('warning'), api.sentence(error)));
     }
   }
 
@@ -86,14 +87,6 @@ const sentence = (words, { code, probability }) => `${probability} % of ${words}
  */
 function number(name, label, min, max) {
   return h('input', { class: 'field', type: 'number', name, 'aria-label': label, min, max, step: 1, required: true, inputmode: 'numeric' });
-}
-
-/** @param {unknown} error */
-function unavailable(error) {
-  const status = error instanceof api.ApiError ? error.status : 0;
-  if (status === 404) return h('p', { class: 'soft' }, 'Simulated failures are not enabled. Start the server with ', h('code', {}, '--chaos-enabled'), ' to set them here.');
-  if (status === 403) return h('p', { class: 'soft' }, 'You need the scope ', h('code', {}, 'admin'), ' to see and change them.');
-  return h('p', { class: 'note bad', role: 'alert' }, icon('warning'), api.sentence(error));
 }
 
 customElements.define('chaos-settings', ChaosSettings);

@@ -63,7 +63,7 @@ export class QueuePage extends HTMLElement {
   #everything = h('a', { class: 'button', hidden: true }, 'All entries');
   #retry = h('button', { class: 'button', type: 'button', onclick: () => isEnabled(this.#retry) && this.#retryAll() }, 'Retry all');
   #cancel = h('button', { class: 'button', type: 'button', onclick: () => isEnabled(this.#cancel) && this.#cancelAll() }, 'Cancel all');
-  #actions = h('div', { class: 'row queue-tools', hidden: true }, this.#filter, this.#everything, h('span', { class: 'spread' }), this.#retry, this.#cancel);
+  #actions = h('div', { class: 'row queue-tools', hidden: true }, this.#filter, h('span', { class: 'spread' }), this.#retry, this.#cancel);
   #targets = h('div', { class: 'queue-overview' });
   #state = h('div', { class: 'page-state', 'aria-live': 'polite' });
   #list;
@@ -91,7 +91,7 @@ export class QueuePage extends HTMLElement {
     title(this.#kind.title);
     this.#disconnected = new AbortController();
     fill(this, h('div', { class: 'page queue-page' },
-      pageHead(this.#kind.title, this.#live.element),
+      pageHead(this.#kind.title, this.#live.element, h('span', { class: 'spread' }), this.#everything),
       h('p', { class: 'soft' }, this.#kind.about),
       this.#targets, this.#actions, this.#state, this.#list, h('div', { class: 'page-more' }, this.#more)));
     this.#queue.changes.addEventListener('change', () => this.#poll.startNow(), { signal: this.#disconnected.signal });

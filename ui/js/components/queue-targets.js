@@ -22,15 +22,16 @@ import { visible } from '../lib/visible.js';
  * @param {(target: T) => TargetText} describe
  */
 export function queueTargets(targets, describe) {
-  return h('ul', { class: 'queue-targets', 'aria-label': 'Targets' }, targets.map((target) => card(target, describe(target))));
+  return h('ul', { class: 'queue-targets sheet', 'aria-label': 'Targets' }, targets.map((target) => row(target, describe(target))));
 }
 
 /**
  * @param {QueueTarget} target
  * @param {TargetText} text
  */
-function card({ name, state, 'last-error': error, entries }, { address, state: words, lines, action }) {
-  return h('li', { class: 'queue-target sheet' },
+function row({ name, state, 'last-error': error, entries }, { address, state: words, lines, action }) {
+  const counts = paths.ENTRY_STATES.filter((each) => entries[each] > 0).map((each) => `${count(entries[each])} ${each}`);
+  return h('li', { class: 'queue-target' },
     h('p', { class: 'queue-target-name' },
       h('strong', {}, h('bdi', {}, visible(name))),
       h('bdi', { class: 'soft' }, visible(address)),
@@ -38,5 +39,5 @@ function card({ name, state, 'last-error': error, entries }, { address, state: w
       action),
     lines.map((line) => h('p', { class: 'soft' }, h('bdi', {}, visible(line)))),
     error !== null && h('p', { class: 'queue-error' }, h('bdi', {}, visible(error))),
-    h('p', { class: 'number' }, paths.ENTRY_STATES.map((each) => `${count(entries[each] ?? 0)} ${each}`).join(', ')));
+    h('p', { class: 'soft number' }, counts.join(', ') || 'No entries'));
 }

@@ -54,11 +54,13 @@ export class DocsPage extends HTMLElement {
   #draw(document) {
     const { info, components } = document;
     const all = chapters(document);
+    const [introduction, ...conventions] = paragraphs(info.description);
     this.#version.textContent = `Version ${info.version}`;
     fill(this.#contents, all.map(({ name, operations }) => h('section', {}, h('h2', {}, name), h('ul', {}, operations.map(({ id, method, path, summary }) => h('li', {},
       h('a', { href: `#${id}`, title: `${method.toUpperCase()} ${path}` }, h('span', { class: `method ${method}` }, method === 'delete' ? 'del' : method), h('span', {}, summary))))))));
-    fill(this.#main, ...paragraphs(info.description),
+    fill(this.#main, introduction,
       ...all.map(({ name, description, operations }) => h('section', {}, h('h2', {}, name), ...paragraphs(description), h('div', { class: 'docs-list sheet' }, operations.map((operation) => operationView(operation, document))))),
+      h('section', { id: 'conventions' }, h('h2', {}, 'Conventions'), ...conventions),
       h('section', { id: 'credentials' }, h('h2', {}, 'Credentials'),
         h('p', {}, 'If users or tokens are configured, requests need credentials. They can be sent in any of these ways. The console on this page uses your login.'),
         h('table', {}, Object.entries(components.securitySchemes).map(([name, scheme]) => h('tr', {}, h('th', { scope: 'row' }, name), h('td', {}, ...prose(scheme.description)))))),

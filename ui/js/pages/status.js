@@ -5,7 +5,6 @@
 import * as api from '../lib/api.js';
 import * as connection from '../lib/connection.js';
 import * as paths from '../lib/paths.js';
-import * as relay from '../lib/relay.js';
 import { fill, h } from '../lib/dom.js';
 import { clock, count, date, duration, plural, size } from '../lib/format.js';
 import { growth, level } from '../lib/last-hour.js';
@@ -56,15 +55,12 @@ export class StatusPage extends HTMLElement {
   #stored = /** @type {HourChart} */ (document.createElement('hour-chart'));
   #size = /** @type {HourChart} */ (document.createElement('hour-chart'));
   #config = h('div', { class: 'status-words' });
-  #relay = h('a', { class: 'button to-relay', href: paths.queue('relay'), hidden: true }, 'Relay');
-  #webhooks = h('a', { class: 'button to-webhooks', href: paths.queue('webhooks'), hidden: true }, 'Webhooks');
 
   connectedCallback() {
     this.#disconnected = new AbortController();
     title('Status');
     fill(this, h('div', { class: 'page status' },
-      pageHead('Status', h('span', { class: 'spread' }), h('a', { class: 'button to-sessions', href: paths.sessions() }, 'SMTP sessions'), this.#relay, this.#webhooks),
-      h('div', { class: 'status-line' }, this.#about, this.#note),
+      pageHead('Status', this.#about, this.#note),
       h('section', { class: 'live-figures', 'aria-labelledby': 'status-figures' },
         h('h2', { class: 'hidden', id: 'status-figures' }, 'Figures'),
         h('dl', { class: 'figures sheet' }, FIGURES.map(({ label, meaning }, index) => h('div', { class: 'figure', title: meaning }, h('dt', {}, label), this.#values[index]))),
@@ -105,9 +101,7 @@ export class StatusPage extends HTMLElement {
 
   /** @param {AbortSignal} signal */
   async #loadConfig(signal) {
-    const [status, server, targets] = await Promise.all([api.status(signal), api.about().catch(() => null), relay.targets()]);
-    this.#relay.hidden = targets.length === 0;
-    this.#webhooks.hidden = !server?.webhooks;
+    const [status, server] = await Promise.all([api.status(signal), api.about().catch(() => null)]);
     this.#describe(status, server);
   }
 

@@ -114,6 +114,8 @@ pub(crate) struct AboutResponse<'a> {
     webhooks: usize,
     /// The names of the relay targets that the credentials allow to send messages to.
     relay: Vec<&'a str>,
+    /// Whether failures of SMTP can be simulated.
+    chaos: bool,
     /// The authenticated user, or null without authentication.
     #[schema(required)]
     user: Option<&'a str>,
@@ -137,6 +139,7 @@ pub(crate) async fn about(
         script,
         webhooks,
         relay: relay.map(|target| target.name.as_str()).collect(),
+        chaos: server.mailroom.chaos().is_some(),
         user: grant.name(),
         locked: auth.is_some(),
     })

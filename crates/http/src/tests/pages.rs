@@ -19,10 +19,11 @@ use super::*;
 const MAX_BYTES: usize = 150_000;
 
 /// The pages, and their relative paths to the root.
-const TABLE: [(&str, &str); 14] = [
+const TABLE: [(&str, &str); 15] = [
     ("/", "./"),
     ("/settings", "./"),
     ("/send", "./"),
+    ("/api/docs", "../"),
     ("/messages/1794699770123456", "../"),
     ("/messages/latest?x=y", "../"),
     ("/monitor", "./"),

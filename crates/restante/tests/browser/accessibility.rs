@@ -39,7 +39,8 @@ const PAGES: [(&str, &str, &str); 15] = [
 ];
 
 /// Pages with a selector that exists when they are complete, buttons on them that some sizes have, and what those open.
-const OPENERS: [(&str, &str, &str, &str); 6] = [
+const OPENERS: [(&str, &str, &str, &str); 7] = [
+    ("/send", ".snippet-code", "get-started .compose", "dialog[open]"),
     ("/m/anna.keller", ".message-row", "[data-tool=menu]", "#main-nav"),
     ("/m/anna.keller", ".message-row", "[data-tool=mailbox]", "dialog[open]"),
     ("/m/anna.keller", ".message-row", "[data-tool=search]", "#search-form"),

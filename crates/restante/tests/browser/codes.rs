@@ -79,26 +79,6 @@ fn every_part_can_be_opened_or_downloaded() {
 }
 
 #[test]
-fn test_message_form_adds_a_message() {
-    let server = Server::start(&[]);
-    let Some(page) = Page::of(&server) else { return };
-    page.open("/m/james");
-    page.click(".test-mail summary");
-    // An invalid address is reported in the form.
-    page.fill(".test-mail [name=from]", "nobody at all");
-    page.click(".test-mail [type=submit]");
-    page.until("the error", || page.text(".test-mail .note").contains("from"));
-    page.fill(".test-mail [name=from]", "Ann <ann@x.org>");
-    page.fill(".test-mail [name=subject]", "Grüße");
-    page.fill(".test-mail [name=text]", "Hello James");
-    page.click(".test-mail [type=submit]");
-    page.until("the message", || page.texts(".row-subject") == ["Grüße"]);
-    let message = server.json("/api/v1/mailbox/james/latest");
-    assert_eq!(message["from"], "Ann <ann@x.org>");
-    assert_eq!(message["body"]["text"].as_str().map(str::trim), Some("Hello James"));
-}
-
-#[test]
 fn deleting_all_messages_needs_a_confirmation() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };

@@ -142,7 +142,7 @@ fn focus_is_visible_on_all_pages() {
         ("/send", "send-here .snippet-code"),
         ("/settings", "settings-page input, settings-page select"),
         ("/m/james/latest", "#panel-text [role=group]"),
-        ("/status", ".status-head a"),
+        ("/status", ".status .api"),
         ("/search?q=one", ".virtual-port"),
         ("/sessions", ".session > summary"),
     ] {

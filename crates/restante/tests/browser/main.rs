@@ -4,10 +4,12 @@
 
 mod accessibility;
 mod active_html;
+mod api_docs;
 mod appearance;
 mod attachments;
 mod attacks;
 mod codes;
+mod compose;
 mod deletions;
 mod driver;
 mod firefox;

@@ -1,5 +1,7 @@
 //! Session transcripts in the web interface: of a message, and on the page of all sessions.
 
+use serde_json::json;
+
 use super::mails;
 use super::page::Page;
 use crate::support::Server;
@@ -54,7 +56,7 @@ fn message_shows_its_session() {
     assert!(!transcript.iter().any(|line| line.contains("Subject:")), "{transcript:#?}");
     page.click("#panel-session .panel-end a");
     page.until("the whole session", || page.text("sessions-page .transcript-lines").contains("QUIT"));
-    page.click(".sessions-head a");
+    page.click(".page-head a");
     page.until("all sessions", || page.path() == "/sessions");
     page.assert_quiet();
 }
@@ -86,13 +88,23 @@ fn sessions_are_listed_with_transcripts() {
     let server = Server::start(&["--smtp-rejectdomains=evil.test"]);
     let Some(page) = Page::of(&server) else { return };
     page.open("/status");
-    page.click(".status-head a");
+    page.click("[data-page=sessions]");
     page.until("no sessions", || page.text("sessions-page").contains("No sessions yet"));
+    // The list updates itself, and an expanded transcript stays.
     deliver_with_parameters(&server);
-    send_refused(&server);
     let rows = || page.texts(".session > summary");
-    page.click(".sessions-head button");
+    page.until("the first", || rows().len() == 1);
+    page.click(".session > summary");
+    page.until("its transcript", || page.text(".transcript-lines").contains("EHLO client.test"));
+    send_refused(&server);
     page.until("both", || rows().len() == 2);
+    assert!(page.is_focused("li + li .session[open] > summary"));
+    page.click("li + li .session > summary");
+    for part in ["client", "about", "marks"] {
+        let script = "return [...document.querySelectorAll(arguments[0])].map(e => e.getBoundingClientRect().left)";
+        let starts = page.eval(script, &json!([format!(".session-{part}")]));
+        assert_eq!(starts[0], starts[1], "the columns of .session-{part}");
+    }
     assert!(rows()[0].contains("1 refused") && !rows()[1].contains("refused\n"), "{:#?}", rows());
     assert!(rows()[1].contains("ann@x.org → james@x.org"), "{:#?}", rows());
     page.click(".sessions-choice input");

@@ -186,3 +186,36 @@ fn notifications_are_a_setting() {
     page.until("the stored value", || page.eval("return localStorage['restante.notices']", &json!([])) == "false");
     page.assert_quiet();
 }
+
+#[test]
+fn simulated_failures_are_set() {
+    let server = Server::start(&["--chaos-enabled"]);
+    let Some(page) = Page::of(&server) else { return };
+    open_settings(&page);
+    page.fill("[name=recipient-code]", "452");
+    page.fill("[name=recipient-probability]", "100");
+    assert_eq!(page.count("chaos-settings .note"), 0);
+    page.click("chaos-settings [type=submit]");
+    page.until("the warning", || page.text("chaos-settings .note").starts_with("Failures are simulated."));
+    assert!(page.text("chaos-settings .note").contains("100 % of recipients are refused with 452."));
+    let mut connection = server.connect_smtp();
+    connection.expect("220");
+    connection.command("EHLO client.test", "250");
+    connection.command("MAIL FROM:<ann@x.org>", "250");
+    connection.command("RCPT TO:<james@x.org>", "452");
+    page.reload();
+    page.until("the warning", || page.count("chaos-settings .note") == 1);
+    page.click("chaos-settings .row .button:not(.main)");
+    page.until("the end of the failures", || page.count("chaos-settings .note") == 0);
+    connection.command("RCPT TO:<james@x.org>", "250");
+    page.assert_quiet();
+}
+
+#[test]
+fn simulated_failures_must_be_enabled() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    open_settings(&page);
+    page.until("the note", || page.text("chaos-settings").contains("--chaos-enabled"));
+    page.assert_quiet();
+}

@@ -43,9 +43,11 @@ fn send_page_shows_greeting_snippets_and_recent_mailboxes() {
     page.click(".chip-forget");
     page.until("its removal", || page.count("open-mailbox .chip") == 0);
 
-    // The toast of a test message leads to it.
-    page.click("get-started .test-mail > summary");
-    page.click("get-started .test-mail [type=submit]");
+    assert!(page.text(".snippet-hints").contains("Messages expire after 24 hours."));
+
+    // The toast of a composed message leads to it.
+    page.click("get-started .compose");
+    page.click("dialog [type=submit]");
     page.until("the toast", || page.text(".toast").contains("stored in the mailbox test"));
     page.click(".toast .button");
     page.until("the message", || page.text(".message-subject") == "Test message");
@@ -61,7 +63,7 @@ fn status_page_shows_configuration_counters_and_charts() {
     }
     page.open("/status");
     page.until("the configuration", || page.text(".status-words").contains("evil.example"));
-    for words in ["at most 7 messages per mailbox", "2 webhooks are called when a message"] {
+    for words in ["Stores at most 7 messages per mailbox.", "2 webhooks are called when a message"] {
         assert!(page.text(".status-words").contains(words), "{}", page.text(".status-words"));
     }
     let figure = |label: &str| page.texts(".figure").into_iter().find(|figure| figure.starts_with(label));
