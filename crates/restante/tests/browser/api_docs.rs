@@ -27,7 +27,7 @@ fn page_has_the_bar_the_theme_and_all_operations() {
     assert_eq!(page.attribute("html", "data-theme").as_deref(), Some("dark"));
     let document = server.json("/api/openapi.json");
     let methods = document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len());
-    assert_eq!(page.count(".docs-contents a"), methods.sum());
+    assert_eq!(page.count(".docs-contents a"), methods.sum::<usize>());
     // All links of the contents and of all operations have a target.
     page.eval("document.querySelectorAll('.docs-part').forEach(part => part.open = true)", &json!([]));
     page.until("all consoles", || page.count(".console") == page.count(".docs-contents a"));
