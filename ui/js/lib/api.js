@@ -1,9 +1,8 @@
 // Requests to the server, and their errors.
 
-/** @import { HtmlCheck, Link, MailboxPage, Message, Server, SessionPage, Status, Summary, SummaryPage, Tag, Transcript, Usage, Vars, Whole } from '../types.js' */
-/** @import { Scope } from './scope.js' */
+/** @import { Chaos, HtmlCheck, Link, MailboxPage, Message, Server, SessionPage, Status, Summary, SummaryPage, Tag, Transcript, Usage, Vars, Whole } from '../types.js' */
 /** @import { Document } from '../components/docs/document.js' */
-/** @import { Chaos } from '../types.js' */
+/** @import { Scope } from './scope.js' */
 
 import * as connection from './connection.js';
 import { takeResponse } from './early.js';
