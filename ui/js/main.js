@@ -57,6 +57,7 @@ function showPage() {
   for (const link of document.querySelectorAll('[data-page]')) {
     set(link, { 'aria-current': link.getAttribute('data-page') === navigationEntry(route) && 'page' });
   }
+  document.body.dataset.shown = route.page;
   updateSearchField(route);
   const name = `${route.page}-page`;
   const shown = main.firstElementChild;

@@ -4,8 +4,8 @@
 /** @import { Entry } from '../lib/entries.js' */
 /** @import { Summary } from '../types.js' */
 
-import { address, count, exact, plural, size } from '../lib/format.js';
-import { fill, h } from '../lib/dom.js';
+import { address, count, plural, size } from '../lib/format.js';
+import { fill, h, set } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
 import { colorTag } from '../lib/tags.js';
 import { visible } from '../lib/visible.js';
@@ -30,26 +30,25 @@ export function drawMessage(row, { summary, seen, millis }, { isSelected, hasRec
   const now = [summary, seen, isSelected, hasRecipients, mark];
   if (drawn.get(row)?.every((value, index) => value === now[index])) return;
   drawn.set(row, now);
-  const { unread, sender, to, bytes, time, subject, snippet, tags, clip, clipText } = rowParts.get(row) ?? build(row);
+  const { dot, sender, to, bytes, time, subject, snippet, tags, clip } = rowParts.get(row) ?? build(row);
   row.classList.toggle('unread', !seen);
   row.ariaSelected = String(isSelected);
-  unread.textContent = seen ? '' : 'Unread. ';
+  set(dot, { role: !seen && 'img', 'aria-label': !seen && 'Unread' });
   const from = address(summary.from);
   fill(sender, h('bdi', {}, visible(from.name) || '(no sender)'));
   sender.title = visible(from.address) || 'The sender is empty';
   to.hidden = !hasRecipients;
+  row.classList.toggle('without-to', !hasRecipients);
   if (hasRecipients) drawRecipients(to, summary);
   const subjectText = visible(summary.subject).trim();
   fill(subject, h('bdi', {}, ...(subjectText ? mark(subjectText) : ['(no subject)'])));
   subject.classList.toggle('soft', !subjectText);
   drawWords(snippet, summary);
   time.millis = millis;
-  time.title = `${exact(millis)}, ${size(summary.size)}`;
   bytes.textContent = size(summary.size);
   drawTags(tags, summary.tags);
-  clip.setAttribute('class', summary.attachments ? 'row-clip' : 'row-clip none');
-  clipText.textContent = summary.attachments ? ` ${plural(summary.attachments, 'attachment')}` : '';
-  clip.title = clipText.textContent.trim();
+  const attachments = plural(summary.attachments, 'attachment');
+  set(clip, { class: summary.attachments ? 'row-clip' : 'row-clip none', 'aria-label': attachments, title: attachments });
 }
 
 /**
@@ -59,7 +58,7 @@ export function drawMessage(row, { summary, seen, millis }, { isSelected, hasRec
 function drawRecipients(element, { recipients, to }) {
   const all = recipients.length > 0 ? recipients : to.map((one) => address(one).address);
   const [first = ''] = all;
-  fill(element, h('span', { class: 'hidden' }, ' to '), h('span', { class: 'truncate' }, h('bdi', {}, visible(first))), all.length > 1 && h('span', { class: 'row-more' }, ` +${count(all.length - 1)}`));
+  fill(element, h('span', { class: 'truncate' }, h('bdi', {}, visible(first))), all.length > 1 && h('span', { class: 'row-more' }, ` +${count(all.length - 1)}`));
   const listed = all.slice(0, MAX_RECIPIENTS).map(visible).join('\n');
   element.title = all.length > MAX_RECIPIENTS ? `${listed}\nand ${count(all.length - MAX_RECIPIENTS)} more` : listed;
 }
@@ -80,7 +79,7 @@ function drawWords(element, { excerpt, snippet }) {
  */
 function drawTags(element, tags) {
   const rest = tags.length - MAX_TAGS;
-  fill(element, tags.slice(0, MAX_TAGS).map((tag) => colorTag(h('span', { class: 'tag truncate' }, h('bdi', {}, visible(tag))), tag)), rest > 0 && h('span', { class: 'tag' }, `+${count(rest)}`));
+  fill(element, tags.slice(0, MAX_TAGS).map((tag) => colorTag(h('span', { class: 'tag truncate' }, h('bdi', {}, visible(tag))), tag)), rest > 0 && h('span', {}, `+${count(rest)}`));
   element.title = tags.map(visible).join(', ');
   element.hidden = tags.length === 0;
 }
@@ -90,7 +89,7 @@ function build(row) {
   const all = parts();
   row.classList.add('message-row');
   row.replaceChildren(
-    h('span', { class: 'row-check', title: 'Select (x)' }, all.unread, h('span', { class: 'row-dot' }), h('span', { class: 'row-box' }, icon('check'))),
+    h('span', { class: 'row-check', title: 'Select (x)' }, all.dot, h('span', { class: 'row-box' })),
     h('span', { class: 'row-people' }, all.sender, all.to),
     all.time,
     h('span', { class: 'row-words' }, all.subject, all.snippet),
@@ -103,9 +102,8 @@ function build(row) {
 function parts() {
   const time = TimeAgo.create(0);
   time.className = 'row-time number';
-  const clipText = h('span', { class: 'hidden' });
   return {
-    unread: h('span', { class: 'hidden' }),
+    dot: h('span', { class: 'row-dot' }),
     sender: h('span', { class: 'row-sender truncate' }),
     to: h('span', { class: 'row-to' }),
     bytes: h('span', { class: 'row-size number' }),
@@ -113,7 +111,6 @@ function parts() {
     subject: h('span', { class: 'row-subject truncate' }),
     snippet: h('span', { class: 'row-snippet truncate' }),
     tags: h('span', { class: 'row-tags' }),
-    clip: h('span', { class: 'row-clip none' }, icon('attachment'), clipText),
-    clipText,
+    clip: h('span', { class: 'row-clip none', role: 'img' }, icon('attachment')),
   };
 }

@@ -14,6 +14,7 @@ window.addEventListener('restante:setting', refreshAll);
 
 export class TimeAgo extends HTMLElement {
   #millis = 0;
+  #drawnAt = 0;
   #format = (/** @type {number} */ millis) => ago(millis);
 
   /**
@@ -35,7 +36,7 @@ export class TimeAgo extends HTMLElement {
 
   connectedCallback() {
     shown.add(this);
-    this.refresh();
+    if (Date.now() - this.#drawnAt > UPDATE_MS) this.refresh();
   }
 
   disconnectedCallback() {
@@ -43,6 +44,7 @@ export class TimeAgo extends HTMLElement {
   }
 
   refresh() {
+    this.#drawnAt = Date.now();
     const [text, title] = [this.#format(this.#millis), exact(this.#millis)];
     // An assignment to `this` would declare a property of this class for TypeScript 7.
     const element = /** @type {HTMLElement} */ (this);

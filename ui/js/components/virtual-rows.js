@@ -18,6 +18,9 @@ import { h, set } from '../lib/dom.js';
 
 let lists = 0;
 
+/** What each row shows of its position. @type {WeakMap<HTMLElement, string>} */
+const positions = new WeakMap();
+
 /** @template T */
 export class VirtualRows {
   /** @type {Map<string, { row: HTMLElement, item: T }>} */
@@ -113,8 +116,11 @@ export class VirtualRows {
  * @param {{ height: number, all: number, cursor: number }} list
  */
 function position(row, index, { height, all, cursor }) {
-  const top = `${index * height}px`;
-  if (row.style.top !== top) row.style.top = top;
+  // Most rows stay as they are while the list scrolls, and writing an attribute costs time.
+  const now = `${index} ${height} ${all} ${index === cursor}`;
+  if (positions.get(row) === now) return;
+  positions.set(row, now);
+  row.style.top = `${index * height}px`;
   row.ariaPosInSet = String(index + 1);
   row.ariaSetSize = String(all);
   row.ariaCurrent = index === cursor ? 'true' : null;
