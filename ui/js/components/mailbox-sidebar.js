@@ -37,8 +37,7 @@ export class MailboxSidebar extends HTMLElement {
   /** @type {number | undefined} */
   #typeTimer;
 
-  #unread = h('span', { class: 'sidebar-count number' });
-  #inbox = h('a', { class: 'sidebar-link', href: paths.inbox() }, icon('envelope'), h('span', { class: 'truncate' }, 'Inbox'), this.#unread);
+  #inbox = h('a', { class: 'sidebar-link', href: paths.inbox() }, icon('envelope'), h('span', { class: 'truncate' }, 'Inbox'));
   #searchRows = new SidebarSection({ name: 'searches', heading: 'Saved searches', mark: () => icon('search'), menu: (key) => this.#searchMenu(key) });
   #mailboxRows = new SidebarSection({ name: 'mailboxes', heading: 'Mailboxes', typed: () => this.#typed() });
   #tagRows = new SidebarSection({ name: 'tags', heading: 'Tags', mark: (tag) => colorTag(h('span', { class: 'tag-dot' }), tag), menu: (tag) => this.#tagMenu(tag), typed: () => this.#drawTags() });
@@ -80,12 +79,6 @@ export class MailboxSidebar extends HTMLElement {
     this.#scope = scope;
     set(this.#inbox, { 'aria-current': scope.mailbox === null && scope.query === '' && 'page' });
     this.#draw();
-  }
-
-  /** @param {number} unread The number of unread messages in the inbox. */
-  set unread(unread) {
-    this.#unread.textContent = unread > 0 ? count(unread) : '';
-    this.#inbox.title = unread > 0 ? `Inbox: ${count(unread)} unread` : 'Inbox';
   }
 
   #draw() {

@@ -305,8 +305,9 @@ export class MailPage extends HTMLElement {
   }
 
   #drawHead() {
-    const { scope } = this.#messages;
-    this.#head.show({ ...this.#description, isLost: connection.isLost(), isSaved: scope.query === '' ? null : savedSearches.find(scope) !== undefined });
+    const { scope, state } = this.#messages;
+    const isSaved = scope.query === '' || state === 'refused' ? null : savedSearches.find(scope) !== undefined;
+    this.#head.show({ ...this.#description, isLost: connection.isLost(), isSaved });
     this.#drawTitle();
   }
 
@@ -314,10 +315,11 @@ export class MailPage extends HTMLElement {
     const { scope } = this.#messages;
     const entry = this.#pane.shown === null ? undefined : this.#messages.find(this.#pane.shown);
     const name = scope.query === '' ? listName(scope) : scope.query;
-    // A list that is not complete has no number of its own. Mailboxes are not loaded while the tab is hidden.
-    const unread = this.#description.unread ?? this.#mailboxes.unread + this.#arrivedWhileHidden;
-    if (scope.mailbox === null && scope.query === '') this.#sidebar.unread = unread;
-    title(entry ? `${entry.summary.subject.trim() || '(no subject)'} · ${name}` : name, unread);
+    // A list that is not complete has no number of its own. The mailboxes contain several copies of some messages, and are not loaded
+    // while the tab is hidden.
+    const { unread, total } = this.#description;
+    const shownCount = unread ?? Math.min(this.#mailboxes.unread, total ?? Infinity) + this.#arrivedWhileHidden;
+    title(entry ? `${entry.summary.subject.trim() || '(no subject)'} · ${name}` : name, shownCount);
   }
 
   #drawEmpty() {
