@@ -39,12 +39,13 @@ const PAGES: [(&str, &str, &str); 15] = [
 ];
 
 /// Pages with a selector that exists when they are complete, buttons on them that some sizes have, and what those open.
-const OPENERS: [(&str, &str, &str, &str); 7] = [
+const OPENERS: [(&str, &str, &str, &str); 8] = [
     ("/send", ".snippet-code", "get-started .compose", "dialog[open]"),
     ("/m/anna.keller", ".message-row", "[data-tool=menu]", "#main-nav"),
     ("/m/anna.keller", ".message-row", "[data-tool=mailbox]", "dialog[open]"),
     ("/m/anna.keller", ".message-row", "[data-tool=search]", "#search-form"),
-    ("/m/anna.keller", ".message-row", "[aria-label='Delete all messages']", "dialog[open]"),
+    ("/m/anna.keller", ".message-row", "list-head [aria-haspopup=menu]", ":popover-open"),
+    ("/search?q=tag:x", "empty-list h2", "[aria-label='Save this search']", "dialog[open]"),
     ("/m/anna.keller/latest", ".preview", ".more-tabs", ":popover-open"),
     ("/m/anna.keller/latest", ".preview", "message-pane [aria-haspopup=menu]", ":popover-open"),
 ];

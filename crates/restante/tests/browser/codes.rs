@@ -87,11 +87,11 @@ fn deleting_all_messages_needs_a_confirmation() {
     }
     page.open("/");
     page.until("the messages", || page.count(".message-row") == 2);
-    page.click("[aria-label='Delete all messages']");
+    page.delete_all();
     assert!(page.text("dialog").contains("Delete 2 messages?"), "{}", page.text("dialog"));
     page.click("dialog [value=no]");
     assert_eq!((server.count("james"), server.count("bob")), (1, 1));
-    page.click("[aria-label='Delete all messages']");
+    page.delete_all();
     page.click("dialog [value=yes]");
     page.find("empty-list send-here");
     assert!(page.text(".toasts").contains("Deleted 2 messages."));

@@ -59,12 +59,12 @@ fn selected_messages_are_deleted_and_a_mailbox_is_emptied() {
     ureq::delete(server.url(&format!("/api/v1/mailbox/james/{}", ids[2]))).call().unwrap();
     until_rows(&page, &["Three", "One"]);
     // Emptying the mailbox needs a confirmation.
-    page.click("[aria-label='Delete all messages']");
+    page.delete_all();
     assert!(page.text("dialog").contains("2 messages"), "{}", page.text("dialog"));
     page.click("dialog [value=no]");
     page.until("the end of the dialog", || page.count("dialog") == 0);
     assert_eq!(server.count("james"), 2);
-    page.click("[aria-label='Delete all messages']");
+    page.delete_all();
     page.click("dialog [value=yes]");
     page.until("the empty mailbox", || page.text("mail-page").contains("This mailbox is empty"));
     assert_eq!(server.count("james"), 0);
@@ -112,9 +112,10 @@ fn dialog_closes_with_its_page() {
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, &["One", "Two"]);
     page.open("/status");
-    page.fill("#goto", "james\n");
+    page.keys("o");
+    page.fill("#open-mailbox-name", "james\n");
     until_rows(&page, &["Two", "One"]);
-    page.click("[aria-label='Delete all messages']");
+    page.delete_all();
     page.find("dialog [value=yes]");
     page.back();
     page.find("status-page h1");
@@ -133,7 +134,7 @@ fn pending_deletion_completes_when_the_page_is_left() {
     let Some(page) = Page::of(&server) else { return };
     deliver_many(&server, 50);
     page.open("/m/james");
-    page.until("all of them", || page.text(".list-counts").starts_with("50 messages"));
+    page.until("all of them", || page.text(".list-total").starts_with("50 messages"));
     page.pause_timers();
     page.click("[aria-label='Select all']");
     page.click("[aria-label='Selected messages'] .danger");

@@ -35,7 +35,7 @@ fn newest_message_is_one_click_away() {
     until_rows(&page, &["First"]);
     deliver(&server, "mary@x.org", "Second");
     until_rows(&page, &["Second", "First"]);
-    assert_eq!(page.title(), "Inbox · Restante");
+    assert_eq!(page.title(), "(2) Inbox · Restante");
     assert_eq!(page.texts(".row-to bdi"), ["mary@x.org", "james@x.org"]);
     page.click(".message-row");
     page.until("the message", || page.text(".message-subject") == "Second");
@@ -138,7 +138,7 @@ fn list_can_be_paused() {
     page.until("the number", || page.text(".live-state") == "Paused, 39 new");
     page.click("[title^=Resume]");
     page.until("the newest", || page.texts(ROWS).first().is_some_and(|subject| subject == "Number 38"));
-    page.until("the counts", || page.text(".list-counts").starts_with("40 messages"));
+    page.until("the counts", || page.text(".list-total").starts_with("40 messages"));
     assert_eq!(page.text(".live-state"), "Live");
     // The pause continues in another list.
     page.keys("p");

@@ -114,8 +114,10 @@ fn search_help_dialogs_and_pause_by_keyboard() {
     page.keys(key::ESCAPE);
     page.until("the end of the dialog", || page.count("dialog") == 0);
     // Also actions with a confirmation.
-    tab_to(&page, "[aria-label='Delete all messages']");
+    tab_to(&page, "list-head [aria-haspopup=menu]");
     page.keys(key::ENTER);
+    page.until("the menu", || focus(&page).contains("desktop notifications"));
+    page.keys(&[key::DOWN, key::ENTER].concat());
     page.until("the dialog", || page.text("dialog").contains("2 messages"));
     assert_eq!(focus(&page), "Cancel");
     page.keys(key::ENTER);

@@ -86,7 +86,7 @@ fn large_mailbox_is_shown_with_few_rows() {
     let Some(page) = Page::of(&server) else { return };
     deliver_many(&server, MANY);
     page.open("/m/james");
-    page.until("the counts", || page.text(".list-counts") == "10,000 messages, 10,000 unread");
+    page.until("the counts", || page.texts(".list-facts .number") == ["10,000 messages", "10,000 unread"]);
     assert_eq!(page.texts(ROWS)[0], format!("Message {}", MANY - 1));
     let few = || assert!(page.count(".message-row") < 60, "{} rows are in the document", page.count(".message-row"));
     few();
@@ -98,7 +98,7 @@ fn large_mailbox_is_shown_with_few_rows() {
     // The visible rows do not move when messages arrive.
     let before = top(&page);
     deliver(&server, &["A needle", "Hay"]);
-    page.until("the arrivals", || page.text(".list-counts").starts_with("10,002"));
+    page.until("the arrivals", || page.text(".list-total").starts_with("10,002"));
     assert_eq!(top(&page), before, "the visible rows moved");
     page.until("the number of arrivals", || page.text(".virtual-pill") == "2 new");
     page.click(".virtual-pill");
@@ -125,7 +125,7 @@ fn scroll_position_is_restored() {
     assert_eq!(page.text("[aria-current=true] .row-subject"), "Message 100");
     // By navigating back, even without an open message.
     page.open("/m/james");
-    page.until("the counts", || page.text(".list-counts").starts_with("3,000"));
+    page.until("the counts", || page.text(".list-total").starts_with("3,000"));
     scroll_down_until(&page, |rows| rows.iter().any(|subject| subject.starts_with("Message 14")));
     page.until("the rows at the end", || top(&page) != Value::Null);
     let before = top(&page);

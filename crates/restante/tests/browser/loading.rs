@@ -66,6 +66,9 @@ fn first_view_needs_few_requests() {
     });
     let requests = page.requests();
     assert!(requests.iter().any(|url| url.ends_with("/dist/app.js")), "{requests:#?}");
+    let mut paths: Vec<&String> = requests.iter().filter(|url| url.contains("/api/v2/")).collect();
+    paths.sort_unstable();
+    assert!(paths.windows(2).all(|pair| pair[0] != pair[1]), "a request was sent twice: {requests:#?}");
     assert!(requests.len() <= MAX_REQUESTS, "{} requests: {requests:#?}", requests.len());
     page.assert_quiet();
 }

@@ -37,7 +37,7 @@ fn new_messages_appear_in_the_open_mailbox() {
     deliver(&server, &["Second", "Third"]);
     until_rows(&page, &["Third", "Second", "First"]);
     page.until("the title", || page.title() == "(3) james · Restante");
-    assert_eq!(page.text(".list-counts"), "3 messages, 3 unread");
+    assert_eq!(page.texts(".list-facts .number"), ["3 messages", "3 unread"]);
     // One of three is read.
     page.click(".message-row");
     page.until("the message", || page.text(".message-subject") == "Third");
@@ -49,7 +49,7 @@ fn new_messages_appear_in_the_open_mailbox() {
     assert_eq!(page.text(".message-subject"), "Third");
     assert_eq!(page.text("[aria-current=true] .row-subject"), "Third");
     // The sidebar shows the number of unread messages.
-    page.until("the mailbox", || page.text(".sidebar-mailboxes [aria-current] .badge") == "3");
+    page.until("the mailbox", || page.text(".sidebar-mailboxes [aria-current] .sidebar-count") == "3");
     page.click(".brand");
     page.until("the inbox", || page.text("list-head h1") == "Inbox");
     page.assert_quiet();
@@ -84,13 +84,13 @@ fn read_state_is_shared_between_tabs() {
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, &["One", "Two"]);
     page.open("/m/james");
-    page.until("the counts", || page.text(".list-counts") == "2 messages, 2 unread");
+    page.until("the counts", || page.texts(".list-facts .number") == ["2 messages", "2 unread"]);
     page.in_new_tab(|other| {
         other.open("/m/james/latest");
         other.until("the message", || other.text(".message-subject") == "Two");
-        other.until("the counts", || other.text(".list-counts") == "2 messages, 1 unread");
+        other.until("the counts", || other.texts(".list-facts .number") == ["2 messages", "1 unread"]);
     });
-    page.until("the counts", || page.text(".list-counts") == "2 messages, 1 unread");
+    page.until("the counts", || page.texts(".list-facts .number") == ["2 messages", "1 unread"]);
     assert_eq!(page.texts(".message-row.unread .row-subject"), ["One"]);
     assert_eq!(page.title(), "(1) james · Restante");
     page.assert_quiet();

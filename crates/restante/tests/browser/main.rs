@@ -21,6 +21,7 @@ mod inbox;
 mod keyboard;
 mod large_mailboxes;
 mod layout_shifts;
+mod list_head;
 mod loading;
 mod login;
 mod mailbox;
@@ -40,6 +41,7 @@ mod sample_mail;
 mod search;
 mod sessions;
 mod settings;
+mod sidebar;
 mod status;
 #[path = "../support/mod.rs"]
 mod support;

@@ -200,6 +200,13 @@ impl Page {
         });
     }
 
+    /// Chooses to delete all messages in the menu of the list.
+    #[track_caller]
+    pub(crate) fn delete_all(&self) {
+        self.click("list-head [aria-haspopup=menu]");
+        self.click("list-head .menu-item:last-child");
+    }
+
     /// Replaces the text of a field.
     #[track_caller]
     pub(crate) fn fill(&self, css: &str, text: &str) {

@@ -30,7 +30,8 @@ fn visit_all_pages(page: &Page, server: &Server, base: &str) {
     page.click("[data-page=status]");
     page.until("the counters", || page.text("status-page .figures").contains("Stored messages"));
     assert_eq!(page.path(), format!("{base}/status"));
-    page.fill("#goto", "james\n");
+    page.keys("o");
+    page.fill("#open-mailbox-name", "james\n");
     page.until("the mailbox", || page.path() == format!("{base}/m/james"));
     deliver(server, "First");
     page.click(".message-row");
@@ -116,8 +117,11 @@ fn mailbox_field_accepts_valid_names_only() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "Hello");
-    for (start, field) in [("/status", "#goto"), ("/send", "#open-mailbox")] {
+    for (start, field) in [("/status", "#open-mailbox-name"), ("/send", "#open-mailbox")] {
         page.open(start);
+        page.find("main h1");
+        page.keys("o");
+        page.find(field);
         // A dot segment is rejected at the field with a message.
         page.fill(field, "..\n");
         let complaint = || page.eval("return document.querySelector(arguments[0]).validationMessage", &json!([field]));

@@ -71,7 +71,7 @@ fn mailbox_updates_after_a_restart() {
     assert_eq!(page.text(".message-subject"), "Before", "the open message changed");
     deliver(&server, "After");
     page.until("the new message", || page.texts(".row-subject") == ["After", "Meanwhile", "Before"]);
-    assert_eq!(page.text(".list-counts"), "3 messages, 2 unread");
+    assert_eq!(page.texts(".list-facts .number"), ["3 messages", "2 unread"]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn missed_messages_are_indicated_below_the_top() {
     let Some(page) = Page::of(&server) else { return };
     deliver_many(&server, 60);
     page.open("/m/james");
-    page.until("all of them", || page.text(".list-counts").starts_with("60 messages"));
+    page.until("all of them", || page.text(".list-total").starts_with("60 messages"));
     // The counts are shown before the rows have a height, and a list without a height does not scroll.
     let scroll = "const port = document.querySelector('.virtual-port'); port.scrollTop = 600; return port.scrollTop";
     page.until("the scroll position", || page.eval(scroll, &json!([])) == 600);
@@ -154,9 +154,9 @@ fn sidebar_and_status_update_after_a_restart() {
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, "Before");
     page.open("/");
-    page.until("the mailbox", || page.text(".sidebar-mailboxes .badge") == "1");
+    page.until("the mailbox", || page.text(".sidebar-mailboxes .sidebar-count") == "1");
     let server = restart(&data, server, &page);
-    page.until("the counts", || page.text(".sidebar-mailboxes .badge") == "2");
+    page.until("the counts", || page.text(".sidebar-mailboxes .sidebar-count") == "2");
     page.click("[data-page=status]");
     page.until("the counters", || page.text(".figures").contains("Stored messages\n2"));
     let mut server = server;

@@ -1,0 +1,105 @@
+//! The sidebar: tags and saved searches. The mailboxes in it are tested with the inbox.
+
+use serde_json::json;
+
+use super::mailbox::until_rows;
+use super::mails::{self, Mail};
+use super::page::Page;
+use crate::support::Server;
+
+const TAGS: &str = ".sidebar-tags bdi";
+const SEARCHES: &str = ".sidebar-searches bdi";
+
+fn deliver_tagged(server: &Server, subject: &str, tags: &str) {
+    let header = format!("X-Tags: {tags}\r\n");
+    server.deliver("james@x.org", &Mail { subject, header: &header, ..Mail::default() }.bytes());
+}
+
+/// Chooses an entry of the menu of the first row of a list.
+fn choose(page: &Page, list: &str, entry: u32) {
+    page.click(&format!("{list} li:first-child [aria-haspopup=menu]"));
+    page.click(&format!("{list} li:first-child .menu-item:nth-child({entry})"));
+}
+
+fn rename(page: &Page, list: &str, name: &str) {
+    choose(page, list, 1);
+    page.fill("dialog input", &format!("{name}\n"));
+}
+
+#[test]
+fn tags_of_all_messages_are_listed() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver_tagged(&server, "Oldest", "rare");
+    for number in 0..110 {
+        server.deliver("james@x.org", &mails::text(&format!("Number {number}"), "Hello"));
+    }
+    page.open("/");
+    // The message with the tag is not among the first that are loaded.
+    page.until("the tag", || page.texts(TAGS) == ["rare"]);
+    deliver_tagged(&server, "New", "fresh");
+    page.until("the new tag", || page.texts(TAGS) == ["fresh", "rare"]);
+    page.click(".sidebar-tags li:last-child a");
+    until_rows(&page, &["Oldest"]);
+    assert_eq!(page.text(".list-name"), "Tag rare");
+    page.assert_quiet();
+}
+
+#[test]
+fn tags_can_be_renamed_and_deleted() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver_tagged(&server, "One", "alpha");
+    deliver_tagged(&server, "Two", "alpha, beta");
+    page.open("/search?q=tag:alpha");
+    until_rows(&page, &["Two", "One"]);
+    // The query follows the name.
+    rename(&page, ".sidebar-tags", "aleph");
+    page.until("the name", || page.texts(TAGS) == ["aleph", "beta"]);
+    page.until("the query", || page.path() == "/search?q=tag%3Aaleph");
+    until_rows(&page, &["Two", "One"]);
+    choose(&page, ".sidebar-tags", 2);
+    assert!(page.text("dialog").contains("removed from 2 messages"), "{}", page.text("dialog"));
+    page.click("dialog [value=yes]");
+    page.until("the other tag", || page.texts(TAGS) == ["beta"]);
+    page.until("the inbox", || page.path() == "/");
+    assert_eq!(server.count("james"), 2);
+    page.assert_quiet();
+}
+
+#[test]
+fn tag_cannot_get_the_name_of_another_tag() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver_tagged(&server, "One", "alpha, beta");
+    page.open("/");
+    page.until("the tags", || page.texts(TAGS) == ["alpha", "beta"]);
+    rename(&page, ".sidebar-tags", "beta");
+    page.until("the problem", || page.texts("dialog .note:not([hidden])").len() == 1);
+    assert_eq!(page.texts(TAGS), ["alpha", "beta"]);
+}
+
+#[test]
+fn searches_can_be_saved_renamed_and_deleted() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver_tagged(&server, "Login code", "auth");
+    page.open("/");
+    until_rows(&page, &["Login code"]);
+    assert_eq!(page.eval("return document.querySelector('[aria-label=\"Save this search\"]').hidden", &json!([])), true);
+    page.open("/search?q=code");
+    until_rows(&page, &["Login code"]);
+    page.click("[aria-label='Save this search']");
+    page.fill("dialog input", "Codes\n");
+    page.until("the search", || page.texts(SEARCHES) == ["Codes"]);
+    assert_eq!(page.texts(".sidebar-searches [aria-current] bdi"), ["Codes"]);
+    // It is stored in the browser.
+    page.open("/");
+    page.click(".sidebar-searches a");
+    page.until("the results", || page.path() == "/search?q=code");
+    rename(&page, ".sidebar-searches", "Login");
+    page.until("the name", || page.texts(SEARCHES) == ["Login"]);
+    choose(&page, ".sidebar-searches", 2);
+    page.until("no searches", || page.count(SEARCHES) == 0);
+    page.assert_quiet();
+}
