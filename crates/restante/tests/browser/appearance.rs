@@ -13,7 +13,7 @@ const PAGES: [(&str, &str, &str); 17] = [
     ("/send", ".snippet-code", "send"),
     ("/m/anna.keller", ".row-clip:not(.none)", "list"),
     ("/m/anna.keller/latest", ".preview", "message"),
-    ("/m/newsletter/latest", ".remote-note ~ .stage .preview", "remote"),
+    ("/m/newsletter/latest", "message-view:has(.remote-note) .preview", "remote"),
     ("/m/nobody", "empty-list h2", "empty"),
     ("/m/anna..keller", "empty-list h2", "refused"),
     ("/settings", "settings-page h1", "settings"),
@@ -193,7 +193,7 @@ fn texts_have_contrast_and_controls_have_names() {
         open(&page, &format!("/m/anna.keller/{invoice}"), ".message-subject");
         // On a phone some tabs are in a menu.
         for (key, tab) in
-            [("4", "links"), ("5", "headers"), ("6", "parts"), ("7", "source"), ("8", "session"), ("2", "text")]
+            [("3", "links"), ("4", "headers"), ("5", "parts"), ("6", "source"), ("7", "session"), ("2", "text")]
         {
             page.keys(key);
             page.find(&format!("#panel-{tab} :is(.panel-body, .empty) > *"));

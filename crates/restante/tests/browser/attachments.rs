@@ -51,24 +51,26 @@ fn attachments_are_a_strip_without_inline_images() {
     let Some(page) = Page::of(&server) else { return };
     let id = open(&server, &page);
     assert_eq!(page.texts(".card-name"), ["Übersicht.csv", "pixel.png", "all.zip"]);
-    assert_eq!(page.text(".message-facts .more").trim(), "3 attachments");
+    assert_eq!(page.attribute(".cards", "aria-label").as_deref(), Some("3 attachments"));
+    assert!(page.text(".card-type").starts_with("CSV · "), "{}", page.text(".card-type"));
     let picture = "return document.querySelector('.card img')?.naturalWidth";
     page.until("the thumbnail", || page.eval(picture, &json!([])) == 1);
     let paths = "return [...document.querySelectorAll('.card-download')].map(link => link.pathname + link.search)";
     let paths: Vec<String> = serde_json::from_value(page.eval(paths, &json!([]))).unwrap();
     assert_eq!(server.bytes(&paths[0]), b"a;b\r\n1;2\r\n");
-    // It is below the text too, but not below the other tabs.
-    page.keys("2");
-    page.until("the text", || page.text(".message-text").starts_with("See the files."));
-    assert_eq!(page.texts(".card-name").len(), 3);
-    page.keys("6");
+    // It is above the tabs.
+    let is_above =
+        "const [strip, tabs] = ['.cards', 'tab-bar'].map(css => document.querySelector(css).getBoundingClientRect());
+        return strip.bottom <= tabs.top";
+    assert_eq!(page.eval(is_above, &json!([])), true);
+    page.keys("5");
     page.until("the parts", || page.text(".message-parts").contains("cid:logo@x"));
-    let is_shown = "return document.querySelector('message-attachments').checkVisibility()";
-    assert_eq!(page.eval(is_shown, &json!([])), false);
-    // The link in the headline returns to them.
-    page.click(".message-facts .more");
-    page.until("the attachments", || page.eval(is_shown, &json!([])) == true);
-    page.until("the focus", || page.is_focused(".card-main"));
+    assert_eq!(page.texts(".card-name").len(), 3);
+    // The menu has each of them, too.
+    page.click("[title=Download]");
+    let files = page.texts(".menu:popover-open .menu-label");
+    assert_eq!(files[files.len() - 4..], ["All attachments (.zip)", "Übersicht.csv", "pixel.png", "all.zip"]);
+    page.keys(key::ESCAPE);
     // A message with an inline image only has no attachments.
     let pixel = pixel();
     let pictures = &[Picture { id: "logo@x", kind: "image/png", content: &pixel }];
@@ -78,8 +80,7 @@ fn attachments_are_a_strip_without_inline_images() {
     assert_ne!(newest, id);
     page.open(&format!("/m/james/{newest}"));
     page.until("the message", || page.text(".message-subject") == "News");
-    assert_eq!(page.count(".message-facts .more"), 0);
-    assert_eq!(page.eval(is_shown, &json!([])), false);
+    assert_eq!(page.count(".cards"), 0);
     page.assert_quiet();
 }
 

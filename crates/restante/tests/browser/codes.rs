@@ -38,7 +38,7 @@ fn links_are_listed_and_only_safe_ones_are_clickable() {
     server.deliver("james@x.org", &mail.bytes());
     page.open("/m/james/latest");
     page.find(".message-subject");
-    page.keys("4");
+    page.keys("3");
     page.find(".link");
     let rows = page.texts(".link").join("\n");
     for words in ["Confirm now", "https://shop.test/a", "https://shop.test/text", "mailto:ann@x.org", "Write to us"] {
@@ -58,6 +58,32 @@ fn links_are_listed_and_only_safe_ones_are_clickable() {
 }
 
 #[test]
+fn links_are_checked_without_requests() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let html = "<a href='https://shop.test/reset'>Choose a new password</a> <a href='http://shop.test/b'>Plain</a>
+        <a href='https://evil.test/'>https://shop.test/login</a> <a href='/account'>Relative</a>
+        <a href='https://www.shop.test/c'>shop.test</a> <a href='tel:+4930'>Call</a>";
+    server.deliver("james@x.org", &mails::html("Links", html));
+    page.open("/m/james/latest");
+    page.find(".message-subject");
+    page.keys("3");
+    page.find(".link");
+    assert!(
+        page.text(".message-links > p").starts_with("6 links, 3 with a problem."),
+        "{}",
+        page.text(".message-links")
+    );
+    let problems = page.texts(".link-problem");
+    let expected = ["is not encrypted", "shows another host, shop.test", "is relative"];
+    assert!(
+        problems.len() == 3 && problems.iter().zip(expected).all(|(one, words)| one.contains(words)),
+        "{problems:?}"
+    );
+    page.assert_quiet();
+}
+
+#[test]
 fn every_part_can_be_opened_or_downloaded() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
@@ -65,7 +91,7 @@ fn every_part_can_be_opened_or_downloaded() {
     server.deliver("james@x.org", &mail.bytes());
     page.open("/m/james/latest");
     page.find(".message-subject");
-    page.keys("6");
+    page.keys("5");
     page.find(".part-links");
     let ways =
         "return [...document.querySelectorAll('.part-links')].map(links => [...links.children].map(a => a.innerText))";

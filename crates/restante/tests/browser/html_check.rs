@@ -10,17 +10,17 @@ const NEWSLETTER: &str = "<style>\n.grid { display: grid }\n@media screen { p { 
     <div class=\"grid\"><p>News</p></div>\n<p style=\"border-radius: 3px\">More</p>";
 
 #[test]
-fn html_check_is_loaded_when_its_tab_is_opened() {
+fn html_check_shows_features_and_clients() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     server.deliver("james@x.org", &mails::html("News", NEWSLETTER));
     page.open("/m/james/latest");
     page.until("the message", || page.text(".message-subject") == "News");
-    let is_requested = || page.requests().iter().any(|url| url.ends_with("/html-check"));
-    assert!(!is_requested());
-    page.keys("9");
+    // The tab shows the result before it is opened. It is requested once.
+    page.until("the badge", || page.text("#tab-html-check .badge").ends_with('%'));
+    page.keys("8");
     page.find(".check-feature");
-    assert!(is_requested());
+    assert_eq!(page.requests().iter().filter(|url| url.ends_with("/html-check")).count(), 1);
     assert!(page.text(".check-score").ends_with(" % supported"), "{}", page.text(".check-score"));
 
     let features = page.texts(".check-feature");
@@ -39,6 +39,17 @@ fn html_check_is_loaded_when_its_tab_is_opened() {
     page.click(".check-clients tbody button");
     page.until("more clients", || page.count(".check-clients tbody tr") > rows);
     assert!(page.texts(".check-clients tbody th").iter().any(|client| client.starts_with("Gmail")));
+
+    // Only the selected clients count. The selection stays for other messages.
+    let badge = page.text("#tab-html-check .badge");
+    page.click(".check-filter [data-family=apple-mail]");
+    let clients = || page.texts(".check-clients tbody th");
+    page.until("the clients", || !clients().is_empty() && clients().iter().all(|one| one.starts_with("Apple Mail")));
+    assert_ne!(page.text("#tab-html-check .badge"), badge);
+    page.reload();
+    page.until("the clients", || !clients().is_empty() && clients().iter().all(|one| one.starts_with("Apple Mail")));
+    page.click(".check-filter button");
+    page.until("all clients", || page.text("#tab-html-check .badge") == badge);
     page.assert_quiet();
 }
 
@@ -51,11 +62,11 @@ fn messages_without_html_have_no_html_check() {
     page.open("/m/james/latest");
     page.until("the message", || page.text(".message-subject") == "Text");
     assert_eq!(page.attribute("#tab-html-check", "aria-disabled").as_deref(), Some("true"));
-    page.keys("9");
+    page.keys("8");
     assert_eq!(page.count("message-html-check"), 0);
     page.keys("j");
     page.until("the other message", || page.text(".message-subject") == "Plain");
-    page.keys("9");
+    page.keys("8");
     page.until("the check", || page.text(".message-html-check").contains("1 element"));
     page.assert_quiet();
 }

@@ -88,7 +88,7 @@ fn html_is_shown_without_remote_content() {
         let loaded = "return document.querySelector('img[width]').naturalWidth";
         frame.until("the image", || frame.eval(loaded, &json!([])) == 1);
     });
-    assert!(page.text(".remote-note").contains("tracker.test is not loaded"));
+    assert!(page.text(".remote-note").contains("Remote content blocked: tracker.test"));
     page.assert_quiet();
     // On demand only the remote content is requested.
     page.click(".remote-note .button");
@@ -100,14 +100,14 @@ fn html_is_shown_without_remote_content() {
             .collect::<Vec<_>>()
     };
     page.until("the request", || requests() == ["http://tracker.test/open.gif"]);
-    page.until("the note", || page.text(".remote-note").contains("is loaded for this view"));
+    page.until("the note", || page.text(".remote-note").contains("loaded once"));
     page.in_frame("iframe", |frame| {
         let widths = "return [...document.images].map(image => image.naturalWidth)";
         frame.until("both images", || frame.eval(widths, &json!([])) == json!([1, 16]));
     });
     // It was loaded for this view only.
     page.reload();
-    page.until("the note", || page.text(".remote-note").contains("is not loaded"));
+    page.until("the note", || page.text(".remote-note").contains("blocked"));
     assert_eq!(requests(), ["http://tracker.test/open.gif"]);
     assert_eq!(page.console(), [""; 0]);
 }
@@ -148,7 +148,7 @@ fn each_tab_shows_its_content() {
     );
     assert_eq!(page.text(".message-text .quoted"), "> What about the report?");
 
-    page.keys("5");
+    page.keys("4");
     page.until("the headers", || page.texts(".message-headers tbody th").contains(&"X-Campaign".to_owned()));
     page.fill("message-headers [type=search]", "x-note");
     page.until("the filtered header", || page.texts(".message-headers tbody th") == ["X-Note"]);
@@ -156,7 +156,7 @@ fn each_tab_shows_its_content() {
     page.click(".message-headers .more");
     assert_eq!(page.text(".header-raw"), "=?utf-8?Q?Gr=C3=BC=C3=9Fe?=");
 
-    page.keys("6");
+    page.keys("5");
     page.find(".message-parts tbody tr");
     let types = page.texts(".message-parts .part-type > .mono");
     let expected = [
@@ -172,7 +172,7 @@ fn each_tab_shows_its_content() {
     assert_eq!(types, expected);
     assert!(page.text(".message-parts").contains("This message is well-formed."));
 
-    page.keys("7");
+    page.keys("6");
     let source = String::from_utf8(server.bytes(&format!("/api/v1/mailbox/james/{id}/source"))).unwrap();
     let shown = "return [...document.querySelectorAll('.source-chunk')].map(chunk => chunk.textContent).join('\\n')";
     page.until("the source", || page.count(".message-source .line") > 0);
@@ -196,9 +196,59 @@ fn problems_of_a_message_are_shown() {
     let names: Vec<_> = defects.as_array().unwrap().iter().map(|defect| defect["name"].as_str().unwrap()).collect();
     assert!(!names.is_empty());
     assert_eq!(page.texts(".message-head .defect-list strong"), names);
-    page.keys("6");
+    page.keys("5");
     page.until("the problems", || page.texts(".part-defects strong") == names);
     page.assert_quiet();
+}
+
+#[test]
+fn html_without_text_is_no_problem() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    server.deliver("james@x.org", &mails::html("HTML only", "<p>Hello</p>"));
+    page.open("/m/james/latest");
+    page.until("the message", || page.text(".message-subject") == "HTML only");
+    assert_eq!(page.count(".message-defects"), 0);
+    page.keys("5");
+    page.until("the parts", || page.text(".message-parts").contains("This message is well-formed."));
+}
+
+#[test]
+fn click_on_a_message_needs_three_requests() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let header = "List-Unsubscribe: <https://shop.test/off>\r\n";
+    let html = "<p>Your verification code is 482913.</p><a href='https://shop.test/verify'>Confirm</a>";
+    let mail = Mail { subject: "Welcome", header, text: "Your verification code is 482913.", html, ..Mail::default() };
+    server.deliver("james@x.org", &mail.bytes());
+    page.open("/");
+    page.find(".message-row");
+    page.clear_requests();
+    page.click(".message-row .row-subject");
+    page.in_frame("iframe", |frame| assert_eq!(frame.text("a"), "Confirm"));
+    assert_eq!(page.count(".message-code, .message-main-link, .unsubscribe, .message-mailboxes"), 4);
+    let id = &server.ids("james")[0];
+    let is_content = |url: &String| url.contains(&format!("/messages/{id}")) && !url.ends_with("/html-check");
+    let requests: Vec<_> = page.requests().into_iter().filter(is_content).collect();
+    assert_eq!(requests.len(), 2, "the third one marks it as read: {requests:#?}");
+    page.assert_quiet();
+}
+
+#[test]
+fn long_messages_are_printed_on_several_pages() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let lines = "<p>One more line of a long message.</p>\n".repeat(300);
+    server.deliver("james@x.org", &mails::html("Long HTML", &lines));
+    server.deliver("mary@x.org", &mails::text("Long text", &"One more line of a long message.\r\n".repeat(300)));
+    for (mailbox, ready) in [("james", "iframe"), ("mary", ".text-chunk")] {
+        page.open(&format!("/m/{mailbox}/latest"));
+        page.find(ready);
+        let pdf = page.command("Page.printToPDF", &json!({}));
+        let pdf = base64::prelude::BASE64_STANDARD.decode(pdf["data"].as_str().unwrap()).unwrap();
+        let pages = String::from_utf8_lossy(&pdf).matches("/Type /Page\n").count();
+        assert!(pages >= 5, "{pages} pages of {mailbox}");
+    }
 }
 
 #[test]
@@ -227,7 +277,7 @@ fn attached_documents_can_only_be_downloaded() {
     let [save, show] = [json!(["a", ""]), json!(["button", null])];
     assert_eq!(page.eval(elements, &json!([])), json!([save, show, save, show]));
     // They cannot be opened in the list of parts either.
-    page.keys("6");
+    page.keys("5");
     page.find(".message-parts tbody tr");
     let opened =
         "return [...document.querySelectorAll('message-view a[target=_blank]:not([download])')].map(link => link.href)";
@@ -243,7 +293,7 @@ fn focus_stays_when_remote_content_is_loaded() {
     let Some(page) = Page::of(&server) else { return };
     open(&server, &page);
     page.click(".remote-note .button");
-    page.until("the note", || page.text(".remote-note").contains("is loaded for this view"));
+    page.until("the note", || page.text(".remote-note").contains("loaded once"));
     page.in_frame("iframe", |frame| {
         let width = "return document.querySelector('img:not([width])')?.naturalWidth";
         frame.until("the image", || frame.eval(width, &json!([])) == 16);
@@ -266,7 +316,7 @@ fn long_source_is_shown_with_few_elements() {
     let before = String::from_utf8(source).unwrap().lines().position(|line| line == "Line 0").unwrap();
     page.open("/m/james/latest");
     page.until("the message", || page.text(".message-subject") == "Long");
-    page.keys("7");
+    page.keys("6");
     page.until("the source", || page.count(".message-source .line") > 0);
     let few = || assert!(page.count("*") < 3_000, "{} elements are in the document", page.count("*"));
     few();

@@ -106,12 +106,15 @@ fn message_is_released_through_the_dialog() {
     page.keys(key::ENTER);
     page.find("dialog[open]");
     page.fill("#release-recipients", "james@example.org; ann@example.org,\n");
+    assert!(page.text("dialog[open]").contains("envelope: shop@example.com"), "{}", page.text("dialog[open]"));
+    page.fill("#release-prefix", "[Staging]");
     // Two clicks send the message once.
     page.eval("const send = document.querySelector('dialog [type=submit]'); send.click(); send.click()", &json!([]));
     page.until("the delivery", || page.texts("message-relay summary > .badge").contains(&"delivered".to_owned()));
     assert_eq!(page.count("dialog[open]"), 0);
     assert!(page.text("queue-entry summary").contains("james@example.org and 1 other via main"));
     assert_eq!((target.ids("james").len(), target.ids("ann").len(), target.ids("bob").len()), (1, 1, 0));
+    assert_eq!(target.json("/api/v2/messages/latest")["subject"], "[Staging] Order");
     page.click("queue-entry summary");
     let facts = page.text("queue-entry details");
     assert!(facts.contains("shop@example.com") && facts.contains("ann@example.org"), "{facts}");
@@ -129,12 +132,27 @@ fn message_is_released_through_the_dialog() {
 }
 
 #[test]
+fn message_is_deleted_after_its_delivery() {
+    let target = Server::start(&[]);
+    let server = relay_to(target.smtp);
+    let Some(page) = Page::of(&server) else { return };
+    deliver(&server);
+    open_dialog(&page);
+    page.pause_timers();
+    page.click("#release-delete");
+    page.click("dialog [type=submit]");
+    page.until("the delivery", || target.ids("james").len() == 1);
+    page.until("the deletion", || page.texts(".toast").iter().any(|text| text.contains("deleted")));
+    page.until("the end of the message", || page.count(".message-row") == 0);
+}
+
+#[test]
 fn dialog_opens_while_the_message_is_loading() {
     let target = Server::start(&[]);
     let server = relay_to(target.smtp);
     let Some(page) = Page::of(&server) else { return };
     deliver(&server);
-    hold_requests(&page, "/codes");
+    hold_requests(&page, "/details");
     page.open("/m/james/latest");
     wait_for_held_request(&page);
     page.click(RELEASE);
@@ -169,6 +187,7 @@ fn recipients_that_are_not_allowed_are_reported() {
         page.until("the error of the server", || {
             page.text("dialog [role=alert]").to_lowercase().contains(&address.to_lowercase())
         });
+        assert_eq!(page.count("dialog .note"), 1, "the refusal is shown once");
     }
     // A separator in quotes is part of the address.
     page.fill("#release-recipients", r#""a;b"@other.test,ann@other.test"#);

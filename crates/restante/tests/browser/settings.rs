@@ -139,7 +139,7 @@ fn remote_content_can_always_be_loaded() {
     let Some(page) = Page::of(&server) else { return };
     server.deliver("james@x.org", &mails::html("Hello", "<img src=http://tracker.test/open.gif>"));
     page.open("/m/james/latest");
-    page.until("the note", || page.text(".remote-note").contains("is not loaded"));
+    page.until("the note", || page.text(".remote-note").contains("blocked"));
     assert_eq!(page.external_requests(), [""; 0]);
     open_settings(&page);
     choose(&page, "remoteContent", "always");
