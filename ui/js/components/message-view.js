@@ -131,9 +131,10 @@ export class MessageView extends HTMLElement {
     this.#setBusy(false);
     this.#hasFailed = false;
     this.#remote = remoteNote(message.remote, (isLoaded) => this.#tabs.loadRemote(isLoaded));
-    this.#drawHead(message);
     if (this.#sheet.parentNode !== this) fill(this, this.#sheet);
+    // The tabs first: the request for the HTML starts while the headline is drawn.
     this.#tabs.show(message);
+    this.#drawHead(message);
     this.scrollTo({ top: 0, left: 0, behavior: 'instant' });
     this.#dispatchLoaded();
   }
@@ -220,7 +221,7 @@ async function load(id, summary, signal) {
   const [message, whole, relayed] = await Promise.all([
     loading,
     loadingWhole,
-    loadingWhole.then((whole) => whole && relay.entriesOf(whole.id, signal)).catch(() => NO_ENTRIES),
+    (summary ? relay.entriesOf(summary.id, signal) : loadingWhole.then((whole) => whole && relay.entriesOf(whole.id, signal))).catch(() => NO_ENTRIES),
   ]);
   return { ...message, id, copy: message.id, whole, relay: relayed };
 }

@@ -21,14 +21,16 @@ export function headline(message) {
   return h('header', { class: 'message-headline' },
     subject(message.subject),
     h('span', { class: 'message-initial', 'aria-hidden': 'true' }, initial(message.from)),
-    h('div', { class: 'message-from' }, h('span', { class: 'hidden' }, 'From '), person(message.from, '(no sender)')),
-    facts(message),
-    h('div', { class: 'message-people' },
-      people('To', 'message-to', to),
-      people('Cc', 'message-cc', cc),
-      people('Bcc', 'message-bcc', bcc),
-      people('Reply-To', 'message-reply-to', replyTo(message))),
-    h('div', { class: 'message-marks' }, mailboxes(message), message.whole && new TagEditor(message)));
+    h('div', { class: 'message-line' },
+      h('div', { class: 'message-from' }, h('span', { class: 'hidden' }, 'From '), person(message.from, '(no sender)')),
+      facts(message)),
+    h('div', { class: 'message-line' },
+      h('div', { class: 'message-people' },
+        people('To', 'message-to', to),
+        people('Cc', 'message-cc', cc),
+        people('Bcc', 'message-bcc', bcc),
+        people('Reply-To', 'message-reply-to', replyTo(message))),
+      h('div', { class: 'message-marks' }, mailboxes(message), message.whole && new TagEditor(message))));
 }
 
 /** @param {string} text */

@@ -130,7 +130,7 @@ function shares(clients) {
 /** @param {HtmlCheck} check */
 function resultOf({ score, elements, truncated, features, clients }) {
   const names = new Map(clients.map((client) => [client.family, client['family-name']]));
-  const limited = features.filter(({ score }) => score.supported < 100).sort((a, b) => a.score.supported - b.score.supported);
+  const limited = features.filter(({ score }) => score.supported < 100);
   return [
     h('section', { class: 'check-total' },
       h('p', { class: 'check-score' }, h('b', { class: grade(score.supported) }, percent(score.supported)), ' supported'),

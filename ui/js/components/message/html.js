@@ -10,6 +10,7 @@ import { visible } from '../../lib/visible.js';
 import { choice, toggle } from './controls.js';
 import { FrameFit } from './frame-fit.js';
 import { scrollViewFirst } from './frame-scroll.js';
+import { printHeight } from './print-height.js';
 import { isAlwaysLoaded } from './remote-note.js';
 
 /** @typedef {'light' | 'dark'} Scheme */
@@ -53,6 +54,7 @@ export class MessageHtml extends HTMLElement {
     window.addEventListener('focus', updateKeys, { signal });
     connection.changes.addEventListener('change', () => this.#mayHaveFailed && !connection.isLost() && this.#load(), { signal });
     this.#fit.follow(signal);
+    window.addEventListener('beforeprint', () => this.#device.style.setProperty('--print-height', `${printHeight(this.#message.id)}px`), { signal });
     const view = this.closest('message-view');
     const tabs = this.closest('message-tabs');
     if (view instanceof HTMLElement && tabs instanceof HTMLElement) this.#updateScrolling = scrollViewFirst(() => this.#device.querySelector('iframe'), view, tabs, signal);

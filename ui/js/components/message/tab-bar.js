@@ -20,15 +20,15 @@ export class TabBar extends HTMLElement {
   #observer = new ResizeObserver(() => this.clientWidth - this.#controls.offsetWidth !== this.#room && this.#fit());
 
   /**
-   * @param {{ name: string, label: string }[]} kinds
+   * @param {{ name: string, label: string, hasBadge?: boolean }[]} kinds
    * @param {(at: number) => void} choose Called with the index of a tab.
    */
   constructor(kinds, choose) {
     super();
     this.#kinds = kinds;
     this.#choose = choose;
-    this.#tabs = kinds.map(({ name, label }, at) => h('button', { class: 'tab', type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, title: `${label} (${at + 1})`, onclick: () => this.#choose(at) },
-      h('span', { class: 'tab-label', 'data-label': label }, label), h('span', { class: 'badge', hidden: true })));
+    this.#tabs = kinds.map(({ name, label, hasBadge }, at) => h('button', { class: 'tab', type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, title: `${label} (${at + 1})`, onclick: () => this.#choose(at) },
+      h('span', { class: 'tab-label', 'data-label': label }, label), hasBadge && h('span', { class: 'badge' })));
     fill(this.#list, this.#tabs);
   }
 
@@ -60,18 +60,16 @@ export class TabBar extends HTMLElement {
   }
 
   /**
-   * Shows a short result on a tab.
+   * Shows a short result on a tab, which has room for it.
    * @param {string} name
    * @param {{ text: string, kind: string, title: string } | null} badge Null for none.
    */
   setBadge(name, badge) {
     const at = this.#kinds.findIndex((kind) => kind.name === name);
     const element = /** @type {HTMLElement} */ (this.#tabs[at].lastElementChild);
-    element.hidden = badge === null;
     element.textContent = badge?.text ?? '';
     element.className = `badge ${badge?.kind ?? ''}`;
     set(element, { title: badge?.title });
-    this.#fit();
   }
 
   focusSelected() {

@@ -28,6 +28,7 @@ const CHECK_DELAY_MS = 1_000;
  * @property {string} label
  * @property {(message: ShownMessage) => Panel} panel
  * @property {(message: ShownMessage) => boolean} [appliesTo] Returns whether a message has this tab; by default true.
+ * @property {boolean} [hasBadge]
  */
 
 /** In order of preference: the first one that a message has is the default. @type {Kind[]} */
@@ -39,7 +40,7 @@ const KINDS = [
   { name: 'parts', label: 'Parts', panel: (message) => new MessageParts(message) },
   { name: 'source', label: 'Source', panel: (message) => new MessageSources(message) },
   { name: 'session', label: 'Session', panel: (message) => h('div', {}, new MessageSession(message), new OutgoingSessions(message)) },
-  { name: 'html-check', label: 'HTML check', panel: (message) => new MessageHtmlCheck(message), appliesTo: (message) => message.html },
+  { name: 'html-check', label: 'HTML check', panel: (message) => new MessageHtmlCheck(message), appliesTo: (message) => message.html, hasBadge: true },
 ];
 
 export class MessageTabs extends HTMLElement {
