@@ -126,6 +126,12 @@ async fn message_details() {
             "detail": "The part application/pdf cannot be decoded completely. Places with errors: 1.",
             "severe": true,
         }],
+        "code": null,
+        "main-link": {
+            "href": "http://example.org/?a&b", "text": "http://example.org/?a&b", "image-alt": null, "where": "text",
+            "kind": "http", "main": true,
+        },
+        "unsubscribe": {"one-click": false, "links": [], "list-id": null},
     });
     assert_eq!(message, with_summary(&expected));
 
