@@ -77,7 +77,7 @@ async function importFiles(files, mailbox) {
   }
   const summary = imported === files.length ? `${plural(imported, 'message was', 'messages were')} imported.` : `${count(imported)} of ${plural(files.length, 'file was', 'files were')} imported.`;
   if (!errors.firstChild) dialog.close();
-  if (!dialog.isConnected) return void toast(summary);
+  if (!dialog.open) return void toast(summary);
   bar.hidden = true;
   fill(state, summary);
   fill(close, 'Close');

@@ -39,8 +39,8 @@ export class QueueEntryView extends HTMLElement {
   #facts = h('div', { class: 'queue-facts' });
   #more;
   #details = h('details', {}, this.#summary, this.#facts);
-  #retry = h('button', { class: 'button small', type: 'button', onclick: () => this.#run((selection) => this.#kind.queue.retry(selection), 'Nothing is left to be sent.') }, 'Retry');
-  #cancel = h('button', { class: 'button small', type: 'button', onclick: () => this.#run((selection) => this.#kind.queue.cancel(selection), this.#kind.notCancelled) }, 'Cancel');
+  #retry = h('button', { class: 'button plain small', type: 'button', onclick: () => this.#run((selection) => this.#kind.queue.retry(selection), 'Nothing is left to be sent.') }, 'Retry');
+  #cancel = h('button', { class: 'button plain small', type: 'button', onclick: () => this.#run((selection) => this.#kind.queue.cancel(selection), this.#kind.notCancelled) }, 'Cancel');
   #isBusy = false;
 
   /**

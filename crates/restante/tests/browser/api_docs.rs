@@ -36,6 +36,7 @@ fn page_has_the_bar_the_theme_and_all_operations() {
     assert_eq!(page.eval(missing, &json!([])), json!([]));
 
     page.open("/api/docs#purgeMailbox");
+    page.reload();
     page.find("#purgeMailbox[open] pre");
     page.fill("docs-page [type=search]", "unsubscribe");
     page.until("the filtered list", || {

@@ -66,7 +66,7 @@ fn theme_and_density_change_the_page() {
     open_settings(&page);
     assert_eq!(root_attribute(&page, "data-density").as_deref(), Some("comfortable"));
     let padding = || {
-        let script = "return parseFloat(getComputedStyle(document.querySelector('.settings-group')).paddingTop)";
+        let script = "return parseFloat(getComputedStyle(document.querySelector('.setting')).paddingTop)";
         page.eval(script, &json!([])).as_f64().unwrap()
     };
     let comfortable = padding();
@@ -94,7 +94,7 @@ fn settings_are_kept_and_can_be_reset() {
     for chosen in ["[name=clock][value='24']", "[name=remoteContent][value=always]", "[name=openNewest]"] {
         assert!(is_checked(&page, chosen), "{chosen}");
     }
-    page.click(".settings > :last-child button");
+    page.click(".page-head button");
     let defaults = ["[name=clock][value=system]", "[name=remoteContent][value=ask]", "[name=theme][value=system]"];
     for default in defaults {
         page.until(default, || is_checked(&page, default));
