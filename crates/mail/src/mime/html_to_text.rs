@@ -31,10 +31,10 @@ pub(super) fn from_html(html: &str, style: Style) -> String {
     text.finish()
 }
 
-/// Converts the start of an HTML document to readable text and passes it to `consume`, piece by piece, until `consume`
-/// breaks. `is_complete` says whether `html` is the whole document. Only then an unclosed link ends with its URL.
-pub(super) fn read_html(html: &str, is_complete: bool, mut consume: impl FnMut(&str) -> ControlFlow<()>) {
-    let mut text = TextWriter::default();
+/// Converts the start of an HTML document to readable text without the URLs of links, and passes it to `consume`, piece by
+/// piece, until `consume` breaks.
+pub(super) fn read_html(html: &str, mut consume: impl FnMut(&str) -> ControlFlow<()>) {
+    let mut text = TextWriter { omits_urls: true, ..TextWriter::default() };
     let mut consumed = 0;
     let converted = convert(html, &mut text, |text| {
         let piece = &text[consumed..];
@@ -42,9 +42,6 @@ pub(super) fn read_html(html: &str, is_complete: bool, mut consume: impl FnMut(&
         if piece.is_empty() { ControlFlow::Continue(()) } else { consume(piece) }
     });
     if converted.is_continue() {
-        if is_complete {
-            text.end_unclosed_link();
-        }
         let _ = consume(&text.output[consumed..]);
     }
 }
@@ -93,6 +90,8 @@ enum Gap {
 #[derive(Default)]
 struct TextWriter {
     style: Style,
+    /// Whether the URLs of links are left out.
+    omits_urls: bool,
     output: String,
     gap: Gap,
     quotes: usize,
@@ -297,7 +296,7 @@ impl TextWriter {
 
     /// Writes the URL of a link, unless it equals the text of the link or points into the document itself.
     fn end_link(&mut self) {
-        let Some(link) = self.link.take() else { return };
+        let Some(link) = self.link.take().filter(|_| !self.omits_urls) else { return };
         let url = url::without_blanks(&link);
         let url = url.strip_prefix("mailto:").unwrap_or(&url);
         let is_fragment = url.starts_with('#') && self.style == Style::Readable;

@@ -56,7 +56,7 @@ pub struct Preview {
 
 /// Returns the preview of a message.
 ///
-/// The snippet is the start of [`Mime::text`](super::Mime::text). Whitespace and control characters are collapsed to
+/// The snippet is the start of [`Mime::text`](super::Mime::text). If that is made from HTML, the URLs of links are left out. Whitespace and control characters are collapsed to
 /// single spaces, and characters without a width are omitted. It ends at the end of a word if possible. It is empty if
 /// the text starts beyond the first 4 KiB of the text parts, and beyond the first 32 KiB of the HTML. A charset that is
 /// not declared is detected by these bytes.
@@ -196,7 +196,7 @@ fn write_html(source: &[u8], part: &Part, limit: usize, snippet: &mut SnippetWri
     let start = BodyStart::new(&source[part.body.clone()], limit);
     let (html, extent) = start.decode(part);
     let html = if start.is_truncated { without_truncated_tag(&html) } else { &html };
-    html_to_text::read_html(html, !start.is_truncated, |text| snippet.push(text));
+    html_to_text::read_html(html, |text| snippet.push(text));
     extent
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use bytes::Bytes;
-use restante_mail::mime::{MAX_DEPTH, MAX_PARTS, MAX_SNIPPET_CHARS, Mime, Preview, preview, summarize};
+use restante_mail::mime::{Defect, MAX_DEPTH, MAX_PARTS, MAX_SNIPPET_CHARS, Mime, Preview, preview, summarize};
 
 use super::corpus::corpus_files;
 
@@ -65,8 +65,8 @@ fn previews_html() {
             "<html><head><title>T</title><style>p { color: red }</style></head><body><p>Hel<i>lo</i>&nbsp;&amp; bye",
             "Hello & bye",
         ),
-        ("<a href='https://example.org/'>Confirm</a> your address", "Confirm ( https://example.org/ ) your address"),
-        ("<a href='https://example.org/'>unclosed", "unclosed ( https://example.org/ )"),
+        ("<a href='https://example.org/'>Confirm</a> your address", "Confirm your address"),
+        ("<a href='https://example.org/'>unclosed", "unclosed"),
         ("Sale!<div>&#847;&zwnj;&nbsp;&#8199;&shy;&#8203;&#65279;</div><p>Now", "Sale! Now"),
         ("<img src=x alt='Our logo'>", "Our logo"),
         ("<style>only", ""),
@@ -170,6 +170,13 @@ fn truncated_html_leaves_no_trace() {
     assert_preview(too_late.as_bytes(), "", 0);
 }
 
+/// Returns a text that is made from HTML without the URLs of links.
+fn without_urls(text: &str) -> String {
+    let mut pieces = text.split(" ( ");
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |text, piece| text + piece.split_once(" )").map_or("", |(_, rest)| rest))
+}
+
 #[test]
 fn previews_match_the_views_of_the_corpus() {
     let mut mismatches = Vec::new();
@@ -182,7 +189,10 @@ fn previews_match_the_views_of_the_corpus() {
         assert_eq!(found.attachments as usize, mime.attachment_count(), "{name}");
         let counts = (found.attached_parts as usize, found.inline_parts as usize);
         assert_eq!((counts, found.omits_parts), (mime.disposition_counts(), mime.omits_parts()), "{name}");
-        let text = on_one_line(&mime.text());
+        let mut text = on_one_line(&mime.text());
+        if mime.defects().iter().any(|defect| defect.name == Defect::TEXT_FROM_HTML) {
+            text = without_urls(&text);
+        }
         let is_complete = text.chars().count() <= MAX_SNIPPET_CHARS;
         let is_long_enough = found.snippet.chars().count() >= MAX_SNIPPET_CHARS / 2;
         if !(if is_complete { text == found.snippet } else { text.starts_with(&found.snippet) && is_long_enough }) {
