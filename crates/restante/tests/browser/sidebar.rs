@@ -86,7 +86,10 @@ fn searches_can_be_saved_renamed_and_deleted() {
     deliver_tagged(&server, "Login code", "auth");
     page.open("/");
     until_rows(&page, &["Login code"]);
-    assert_eq!(page.eval("return document.querySelector('[aria-label=\"Save this search\"]').hidden", &json!([])), true);
+    assert_eq!(
+        page.eval("return document.querySelector('[aria-label=\"Save this search\"]').hidden", &json!([])),
+        true
+    );
     page.open("/search?q=code");
     until_rows(&page, &["Login code"]);
     page.click("[aria-label='Save this search']");
