@@ -35,7 +35,7 @@ export class MessagePane extends HTMLElement {
   #targets = [];
   #disconnected = new AbortController();
   #view = new MessageView();
-  #position = h('span', { class: 'message-position soft number truncate' });
+  #position = h('span', { class: 'message-position soft number' });
   #previous = tool('previous', 'Previous message (k)', 'Previous message', () => this.#dispatch('step', { by: -1 }));
   #next = tool('next', 'Next message (j)', 'Next message', () => this.#dispatch('step', { by: 1 }));
   #test = menuButton({ class: 'button plain', title: 'Copy as test' }, label('code', 'Copy as test'), () => (this.#message ? testMenu(this.#message) : []));
