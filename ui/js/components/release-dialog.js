@@ -33,7 +33,7 @@ const PREFIX = 'release.prefix';
 export function openReleaseDialog(id, targets, message, remove) {
   let known = message?.whole?.recipients ?? [];
   const select = h('select', { class: 'field', id: 'release-target' }, targets.map(({ name, host, port }) => h('option', { value: name }, visible(`${name} (${host}:${port})`))));
-  const field = h('textarea', { class: 'field release-recipients', id: 'release-recipients', rows: 4, 'aria-describedby': 'release-help release-hints', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false' });
+  const field = h('textarea', { class: 'field release-recipients', id: 'release-recipients', rows: 3, 'aria-describedby': 'release-help release-hints', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false' });
   const sender = h('bdi', {});
   const prefix = h('input', { class: 'field', id: 'release-prefix', type: 'text', placeholder: 'None, for example [Staging]', maxlength: MAX_PREFIX_LENGTH, autocomplete: 'off' });
   prefix.value = prefs.read(PREFIX, '');
@@ -97,7 +97,8 @@ export function openReleaseDialog(id, targets, message, remove) {
   };
 
   const dialog = openDialog('Release message',
-    h('p', { class: 'soft' }, 'Sends this message to real mailboxes. From: ', sender),
+    h('p', { class: 'soft' }, 'Sends this message to real mailboxes.'),
+    h('p', { class: 'release-sender' }, h('b', {}, 'From '), sender),
     h('div', { class: 'release-field', hidden: targets.length === 1 }, h('label', { for: 'release-target' }, 'Target'), select),
     h('div', { class: 'release-field' }, h('label', { for: 'release-recipients' }, 'Recipients, one per line or separated by commas'), field, help),
     h('div', { class: 'release-field' }, h('label', { for: 'release-prefix' }, 'Text before the subject'), prefix),
@@ -150,7 +151,7 @@ function removeWhenDelivered(entry, remove) {
  */
 function describeTarget({ name, host, port, allowed, blocked }, isOnly) {
   return [
-    isOnly && h('p', {}, 'Through ', h('bdi', {}, visible(`${name} (${host}:${port})`))),
+    isOnly && h('p', {}, 'Via ', h('bdi', {}, visible(`${name} (${host}:${port})`))),
     h('p', {}, 'Allowed: ', allowed.length > 0 ? listed(allowed) : 'no recipient'),
     blocked.length > 0 && h('p', {}, 'Blocked: ', listed(blocked)),
   ];

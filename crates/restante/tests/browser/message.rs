@@ -1,5 +1,6 @@
 //! The page of a message with each of its tabs.
 
+use base64::Engine as _;
 use serde_json::json;
 
 use super::mails::{self, File, Mail, Picture};
@@ -69,7 +70,6 @@ fn open(server: &Server, page: &Page) -> String {
 }
 
 fn pixel() -> Vec<u8> {
-    use base64::Engine as _;
     base64::prelude::BASE64_STANDARD.decode(PIXEL).unwrap()
 }
 

@@ -142,7 +142,7 @@ fn message_is_deleted_after_its_delivery() {
     page.click("#release-delete");
     page.click("dialog [type=submit]");
     page.until("the delivery", || target.ids("james").len() == 1);
-    page.until("the deletion", || page.texts(".toast").iter().any(|text| text.contains("deleted")));
+    page.until("the deletion", || page.texts(".toast").iter().any(|text| text.to_lowercase().contains("deleted")));
     page.until("the end of the message", || page.count(".message-row") == 0);
 }
 

@@ -99,7 +99,7 @@ export class TabBar extends HTMLElement {
 
   /** Returns the menu of the hidden tabs. */
   #overflow() {
-    return this.#kinds.flatMap(({ label }, at) => (this.#tabs[at].hidden ? [{ label, detail: String(at + 1), disabled: !this.#enabled[at], run: () => {
+    return this.#kinds.flatMap(({ label }, at) => (this.#tabs[at].hidden ? [{ label, detail: this.#tabs[at].querySelector('.badge')?.textContent || String(at + 1), disabled: !this.#enabled[at], run: () => {
       this.#choose(at);
       this.focusSelected();
     } }] : []));
