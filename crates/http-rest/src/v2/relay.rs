@@ -151,7 +151,7 @@ fn parse_release(body: Option<&Value>) -> Option<Release> {
     for (name, value) in body?.as_object()? {
         match (name.as_str(), value) {
             ("target", Value::String(target)) => release.target = Some(target.clone()),
-            ("subject-prefix", Value::String(prefix)) => release.subject_prefix = prefix.clone(),
+            ("subject-prefix", Value::String(prefix)) => release.subject_prefix.clone_from(prefix),
             ("to", Value::Array(to)) if !to.is_empty() => {
                 let to = to.iter().map(|address| address.as_str().map(ToOwned::to_owned));
                 release.recipients = to.collect::<Option<_>>()?;
