@@ -38,7 +38,8 @@ export class SidebarSection {
 
   /**
    * @param {{ name: string, heading: string, mark?: (key: string) => Element, menu?: (key: string) => MenuItem[], typed?: () => void }} options
-   *   `name` is the end of the class names, `mark` creates the icon of a row, `typed` is called when the text of the filter has changed.
+   *   `name` is the end of the class names, `mark` creates the icon of a row, `typed` is called when the text of the filter has changed; without
+   *   it there is no filter.
    */
   constructor({ name, heading, mark, menu, typed }) {
     this.#mark = mark;
@@ -47,7 +48,7 @@ export class SidebarSection {
     this.filter = h('input', { class: 'field', type: 'search', placeholder: `Filter ${name}`, 'aria-label': `Filter ${name}`, autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', hidden: true, oninput: () => typed?.() });
     this.#list = h('ul', { class: id, 'aria-labelledby': id });
     this.#list.addEventListener('keydown', (event) => this.#pressed(event));
-    this.element = h('section', { class: `sidebar-section ${name}` }, h('h2', { class: 'sidebar-heading', id }, heading), this.filter, this.#list);
+    this.element = h('section', { class: `sidebar-section ${name}` }, h('h2', { class: 'sidebar-heading', id }, heading), typed && this.filter, this.#list);
   }
 
   /** True while the pointer or the focus is in the list, so that its rows should not move. */

@@ -7,8 +7,8 @@ use super::mails::{self, Mail};
 use super::page::Page;
 use crate::support::Server;
 
-const TAGS: &str = ".sidebar-tags bdi";
-const SEARCHES: &str = ".sidebar-searches bdi";
+const TAGS: &str = ".sidebar-tags a bdi";
+const SEARCHES: &str = ".sidebar-searches a bdi";
 
 fn deliver_tagged(server: &Server, subject: &str, tags: &str) {
     let header = format!("X-Tags: {tags}\r\n");
