@@ -43,6 +43,7 @@ fn html_check_shows_features_and_clients() {
 
     // Only the selected clients count. The selection stays for other messages.
     let with_all = badge();
+    page.eval("document.querySelector('message-view').scrollTop = 0", &json!([]));
     page.click(".check-filter [data-family=apple-mail]");
     let clients = || page.texts(".check-clients tbody th");
     page.until("the clients", || !clients().is_empty() && clients().iter().all(|one| one.starts_with("Apple Mail")));
