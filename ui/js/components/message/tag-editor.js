@@ -9,6 +9,7 @@ import { fill, h, set } from '../../lib/dom.js';
 import { announce, toast } from '../../lib/feedback.js';
 import { tagTerm } from '../../lib/filters.js';
 import { icon } from '../../lib/icons.js';
+import { colorTag } from '../../lib/tags.js';
 import { visible } from '../../lib/visible.js';
 
 /** The limits of the server. */
@@ -47,9 +48,9 @@ export class TagEditor extends HTMLElement {
     const link = h('a', { href: paths.search({ query }), title: 'Show all messages with this tag' }, h('bdi', {}, name));
     // If the server hides all mail, only the messages of a mailbox can be searched.
     api.about().then((server) => server['monitor-visible'] === false && set(link, { href: paths.search({ query, mailbox: this.#message.mailbox }) }), () => {});
-    return h('li', { class: 'tag-chip' },
+    return colorTag(h('li', { class: 'tag-chip tag' },
       link,
-      h('button', { class: 'tag-remove', type: 'button', 'aria-label': `Remove the tag ${name}`, title: 'Remove this tag', onclick: () => this.#save(this.#tags.filter((other) => other !== tag)) }, icon('close')));
+      h('button', { class: 'tag-remove', type: 'button', 'aria-label': `Remove the tag ${name}`, title: 'Remove this tag', onclick: () => this.#save(this.#tags.filter((other) => other !== tag)) }, icon('close'))), tag);
   }
 
   /**
