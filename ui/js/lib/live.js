@@ -18,15 +18,15 @@ const CHECK_INTERVAL_MS = 5_000;
 const LOGIN_ENDED = 1008;
 /** How long a connection without subscribers stays open. */
 const LINGER_MS = 1_500;
-/** If the first connection takes longer than this, data that was requested with it may be out of date. */
-const MAX_FIRST_CONNECT_MS = 1_000;
+/** The time between the first connection and the call of `connected`, so that the first view does not load its data twice. */
+const CATCH_UP_MS = 2_000;
 /** The timeout of the check. */
 const CHECK_TIMEOUT_MS = 5_000;
 
 /**
  * @typedef {object} Handlers
- * @property {() => void} connected The connection was opened again, or late: events before this point may be missing. The server then sends the
- *   last messages once more.
+ * @property {() => void} connected The connection was opened: events before this point may be missing. The first time it is called later.
+ *   The server then sends the last messages once more.
  * @property {(message: Summary) => void} stored With a mailbox, the id is that of the copy in the mailbox.
  * @property {(mailbox: string, copy: string, message: string) => void} deleted A copy of a message was deleted.
  */
@@ -35,7 +35,7 @@ const CHECK_TIMEOUT_MS = 5_000;
 const subscriptions = new Map();
 
 /**
- * Subscribes to events until the signal is aborted. If the connection is already open, `connected` is not called, and no event is missed.
+ * Subscribes to events until the signal is aborted. If the connection was opened earlier, `connected` is not called, and no event is missed.
  * @param {string | null} mailbox Null for all mailboxes.
  * @param {Handlers} handlers
  * @param {AbortSignal} signal
@@ -60,7 +60,8 @@ class Subscription {
   #socket = null;
   /** True until the first attempt has ended. */
   #isFirst = true;
-  #createdAt = performance.now();
+  /** Set between the first connection and the call of `connected`. @type {number | undefined} */
+  #catchUpTimer;
   /** Set while waiting for the next attempt. @type {number | undefined} */
   #timer;
   /** The time of the last event. */
@@ -122,9 +123,9 @@ class Subscription {
       this.#lastEventAt = performance.now();
       this.#retryMs = MIN_RETRY_MS;
       this.#tracker.up();
-      const isInTime = this.#isFirst && performance.now() - this.#createdAt < MAX_FIRST_CONNECT_MS;
+      if (this.#isFirst) this.#catchUpTimer = window.setTimeout(() => this.#catchUp(), CATCH_UP_MS);
+      else this.#catchUp();
       this.#isFirst = false;
-      if (!isInTime) this.#handlers.forEach((handlers) => handlers.connected());
     };
     socket.onmessage = ({ data }) => {
       this.#lastEventAt = performance.now();
@@ -166,6 +167,7 @@ class Subscription {
 
   close() {
     clearTimeout(this.#timer);
+    clearTimeout(this.#catchUpTimer);
     this.#timer = undefined;
     this.#isFirst = false;
     this.#tracker.up();
@@ -183,7 +185,12 @@ class Subscription {
     }
   }
 
+  #catchUp() {
+    this.#handlers.forEach((handlers) => handlers.connected());
+  }
+
   #lost() {
+    clearTimeout(this.#catchUpTimer);
     this.#socket = null;
     this.#isFirst = false;
     this.#tracker.down();

@@ -51,11 +51,17 @@ pub(crate) fn send_held_requests(page: &Page) {
     page.eval("window.sendHeldRequests()", &json!([]));
 }
 
+/// Pauses the timers of more than a second, until they are run. They load data again.
+fn pause_reloads(page: &Page) {
+    run_first(page, &PAUSE_TIMERS.replace("5000", "1000"));
+}
+
 #[test]
 fn first_view_needs_few_requests() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     sample_mail::set_up(&server);
+    pause_reloads(&page);
     page.open("/");
     page.find(".message-row");
     let count = || page.requests().len();
@@ -70,7 +76,31 @@ fn first_view_needs_few_requests() {
     paths.sort_unstable();
     assert!(paths.windows(2).all(|pair| pair[0] != pair[1]), "a request was sent twice: {requests:#?}");
     assert!(requests.len() <= MAX_REQUESTS, "{} requests: {requests:#?}", requests.len());
+    let is_early = "
+        const timing = part => performance.getEntriesByType('resource').find(({ name }) => name.includes(part));
+        return timing('/api/v2/messages?').startTime < timing('/dist/app.js').responseEnd";
+    assert_eq!(page.eval(is_early, &json!([])), true, "the list waits for the script");
     page.assert_quiet();
+}
+
+#[test]
+fn changes_before_the_subscription_are_loaded_later() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    for subject in ["Kept", "Deleted"] {
+        server.deliver("james@x.org", &super::mails::text(subject, "Hello"));
+    }
+    pause_reloads(&page);
+    run_first(&page, "window.WebSocket = class extends WebSocket { set onmessage(_) {} }");
+    page.open("/m/james");
+    page.until("the messages", || page.texts(".row-subject") == ["Deleted", "Kept"]);
+    let newest = server.ids("james").pop().unwrap();
+    ureq::delete(server.url(&format!("/api/v1/mailbox/james/{newest}"))).call().unwrap();
+    server.deliver("james@x.org", &super::mails::text("New", "Hello"));
+    page.until("the present list", || {
+        page.run_paused_timers();
+        page.texts(".row-subject") == ["New", "Kept"]
+    });
 }
 
 #[test]
