@@ -69,6 +69,7 @@
  * The envelope, the tags and the copies of a message.
  * @typedef {object} Whole
  * @property {string} id
+ * @property {string} [from]
  * @property {string[]} to
  * @property {string[]} cc
  * @property {string[]} recipients The recipients of the envelope.

@@ -133,15 +133,7 @@ export class MessagePane extends HTMLElement {
   }
 
   #openReleaseDialog() {
-    if (this.shown !== null) openReleaseDialog(this.shown, this.#targets, this.#message, this.#remover(this.shown));
-  }
-
-  /**
-   * Returns a function that deletes a message, which may no longer be shown then.
-   * @param {string} id
-   */
-  #remover(id) {
-    return () => this.#dispatch('act', { action: 'delete', ids: [id] });
+    if (this.shown !== null && this.#messages) openReleaseDialog(this.shown, this.#messages.scope.mailbox, this.#targets, this.#message);
   }
 
   /** Leaves the message unread, because the user has marked it as unread. It may be listed only afterwards. */

@@ -26,15 +26,16 @@ const PREFIX = 'release.prefix';
 
 /**
  * @param {string} id The id of the message, or of a copy.
+ * @param {string | null} mailbox The mailbox of the copy; null if the id is that of the message.
  * @param {RelayTarget[]} targets Not empty.
  * @param {ShownMessage | null} message Null if it is not loaded yet.
- * @param {() => void} remove Deletes the message.
  */
-export function openReleaseDialog(id, targets, message, remove) {
+export function openReleaseDialog(id, mailbox, targets, message) {
   let known = message?.whole?.recipients ?? [];
   const select = h('select', { class: 'field', id: 'release-target' }, targets.map(({ name, host, port }) => h('option', { value: name }, visible(`${name} (${host}:${port})`))));
   const field = h('textarea', { class: 'field release-recipients', id: 'release-recipients', rows: 3, 'aria-describedby': 'release-help release-hints', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false' });
   const sender = h('bdi', {});
+  const senderLine = h('p', { class: 'release-sender' }, h('b', {}, 'From '), sender);
   const prefix = h('input', { class: 'field', id: 'release-prefix', type: 'text', placeholder: 'None, for example [Staging]', maxlength: MAX_PREFIX_LENGTH, autocomplete: 'off' });
   prefix.value = prefs.read(PREFIX, '');
   const deletes = h('input', { type: 'checkbox', id: 'release-delete' });
@@ -81,7 +82,7 @@ export function openReleaseDialog(id, targets, message, remove) {
     try {
       const entry = await relay.release(id, { target: target().name, to, 'subject-prefix': prefix.value });
       prefs.write(PREFIX, prefix.value);
-      if (deletes.checked) removeWhenDelivered(entry.id, remove);
+      if (deletes.checked) removeWhenDelivered(entry.id, mailbox, id);
       dialog.close();
       toast(`The message will be sent to ${plural(entry.recipients.length, 'recipient')} via ${entry.target}.`);
     } catch (error) {
@@ -98,7 +99,7 @@ export function openReleaseDialog(id, targets, message, remove) {
 
   const dialog = openDialog('Release message',
     h('p', { class: 'soft' }, 'Sends this message to real mailboxes.'),
-    h('p', { class: 'release-sender' }, h('b', {}, 'From '), sender),
+    senderLine,
     h('div', { class: 'release-field', hidden: targets.length === 1 }, h('label', { for: 'release-target' }, 'Target'), select),
     h('div', { class: 'release-field' }, h('label', { for: 'release-recipients' }, 'Recipients, one per line or separated by commas'), field, help),
     h('div', { class: 'release-field' }, h('label', { for: 'release-prefix' }, 'Text before the subject'), prefix),
@@ -117,8 +118,10 @@ export function openReleaseDialog(id, targets, message, remove) {
   propose();
   field.focus();
   const showSender = (/** @type {Whole | null | undefined} */ whole) => {
-    const from = message?.from ?? '';
-    sender.textContent = visible(whole?.sender && !from.includes(whole.sender) ? `${from} (envelope: ${whole.sender})` : from);
+    const from = message?.from ?? whole?.from ?? '';
+    const envelope = whole?.sender ?? '';
+    sender.textContent = visible(from === '' || envelope === '' || from.includes(envelope) ? from || envelope : `${from} (envelope: ${envelope})`);
+    senderLine.hidden = sender.textContent === '';
   };
   showSender(message?.whole);
   if (!message?.whole?.sender) api.whole(id).then(checked).then((whole) => {
@@ -131,16 +134,29 @@ export function openReleaseDialog(id, targets, message, remove) {
 /**
  * Deletes a message when it was delivered. Before that, its content is needed.
  * @param {string} entry The id of its entry in the queue.
- * @param {() => void} remove
+ * @param {string | null} mailbox The mailbox of the copy; null if the id is that of the message.
+ * @param {string} id
  */
-function removeWhenDelivered(entry, remove) {
+function removeWhenDelivered(entry, mailbox, id) {
+  const kept = (/** @type {string} */ reason) => toast(`The released message was not deleted. ${reason}`, { bad: true });
   const poll = new Poll(async () => {
-    const current = await relay.queue.entry(entry).catch(() => null);
-    if (current === null || isPending(current)) return true;
-    if (current.state === 'delivered') remove();
-    else toast('The message was not deleted, because it was not delivered to all recipients.', { bad: true });
-    return false;
-  });
+    try {
+      const current = await relay.queue.entry(entry);
+      if (isPending(current)) return true;
+      if (current.state !== 'delivered') {
+        kept('It was not delivered to all recipients.');
+        return false;
+      }
+      await api.removeAll(mailbox, [id]);
+      toast('The released message was deleted.');
+      return false;
+    } catch (error) {
+      // Without a response or after an error of the server, the next attempt can succeed.
+      if (!(error instanceof api.ApiError) || error.status === 0 || error.status >= 500) return true;
+      kept(error.status === 404 ? 'Its delivery is no longer in the relay queue.' : api.sentence(error));
+      return false;
+    }
+  }, { repetitions: Infinity });
   poll.start();
 }
 
