@@ -35,13 +35,16 @@ export class QueueList extends HTMLElement {
   }
 
   /**
-   * Replaces the entries.
+   * Replaces the entries. Returns whether older ones were kept.
    * @param {E[]} entries
+   * @param {{ keepsOlder?: boolean }} [options] Whether entries stay that are older than the last of these, if it is in the list.
    */
-  show(entries) {
+  show(entries, { keepsOlder = false } = {}) {
     const wanted = new Set(entries.map(({ id }) => id));
+    const last = keepsOlder ? this.#rows.get(entries.at(-1)?.id ?? '')?.row : undefined;
+    const isOlder = (/** @type {Node} */ row) => last !== undefined && (last.compareDocumentPosition(row) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;
     for (const [id, { row }] of this.#rows) {
-      if (wanted.has(id)) continue;
+      if (wanted.has(id) || isOlder(row)) continue;
       // The focus moves to an entry next to the removed one.
       const near = row.contains(document.activeElement) ? row.nextElementSibling ?? row.previousElementSibling : null;
       row.remove();
@@ -57,6 +60,7 @@ export class QueueList extends HTMLElement {
       else this.#list.insertBefore(this.#add(entry), next);
     }
     this.#list.hidden = this.#rows.size === 0;
+    return this.#rows.size > entries.length;
   }
 
   /**

@@ -50,6 +50,8 @@ export class QueuePage extends HTMLElement {
   /** @type {Route} */
   #route = { page: 'missing' };
   #request = new AbortController();
+  /** The request of older entries; null if none is running. @type {AbortController | null} */
+  #olderRequest = null;
   #disconnected = new AbortController();
   #poll = new Poll(() => this.#load(), { repetitions: Infinity });
   #tracker = connection.track();
@@ -101,6 +103,7 @@ export class QueuePage extends HTMLElement {
   disconnectedCallback() {
     this.#disconnected.abort();
     this.#request.abort();
+    this.#olderRequest?.abort();
     this.#poll.stop();
     this.#tracker.up();
   }
@@ -121,12 +124,17 @@ export class QueuePage extends HTMLElement {
     const { state, message } = this.#wanted();
     this.#filter.value = state ?? '';
     this.#everything.hidden = message === null;
+    this.#olderRequest?.abort();
+    this.#olderRequest = null;
     this.#limit = PAGE_SIZE;
+    this.#setNext(null);
     this.#poll.startNow();
   }
 
   /** Loads the targets and the newest entries. Returns whether to load them again. */
   async #load() {
+    // The cursor of the older entries must not change.
+    if (this.#olderRequest) return true;
     this.#request.abort();
     const { signal } = this.#request = new AbortController();
     const server = await api.about().catch(() => null);
@@ -144,8 +152,8 @@ export class QueuePage extends HTMLElement {
       // The counts do not include entries of targets that were removed from the settings.
       enable(this.#retry, isAnyRetryable(targets) || entries.some(isRetryable));
       enable(this.#cancel, isAnyPending(targets) || entries.some(isPending));
-      this.#list.show(entries);
-      this.#setNext(next);
+      const hasOlder = this.#list.show(entries, { keepsOlder: next !== null && this.#limit === MAX_ENTRIES });
+      if (!hasOlder) this.#setNext(next);
       this.#showState(null, isConfigured ? entries.length === 0 && this.#nothing() : empty(...this.#kind.notConfigured));
       this.#live.element.hidden = !isConfigured;
       return isConfigured;
@@ -156,16 +164,21 @@ export class QueuePage extends HTMLElement {
   }
 
   async #loadOlder() {
+    if (this.#olderRequest) return;
     this.#request.abort();
-    const { signal } = this.#request = new AbortController();
+    const request = this.#olderRequest = new AbortController();
+    const { signal } = request;
     try {
       const { entries, next } = await this.#queue.entries({ ...this.#wanted(), limit: PAGE_SIZE, before: this.#next, signal });
+      if (signal.aborted) return;
       const first = this.#list.addOlder(entries);
       this.#limit = Math.min(this.#list.size, MAX_ENTRIES);
       if (document.activeElement === this.#more) first?.focus();
       this.#setNext(next);
     } catch (error) {
       if (!signal.aborted) this.#showState(error);
+    } finally {
+      if (this.#olderRequest === request) this.#olderRequest = null;
     }
   }
 

@@ -23,6 +23,8 @@ export class SessionsPage extends HTMLElement {
   /** @type {Route} */
   #route = { page: 'missing' };
   #request = new AbortController();
+  /** The request of older sessions; null if none is running. @type {AbortController | null} */
+  #olderRequest = null;
   #poll = new Poll(() => this.#load(), { repetitions: Infinity });
   #tracker = connection.track();
   /** The cursor of the next page, or null. @type {string | null} */
@@ -59,6 +61,7 @@ export class SessionsPage extends HTMLElement {
   disconnectedCallback() {
     this.#poll.stop();
     this.#request.abort();
+    this.#olderRequest?.abort();
     this.#tracker.up();
   }
 
@@ -69,13 +72,18 @@ export class SessionsPage extends HTMLElement {
     this.#refused.checked = refused;
     this.#choice.hidden = id !== null;
     this.#all.hidden = id === null;
+    this.#olderRequest?.abort();
+    this.#olderRequest = null;
     this.#setRows([]);
+    this.#setNext(null);
     this.#poll.startNow();
   }
 
   /** Loads the latest sessions. Returns whether to load them again; true if another request has replaced this one. */
   async #load() {
     if (this.#route.page !== 'sessions') return false;
+    // The cursor of the older sessions must not change.
+    if (this.#olderRequest) return true;
     const { refused, id } = this.#route;
     this.#request.abort();
     const { signal } = this.#request = new AbortController();
@@ -111,17 +119,21 @@ export class SessionsPage extends HTMLElement {
   }
 
   async #loadOlder() {
-    if (this.#route.page !== 'sessions' || this.#next === null) return;
+    if (this.#route.page !== 'sessions' || this.#next === null || this.#olderRequest) return;
     this.#request.abort();
-    const { signal } = this.#request = new AbortController();
+    const request = this.#olderRequest = new AbortController();
+    const { signal } = request;
     try {
       const { sessions, next } = await api.sessions({ refused: this.#route.refused, before: this.#next, signal });
+      if (signal.aborted) return;
       const rows = sessions.map((session) => this.#row(session));
       this.#list.append(...rows);
       if (document.activeElement === this.#more) rows.at(0)?.querySelector('summary')?.focus();
       this.#setNext(next);
     } catch (error) {
       if (!signal.aborted) this.#showState(error);
+    } finally {
+      if (this.#olderRequest === request) this.#olderRequest = null;
     }
   }
 

@@ -123,3 +123,28 @@ fn sessions_are_listed_with_transcripts() {
     page.until("the filtered session", || rows().len() == 1);
     page.assert_quiet();
 }
+
+#[test]
+fn older_sessions_are_loaded_while_the_list_updates_itself() {
+    const SESSIONS: usize = 60;
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    for _ in 0..SESSIONS {
+        let mut connection = server.connect_smtp();
+        connection.expect("220");
+        connection.command("QUIT", "221");
+    }
+    page.open("/sessions");
+    page.find(".session");
+    // Longer than the interval of the updates.
+    let delay = "
+        const send = window.fetch;
+        window.fetch = async (path, options) => {
+            if (path.includes('before=')) await new Promise(done => setTimeout(done, 3000));
+            return send(path, options);
+        }";
+    page.eval(delay, &json!([]));
+    page.click(".page-more button");
+    page.until("all sessions", || page.count(".session") == SESSIONS);
+    page.assert_quiet();
+}
