@@ -14,6 +14,7 @@ import { openMailboxDialog } from './components/open-mailbox-dialog.js';
 import { setUpMenu } from './lib/menu.js';
 import { icon } from './lib/icons.js';
 import { go, moves } from './lib/router.js';
+import { isSameScope } from './lib/scope.js';
 import { setUpSearchField } from './lib/search-field.js';
 import { closeDialogs, openDialog } from './lib/feedback.js';
 import { visible } from './lib/visible.js';
@@ -35,6 +36,8 @@ import './pages/webhooks.js';
 
 const main = find(document, '#page', HTMLElement);
 const updateSearchField = setUpSearchField();
+/** @type {Route} */
+let shownRoute = { page: 'missing' };
 
 /** Makes the links of the frame absolute. They are relative to the first page, and navigation changes the address. */
 function makeLinksAbsolute() {
@@ -53,7 +56,7 @@ function navigationEntry(route) {
 
 /** Shows the page of the current address. */
 function showPage() {
-  const route = paths.route(location);
+  const route = shownRoute = paths.route(location);
   for (const link of document.querySelectorAll('[data-page]')) {
     set(link, { 'aria-current': link.getAttribute('data-page') === navigationEntry(route) && 'page' });
   }
@@ -71,9 +74,16 @@ function showPage() {
   main.scrollTop = 0;
 }
 
-/** Shows the page after a navigation and focuses its heading, so that a screen reader announces the page. */
-function navigate() {
-  closeDialogs();
+/** Returns whether two pages are the same list of messages. @param {Route} a @param {Route} b */
+const isSameList = (a, b) => a.page === 'mail' && b.page === 'mail' && isSameScope(a.scope, b.scope);
+
+/**
+ * Shows the page after a navigation and focuses its heading, so that a screen reader announces the page.
+ * @param {'push' | 'replace' | 'pop'} kind
+ */
+function navigate(kind) {
+  // A page can open a message while a dialog is open.
+  if (kind === 'pop' || (kind === 'push' && !isSameList(shownRoute, paths.route(location)))) closeDialogs();
   const before = main.firstElementChild;
   showPage();
   // The focus stays if the page is the same element, or if the page has already set the focus.
@@ -181,5 +191,5 @@ find(document, '.account button', HTMLButtonElement).addEventListener('click', l
 updateServerParts();
 // After a reconnect the server may have another configuration.
 connection.changes.addEventListener('change', () => connection.isLost() || updateServerParts());
-moves.addEventListener('move', navigate);
+moves.addEventListener('move', (event) => navigate(/** @type {CustomEvent<'push' | 'replace' | 'pop'>} */ (event).detail));
 showPage();

@@ -2,7 +2,7 @@
 
 import { isPage } from './paths.js';
 
-/** Dispatches `leave` before a page adds a history entry, and `move` after every navigation. */
+/** Dispatches `leave` before a page adds a history entry, and `move` after every navigation; its detail is the kind of the navigation: `push`, `replace` or `pop`. */
 export const moves = new EventTarget();
 
 /**
@@ -18,10 +18,10 @@ export function go(path, { replace = false, state = replace ? history.state : nu
     moves.dispatchEvent(new Event('leave'));
     history.pushState(state, '', path);
   }
-  moves.dispatchEvent(new Event('move'));
+  moves.dispatchEvent(new CustomEvent('move', { detail: replace ? 'replace' : 'push' }));
 }
 
-window.addEventListener('popstate', () => moves.dispatchEvent(new Event('move')));
+window.addEventListener('popstate', () => moves.dispatchEvent(new CustomEvent('move', { detail: 'pop' })));
 
 document.addEventListener('click', (event) => {
   if (event.defaultPrevented || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
