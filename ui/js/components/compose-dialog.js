@@ -4,7 +4,7 @@ import * as api from '../lib/api.js';
 import * as paths from '../lib/paths.js';
 import * as prefs from '../lib/prefs.js';
 import { fill, find, h, set } from '../lib/dom.js';
-import { openDialog, toast } from '../lib/feedback.js';
+import { confirm, openDialog, toast } from '../lib/feedback.js';
 import { address, plural, size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { splitAddresses } from '../lib/relay-recipients.js';
@@ -47,8 +47,10 @@ export function openComposeDialog(to = prefs.recent()[0] ?? RECIPIENT) {
     } }, icon('close')))));
   const attachButton = h('button', { class: 'button', type: 'button', onclick: () => picker.click() }, icon('attachment'), 'Attach files');
 
-  /** The recipients that have the message already: a second attempt omits them. @type {Set<string>} */
+  /** The recipients that have the message already, and where it was stored: a second attempt omits them. @type {Set<string>} */
   const done = new Set();
+  /** @type {{ mailbox: string, id: string }[]} */
+  const stored = [];
   let isSending = false;
   const submit = async () => {
     const all = splitAddresses(recipients.value);
@@ -63,11 +65,11 @@ export function openComposeDialog(to = prefs.recent()[0] ?? RECIPIENT) {
     fill(problem);
     try {
       const mail = { from: from.value, to: all, subject: subject.value, text: text.value || undefined, html: html.value || undefined, attachments: await Promise.all(attached.map(encode)) };
-      /** @type {{ mailbox: string, id: string }[]} */
-      const stored = [];
-      for (const name of all.map((one) => address(one).address).filter((one) => !done.has(one))) {
+      for (const name of all.map((one) => address(one).address)) {
+        const key = name.toLowerCase();
+        if (done.has(key)) continue;
         stored.push(...(await api.send(name, mail)).messages);
-        done.add(name);
+        done.add(key);
       }
       dialog.close();
       report(stored);
@@ -80,6 +82,17 @@ export function openComposeDialog(to = prefs.recent()[0] ?? RECIPIENT) {
     }
   };
 
+  let isAsking = false;
+  const isChanged = () => attached.length > 0 || [from, recipients, subject, text, html].some((field) => field.value !== field.defaultValue);
+  const askToDiscard = async (/** @type {Event} */ event) => {
+    if (!isChanged()) return;
+    event.preventDefault();
+    if (isAsking) return;
+    isAsking = true;
+    if (await confirm({ title: 'Discard the message?', text: 'The message was not sent.', action: 'Discard', dismiss: 'Keep editing', danger: true })) dialog.close();
+    isAsking = false;
+  };
+
   const dialog = openDialog('Compose a message',
     h('p', { class: 'soft' }, 'The message is stored on this server as if it had arrived by SMTP. It is not sent to other servers.'),
     labelled('From', from), labelled('To, separated by commas', recipients), labelled('Subject', subject), labelled('Text', text), labelled('HTML (optional)', html),
@@ -88,7 +101,11 @@ export function openComposeDialog(to = prefs.recent()[0] ?? RECIPIENT) {
   dialog.classList.add('compose-dialog');
   dialog.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit();
+    // A browser may close the dialog without a `cancel` that can be prevented.
+    if (event.key === 'Escape' && !event.isComposing) askToDiscard(event);
   });
+  // The event of the file picker bubbles.
+  dialog.addEventListener('cancel', (event) => event.target === dialog && askToDiscard(event));
   find(dialog, 'form', HTMLFormElement).addEventListener('submit', (event) => {
     event.preventDefault();
     submit();

@@ -106,23 +106,31 @@ export function confirm({ title, text, action, dismiss = 'Cancel', danger = fals
 export function ask({ title, label, value, maxLength, action, run }) {
   const input = h('input', { class: 'field', type: 'text', value, maxlength: maxLength, required: true, autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false' });
   const problem = h('p', { class: 'note bad', role: 'alert', hidden: true });
+  let isRunning = false;
   const cancel = h('button', { class: 'button', type: 'button', onclick: () => dialog.close() }, 'Cancel');
   const dialog = openDialog(title, h('label', { class: 'ask' }, label, input), problem, h('div', { class: 'row' }, cancel, h('button', { class: 'button main', type: 'submit' }, action)));
   find(dialog, 'form', HTMLFormElement).addEventListener('submit', async (event) => {
     event.preventDefault();
+    if (isRunning) return;
+    isRunning = true;
     try {
-      await run(input.value.trim());
+      const text = input.value.trim();
+      if (text === '') throw new Error('Enter a name.');
+      await run(text);
       dialog.close();
     } catch (error) {
       problem.textContent = error instanceof Error ? visible(error.message) : String(error);
       problem.hidden = false;
+    } finally {
+      isRunning = false;
     }
   });
   input.select();
 }
 
 /**
- * Opens a modal dialog. Escape, a button in it, a click outside of it, and navigation close it.
+ * Opens a modal dialog. Escape, a button in it, a click outside of it, and navigation close it. Escape and a click outside dispatch
+ * `cancel` before.
  * @param {string} title
  * @param {...Node} content
  */
@@ -130,7 +138,10 @@ export function openDialog(title, ...content) {
   const form = h('form', { method: 'dialog' });
   const dialog = h('dialog', { class: 'modal', 'aria-label': visible(title) }, form);
   fill(form, h('h2', {}, h('bdi', {}, visible(title))), ...content);
-  dialog.addEventListener('click', (event) => event.target === dialog && dialog.close());
+  // A selection of text can end outside of the dialog.
+  let isPressedOutside = false;
+  dialog.addEventListener('pointerdown', ({ target }) => (isPressedOutside = target === dialog));
+  dialog.addEventListener('click', ({ target }) => target === dialog && isPressedOutside && dialog.dispatchEvent(new Event('cancel', { cancelable: true })) && dialog.close());
   dialog.addEventListener('close', () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();

@@ -2,8 +2,11 @@
 
 use serde_json::json;
 
-use super::page::Page;
+use super::mails;
+use super::page::{Page, key};
 use crate::support::Server;
+
+const COMPOSE: &str = "dialog.compose-dialog[open]";
 
 /// Drops files on the list: `arguments[0]` has the name and the content of each.
 const DROP: &str = "
@@ -64,12 +67,50 @@ fn composing_reports_errors_and_opens_by_a_key() {
     page.click("dialog [type=submit]");
     page.until("the error", || page.text("dialog [role=alert]").contains("domain"));
     // A second attempt omits the recipient that has the message already.
-    page.fill("dialog [name=to]", "bob@x.org, ann@x.org");
+    page.fill("dialog [name=to]", "bob@x.org, ann@x.org, Ann <ANN@x.org>");
     page.click("dialog [type=submit]");
-    page.until("the toast", || page.text(".toast").contains("stored in the mailbox ann"));
+    page.until("the toast", || page.text(".toast").contains("stored in 2 mailboxes"));
     assert_eq!((server.count("bob"), server.count("ann")), (1, 1));
     page.click(".toast .button");
     page.until("the message", || page.text(".message-subject") == "Test message");
+}
+
+#[test]
+fn draft_is_not_lost() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    page.open("/m/james/latest");
+    page.find("empty-list h2");
+    page.keys("c");
+    page.find("dialog[open]");
+    // The page opens the new message below the dialog.
+    server.deliver("james@x.org", &mails::text("Arrived", "Hello"));
+    page.until("the message", || !page.path().ends_with("/latest"));
+    assert_eq!(page.count(COMPOSE), 1, "the dialog was closed");
+    // A selection of text that ends outside of the dialog.
+    let select = "
+        const dialog = document.querySelector('dialog');
+        dialog.querySelector('[name=text]').dispatchEvent(new PointerEvent('pointerdown', { bubbles: true }));
+        dialog.click()";
+    page.eval(select, &json!([]));
+    assert_eq!(page.count(COMPOSE), 1, "the dialog was closed");
+    page.fill("dialog [name=subject]", "A draft");
+    for _ in 0..2 {
+        page.keys(key::ESCAPE);
+        page.until("the question", || page.text("dialog:not(.compose-dialog) h2") == "Discard the message?");
+        page.keys(key::ESCAPE);
+        page.until("the end of the question", || page.count("dialog[open]") == 1);
+        assert_eq!(page.count(COMPOSE), 1, "the draft was discarded");
+    }
+    page.keys(key::ESCAPE);
+    page.click("dialog .danger");
+    page.until("the end of the dialogs", || page.count("dialog") == 0);
+    // Without a change there is no question.
+    page.keys("c");
+    page.find(COMPOSE);
+    page.keys(key::ESCAPE);
+    page.until("the end of the dialog", || page.count("dialog") == 0);
+    page.assert_quiet();
 }
 
 #[test]
