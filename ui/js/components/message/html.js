@@ -54,7 +54,7 @@ export class MessageHtml extends HTMLElement {
     window.addEventListener('focus', updateKeys, { signal });
     connection.changes.addEventListener('change', () => this.#mayHaveFailed && !connection.isLost() && this.#load(), { signal });
     this.#fit.follow(signal);
-    window.addEventListener('beforeprint', () => this.#device.style.setProperty('--print-height', `${printHeight(this.#message.id)}px`), { signal });
+    window.addEventListener('beforeprint', () => this.#device.checkVisibility() && this.#device.style.setProperty('--print-height', `${printHeight(this.#message.id)}px`), { signal });
     const view = this.closest('message-view');
     const tabs = this.closest('message-tabs');
     if (view instanceof HTMLElement && tabs instanceof HTMLElement) this.#updateScrolling = scrollViewFirst(() => this.#device.querySelector('iframe'), view, tabs, signal);
