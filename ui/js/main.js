@@ -10,6 +10,7 @@ import * as login from './lib/login.js';
 import * as theme from './lib/theme.js';
 import { fill, find, h, set } from './lib/dom.js';
 import { openComposeDialog } from './components/compose-dialog.js';
+import { ignoreOtherDrops } from './components/import-files.js';
 import { openMailboxDialog } from './components/open-mailbox-dialog.js';
 import { setUpMenu } from './lib/menu.js';
 import { icon } from './lib/icons.js';
@@ -187,6 +188,7 @@ setUpMailboxButton();
 setUpMenu();
 setUpThemeButton();
 setUpConnectionStatus();
+ignoreOtherDrops();
 find(document, '.account button', HTMLButtonElement).addEventListener('click', login.logOut);
 updateServerParts();
 // After a reconnect the server may have another configuration.

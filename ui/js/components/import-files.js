@@ -10,7 +10,7 @@ import { visible } from '../lib/visible.js';
 /** The beginning of a file in which the recipients are searched. */
 const HEADER_BYTES = 65_536;
 const MAX_RECIPIENTS = 50;
-const ADDRESS = /[^\s<>,;:"()]+@[^\s<>,;:"()]+/gu;
+const ADDRESS = /[^\s<>,;:"()@]{1,320}@[^\s<>,;:"()@]{1,320}/gu;
 
 /**
  * Imports the files that are dropped on an element, until the signal is aborted.
@@ -37,6 +37,15 @@ export function importDroppedFiles(element, mailbox, signal) {
   on('drop', ({ dataTransfer }) => {
     show(false);
     importFiles([...(dataTransfer?.files ?? [])], mailbox());
+  });
+}
+
+/** Ignores files that are dropped elsewhere: a browser would open them in place of the page. */
+export function ignoreOtherDrops() {
+  for (const name of /** @type {const} */ (['dragover', 'drop'])) document.addEventListener(name, (event) => {
+    if (event.defaultPrevented || !event.dataTransfer?.types.includes('Files')) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = 'none';
   });
 }
 

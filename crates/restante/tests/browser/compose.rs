@@ -138,4 +138,12 @@ fn dropped_files_are_imported() {
     page.click("dialog .button");
     page.until("the messages", || page.texts(".row-subject") == ["Saved", "Saved"]);
     assert_eq!(server.count("carol"), 2);
+
+    // A file that is dropped beside the list does not replace the page.
+    let drop = "
+        const files = new DataTransfer();
+        files.items.add(new File(['x'], 'x.eml'));
+        const beside = new DragEvent('drop', { bubbles: true, cancelable: true, dataTransfer: files });
+        return document.querySelector('.bar').dispatchEvent(beside)";
+    assert_eq!(page.eval(drop, &json!([])), false, "the browser opens the file");
 }
