@@ -119,11 +119,14 @@ fn tags_can_be_added_and_removed() {
     page.click(".tag-form button");
     page.until("the tags", || page.texts(".tag-chips bdi") == ["run 7", "smoke"]);
     assert_eq!(server.json("/api/v2/messages/latest")["tags"], json!(["run 7", "smoke"]));
+    // A tag that another client has added stays.
+    let url = server.url(&format!("/api/v2/messages/{}", server.ids("james")[0]));
+    ureq::patch(url).content_type("application/json").send(r#"{"tags":["run 7","smoke","zeta"]}"#).unwrap();
     page.click(".tag-remove");
-    page.until("the other tag", || page.texts(".tag-chips bdi") == ["smoke"]);
-    assert_eq!(server.json("/api/v2/messages/latest")["tags"], json!(["smoke"]));
+    page.until("the other tags", || page.texts(".tag-chips bdi") == ["smoke", "zeta"]);
+    assert_eq!(server.json("/api/v2/messages/latest")["tags"], json!(["smoke", "zeta"]));
     page.reload();
-    page.until("the stored tag", || page.texts(".tag-chips bdi") == ["smoke"]);
+    page.until("the stored tags", || page.texts(".tag-chips bdi") == ["smoke", "zeta"]);
     page.assert_quiet();
 }
 

@@ -50,7 +50,7 @@ export class TagEditor extends HTMLElement {
     api.about().then((server) => server['monitor-visible'] === false && set(link, { href: paths.search({ query, mailbox: this.#message.mailbox }) }), () => {});
     return colorTag(h('li', { class: 'tag-chip tag' },
       link,
-      h('button', { class: 'tag-remove', type: 'button', 'aria-label': `Remove the tag ${name}`, title: 'Remove this tag', onclick: () => this.#save(this.#tags.filter((other) => other !== tag)) }, icon('close'))), tag);
+      h('button', { class: 'tag-remove', type: 'button', 'aria-label': `Remove the tag ${name}`, title: 'Remove this tag', onclick: () => this.#save((tags) => tags.filter((other) => other !== tag)) }, icon('close'))), tag);
   }
 
   /**
@@ -65,7 +65,7 @@ export class TagEditor extends HTMLElement {
     const form = h('form', { class: 'tag-form', onsubmit: (event) => {
       event.preventDefault();
       const added = field.value.split(',').map((tag) => tag.trim()).filter((tag) => tag !== '' && !this.#tags.includes(tag));
-      if (added.length > 0) this.#save([...this.#tags, ...added]);
+      if (added.length > 0) this.#save((tags) => [...new Set([...tags, ...added])]);
       else close();
       button.focus({ preventScroll: true });
     } }, field, h('button', { class: 'button small', type: 'submit' }, 'Add'));
@@ -80,13 +80,16 @@ export class TagEditor extends HTMLElement {
     field.focus({ preventScroll: true });
   }
 
-  /** @param {string[]} tags */
-  async #save(tags) {
+  /**
+   * Changes the tags that the message has now: they may have changed since it was loaded.
+   * @param {(tags: string[]) => string[]} change
+   */
+  async #save(change) {
     const { id, whole } = this.#message;
     if (this.#isSending || !whole) return;
     this.#isSending = true;
     try {
-      const changed = await api.setTags(id, tags);
+      const changed = await api.setTags(id, change((await api.whole(id)).tags));
       whole.tags = changed.tags;
       announce(changed.tags.length > 0 ? `Tags: ${changed.tags.join(', ')}` : 'No tags');
       this.dispatchEvent(new CustomEvent('tagged', { bubbles: true, detail: { id, tags: changed.tags } }));
