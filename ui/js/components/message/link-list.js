@@ -22,8 +22,9 @@ const MAX_LENGTH = 2_000;
 /** @type {Record<Link['where'], string>} */
 const SOURCES = { html: 'HTML', text: 'Text', header: 'Header' };
 
-/** The start of a text that looks like the host of a URL. */
-const HOST = /^(?:https?:\/\/)?((?:[a-z0-9-]+\.)+[a-z]{2,})(?=$|[/?#:])/iu;
+/** The start of a text that is a URL: with a scheme, with `www`, or with a path. A name such as `terms.txt` is not. */
+const HOST = /^(?:https?:\/\/(?=[a-z0-9])|(?=www\.)|(?=[a-z0-9.-]+\/))((?:[a-z0-9-]+\.)+[a-z]{2,})(?=$|[/?#:])/iu;
+const LOCAL_HOST = /^(?:localhost|127(?:\.\d+){3}|\[::1\]|.*\.(?:local|localhost|internal))$/u;
 
 /** @extends {LazyPanel<Link[]>} */
 export class MessageLinks extends LazyPanel {
@@ -68,13 +69,13 @@ function row(link) {
  */
 function problem({ href, text, kind }) {
   if (href.trim() === '' || href === '#') return 'The link has no URL.';
-  if (kind === 'other') return /^[a-z][a-z0-9+.-]*:/iu.test(href) ? null : 'The URL is relative. Mail clients cannot open it.';
+  if (kind === 'other') return href.startsWith('#') || /^[a-z][a-z0-9+.-]*:/iu.test(href) ? null : 'The URL is relative. Mail clients cannot open it.';
   if (!isLink(href)) return 'The URL is not valid.';
   if (kind !== 'http') return null;
   const { protocol, hostname } = new URL(href);
   const named = HOST.exec(text.trim())?.[1].toLowerCase();
   if (named && withoutWww(named) !== withoutWww(hostname)) return `The text shows another host, ${named}.`;
-  if (/^(?:localhost|127\.|\[::1\]|.*\.(?:local|localhost|internal))/u.test(hostname)) return 'The host is a local one.';
+  if (LOCAL_HOST.test(hostname)) return 'The host is a local one.';
   return protocol === 'http:' ? 'The link is not encrypted (http).' : null;
 }
 
