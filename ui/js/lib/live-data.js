@@ -1,5 +1,4 @@
-// Data of the server that is loaded again after events and changes. Every change dispatches `change`. An event that makes the data out
-// of date dispatches `outdated`; its detail is the new message, or null.
+// Data of the server that is loaded again after events and changes. Every change dispatches `change`.
 
 /** @import { Summary } from '../types.js' */
 
@@ -20,6 +19,7 @@ export class LiveData extends EventTarget {
   /** @type {number | undefined} */
   #timer;
   #loadedAt = -MIN_RELOAD_MS;
+  #isStarted = false;
   #isLoading = false;
   /** True if something has changed during the request. */
   #mustReload = false;
@@ -46,39 +46,27 @@ export class LiveData extends EventTarget {
    * @param {AbortSignal} signal
    */
   start(signal) {
+    this.#isStarted = true;
     signal.addEventListener('abort', () => {
+      this.#isStarted = false;
       clearTimeout(this.#timer);
       this.#timer = undefined;
       this.#request?.abort();
     });
     document.addEventListener('visibilitychange', () => this.reload(), { signal });
-    this.follow(signal);
+    live.subscribe(null, { connected: () => this.reload(), stored: (message) => this.#stored(message), deleted: () => this.reload() }, signal);
     this.load();
-  }
-
-  /**
-   * Reloads the data after events.
-   * @param {AbortSignal} signal
-   */
-  follow(signal) {
-    live.subscribe(null, { connected: () => this.#outdated(null), stored: (message) => this.#stored(message), deleted: () => this.#outdated(null) }, signal);
   }
 
   /** @param {Summary} message */
   #stored(message) {
     if (this.#isLoading) this.#arrived.push(message);
-    else if (this.isMissing(message)) this.#outdated(message);
-  }
-
-  /** @param {Summary | null} message */
-  #outdated(message) {
-    this.dispatchEvent(new CustomEvent('outdated', { detail: message }));
-    this.reload();
+    else if (this.isMissing(message)) this.reload();
   }
 
   /** Schedules a reload. A hidden tab reloads when it is shown again. */
   reload() {
-    if (document.hidden) return;
+    if (document.hidden || !this.#isStarted) return;
     // A slow request is not replaced, so that the data is shown while mail arrives.
     this.#mustReload = this.#isLoading;
     if (this.#isLoading) return;

@@ -1,6 +1,5 @@
 // The tags of all messages, with their counts, and the color of a tag.
 
-/** @import { Mailboxes } from './mailboxes.js' */
 /** @import { Summary, Tag } from '../types.js' */
 
 import * as api from './api.js';
@@ -11,13 +10,8 @@ const HUES = 16;
 export class Tags extends LiveData {
   /** In the order of their names. @type {Tag[]} */
   all = [];
-  #mailboxes;
-
-  /** @param {Mailboxes} mailboxes They detect new messages. */
-  constructor(mailboxes) {
-    super();
-    this.#mailboxes = mailboxes;
-  }
+  /** The newest message with tags that was received. */
+  #newest = 0;
 
   /**
    * @override
@@ -29,11 +23,13 @@ export class Tags extends LiveData {
 
   /**
    * @override
-   * @param {AbortSignal} signal
+   * @param {Summary} message
    */
-  follow(signal) {
-    const changed = (/** @type {CustomEvent<Summary | null>} */ { detail: message }) => (message === null || message.tags.length > 0) && this.reload();
-    this.#mailboxes.addEventListener('outdated', (event) => changed(/** @type {CustomEvent<Summary | null>} */ (event)), { signal });
+  isMissing({ tags, received }) {
+    const time = Date.parse(received);
+    if (tags.length === 0 || time <= this.#newest) return false;
+    this.#newest = time;
+    return true;
   }
 }
 

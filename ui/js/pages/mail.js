@@ -52,7 +52,7 @@ export class MailPage extends HTMLElement {
   #messages = new Messages(NO_SCOPE);
   #deletions = new Deletions(this.#messages);
   #mailboxes = new Mailboxes();
-  #tags = new Tags(this.#mailboxes);
+  #tags = new Tags();
   /** The number of messages in all mailboxes, or null. @type {number | null} */
   #total = null;
   /** False if the server does not return the number. */
