@@ -26,3 +26,20 @@ export function takeSocket({ href }) {
   early.socket = null;
   return { socket, events: early.events.splice(0) };
 }
+
+/** Discards what the first page has not used. */
+export function discardRest() {
+  if (!early) return;
+  early.requests.clear();
+  if (early.socket) closeSocket(early.socket);
+  early.socket = null;
+}
+
+/**
+ * Closes a connection. If it is still being opened, it is closed after that: otherwise the browser logs an error.
+ * @param {WebSocket} socket
+ */
+export function closeSocket(socket) {
+  if (socket.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
+  else socket.close();
+}

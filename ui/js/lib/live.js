@@ -5,7 +5,7 @@
 
 import { serverPath } from './paths.js';
 import * as connection from './connection.js';
-import { takeSocket } from './early.js';
+import { closeSocket, takeSocket } from './early.js';
 import { redirectToLogin } from './login.js';
 
 const MIN_RETRY_MS = 500;
@@ -208,13 +208,4 @@ async function isServerUp() {
   } catch {
     return false;
   }
-}
-
-/**
- * Closes a connection. If it is still being opened, it is closed after that: otherwise the browser logs an error.
- * @param {WebSocket} socket
- */
-function closeSocket(socket) {
-  if (socket.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
-  else socket.close();
 }
