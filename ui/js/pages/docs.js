@@ -59,7 +59,7 @@ export class DocsPage extends HTMLElement {
     fill(this.#contents, all.map(({ name, operations }) => h('section', {}, h('h2', {}, name), h('ul', {}, operations.map(({ id, method, path, summary }) => h('li', {},
       h('a', { href: `#${id}`, title: `${method.toUpperCase()} ${path}` }, h('span', { class: `method ${method}` }, method === 'delete' ? 'del' : method), h('span', {}, summary))))))));
     fill(this.#main, introduction,
-      ...all.map(({ name, description, operations }) => h('section', {}, h('h2', {}, name), ...paragraphs(description), h('div', { class: 'docs-list sheet' }, operations.map((operation) => operationView(operation, document))))),
+      ...all.map(({ name, description, operations }) => h('section', {}, h('h2', {}, name), ...paragraphs(description), h('div', { class: 'docs-list sheet' }, operations.map((operation) => operationView(operation, document, this.#disconnected.signal))))),
       h('section', { id: 'conventions' }, h('h2', {}, 'Conventions'), ...conventions),
       h('section', { id: 'credentials' }, h('h2', {}, 'Credentials'),
         h('p', {}, 'If users or tokens are configured, requests need credentials. They can be sent in any of these ways. The console on this page uses your login.'),
@@ -82,8 +82,8 @@ export class DocsPage extends HTMLElement {
 
   /** Expands the part of the address and scrolls to it. */
   #reveal() {
-    const id = decodeURIComponent(location.hash.slice(1));
-    for (const link of this.#contents.querySelectorAll('a')) set(link, { 'aria-current': link.hash === `#${id}` && 'true' });
+    const id = location.hash.slice(1);
+    for (const link of this.#contents.querySelectorAll('a')) set(link, { 'aria-current': link.hash === location.hash && 'true' });
     const part = id === '' ? null : this.querySelector(`#${CSS.escape(id)}`);
     if (part instanceof HTMLDetailsElement) part.open = true;
     // The browser scrolls after the navigation, before the part is expanded.

@@ -47,6 +47,10 @@ fn page_has_the_bar_the_theme_and_all_operations() {
     page.until("the operation", || page.count(".docs-part[open]") == 2);
     page.back();
     page.until("the address", || page.path() == "/api/docs#purgeMailbox");
+    // A fragment that is not valid.
+    page.open("/api/docs#%");
+    page.reload();
+    page.find(".docs-contents a");
     page.assert_quiet();
 }
 

@@ -23,8 +23,9 @@ const SAMPLE = 'From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: Hello
 /**
  * @param {Operation} operation
  * @param {Document} document
+ * @param {AbortSignal} left Aborted when the page is left.
  */
-export function consoleView(operation, document) {
+export function consoleView(operation, document, left) {
   const { method, parameters = [], requestBody, responses } = operation;
   const fields = parameters.filter(({ name }) => name !== 'If-None-Match').map((parameter) => ({ parameter, input: field(parameter, operation, document) }));
   const types = Object.keys(requestBody?.content ?? {});
@@ -35,6 +36,7 @@ export function consoleView(operation, document) {
   const send = h('button', { class: 'button main', type: 'submit' }, 'Send request');
   const cancel = h('button', { class: 'button', type: 'button', hidden: true, onclick: () => request.abort() }, 'Cancel');
   let request = new AbortController();
+  left.addEventListener('abort', () => request.abort());
   // A server with a login needs credentials in the command.
   let credentials = '';
 
@@ -131,7 +133,7 @@ function toCommand({ url, options: { method, headers, body } }, responses, crede
   const parts = [
     `curl ${'text/event-stream' in (responses['200']?.content ?? {}) ? '-N ' : ''}${method === 'GET' ? '' : `-X ${method} `}${credentials}${quoted(location.origin + url)}`,
     ...Object.entries(headers).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
-    ...(body === undefined ? [] : [`--data-binary ${quoted(body)}`]),
+    ...(body === undefined ? [] : [`--data-raw ${quoted(body)}`]),
   ];
   return parts.join(' \\\n  ');
 }

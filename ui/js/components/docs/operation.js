@@ -11,11 +11,12 @@ import { typeOf } from './schema.js';
  * Returns an operation, which expands to its description.
  * @param {Operation} operation
  * @param {Document} document
+ * @param {AbortSignal} signal Aborted when the page is left.
  */
-export function operationView(operation, document) {
+export function operationView(operation, document, signal) {
   const { id, method, path, summary } = operation;
   const content = h('div', {});
-  const details = h('details', { class: 'docs-part', id, ontoggle: () => details.open && !content.firstChild && fill(content, ...describe(operation, document)) },
+  const details = h('details', { class: 'docs-part', id, ontoggle: () => details.open && !content.firstChild && fill(content, ...describe(operation, document, signal)) },
     h('summary', {}, h('span', { class: `method ${method}` }, method), h('code', { class: 'docs-path' }, ...breakable(path)), h('span', { class: 'soft' }, ...prose(summary))), content);
   return details;
 }
@@ -29,8 +30,9 @@ const breakable = (path) => path.split(/(?<=\/)/u).flatMap((segment) => [segment
 /**
  * @param {Operation} operation
  * @param {Document} document
+ * @param {AbortSignal} signal
  */
-function describe(operation, document) {
+function describe(operation, document, signal) {
   const { description, parameters = [], requestBody, security = [] } = operation;
   const scope = security.flatMap((way) => Object.values(way)).find((scopes) => scopes.length > 0)?.[0];
   return [
@@ -45,7 +47,7 @@ function describe(operation, document) {
     requestBody && h('p', {}, ...prose(requestBody.description ?? '')),
     ...Object.entries(requestBody?.content ?? {}).map(([type, content]) => h('p', {}, ...contentType(type, content))),
     h('h3', {}, 'Console'),
-    consoleView(operation, document),
+    consoleView(operation, document, signal),
     h('h3', {}, 'Responses'),
     ...responses(operation),
   ];
