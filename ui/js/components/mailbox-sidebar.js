@@ -38,9 +38,9 @@ export class MailboxSidebar extends HTMLElement {
   #typeTimer;
 
   #inbox = h('a', { class: 'sidebar-link', href: paths.inbox() }, icon('envelope'), h('span', { class: 'truncate' }, 'Inbox'));
-  #searchRows = new SidebarSection({ name: 'searches', heading: 'Saved searches', mark: () => icon('search'), menu: (key) => this.#searchMenu(key) });
+  #searchRows = new SidebarSection({ name: 'searches', heading: 'Saved searches', mark: () => icon('search'), menu: (key) => this.#searchMenu(key), emptied: () => this.focus() });
   #mailboxRows = new SidebarSection({ name: 'mailboxes', heading: 'Mailboxes', typed: () => this.#typed() });
-  #tagRows = new SidebarSection({ name: 'tags', heading: 'Tags', mark: (tag) => colorTag(h('span', { class: 'tag-dot' }), tag), menu: (tag) => this.#tagMenu(tag), typed: () => this.#drawTags() });
+  #tagRows = new SidebarSection({ name: 'tags', heading: 'Tags', mark: (tag) => colorTag(h('span', { class: 'tag-dot' }), tag), menu: (tag) => this.#tagMenu(tag), emptied: () => this.focus(), typed: () => this.#drawTags() });
   #note = h('p', { class: 'sidebar-note soft', role: 'status' });
 
   connectedCallback() {

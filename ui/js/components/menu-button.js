@@ -61,7 +61,12 @@ export function menuButton({ class: kind = 'button', title, label }, content, it
     if (/** @type {ToggleEvent} */ (event).newState === 'closed' && menu.contains(document.activeElement)) button.focus({ preventScroll: true });
   });
   menu.addEventListener('keydown', (event) => move(event, entries(), menu));
-  return { root, button };
+  /** Changes the title of the button and the name of the menu. */
+  const setTitle = (/** @type {string} */ text) => {
+    button.title = text;
+    menu.setAttribute('aria-label', text);
+  };
+  return { root, button, setTitle };
 }
 
 /**

@@ -31,19 +31,21 @@ export class SidebarSection {
   #rows = new Map();
   #mark;
   #menu;
+  #emptied;
   #list;
 
   element;
   filter;
 
   /**
-   * @param {{ name: string, heading: string, mark?: (key: string) => Element, menu?: (key: string) => MenuItem[], typed?: () => void }} options
-   *   `name` is the end of the class names, `mark` creates the icon of a row, `typed` is called when the text of the filter has changed; without
-   *   it there is no filter.
+   * @param {{ name: string, heading: string, mark?: (key: string) => Element, menu?: (key: string) => MenuItem[], emptied?: () => void, typed?: () => void }} options
+   *   `name` is the end of the class names, `mark` creates the icon of a row, `emptied` is called when the last row was removed while it
+   *   had the focus, `typed` when the text of the filter has changed; without it there is no filter.
    */
-  constructor({ name, heading, mark, menu, typed }) {
+  constructor({ name, heading, mark, menu, emptied, typed }) {
     this.#mark = mark;
     this.#menu = menu;
+    this.#emptied = emptied;
     const id = `sidebar-${name}`;
     this.filter = h('input', { class: 'field', type: 'search', placeholder: `Filter ${name}`, 'aria-label': `Filter ${name}`, autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', hidden: true, oninput: () => typed?.() });
     this.#list = h('ul', { class: id, 'aria-labelledby': id });
@@ -74,6 +76,7 @@ export class SidebarSection {
    */
   show(items, { all, keepsOrder = false }) {
     const keys = new Set(items.map(({ key }) => key));
+    const focused = [...this.#list.children].findIndex((row) => row.contains(document.activeElement));
     for (const [key, { item }] of this.#rows) {
       if (keys.has(key)) continue;
       item.remove();
@@ -88,7 +91,19 @@ export class SidebarSection {
       else if (!row.item.parentNode) this.#list.append(row.item);
     }
     this.filter.hidden = all < MIN_FOR_FILTER && this.filter.value === '';
+    if (focused >= 0 && !this.#list.contains(document.activeElement)) this.#focusNear(focused);
     this.#updateTabStop();
+  }
+
+  /**
+   * Focuses the link that is in the place of a removed row.
+   * @param {number} place
+   */
+  #focusNear(place) {
+    const links = this.#links();
+    const link = links[Math.min(place, links.length - 1)];
+    if (link) link.focus();
+    else this.#emptied?.();
   }
 
   /** Makes one row reachable by Tab: the focused or the current one, or the first. */
@@ -127,9 +142,10 @@ export class SidebarSection {
     const number = h('span', { class: 'sidebar-count number' });
     const hidden = h('span', { class: 'hidden' });
     const link = h('a', { class: 'sidebar-link' }, this.#mark?.(key), h('span', { class: 'truncate' }, name), number, hidden);
-    const menu = this.#menu && menuButton({ class: 'button plain sidebar-more', title: 'Rename or delete' }, [icon('more')], () => this.#menu?.(key) ?? []);
+    const menu = this.#menu && menuButton({ class: 'button plain sidebar-more' }, [icon('more')], () => this.#menu?.(key) ?? []);
     const update = (/** @type {Item} */ item) => {
       name.textContent = visible(item.label);
+      menu?.setTitle(`Rename or delete ${visible(item.label)}`);
       set(link, { href: item.href, title: item.title, 'aria-current': item.isCurrent && 'page' });
       link.classList.toggle('has-unread', item.isUnread === true);
       number.textContent = item.count > 0 ? count(item.count) : '';

@@ -492,7 +492,8 @@ export class MailPage extends HTMLElement {
   #tagChanged(from, to) {
     const { scope } = this.#messages;
     const query = replaceTag(scope.query, from, to);
-    if (query !== scope.query) go(paths.list({ ...scope, query }), { replace: true });
+    const id = to !== null && this.#route.page === 'mail' ? this.#route.id : null;
+    if (query !== scope.query) go(paths.list({ ...scope, query }, id), { replace: true });
     else this.#messages.list();
     this.#pane.reload();
   }
