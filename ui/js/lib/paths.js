@@ -28,8 +28,6 @@ function segment(name) {
 export const inbox = () => ROOT.pathname;
 export const status = () => serverPath('status');
 export const settings = () => serverPath('settings');
-/** The page that shows how to send messages to this server. */
-export const send = () => serverPath('send');
 /** The API documentation. */
 export const api = () => serverPath('api', 'docs');
 
@@ -54,7 +52,7 @@ export function list({ mailbox: name, query }, id = null) {
  * A message of the inbox.
  * @param {string} id
  */
-export const message = (id) => serverPath('messages', id);
+const message = (id) => serverPath('messages', id);
 
 /**
  * The page of sessions: all, those with a refusal, or one.

@@ -26,16 +26,21 @@ export function read(name, fallback) {
 }
 
 /**
+ * Writes a value. Returns whether it was saved.
  * @param {string} name
  * @param {unknown} value
  */
 export function write(name, value) {
+  const text = JSON.stringify(value);
+  let isSaved = text.length <= MAX_VALUE_LENGTH;
   try {
-    localStorage.setItem(PREFIX + name, JSON.stringify(value));
+    if (isSaved) localStorage.setItem(PREFIX + name, text);
   } catch {
-    // The storage is full or disabled: the value is not saved.
+    // The storage is full or disabled.
+    isSaved = false;
   }
   dispatchChange(name);
+  return isSaved;
 }
 
 window.addEventListener('storage', ({ key, storageArea }) => {

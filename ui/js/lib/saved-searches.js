@@ -29,7 +29,8 @@ export function save(name, { mailbox, query }) {
   if (query.length > MAX_QUERY_LENGTH) throw new Error(`A query of more than ${MAX_QUERY_LENGTH} characters cannot be saved.`);
   if (others.length >= MAX_SEARCHES) throw new Error(`At most ${MAX_SEARCHES} searches can be saved. Delete one first.`);
   if (others.some((search) => search.name === name)) throw new Error('Another search has this name.');
-  prefs.write('searches', [...others, { name, mailbox, query }]);
+  const isSaved = prefs.write('searches', [...others, { name, mailbox, query }]);
+  if (!isSaved) throw new Error('The browser has no room for this search. Delete another one first.');
 }
 
 /** @param {Scope} scope */

@@ -53,10 +53,13 @@ fn tags_can_be_renamed_and_deleted() {
     deliver_tagged(&server, "Two", "alpha, beta");
     page.open("/search?q=tag:alpha");
     until_rows(&page, &["Two", "One"]);
-    // The query follows the name.
+    page.click(".message-row");
+    page.until("the message", || page.text(".message-subject") == "Two");
+    // The query follows the name, and the message stays.
     rename(&page, ".sidebar-tags", "aleph");
     page.until("the name", || page.texts(TAGS) == ["aleph", "beta"]);
-    page.until("the query", || page.path() == "/search?q=tag%3Aaleph");
+    page.until("the query", || page.path().starts_with("/search?q=tag%3Aaleph&id="));
+    assert_eq!(page.text(".message-subject"), "Two");
     until_rows(&page, &["Two", "One"]);
     choose(&page, ".sidebar-tags", 2);
     assert!(page.text("dialog").contains("removed from 2 messages"), "{}", page.text("dialog"));
@@ -100,9 +103,28 @@ fn searches_can_be_saved_renamed_and_deleted() {
     page.open("/");
     page.click(".sidebar-searches a");
     page.until("the results", || page.path() == "/search?q=code");
-    rename(&page, ".sidebar-searches", "Login");
+    rename(&page, ".sidebar-searches", "   ");
+    page.until("the problem", || page.text("dialog [role=alert]") == "Enter a name.");
+    page.fill("dialog input", "Login\n");
     page.until("the name", || page.texts(SEARCHES) == ["Login"]);
+    assert_eq!(page.attribute(".sidebar-searches .sidebar-more", "title").as_deref(), Some("Rename or delete Login"));
     choose(&page, ".sidebar-searches", 2);
     page.until("no searches", || page.count(SEARCHES) == 0);
+    assert!(page.is_focused("mailbox-sidebar .sidebar-link"), "the focus is on the inbox");
     page.assert_quiet();
+}
+
+#[test]
+fn search_that_does_not_fit_is_not_saved() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    deliver_tagged(&server, "Login code", "auth");
+    page.open("/search?q=code");
+    until_rows(&page, &["Login code"]);
+    let store = "const mailbox = 'x'.repeat(5400);
+        localStorage.setItem('restante.searches', JSON.stringify([1, 2, 3].map(n => ({ name: `Number ${n}`, mailbox, query: `${n}` }))))";
+    page.eval(store, &json!([]));
+    page.click("[aria-label='Save this search']");
+    page.fill("dialog input", &format!("{}\n", "x".repeat(64)));
+    page.until("the problem", || page.text("dialog [role=alert]").contains("no room"));
 }
