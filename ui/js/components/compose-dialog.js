@@ -101,8 +101,6 @@ export function openComposeDialog(to = prefs.recent()[0] ?? RECIPIENT) {
   dialog.classList.add('compose-dialog');
   dialog.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit();
-    // A browser may close the dialog without a `cancel` that can be prevented.
-    if (event.key === 'Escape' && !event.isComposing) askToDiscard(event);
   });
   // The event of the file picker bubbles.
   dialog.addEventListener('cancel', (event) => event.target === dialog && askToDiscard(event));

@@ -141,7 +141,14 @@ export function openDialog(title, ...content) {
   // A selection of text can end outside of the dialog.
   let isPressedOutside = false;
   dialog.addEventListener('pointerdown', ({ target }) => (isPressedOutside = target === dialog));
-  dialog.addEventListener('click', ({ target }) => target === dialog && isPressedOutside && dialog.dispatchEvent(new Event('cancel', { cancelable: true })) && dialog.close());
+  const cancel = () => dialog.dispatchEvent(new Event('cancel', { cancelable: true })) && dialog.close();
+  dialog.addEventListener('click', ({ target }) => target === dialog && isPressedOutside && cancel());
+  // The browser can close several dialogs at once, without a `cancel` that can be prevented.
+  dialog.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || event.isComposing || event.defaultPrevented) return;
+    event.preventDefault();
+    cancel();
+  });
   dialog.addEventListener('close', () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
