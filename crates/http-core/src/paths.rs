@@ -14,7 +14,7 @@ pub const ROOT_PAGES: [&str; 8] =
     ["/monitor", "/status", "/search", "/sessions", "/relay", "/webhooks", "/settings", "/send"];
 /// The other pages, as templates without a final slash.
 const OTHER_PAGES: [&str; 8] = ["", "/messages", "/messages/{id}", "/m", "/m/{name}", "/m/{name}/{id}", LOGIN, DOCS];
-/// The beginnings of paths that programs request and that are never a page, even if they do not exist.
+/// The beginnings of paths that programs request. Those without a route are never a page.
 const PROGRAM_PATHS: [&str; 4] = ["/api/", "/serve/", "/debug/", "/assets/"];
 /// The rules for crawlers.
 pub const ROBOTS: &str = "/robots.txt";

@@ -1,5 +1,5 @@
-//! Changes of a tag in all messages that have it: in their copies that the client may access. They are made in batches. After an
-//! error, the messages of earlier batches are changed. Messages that arrive meanwhile keep the tag.
+//! Changes of a tag in all copies that the client may access and that have it. They are made in batches. After an error, the
+//! messages of earlier batches are changed. Messages that arrive meanwhile keep the tag.
 
 use restante_auth::Scope;
 use restante_mail::message::{Message, Summary};
@@ -28,8 +28,15 @@ impl Access {
 
     /// Removes a tag. Returns the number of messages that had it.
     pub async fn delete_tag(&self, tag: &str) -> Result<usize, Problem> {
-        self.check_tag_exists(tag).await?;
-        self.replace_tag(tag, None).await
+        require_scope(&self.grant, Scope::Read)?;
+        // Without a scan, if the overview decides.
+        if self.grant.covers_all_mailboxes() && !self.has_tag(tag).await? {
+            return Err(Problem::NoSuchTag);
+        }
+        match self.replace_tag(tag, None).await? {
+            0 => Err(Problem::NoSuchTag),
+            count => Ok(count),
+        }
     }
 
     /// Fails if no message has the tag. This reveals something about messages, so the scope `read` is required.

@@ -21,6 +21,8 @@ const MAX_RECEIVED_FIELDS: usize = 30;
 const MAX_SCANNED_BYTES: usize = 1024 * 1024;
 /// The maximum length of a display name that is kept, in bytes.
 const MAX_NAME_BYTES: usize = 200;
+/// The maximum length of the first line of a subject with a prefix, in bytes.
+const MAX_SUBJECT_LINE: usize = 76;
 /// The maximum length of the former value of From, in characters.
 const MAX_ORIGINAL_FROM_CHARS: usize = 200;
 
@@ -51,8 +53,7 @@ pub(crate) fn compose(source: &Source, target: &Target, prefix: &str, identity: 
                 has_from = true;
             }
             _ if !has_subject && is_named(name, "Subject") => {
-                let value = value.trim_ascii_start();
-                write_raw_field(&mut output, name, &[b" ", prefix.as_bytes(), b" ", value].concat());
+                write_raw_field(&mut output, name, &prefixed_subject(prefix, value));
                 has_subject = true;
             }
             _ => write_raw_field(&mut output, name, value),
@@ -71,6 +72,19 @@ pub(crate) fn compose(source: &Source, target: &Target, prefix: &str, identity: 
         output.extend_from_slice(b"\r\n");
     }
     output
+}
+
+/// Returns the value of a Subject field with a text before it. The former value starts on a line of its own if both do not fit on
+/// one: a line with an encoded word has at most 76 characters (RFC 2047 section 2).
+fn prefixed_subject(prefix: &str, value: &[u8]) -> Vec<u8> {
+    let value = value.trim_ascii_start();
+    let first_line = value.iter().position(|byte| *byte == b'\r').unwrap_or(value.len());
+    let separator: &[u8] = match first_line {
+        0 => b"",
+        length if "Subject:  ".len() + prefix.len() + length > MAX_SUBJECT_LINE => b"\r\n ",
+        _ => b" ",
+    };
+    [b" ", prefix.as_bytes(), separator, value].concat()
 }
 
 /// Returns why a message is in a loop, if it is. `by_rule`: also if it was sent from the queue with this identity before.
@@ -218,10 +232,15 @@ mod tests {
                 "Subject: [QA] =?UTF-8?Q?J=C3=BC?=\r\n\r\nSubject: x\r\n",
             ),
             ("A: 1\r\n\r\n", "A: 1\r\nSubject: [QA]\r\n\r\n"),
+            ("Subject:\r\n\r\n", "Subject: [QA]\r\n\r\n"),
+            ("Subject:\r\n Hi\r\n\r\n", "Subject: [QA] Hi\r\n\r\n"),
         ];
         for (body, expected) in table {
             assert_eq!(composed_with_prefix(body.as_bytes(), None, "[QA]"), expected);
         }
+        let long = "x".repeat(990);
+        let composed = composed_with_prefix(format!("Subject: {long}\r\n\r\n").as_bytes(), None, "[QA]");
+        assert_eq!(composed, format!("Subject: [QA]\r\n {long}\r\n\r\n"), "lines of at most 998 bytes");
     }
 
     #[test]

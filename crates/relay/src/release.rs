@@ -53,7 +53,7 @@ pub enum ReleaseError {
     #[error("{0:?} contains a route to another domain, which the relay does not permit")]
     Route(String),
     /// The text before the subject is too long, or contains other characters.
-    #[error("the subject prefix may have up to {MAX_PREFIX_BYTES} printable ASCII characters")]
+    #[error("the subject prefix may have up to {MAX_PREFIX_BYTES} printable ASCII characters, without \"=?\"")]
     InvalidPrefix,
     /// The target does not allow these recipients.
     #[error("the relay target does not allow these recipients: {}", .0.join(", "))]
@@ -117,10 +117,11 @@ pub(crate) fn check_recipients(target: &Target, recipients: &[String]) -> Result
     }
 }
 
-/// Returns the text before the subject without spaces around it. Nothing in it may add a header field or need an encoding.
+/// Returns the text before the subject without spaces around it. It cannot add a header field, and is not decoded.
 pub(crate) fn check_prefix(prefix: &str) -> Result<String, ReleaseError> {
     let prefix = prefix.trim_matches(' ');
-    let is_valid = prefix.len() <= MAX_PREFIX_BYTES && prefix.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let is_printable = prefix.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let is_valid = prefix.len() <= MAX_PREFIX_BYTES && is_printable && !prefix.contains("=?");
     is_valid.then(|| prefix.to_owned()).ok_or(ReleaseError::InvalidPrefix)
 }
 
@@ -173,7 +174,7 @@ mod tests {
     fn prefixes_are_short_and_printable() {
         assert_eq!(check_prefix("").unwrap(), "");
         assert_eq!(check_prefix(" [Staging]  ").unwrap(), "[Staging]");
-        for prefix in ["a\r\nBcc: eve@x.org", "\t", "\u{e4}", &"x".repeat(101)] {
+        for prefix in ["a\r\nBcc: eve@x.org", "\t", "\u{e4}", "=?utf-8?q?a?=", &"x".repeat(101)] {
             assert!(check_prefix(prefix).is_err(), "{prefix:?}");
         }
     }

@@ -141,13 +141,16 @@ impl Test {
     }
 
     async fn release(&self, to: &[&str]) -> Result<Entry, ReleaseError> {
-        let recipients = to.iter().map(ToString::to_string).collect();
+        self.release_with_prefix(to, "").await
+    }
+
+    async fn release_with_prefix(&self, to: &[&str], prefix: &str) -> Result<Entry, ReleaseError> {
         let request = ReleaseRequest {
             message: self.latest().await,
             target: None,
-            recipients,
+            recipients: to.iter().map(ToString::to_string).collect(),
             by: None,
-            subject_prefix: String::new(),
+            subject_prefix: prefix.to_owned(),
         };
         self.relay.release(request).await
     }
@@ -193,6 +196,18 @@ async fn forwards_messages_to_allowed_recipients() {
     let field = format!("\nX-Restante-Relay: {identity} relay.test\n");
     assert!(message.contains(&field) && !message.contains("hidden@z.org"), "{message}");
     assert!(test.relay.transcript(entries[0].id).await.unwrap().is_some_and(|transcript| !transcript.is_empty()));
+    test.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prefix_is_sent_before_the_subject() {
+    let receiver = Receiver::start(usize::MAX).await;
+    let test = Test::start(receiver.address.port(), Vec::new()).await;
+    test.deliver("bob@x.org", "Subject: Hi\r\n\r\nHello\r\n").await;
+    test.release_with_prefix(&[], " [QA]").await.unwrap();
+    test.wait_for(1, EntryState::Delivered).await;
+    let sent = receiver.messages.lock().unwrap()[0].clone();
+    assert!(sent.contains("Subject: [QA] Hi"), "{sent}");
     test.stop().await;
 }
 

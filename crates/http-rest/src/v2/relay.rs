@@ -26,7 +26,8 @@ use crate::v2::sessions::{LINE_BYTES, Line, Visibility};
 /// The approximate size of a recipient without its texts.
 const RECIPIENT_BYTES: usize = 64;
 
-const RELEASE_SHAPE: &str = "{\"target\": \"…\", \"to\": [\"…\"], \"subject-prefix\": \"…\"}, with at least one address, and no other members. All members are optional";
+const RELEASE_SHAPE: &str = "{\"target\": \"…\", \"to\": [\"…\"], \"subject-prefix\": \"…\"}, with at least one address, \
+                             and no other members. All members are optional";
 
 /// Adds a message to the relay queue.
 pub(crate) async fn release(
@@ -237,6 +238,10 @@ mod tests {
             (json!({ "to": null }), None),
             (json!({ "target": null }), None),
             (json!({ "targets": "main" }), None),
+            (
+                json!({ "subject-prefix": "[QA]" }),
+                Some(Release { target: None, recipients: Vec::new(), subject_prefix: "[QA]".to_owned() }),
+            ),
             (json!({ "subject-prefix": 1 }), None),
             (json!(["a@x"]), None),
         ];

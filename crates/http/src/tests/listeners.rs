@@ -39,6 +39,13 @@ async fn separate_listener_has_only_its_apis() {
 }
 
 #[tokio::test]
+async fn separate_listener_has_the_description_of_the_api_but_no_page() {
+    let (_, separate) = routers(Settings::default(), &["localhost:9100 rest"]);
+    assert_eq!(get(&separate, "/api/openapi.json").await.status, 200);
+    assert_eq!(get(&separate, "/api/docs").await.status, 404);
+}
+
+#[tokio::test]
 async fn listeners_share_the_messages() {
     let (main, separate) = routers(Settings { max_message_bytes: 10_000, ..Settings::default() }, &[":8025 mailpit"]);
     let body = r#"{"From": {"Email": "a@example.org"}, "To": [{"Email": "b@example.org"}], "Text": "x"}"#;

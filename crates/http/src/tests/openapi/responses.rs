@@ -27,7 +27,7 @@ const WITHOUT_STORE: [&str; 22] = [
     "getSimulatedFailures",
     "setSimulatedFailures",
     "describeApi",
-    "describeApiToPeople",
+    "showApi",
     "search",
     "listSessions",
     "readSession",
