@@ -1,5 +1,7 @@
 //! Mailboxes with thousands of messages.
 
+use std::cell::RefCell;
+
 use serde_json::{Value, json};
 
 use super::mailbox::{ROWS, deliver, until_rows};
@@ -127,8 +129,13 @@ fn scroll_position_is_restored() {
     page.open("/m/james");
     page.until("the counts", || page.text(".list-total").starts_with("3,000"));
     scroll_down_until(&page, |rows| rows.iter().any(|subject| subject.starts_with("Message 14")));
-    page.until("the rows at the end", || top(&page) != Value::Null);
-    let before = top(&page);
+    // The next rows may still be drawn.
+    let before = RefCell::new(Value::Null);
+    page.until("a stable position", || {
+        let now = top(&page);
+        now != Value::Null && before.replace(now.clone()) == now
+    });
+    let before = before.into_inner();
     page.click("[data-page=status]");
     page.find("status-page h1");
     page.back();

@@ -6,7 +6,7 @@ use restante_testdir::TestDir;
 use serde_json::json;
 
 use super::mails;
-use super::page::Page;
+use super::page::{Page, key};
 use crate::support::Server;
 
 #[test]
@@ -102,10 +102,13 @@ fn desktop_notifications_must_be_enabled() {
     page.until("the arrival", || page.texts(".message-row").len() == 1);
     assert_eq!(notifications(), json!([]), "a notification without permission");
 
-    page.click("list-head [aria-label^='Desktop notifications']");
-    page.until("the enabled button", || {
-        page.attribute("list-head [aria-label^='Desktop notifications']", "aria-pressed").as_deref() == Some("true")
-    });
+    page.click("list-head [aria-haspopup=menu]");
+    assert_eq!(page.text("list-head .menu-item"), "Turn on desktop notifications");
+    page.click("list-head .menu-item");
+    page.until("the permission", || page.eval("return Notification.permission", &json!([])) == "granted");
+    page.click("list-head [aria-haspopup=menu]");
+    assert_eq!(page.text("list-head .menu-item"), "Turn off desktop notifications");
+    page.keys(key::ESCAPE);
     server.deliver("james@x.org", &mails::text("After", "Hello"));
     page.until("the notification", || notifications()[0][1] == "After");
     page.assert_quiet();
