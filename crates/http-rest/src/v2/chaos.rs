@@ -32,9 +32,8 @@ pub(crate) async fn set(
     _: RequireAdmin,
     request: Request,
 ) -> Result<Response, Problem> {
-    let chaos = chaos(&server)?;
     let triggers = parse_triggers(body::read_json(request, MAX_BODY_BYTES).await?.as_ref())?;
-    *chaos.write() = triggers;
+    *chaos(&server)?.write() = triggers;
     tracing::info!(?triggers, "simulated failures of SMTP changed");
     success::no_store_json(&SimulatedFailures::from(triggers))
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
+use restante_auth::Scope;
 use restante_http_core::extractors::access::Access;
 use restante_http_core::extractors::body;
-use restante_http_core::extractors::parameters::{PathTag, RequestGrant};
+use restante_http_core::extractors::parameters::{PathTag, RequestGrant, require_scope};
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::success;
 use restante_http_core::server::Server;
@@ -32,6 +33,8 @@ pub(crate) async fn list(
 
 /// Renames a tag.
 pub(crate) async fn rename(access: Access, PathTag(tag): PathTag, request: Request) -> Result<Response, Problem> {
+    // Before the body is checked.
+    require_scope(&access.grant, Scope::Read)?;
     let body = body::read_json(request, MAX_BODY_BYTES).await?;
     let name = parse_name(body.as_ref()).ok_or(Problem::WrongShape(NAME_SHAPE))?.trim();
     validate(name).map_err(|error| Problem::invalid_member("name", &error))?;
