@@ -28,7 +28,8 @@ fn large_runs_every_step_with_the_real_program() {
     assert_eq!(figure("fill", "messages"), Some(2000.0));
     assert!(figure("restore", "messages") > Some(2000.0), "with those of the steady stream");
     assert!(figure("expiry", "deleted messages") >= Some(500.0));
-    assert!(figure("compaction", "deleted messages") > Some(0.0));
+    // The retention continues after the expiry. On a slow machine it deletes all messages before the mailboxes are deleted.
+    assert!(figure("compaction", "deleted messages").is_some());
     for step in ["restart", "list", "search", "baseline", "back-up"] {
         assert!(rows.iter().any(|row| row["step"] == step && row["value"].is_number()), "{step}");
     }
