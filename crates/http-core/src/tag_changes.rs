@@ -29,7 +29,7 @@ impl Access {
     /// Removes a tag. Returns the number of messages that had it.
     pub async fn delete_tag(&self, tag: &str) -> Result<usize, Problem> {
         require_scope(&self.grant, Scope::Read)?;
-        // Without a scan, if the overview decides.
+        // The overview usually decides, and then no message is read.
         if self.grant.covers_all_mailboxes() && !self.has_tag(tag).await? {
             return Err(Problem::NoSuchTag);
         }

@@ -22,7 +22,7 @@ const MAX_SCANNED_BYTES: usize = 1024 * 1024;
 /// The maximum length of a display name that is kept, in bytes.
 const MAX_NAME_BYTES: usize = 200;
 /// The maximum length of the first line of a subject with a prefix, in bytes.
-const MAX_SUBJECT_LINE: usize = 76;
+const MAX_SUBJECT_LINE_BYTES: usize = 76;
 /// The maximum length of the former value of From, in characters.
 const MAX_ORIGINAL_FROM_CHARS: usize = 200;
 
@@ -81,7 +81,7 @@ fn prefixed_subject(prefix: &str, value: &[u8]) -> Vec<u8> {
     let first_line = value.iter().position(|byte| *byte == b'\r').unwrap_or(value.len());
     let separator: &[u8] = match first_line {
         0 => b"",
-        length if "Subject:  ".len() + prefix.len() + length > MAX_SUBJECT_LINE => b"\r\n ",
+        length if "Subject:  ".len() + prefix.len() + length > MAX_SUBJECT_LINE_BYTES => b"\r\n ",
         _ => b" ",
     };
     [b" ", prefix.as_bytes(), separator, value].concat()

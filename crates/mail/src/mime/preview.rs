@@ -57,9 +57,9 @@ pub struct Preview {
 /// Returns the preview of a message.
 ///
 /// The snippet is the start of [`Mime::text`](super::Mime::text). If that is made from HTML, the URLs of links are left out.
-/// Whitespace and control characters are collapsed to single spaces, and characters without a width are omitted. It ends at the end of a word if possible. It is empty if
-/// the text starts beyond the first 4 KiB of the text parts, and beyond the first 32 KiB of the HTML. A charset that is
-/// not declared is detected by these bytes.
+/// Whitespace and control characters are collapsed to single spaces, and characters without a width are omitted. It ends
+/// at the end of a word if possible. It is empty if the text starts beyond the first 4 KiB of the text parts, and beyond
+/// the first 32 KiB of the HTML. A charset that is not declared is detected by these bytes.
 ///
 /// The number of attachments is [`Mime::attachment_count`](super::Mime::attachment_count). In a message with very many
 /// lines that look like delimiters, only the attachments at its start are counted.
