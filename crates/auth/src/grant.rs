@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use restante_mail::named_enum;
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mail::patterns::Patterns;
 
 named_enum! {
@@ -66,15 +66,40 @@ pub struct Grant {
     scopes: Scopes,
     /// `None` means all mailboxes.
     mailboxes: Option<Arc<Patterns>>,
+    /// The project of mailboxes that are named without one.
+    home: Option<Project>,
+    /// Whether only mailboxes of the home are granted, whatever the patterns are.
+    is_limited_to_home: bool,
 }
 
 impl Grant {
     /// The grant of every client if no authentication is configured.
-    pub const EVERYTHING: Self = Self { name: None, scopes: Scopes::ALL, mailboxes: None };
+    pub const EVERYTHING: Self =
+        Self { name: None, scopes: Scopes::ALL, mailboxes: None, home: None, is_limited_to_home: false };
 
-    /// Creates the grant of the user or token of this name, for the mailboxes that match these patterns, or for all.
+    /// Creates the grant of the user or token of this name, for the mailboxes that match these patterns, or for all. If all
+    /// patterns are in one project, it is the home of the grant.
     pub fn new(name: &str, scopes: Scopes, mailboxes: Option<Patterns>) -> Self {
-        Self { name: Some(name.into()), scopes, mailboxes: mailboxes.map(Arc::new) }
+        let home = mailboxes.as_ref().and_then(Patterns::project);
+        Self { name: Some(name.into()), scopes, mailboxes: mailboxes.map(Arc::new), home, is_limited_to_home: false }
+    }
+
+    /// Returns the part of this grant that is in a project, with that project as its home.
+    #[must_use]
+    pub fn in_project(self, project: Project) -> Self {
+        Self { home: Some(project), is_limited_to_home: true, ..self }
+    }
+
+    /// Returns the home: the project of a mailbox that a request names without one, which responses leave out.
+    pub fn home(&self) -> Option<&Project> {
+        self.home.as_ref()
+    }
+
+    /// Returns the project that the grant is limited to, if it covers all mailboxes of it.
+    pub fn whole_project(&self) -> Option<&Project> {
+        let home = self.home.as_ref()?;
+        let covers_home = self.mailboxes.as_ref().is_none_or(|patterns| patterns.cover_project(home));
+        covers_home.then_some(home)
     }
 
     /// Returns the name of the user or token; `None` if no authentication is configured.
@@ -89,7 +114,7 @@ impl Grant {
 
     /// Returns true if this scope is granted in all mailboxes.
     pub fn allows_everywhere(&self, scope: Scope) -> bool {
-        self.scopes.contains(scope) && self.mailboxes.is_none()
+        self.scopes.contains(scope) && self.covers_all_mailboxes()
     }
 
     /// Returns true if this scope is granted in at least one mailbox.
@@ -99,18 +124,33 @@ impl Grant {
 
     /// Returns true if the grant covers all mailboxes.
     pub fn covers_all_mailboxes(&self) -> bool {
-        self.mailboxes.is_none()
+        self.mailboxes.is_none() && !self.is_limited_to_home
     }
 
     /// Returns prefixes that together cover the names of all granted mailboxes. They are sorted, and none is a prefix
     /// of another one.
     pub fn prefixes(&self) -> Vec<String> {
-        self.mailboxes.as_ref().map_or_else(|| vec![String::new()], |patterns| patterns.prefixes())
+        let prefixes = self.mailboxes.as_ref().map_or_else(|| vec![String::new()], |patterns| patterns.prefixes());
+        let Some(home) = self.home.as_ref().filter(|_| self.is_limited_to_home).map(Project::prefix) else {
+            return prefixes;
+        };
+        if prefixes.iter().any(|prefix| home.starts_with(prefix)) {
+            return vec![home];
+        }
+        prefixes.into_iter().filter(|prefix| prefix.starts_with(&home)).collect()
     }
 
     /// Returns true if the grant covers this mailbox.
     pub fn covers(&self, mailbox: &MailboxName) -> bool {
-        self.mailboxes.as_ref().is_none_or(|patterns| patterns.matches(mailbox.as_str()))
+        (!self.is_limited_to_home || mailbox.project() == self.home)
+            && self.mailboxes.as_ref().is_none_or(|patterns| patterns.matches(mailbox.as_str()))
+    }
+
+    /// Returns false if the grant covers no mailbox in this project.
+    pub fn covers_some_of(&self, project: &Project) -> bool {
+        let prefix = project.prefix();
+        let is_reachable = |reached: String| reached.starts_with(&prefix) || prefix.starts_with(&reached);
+        self.prefixes().into_iter().any(is_reachable)
     }
 }
 
@@ -138,6 +178,35 @@ mod tests {
             assert_eq!(grant.allows(scope, &mailbox.to_owned().into()), here, "{scope} {mailbox}");
             assert_eq!(grant.allows_everywhere(scope), everywhere, "{scope}");
         }
+    }
+
+    #[test]
+    fn home_is_the_project_of_all_patterns() {
+        let grant = |patterns: &[&str]| Grant::new("ci", Scopes::ALL, Some(Patterns::from_iter(patterns)));
+        let project = |name: &str| name.parse::<Project>().unwrap();
+        // The grant, its home, the project that it covers completely, and its prefixes.
+        let table: [(Grant, Option<&str>, Option<&str>, &[&str]); 8] = [
+            (Grant::EVERYTHING, None, None, &[""]),
+            (grant(&["shop:*"]), Some("shop"), Some("shop"), &["shop:"]),
+            (grant(&["shop:bob", "shop:ann*"]), Some("shop"), None, &["shop:ann", "shop:bob"]),
+            (grant(&["shop:*", "acme:*"]), None, None, &["acme:", "shop:"]),
+            (Grant::EVERYTHING.in_project(project("shop")), Some("shop"), Some("shop"), &["shop:"]),
+            (grant(&["shop:*", "acme:*"]).in_project(project("shop")), Some("shop"), Some("shop"), &["shop:"]),
+            (grant(&["s*"]).in_project(project("shop")), Some("shop"), None, &["shop:"]),
+            (grant(&["acme:*"]).in_project(project("shop")), Some("shop"), None, &[]),
+        ];
+        for (grant, home, whole, prefixes) in table {
+            assert_eq!(grant.home().map(Project::as_str), home, "{grant:?}");
+            assert_eq!(grant.whole_project().map(Project::as_str), whole, "{grant:?}");
+            assert_eq!(grant.prefixes(), prefixes, "{grant:?}");
+        }
+        let limited = Grant::EVERYTHING.in_project(project("shop"));
+        let covers = |grant: &Grant, name: &str| grant.covers(&name.to_owned().into());
+        assert!(covers(&limited, "shop:bob") && !covers(&limited, "bob") && !covers(&limited, "shopping:bob"));
+        assert!(!limited.covers_all_mailboxes() && !limited.allows_everywhere(Scope::Admin));
+        assert!(limited.covers_some_of(&project("shop")) && !limited.covers_some_of(&project("acme")));
+        assert!(grant(&["s*"]).covers_some_of(&project("shop")) && !grant(&["bob"]).covers_some_of(&project("shop")));
+        assert!(!covers(&grant(&["acme:*"]).in_project(project("shop")), "shop:bob"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! [`Authenticator`] checks all logins. The files of `users` and `tokens` are `reloading_file`s. `verified_cache`
 //! caches successful logins, `login_throttle` delays logins after failures, and `session` creates the cookies of the
 //! web interface. The commands that change the files use [`tokens`] and [`users`], which write the file with `replace`.
+//! [`Rights`] are what an operator grants to a user or token, and a [`Grant`] is what they mean for a request.
 
 mod auth;
 mod authenticator;
@@ -15,6 +16,7 @@ mod hash_memory;
 mod login_throttle;
 mod reloading_file;
 mod replace;
+mod rights;
 mod session;
 pub mod tokens;
 pub mod users;
@@ -26,3 +28,4 @@ pub use client::Client;
 pub use denied::{DenialReason, Denied};
 pub use grant::{Grant, Scope, Scopes};
 pub use hash::PasswordHash;
+pub use rights::{Rights, patterns_in_projects};

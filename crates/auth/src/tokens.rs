@@ -10,13 +10,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use jiff::Timestamp;
-use restante_mail::patterns::Patterns;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde::{Deserialize, Serialize};
 
 use crate::grant::{Grant, Scope, Scopes};
 use crate::replace::LockedFile;
+use crate::rights::Rights;
 
 /// The prefix of all tokens, so that people and secret scanners recognize them.
 const PREFIX: &str = "rst_";
@@ -26,9 +26,7 @@ const SECRET_BYTES: usize = 32;
 const ID_BYTES: usize = 6;
 /// The maximum number of tokens in a file.
 const MAX_TOKENS: usize = 10_000;
-/// The maximum number of mailbox patterns of a token.
-const MAX_PATTERNS: usize = 100;
-/// The maximum length of a name or pattern in bytes.
+/// The maximum length of a name in bytes.
 const MAX_TEXT_BYTES: usize = 255;
 
 const FILE_HEADER: &str =
@@ -245,32 +243,22 @@ impl TokenRecord {
         if !is_valid_text(&self.id) || !is_valid_text(&self.name) {
             return Err(format!("a name must have 1 to {MAX_TEXT_BYTES} bytes and no control characters"));
         }
-        if self.mailboxes.iter().any(String::is_empty) {
-            return Err("a mailbox pattern is empty".to_owned());
-        }
-        if self.mailboxes.len() > MAX_PATTERNS || !self.mailboxes.iter().all(|pattern| is_valid_text(pattern)) {
-            return Err(format!(
-                "at most {MAX_PATTERNS} mailbox patterns of at most {MAX_TEXT_BYTES} bytes are allowed, without control characters"
-            ));
-        }
         let scopes = self.scopes.iter().map(|scope| scope.parse::<Scope>());
         let scopes: Scopes =
             scopes.collect::<Result<_, _>>().map_err(|allowed| format!("a scope must be {allowed}"))?;
-        if scopes == Scopes::default() {
-            return Err("a token needs at least one scope".to_owned());
-        }
+        let rights = Rights { scopes, mailboxes: self.mailboxes };
+        rights.check()?;
         let parse_time =
             |text: &str| text.parse().map_err(|_| format!("{text} is not a timestamp such as 2030-01-31T12:00:00Z"));
-        let patterns = (!self.mailboxes.is_empty()).then(|| Patterns::from_iter(&self.mailboxes));
         Ok(Token {
             digest: from_hex(&self.sha256).ok_or("sha256 must be 64 hexadecimal digits")?,
             created: parse_time(&self.created)?,
             expires: self.expires.as_deref().map(parse_time).transpose()?,
-            grant: Grant::new(&self.name, scopes, patterns),
+            grant: rights.grant(&self.name),
             id: self.id,
             name: self.name,
-            scopes,
-            mailboxes: self.mailboxes,
+            scopes: rights.scopes,
+            mailboxes: rights.mailboxes,
         })
     }
 }
@@ -347,7 +335,7 @@ mod tests {
         assert!(Tokens::parse(good.as_bytes()).is_ok() && Tokens::parse(b"").is_ok());
         let table = [
             ("token = 1".to_owned(), "line 1: "),
-            (token("a", "scopes=[]"), "token 1: a token needs at least one scope"),
+            (token("a", "scopes=[]"), "token 1: at least one scope is needed"),
             (token("a", "scopes=['all']"), "token 1: a scope must be read, write, admin or relay"),
             (token("a", "scopes=['read']\nexpires='soon'"), "token 1: soon is not a timestamp"),
             (token("a", "scopes=['read']\nmailboxes=['']"), "token 1: a mailbox pattern is empty"),

@@ -1,7 +1,13 @@
 //! Mapping of addresses to mailbox names: a pure function of the address and the setting *mailbox naming*. The same
 //! function maps the names in queries, so a query finds the mailbox that a recipient was delivered to.
+//!
+//! A mailbox can be in a project. Then its name begins with that of the project and a colon: `shop:bob` is the mailbox
+//! `bob` in the project `shop`. No address is mapped to such a name.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -10,9 +16,70 @@ use unicode_normalization::UnicodeNormalization as _;
 use crate::address::{self, Address, AddressError, Alphabet, MAX_DOMAIN_CHARS, MAX_MAILBOX_NAME_CHARS};
 use crate::named_enum;
 
-/// The name of a mailbox in canonical form, as [`Naming`] creates it. Cheap to clone.
+/// The character between the name of a project and that of a mailbox in it.
+const PROJECT_SEPARATOR: char = ':';
+/// The maximum length of the name of a project in characters.
+pub const MAX_PROJECT_CHARS: usize = 63;
+
+/// The name of a mailbox in canonical form, as [`Naming`] creates it, with its project if it is in one. Cheap to clone.
+#[derive(Clone)]
+pub struct MailboxName {
+    text: Arc<str>,
+    form: Form,
+}
+
+/// How a name is written in responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// With its project, if it is in one.
+    Absolute,
+    /// Without its project, because that is the home of the client.
+    InHome,
+    /// With a colon, because the client has a home and the mailbox is in no project.
+    OutsideOfProjects,
+}
+
+/// The name of a project: letters a to z, digits and hyphens, not at the ends. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct MailboxName(Arc<str>);
+pub struct Project(Arc<str>);
+
+/// The text is not the name of a project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the name of a project has 1 to {MAX_PROJECT_CHARS} letters a to z, digits and hyphens, and no hyphen at its ends"
+)]
+pub struct ProjectError;
+
+impl Project {
+    /// Returns the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the start of the names of all mailboxes in this project.
+    pub fn prefix(&self) -> String {
+        format!("{self}{PROJECT_SEPARATOR}")
+    }
+}
+
+impl FromStr for Project {
+    type Err = ProjectError;
+
+    fn from_str(text: &str) -> Result<Self, ProjectError> {
+        let is_valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let has_hyphen_at_end = text.starts_with('-') || text.ends_with('-');
+        if text.is_empty() || text.len() > MAX_PROJECT_CHARS || has_hyphen_at_end || !text.bytes().all(is_valid) {
+            return Err(ProjectError);
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Display for Project {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 named_enum! {
     /// The rule that maps an address to a mailbox name.
@@ -43,21 +110,98 @@ pub enum NameError {
 }
 
 impl MailboxName {
-    /// Returns the name as text.
+    /// Returns the name as text, with its project.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// Returns the project of the mailbox.
+    pub fn project(&self) -> Option<Project> {
+        split_project(&self.text).map(|(project, _)| project)
+    }
+
+    /// Returns the name without its project.
+    pub fn without_project(&self) -> &str {
+        split_project(&self.text).map_or(&self.text, |(_, name)| name)
+    }
+
+    /// Returns the mailbox of this name in a project. The name must not be in one.
+    #[must_use]
+    pub fn in_project(&self, project: &Project) -> Self {
+        format!("{project}{PROJECT_SEPARATOR}{}", self.text).into()
+    }
+
+    /// Returns the same mailbox, whose name [`Self::shown`] writes as a client with this home requests it. Names are equal
+    /// independently of their form.
+    #[must_use]
+    pub fn relative_to(&self, home: Option<&Project>) -> Self {
+        let form = match (home, split_project(&self.text)) {
+            (None, _) => Form::Absolute,
+            (Some(_), None) => Form::OutsideOfProjects,
+            (Some(home), Some((project, _))) if project == *home => Form::InHome,
+            (Some(_), Some(_)) => Form::Absolute,
+        };
+        Self { text: self.text.clone(), form }
+    }
+
+    /// Returns the name as a response contains it. The client can use it in a request.
+    pub fn shown(&self) -> Cow<'_, str> {
+        match self.form {
+            Form::Absolute => Cow::Borrowed(&self.text),
+            Form::InHome => Cow::Borrowed(self.without_project()),
+            Form::OutsideOfProjects => Cow::Owned(format!("{PROJECT_SEPARATOR}{}", self.text)),
+        }
+    }
+}
+
+/// Returns the project and the rest of a name, if it is in a project. IPv6 addresses contain colons too, but never after a
+/// text that could be the name of a project.
+fn split_project(name: &str) -> Option<(Project, &str)> {
+    let (project, rest) = name.split_once(PROJECT_SEPARATOR)?;
+    Some((project.parse().ok()?, rest))
+}
+
+impl fmt::Debug for MailboxName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MailboxName").field(&self.text).finish()
     }
 }
 
 impl fmt::Display for MailboxName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
 impl std::borrow::Borrow<str> for MailboxName {
     fn borrow(&self) -> &str {
-        &self.0
+        &self.text
+    }
+}
+
+impl PartialEq for MailboxName {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for MailboxName {}
+
+impl Hash for MailboxName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl PartialOrd for MailboxName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for MailboxName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.text.cmp(&other.text)
     }
 }
 
@@ -75,9 +219,31 @@ impl Naming {
         self.mailbox_name(address.local(), Some(address.domain()))
     }
 
-    /// Returns the mailbox for a text in a query, which is an address or only a name. With [`Naming::Domain`] a text
-    /// without `@` is a domain.
+    /// Returns the mailbox for a text in a query, which is an address or only a name, both with or without a project. With
+    /// [`Naming::Domain`] a text without `@` is a domain.
     pub fn parse_mailbox(self, text: &str) -> Result<MailboxName, NameError> {
+        self.parse_mailbox_in(None, text)
+    }
+
+    /// Returns the mailbox for a text in a query of a client with this home. A text without a project is a mailbox in the
+    /// home; with a colon at its start, it is a mailbox in no project. The name has the form that
+    /// [`MailboxName::relative_to`] returns.
+    pub fn parse_mailbox_in(self, home: Option<&Project>, text: &str) -> Result<MailboxName, NameError> {
+        let mailbox = match text.split_once(PROJECT_SEPARATOR) {
+            Some(("", name)) => self.parse_name(name)?,
+            Some((project, name)) if let Ok(project) = project.to_ascii_lowercase().parse() => {
+                self.parse_name(name)?.in_project(&project)
+            }
+            _ => match home {
+                Some(home) => self.parse_name(text)?.in_project(home),
+                None => self.parse_name(text)?,
+            },
+        };
+        Ok(mailbox.relative_to(home))
+    }
+
+    /// Returns the mailbox for a text without a project.
+    fn parse_name(self, text: &str) -> Result<MailboxName, NameError> {
         if self == Self::Domain && text.starts_with('[') {
             address::check_domain(text)?;
             return domain_name(text).map(Into::into);
@@ -91,17 +257,18 @@ impl Naming {
         self.mailbox_name(&local, domain.as_deref())
     }
 
-    /// Returns an address that is delivered to this mailbox. `domain` is used if the name contains no domain. Returns
-    /// `None` if no address maps to the name, for example for a name without a domain with [`Naming::Full`].
+    /// Returns an address that is delivered to this mailbox, apart from its project. `domain` is used if the name contains
+    /// no domain. Returns `None` if no address maps to the name, for example for a name without a domain with
+    /// [`Naming::Full`].
     pub fn address_for(self, mailbox: &MailboxName, domain: &str) -> Option<Address> {
-        let name = mailbox.as_str();
+        let name = mailbox.without_project();
         let text = match self {
             Self::Local => format!("{name}@{domain}"),
             Self::Full => name.to_owned(),
             Self::Domain => format!("postmaster@{name}"),
         };
         let address = Address::parse(&text, Alphabet::Utf8).ok()?;
-        (self.mailbox_for(&address).as_ref() == Ok(mailbox)).then_some(address)
+        self.mailbox_for(&address).is_ok_and(|found| found.as_str() == name).then_some(address)
     }
 
     fn mailbox_name(self, local: &str, domain: Option<&str>) -> Result<MailboxName, NameError> {
@@ -120,7 +287,7 @@ impl Naming {
 
 impl From<String> for MailboxName {
     fn from(canonical: String) -> Self {
-        Self(canonical.into())
+        Self { text: canonical.into(), form: Form::Absolute }
     }
 }
 
@@ -209,6 +376,52 @@ mod tests {
     }
 
     #[test]
+    fn parses_names_with_projects() {
+        // The text, then the mailbox and its form in responses without a home, and with the home `shop`.
+        let table = [
+            ("bob", "bob", "bob", "shop:bob", "bob"),
+            ("shop:Bob", "shop:bob", "shop:bob", "shop:bob", "bob"),
+            ("SHOP:bob+x@x.org", "shop:bob", "shop:bob", "shop:bob", "bob"),
+            ("acme:bob", "acme:bob", "acme:bob", "acme:bob", "acme:bob"),
+            (":bob", "bob", "bob", "bob", ":bob"),
+            ("-shop:bob", "", "", "", ""),
+            ("sh_op:bob", "", "", "", ""),
+            ("shop:", "", "", "", ""),
+            (":", "", "", "", ""),
+            ("shop:acme:bob", "", "", "", ""),
+            ("::bob", "", "", "", ""),
+        ];
+        let shop: Project = "shop".parse().unwrap();
+        for (text, plain, plain_shown, in_home, in_home_shown) in table {
+            for (home, expected, shown) in [(None, plain, plain_shown), (Some(&shop), in_home, in_home_shown)] {
+                let name = Naming::Local.parse_mailbox_in(home, text);
+                assert_eq!(name.as_ref().map_or("", MailboxName::as_str), expected, "{text:?} {home:?}");
+                if let Ok(name) = name {
+                    assert_eq!(name.shown(), shown, "{text:?} {home:?}");
+                    assert_eq!(Naming::Local.parse_mailbox_in(home, &name.shown()), Ok(name));
+                }
+            }
+        }
+        let literal = Naming::Full.parse_mailbox("shop:a@[IPv6:2001:DB8::1]").unwrap();
+        assert_eq!(
+            (literal.as_str(), literal.without_project()),
+            ("shop:a@[ipv6:2001:db8::1]", "a@[ipv6:2001:db8::1]")
+        );
+        assert_eq!(literal.project(), Some(shop));
+        assert_eq!(Naming::Domain.parse_mailbox("[IPv6:2001:DB8::1]").unwrap().project(), None);
+    }
+
+    #[test]
+    fn checks_names_of_projects() {
+        for valid in ["shop", "a", "7", "run-x1", &"x".repeat(MAX_PROJECT_CHARS)] {
+            assert_eq!(valid.parse::<Project>().map(|project| project.prefix()), Ok(format!("{valid}:")));
+        }
+        for invalid in ["", "-", "a-", "-a", "Shop", "a.b", "a:b", "jö", "a b", &"x".repeat(MAX_PROJECT_CHARS + 1)] {
+            assert_eq!(invalid.parse::<Project>(), Err(ProjectError), "{invalid:?}");
+        }
+    }
+
+    #[test]
     fn recipient_and_query_map_to_the_same_mailbox() {
         let address = Address::parse("James+Spam@X.org", Alphabet::Ascii).unwrap();
         for naming in Naming::ALL {
@@ -226,6 +439,7 @@ mod tests {
             ("james@x.org", "", "james@x.org", ""),
             ("x.org", "x.org@mx.test", "", "postmaster@x.org"),
             ("[192.0.2.1]", "", "", "postmaster@[192.0.2.1]"),
+            ("shop:james", "james@mx.test", "", "postmaster@james"),
         ];
         for (name, local, full, domain) in table {
             for (naming, expected) in Naming::ALL.into_iter().zip([local, full, domain]) {
@@ -250,6 +464,19 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn no_recipient_chooses_a_project(local in "[a-z:\\-\"]{1,12}|.{1,20}", domain in "[a-z:.\\-]{1,12}|\\[IPv6:[0-9a-f:]{2,20}\\]|\\[[a-z]{1,8}:[ -~]{1,12}\\]") {
+            let texts = [format!("{local}@{domain}"), format!("\"{local}\"@{domain}"), format!("<@a,@b:{local}@{domain}>")];
+            for text in texts {
+                let Ok(address) = Address::parse(&text, Alphabet::Utf8) else { continue };
+                for naming in Naming::ALL {
+                    if let Ok(mailbox) = naming.mailbox_for(&address) {
+                        proptest::prop_assert_eq!(mailbox.project(), None, "{} {}", text, naming);
+                    }
+                }
+            }
+        }
+
         #[test]
         fn parsing_a_mailbox_name_is_idempotent(text in "[a-zA-Z+.\\-\\[\\]\"@İßΣ\u{300}-\u{310}]{1,30}|.{1,30}|[a-zA-ZΣİ+]{1,8}@[a-zA-Z.]{1,8}") {
             for naming in Naming::ALL {

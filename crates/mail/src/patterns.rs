@@ -1,6 +1,6 @@
 //! Patterns with wildcards that match domains and mailbox names.
 
-use crate::naming::lowercase_nfc;
+use crate::naming::{MailboxName, Project, lowercase_nfc};
 
 /// A list of patterns. A pattern can contain the wildcards `*` (any sequence of characters) and `?` (any one
 /// character). Patterns are compared like domains and mailbox names: case-insensitively, in NFC.
@@ -36,6 +36,19 @@ impl Patterns {
         prefixes.sort_unstable();
         prefixes.dedup_by(|later, earlier| later.starts_with(earlier.as_str()));
         prefixes
+    }
+
+    /// Returns the project that all patterns are in, if there is one: each begins with its name and a colon.
+    pub fn project(&self) -> Option<Project> {
+        let mut projects = self.entries().map(|entry| MailboxName::from(entry).project());
+        let first = projects.next()??;
+        projects.all(|other| other.as_ref() == Some(&first)).then_some(first)
+    }
+
+    /// Returns whether one of the patterns matches all mailboxes of a project.
+    pub fn cover_project(&self, project: &Project) -> bool {
+        let whole = format!("{}*", project.prefix());
+        self.entries().any(|entry| entry == "*" || entry == whole)
     }
 
     /// Returns the patterns in the form in which they are compared.
@@ -111,6 +124,26 @@ mod tests {
         ];
         for (patterns, expected) in table {
             assert_eq!(Patterns::from_iter(patterns).prefixes(), expected, "{patterns:?}");
+        }
+    }
+
+    #[test]
+    fn finds_the_project_of_patterns() {
+        // The patterns, their project, and whether they match all of its mailboxes.
+        let table: [(&[&str], Option<&str>, bool); 7] = [
+            (&["shop:*"], Some("shop"), true),
+            (&["shop:*", "SHOP:bob"], Some("shop"), true),
+            (&["shop:bob*"], Some("shop"), false),
+            (&["shop:*", "acme:*"], None, true),
+            (&["shop:*", "bob"], None, true),
+            (&["*"], None, true),
+            (&["s*:bob"], None, false),
+        ];
+        let shop = "shop".parse().unwrap();
+        for (patterns, project, covers) in table {
+            let list = Patterns::from_iter(patterns);
+            assert_eq!(list.project().as_ref().map(Project::as_str), project, "{patterns:?}");
+            assert_eq!(list.cover_project(&shop), covers, "{patterns:?}");
         }
     }
 

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use restante_auth::Scope;
 use restante_auth::tokens::{self, RequestedAccess, Token};
+use restante_auth::{Scope, patterns_in_projects};
 use restante_settings::Config;
 use serde_json::{Value, json};
 
@@ -35,14 +35,15 @@ pub fn run(config: &Config, task: &TokenTask) -> ExitCode {
 /// Returns the result for programs, and a note for people.
 fn run_task(path: &Path, task: &TokenTask) -> Result<(String, String), String> {
     match task {
-        TokenTask::Create { name, scopes, mailboxes, expires } => {
+        TokenTask::Create { name, scopes, mailboxes, projects, expires } => {
             let expiry = |time: Duration| {
                 let time = SignedDuration::try_from(time).map_err(|error| error.to_string())?;
                 Timestamp::now().checked_add(time).map_err(|error| error.to_string())
             };
             let expires = expires.map(expiry).transpose()?;
             let is_first = !path.exists();
-            let access = RequestedAccess { name: name.clone(), scopes: *scopes, mailboxes: mailboxes.clone(), expires };
+            let mailboxes = patterns_in_projects(projects, mailboxes);
+            let access = RequestedAccess { name: name.clone(), scopes: *scopes, mailboxes, expires };
             let (token, text) = tokens::create(path, access)?;
             let mut note =
                 format!("Created token {} ({name}) in {}. It is not shown again.\n", token.id, path.display());

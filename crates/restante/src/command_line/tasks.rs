@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use restante_auth::{Scope, Scopes};
 use restante_mail::duration;
+use restante_mail::naming::Project;
 use restante_transfer::{ExportRequest, ImportRequest};
 
 use crate::health::MAX_WAIT;
@@ -51,6 +52,9 @@ pub enum TokenTask {
         /// Only mailboxes whose names match; * and ? are wildcards; may be repeated.
         #[arg(id = "mailbox", long, value_name = "PATTERN")]
         mailboxes: Vec<String>,
+        /// Only mailboxes of this project; may be repeated. With one project, names in requests are names in it.
+        #[arg(id = "project", long, value_name = "NAME")]
+        projects: Vec<Project>,
         /// The lifetime, if it is limited.
         #[arg(
             long, value_name = "TIME", value_parser = parse_lifetime,
