@@ -9,7 +9,6 @@ use axum::extract::State;
 use bytes::Bytes;
 use restante_http_connection::work::WorkPermit;
 use restante_http_core::extractors::parameters::RequestGrant;
-use restante_http_core::messages::overview::overview_of;
 use restante_http_core::render::CacheKey;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::{json, message_json};
@@ -89,7 +88,7 @@ pub(crate) async fn list(
     let work = server.renderer.list_permit(paging.limit()).await?;
     // The messages are read once, for the overview and for the page.
     let mut messages = server.messages.all_permitted_messages(&grant).await?;
-    let overview = Arc::new(overview_of(&messages));
+    let overview = Arc::new(Overview::of_messages(&messages));
     if let Some(before) = paging.before_id() {
         messages.retain(|message| message.id() < before);
     }

@@ -71,7 +71,7 @@ impl Access {
             if page.before.is_some() {
                 self.server.messages.continue_scan(&mut permit).await?;
             }
-            let messages = self.server.mailroom.messages(page).await?.messages;
+            let messages = self.server.mailroom.messages(None, page).await?.messages;
             drop(permit);
             let mut copies = messages.iter().flat_map(Message::copies);
             if copies.any(|copy| self.grant.covers(&copy.mailbox) && copy.tags.contains(tag)) {

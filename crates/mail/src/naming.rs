@@ -60,6 +60,12 @@ impl Project {
     pub fn prefix(&self) -> String {
         format!("{self}{PROJECT_SEPARATOR}")
     }
+
+    /// Returns the start of the names of all mailboxes in this project, and the first text after all of them.
+    pub fn mailbox_range(&self) -> [String; 2] {
+        // The character after the separator.
+        [self.prefix(), format!("{self};")]
+    }
 }
 
 impl FromStr for Project {

@@ -113,7 +113,7 @@ impl Arrivals {
         let page = Page { after: Some(self.last_id), limit: Some(LOOKUP_BATCH_SIZE), before };
         Ok(match &self.mailbox {
             Some(mailbox) => Message::group(self.inner.store.list(mailbox, page).await?.messages),
-            None => self.inner.store.messages(page).await?.messages,
+            None => self.inner.store.messages(None, page).await?.messages,
         })
     }
 
@@ -124,7 +124,7 @@ impl Arrivals {
         if self.inner.store.usage().await?.messages <= limit as u64 {
             return Ok(false);
         }
-        let newest = self.inner.store.messages(Page { after: None, before: None, limit: Some(limit) }).await?.messages;
+        let newest = self.inner.store.messages(None, Page { limit: Some(limit), ..Page::ALL }).await?.messages;
         let Some(first) = newest.first().filter(|_| newest.len() >= limit) else { return Ok(false) };
         let skipped_up_to = first.id().number().saturating_sub(1).into();
         let skips = skipped_up_to > self.last_id;

@@ -29,13 +29,13 @@ use parking_lot::Mutex;
 use restante_journal::Journal;
 use restante_mail::address::Address;
 use restante_mail::message::{Message, MessageId, Source, Summary};
-use restante_mail::naming::{MailboxName, NameError, Naming};
+use restante_mail::naming::{MailboxName, NameError, Naming, Project};
 use restante_mail::tags::Tags;
 use restante_store::feed::Feed;
 use restante_store::overview::Overview;
 /// The query types of the store, and its error.
 pub use restante_store::{CopyKey, MailboxPage, MessageSelector, Page, StoreError};
-use restante_store::{Listing, MailboxState, MessageListing, Result, Store, Usage, Version};
+use restante_store::{Listing, MailboxState, MessageListing, ProjectState, Result, Store, Usage, Version};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -189,8 +189,8 @@ impl Mailroom {
     }
 
     /// See [`Store::messages`].
-    pub async fn messages(&self, page: Page) -> Result<MessageListing> {
-        self.inner.store.messages(page).await
+    pub async fn messages(&self, project: Option<&Project>, page: Page) -> Result<MessageListing> {
+        self.inner.store.messages(project, page).await
     }
 
     /// See [`Store::find_message`].
@@ -204,8 +204,13 @@ impl Mailroom {
     }
 
     /// See [`Store::overview`].
-    pub async fn overview(&self) -> Result<Overview> {
-        self.inner.store.overview().await
+    pub async fn overview(&self, project: Option<&Project>) -> Result<Overview> {
+        self.inner.store.overview(project).await
+    }
+
+    /// See [`Store::projects`].
+    pub async fn projects(&self, after: Option<&Project>, limit: usize) -> Result<Vec<ProjectState>> {
+        self.inner.store.projects(after, limit).await
     }
 
     /// See [`Store::mailboxes`].

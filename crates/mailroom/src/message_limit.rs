@@ -89,7 +89,7 @@ mod tests {
     }
 
     async fn subjects(store: &MemoryStore) -> Vec<String> {
-        let messages = store.messages(Page::ALL).await.unwrap().messages;
+        let messages = store.messages(None, Page::ALL).await.unwrap().messages;
         messages.iter().map(|message| message.first().headline.subject().to_owned()).collect()
     }
 

@@ -94,7 +94,7 @@ impl Forwarder {
         let read = async move {
             let Some(cursor) = shared.acquire_cursor(&mailroom).await? else { return Ok(None) };
             let page = Page { limit, before: None, after: Some(cursor) };
-            Ok(Some((cursor, mailroom.messages(page).await?.messages)))
+            Ok(Some((cursor, mailroom.messages(None, page).await?.messages)))
         };
         let Some((cursor, messages)) = self.context.access(read).await? else { return Ok(Step::Idle) };
         let Some(last) = messages.last().map(Message::id) else { return Ok(Step::Idle) };

@@ -47,7 +47,7 @@ impl CatchUp {
     /// queries read the newest entries first.
     pub(crate) fn step(&mut self, operations: &mut IndexOperations) -> Result<bool, IndexingError> {
         let page = Page { limit: Some(MESSAGES_PER_STEP), before: None, after: Some(self.added_up_to) };
-        let messages = operations.with_mailroom(async move |mailroom| mailroom.messages(page).await)?.messages;
+        let messages = operations.with_mailroom(async move |mailroom| mailroom.messages(None, page).await)?.messages;
         let copies: Vec<Summary> = messages.into_iter().flat_map(Message::into_copies).collect();
         let last = copies.last().map(|copy| copy.id);
         if let Some(verified) = self.verified_up_to {

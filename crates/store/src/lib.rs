@@ -19,7 +19,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::details::Details;
 use restante_mail::message::{Headline, Message, MessageId, Source, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mail::tags::Tags;
 
 use feed::Feed;
@@ -57,10 +57,10 @@ pub trait Store: Send + Sync + 'static {
     /// Marks a message as read or unread. Returns false if it does not exist.
     async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool>;
 
-    /// Returns the messages of a page, ascending by id, each with all of its copies. The limit counts messages. In
-    /// `before` and `after` the id of a copy stands for that of its message. The cost depends only on the size of the
-    /// result.
-    async fn messages(&self, page: Page) -> Result<MessageListing>;
+    /// Returns the messages of a page, ascending by id, each with all of its copies. With a project, returns the messages
+    /// that have copies in mailboxes of the project, each with these copies only. The limit counts messages. In `before`
+    /// and `after` the id of a copy stands for that of its message. The cost depends only on the size of the result.
+    async fn messages(&self, project: Option<&Project>, page: Page) -> Result<MessageListing>;
 
     /// Returns a message with all of its copies.
     async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>>;
@@ -106,10 +106,15 @@ pub trait Store: Send + Sync + 'static {
     /// Returns the current usage. Cheap enough to be called every few seconds. Fails while messages cannot be stored.
     async fn usage(&self) -> Result<Usage>;
 
-    /// Returns the number of messages, the number of unread ones, and the tags, in one snapshot. The cost can depend on the
-    /// number of mailboxes, of tagged messages and of messages with several copies, so callers cache the result by
+    /// Returns the number of messages, the number of unread ones, and the tags, in one snapshot: of all messages, or of
+    /// those that [`Store::messages`] returns for a project. The cost can depend on the number of mailboxes, of tagged
+    /// messages and of messages with several copies, all of them in the project, so callers cache the result by
     /// [`Store::store_version`].
-    async fn overview(&self) -> Result<Overview>;
+    async fn overview(&self, project: Option<&Project>) -> Result<Overview>;
+
+    /// Returns the first `limit` projects after `after` that have messages, ascending by name. The cost depends only on
+    /// the number of their mailboxes.
+    async fn projects(&self, after: Option<&Project>, limit: usize) -> Result<Vec<ProjectState>>;
 
     /// Returns the feed of a store that other processes change too. Only the first call returns it. `None` if all
     /// changes are made by this process.
@@ -214,7 +219,7 @@ pub struct Listing {
     pub messages: Vec<Summary>,
 }
 
-/// Messages of all mailboxes, and the version of the store.
+/// Messages of all mailboxes or of a project, and the version of the store.
 #[derive(Clone, Debug, Default)]
 pub struct MessageListing {
     /// The version of the store at the moment of the query, or an earlier one.
@@ -258,6 +263,17 @@ pub struct MailboxState {
     pub bytes: u64,
     /// The message with the highest id.
     pub newest: Newest,
+}
+
+/// The contents of a project that has messages, as numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectState {
+    /// The name.
+    pub name: Project,
+    /// The number of copies in its mailboxes.
+    pub copies: u64,
+    /// The number of copies that are not marked as read.
+    pub unseen: u64,
 }
 
 /// The newest message of a mailbox, which [`MessageSelector::Latest`] selects.

@@ -17,14 +17,14 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use restante_mail::details::Details;
 use restante_mail::message::{Headline, Message, MessageId, Source, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mail::tags::Tags;
 
 use crate::overview::{Overview, TagCounter};
 use crate::sql_values::time_to_nanos;
 use crate::{
     Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewCopy,
-    NewMessage, Newest, Page, Result, Store, Usage, Version,
+    NewMessage, Newest, Page, ProjectState, Result, Store, Usage, Version,
 };
 
 /// A [`Store`] in memory.
@@ -90,19 +90,17 @@ impl Store for MemoryStore {
         Ok(Some(Source { trace: copy.trace(), body: copy.body.bytes.clone() }))
     }
 
-    async fn messages(&self, page: Page) -> Result<MessageListing> {
+    async fn messages(&self, project: Option<&Project>, page: Page) -> Result<MessageListing> {
         let state = self.state.lock();
         let version = Version(state.last_version);
         let page = Page { before: page.before.map(|before| state.message_at(before)), ..page };
         let Some(range) = page_range(page) else { return Ok(MessageListing { version, messages: Vec::new() }) };
-        let limit = page.limit.unwrap_or(usize::MAX);
-        // The copies of the message at the start of the range have higher ids than the message.
-        let is_in_range = |copy: &StoredCopy, id| page.after.is_none_or(|after| copy.message(id) > after);
-        let copies = state.copies.range(range).filter(|(id, copy)| is_in_range(copy, **id));
-        let copies = copies.map(|(id, copy)| copy.summary(*id));
-        let copies = match page.after {
-            Some(_) => first_messages(copies, limit),
-            None => reversed(first_messages(copies.rev(), limit).into_iter()),
+        let copies = match project {
+            Some(project) => {
+                let ids = state.projects.get(project).into_iter().flat_map(|ids| ids.range(range));
+                copies_of_page(ids.filter_map(|id| Some(state.copies.get(id)?.summary(*id))), page)
+            }
+            None => copies_of_page(state.copies.range(range).map(|(id, copy)| copy.summary(*id)), page),
         };
         Ok(MessageListing { version, messages: Message::group(copies) })
     }
@@ -202,9 +200,28 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn overview(&self) -> Result<Overview> {
+    async fn overview(&self, project: Option<&Project>) -> Result<Overview> {
         let state = self.state.lock();
-        Ok(Overview { messages: state.messages, unread: state.unread, tags: state.tags.counts() })
+        let Some(project) = project else {
+            return Ok(Overview { messages: state.messages, unread: state.unread, tags: state.tags.counts() });
+        };
+        let ids = state.projects.get(project).into_iter().flatten();
+        let copies: Vec<_> = ids.filter_map(|id| Some(state.copies.get(id)?.summary(*id))).collect();
+        drop(state);
+        Ok(Overview::of_messages(&Message::group(copies)))
+    }
+
+    async fn projects(&self, after: Option<&Project>, limit: usize) -> Result<Vec<ProjectState>> {
+        let state = self.state.lock();
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let projects = state.projects.range((start, Bound::Unbounded)).take(limit);
+        let project_state = |(name, ids): (&Project, &BTreeSet<MessageId>)| {
+            let [start, end] = name.mailbox_range();
+            let mailboxes = state.names.range::<str, _>((Bound::Included(&*start), Bound::Excluded(&*end)));
+            let unseen = mailboxes.filter_map(|name| Some(state.mailboxes.get(name)?.unseen)).sum();
+            ProjectState { name: name.clone(), copies: ids.len() as u64, unseen }
+        };
+        Ok(projects.map(project_state).collect())
     }
 }
 
@@ -219,6 +236,8 @@ struct State {
     mailboxes: HashMap<MailboxName, Mailbox>,
     /// Their names in order. Sorting them for every query would hold the lock for too long.
     names: BTreeSet<MailboxName>,
+    /// The copies in mailboxes of projects. No project is without copies.
+    projects: BTreeMap<Project, BTreeSet<MessageId>>,
     /// The last assigned id.
     last_id: MessageId,
     /// The last assigned version.
@@ -397,6 +416,9 @@ impl State {
                 }
             };
             contents.last_number = contents.last_number.saturating_add(1);
+            if let Some(project) = mailbox.project() {
+                self.projects.entry(project).or_default().insert(self.last_id);
+            }
             let copy = Box::new(StoredCopy {
                 mailbox,
                 headline: headline.clone(),
@@ -471,6 +493,14 @@ impl State {
         self.count_tags(id, &tags, &Tags::default());
         let mut copy = self.copies.remove(&id)?;
         self.by_age.remove(&Age::new(copy.received, id));
+        if let Some(project) = copy.mailbox.project()
+            && let Some(ids) = self.projects.get_mut(&project)
+        {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.projects.remove(&project);
+            }
+        }
         if let Some(contents) = self.mailboxes.get_mut(&copy.mailbox) {
             contents.ids.remove(&id);
             contents.version = version;
@@ -520,6 +550,17 @@ fn reversed(summaries: impl Iterator<Item = Summary>) -> Vec<Summary> {
     summaries
 }
 
+/// Returns the copies of the messages of a page. `copies` are those in its range, ascending by id.
+fn copies_of_page(copies: impl DoubleEndedIterator<Item = Summary>, page: Page) -> Vec<Summary> {
+    let limit = page.limit.unwrap_or(usize::MAX);
+    // The copies of the message at the start of the range have higher ids than the message.
+    let mut copies = copies.filter(|copy| page.after.is_none_or(|after| copy.message > after));
+    match page.after {
+        Some(_) => first_messages(copies.by_ref(), limit),
+        None => reversed(first_messages(copies.rev(), limit).into_iter()),
+    }
+}
+
 /// Returns the copies of the first `limit` messages.
 fn first_messages(copies: impl Iterator<Item = Summary>, limit: usize) -> Vec<Summary> {
     let (mut count, mut last) = (0, None);
@@ -548,12 +589,12 @@ mod tests {
     #[tokio::test]
     async fn removes_empty_mailbox() {
         let store = MemoryStore::new(Limits::default());
-        let stored = store.append(conformance::message(1, &["a", "b"], b"body")).await.unwrap().stored;
+        let stored = store.append(conformance::message(1, &["a", "shop:b"], b"body")).await.unwrap().stored;
         for summary in &stored {
             store.remove(&summary.mailbox, summary.id).await.unwrap();
         }
         let state = store.state.lock();
-        assert!(state.mailboxes.is_empty() && state.names.is_empty());
+        assert!(state.mailboxes.is_empty() && state.names.is_empty() && state.projects.is_empty());
         assert!(state.by_age.is_empty() && state.copies.is_empty());
         assert_eq!((state.bytes, state.messages), (0, 0));
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use restante_mail::message::Message;
 use restante_mail::tags::Tags;
 
 /// The maximum number of tags in an overview. Of more tags, the first ones by name are kept.
@@ -16,6 +17,21 @@ pub struct Overview {
     pub unread: u64,
     /// The tags, ordered by name in any case of letters.
     pub tags: Vec<TagCount>,
+}
+
+impl Overview {
+    /// Returns the overview of these messages.
+    pub fn of_messages(messages: &[Message]) -> Self {
+        let mut tags = TagCounter::default();
+        for message in messages {
+            tags.add_message(message.copies().iter().map(|copy| &copy.tags));
+        }
+        Self {
+            messages: messages.len() as u64,
+            unread: messages.iter().filter(|message| !message.is_seen()).count() as u64,
+            tags: tags.counts(),
+        }
+    }
 }
 
 /// A tag and the messages that have it.

@@ -8,14 +8,14 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use restante_mail::message::{Message, MessageId, Source, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mail::tags::Tags;
 use restante_store::feed::{Change, CopyEvent, Feed, FeedItem, Mark, MarkChange};
 use restante_store::memory::MemoryStore;
 use restante_store::overview::Overview;
 use restante_store::{
     Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
-    Result, Store, StoreError, Usage, Version,
+    ProjectState, Result, Store, StoreError, Usage, Version,
 };
 use tokio::sync::mpsc::Sender;
 
@@ -219,9 +219,9 @@ impl Store for Node {
         self.store.memory.source(mailbox, id).await
     }
 
-    async fn messages(&self, page: Page) -> Result<MessageListing> {
+    async fn messages(&self, project: Option<&Project>, page: Page) -> Result<MessageListing> {
         self.check_lists()?;
-        self.store.memory.messages(page).await
+        self.store.memory.messages(project, page).await
     }
 
     async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>> {
@@ -244,9 +244,14 @@ impl Store for Node {
         self.store.memory.last_id().await
     }
 
-    async fn overview(&self) -> Result<Overview> {
+    async fn overview(&self, project: Option<&Project>) -> Result<Overview> {
         self.check_lists()?;
-        self.store.memory.overview().await
+        self.store.memory.overview(project).await
+    }
+
+    async fn projects(&self, after: Option<&Project>, limit: usize) -> Result<Vec<ProjectState>> {
+        self.check_lists()?;
+        self.store.memory.projects(after, limit).await
     }
 
     async fn usage(&self) -> Result<Usage> {

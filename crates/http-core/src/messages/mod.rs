@@ -166,14 +166,14 @@ impl Messages {
     /// of messages.
     async fn find_message_of_copy(&self, id: MessageId) -> Result<Option<Message>, Problem> {
         let next = Page { before: None, after: Some(self.id_before(id).await?), limit: Some(1) };
-        let message = self.mailroom.messages(next).await?.messages.pop();
+        let message = self.mailroom.messages(None, next).await?.messages.pop();
         Ok(message.filter(|message| message.copies().iter().any(|copy| copy.id == id)))
     }
 
     /// Returns the id of the last message before an id, or zero if there is none.
     pub(super) async fn id_before(&self, id: MessageId) -> Result<MessageId, Problem> {
         let page = Page { before: Some(id), after: None, limit: Some(1) };
-        let previous = self.mailroom.messages(page).await?.messages.pop();
+        let previous = self.mailroom.messages(None, page).await?.messages.pop();
         Ok(previous.map_or(MessageId::ZERO, |previous| previous.id()))
     }
 
@@ -199,7 +199,7 @@ impl Messages {
         let (mut found, mut rest, mut first_version) = (MessagePage::default(), range, None);
         loop {
             rest.limit = (range.limit - found.messages.len()).min(PAGE_BATCH);
-            let MessageListing { version, messages } = self.mailroom.messages(rest.store_page()).await?;
+            let MessageListing { version, messages } = self.mailroom.messages(None, rest.store_page()).await?;
             let version = *first_version.get_or_insert(version);
             let is_full = found.append(rest.select(messages));
             if is_full || found.next.is_none() || found.messages.len() >= range.limit {
@@ -273,7 +273,7 @@ impl Messages {
         let mut page = range.store_page();
         page.limit = page.limit.map(|limit| limit.min(SCAN_BATCH));
         loop {
-            let messages = self.mailroom.messages(page).await?.messages;
+            let messages = self.mailroom.messages(None, page).await?.messages;
             let is_last = page.limit.is_some_and(|limit| messages.len() < limit);
             scanned += messages.len();
             page.before = messages.first().map(Message::id);

@@ -57,7 +57,7 @@ impl Messages {
         while offset < start {
             let count = (start - offset).min(SKIP_BATCH);
             let page = Page { before: cursor, after: None, limit: Some(count) };
-            let MessageListing { version: found, messages } = self.mailroom.messages(page).await?;
+            let MessageListing { version: found, messages } = self.mailroom.messages(None, page).await?;
             is_consistent &= found == version;
             offset += messages.len();
             cursor = messages.first().map(Message::id);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use restante_auth::Grant;
 use restante_mail::message::Message;
 use restante_store::Version;
-use restante_store::overview::{Overview, TagCounter};
+use restante_store::overview::Overview;
 use tokio::sync::Mutex;
 
 use crate::messages::Messages;
@@ -23,7 +23,7 @@ impl Messages {
         if grant.covers_all_mailboxes() {
             return Ok(self.complete_overview().await?.1);
         }
-        Ok(Arc::new(overview_of(&self.all_permitted_messages(grant).await?)))
+        Ok(Arc::new(Overview::of_messages(&self.all_permitted_messages(grant).await?)))
     }
 
     /// Returns the overview of the whole store, and the version of the store before it was computed. It is cached until
@@ -36,7 +36,7 @@ impl Messages {
         {
             return Ok((version, overview.clone()));
         }
-        let overview = Arc::new(self.mailroom.overview().await?);
+        let overview = Arc::new(self.mailroom.overview(None).await?);
         *cached = Some((version, overview.clone()));
         Ok((version, overview))
     }
@@ -46,18 +46,5 @@ impl Messages {
     pub async fn all_permitted_messages(&self, grant: &Grant) -> Result<Vec<Message>, Problem> {
         let all = MessageRange { before: None, after: None, limit: MAX_SCANNED_MESSAGES };
         Ok(self.scan_messages(grant, all).await?.messages)
-    }
-}
-
-/// Returns the overview of these messages.
-pub fn overview_of(messages: &[Message]) -> Overview {
-    let mut tags = TagCounter::default();
-    for message in messages {
-        tags.add_message(message.copies().iter().map(|copy| &copy.tags));
-    }
-    Overview {
-        messages: messages.len() as u64,
-        unread: messages.iter().filter(|message| !message.is_seen()).count() as u64,
-        tags: tags.counts(),
     }
 }

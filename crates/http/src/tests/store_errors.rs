@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use restante_http_core::response::problem::Problem;
 use restante_mail::message::{Message, MessageId, Source, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_store::feed::Feed;
 use restante_store::overview::Overview;
 use restante_store::{
-    Appended, CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Page, Result, StoreError,
-    Usage, Version,
+    Appended, CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Page, ProjectState, Result,
+    StoreError, Usage, Version,
 };
 
 use super::*;
@@ -58,7 +58,7 @@ impl Store for FailingStore {
     async fn set_seen(&self, _: &MailboxName, _: MessageId, _: bool) -> Result<bool> {
         self.fail().await
     }
-    async fn messages(&self, _: Page) -> Result<MessageListing> {
+    async fn messages(&self, _: Option<&Project>, _: Page) -> Result<MessageListing> {
         self.fail().await
     }
     async fn find_message(&self, _: MessageSelector) -> Result<Option<Message>> {
@@ -91,7 +91,10 @@ impl Store for FailingStore {
     async fn last_id(&self) -> Result<MessageId> {
         self.fail().await
     }
-    async fn overview(&self) -> Result<Overview> {
+    async fn overview(&self, _: Option<&Project>) -> Result<Overview> {
+        self.fail().await
+    }
+    async fn projects(&self, _: Option<&Project>, _: usize) -> Result<Vec<ProjectState>> {
         self.fail().await
     }
     async fn usage(&self) -> Result<Usage> {

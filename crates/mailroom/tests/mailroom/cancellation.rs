@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer, Recipient};
 use restante_mail::message::{Message, MessageId, Source, Summary};
-use restante_mail::naming::{MailboxName, Naming};
+use restante_mail::naming::{MailboxName, Naming, Project};
 use restante_mail::tags::Tags;
 use restante_mailroom::events::{Event, Subscription};
 use restante_mailroom::hooks::Extensions;
@@ -19,7 +19,7 @@ use restante_store::memory::MemoryStore;
 use restante_store::overview::Overview;
 use restante_store::{
     Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
-    Result, Store, StoreError, Usage, Version,
+    ProjectState, Result, Store, StoreError, Usage, Version,
 };
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -79,12 +79,16 @@ impl Store for PausingStore {
         self.memory.set_seen(mailbox, id, seen).await
     }
 
-    async fn overview(&self) -> Result<Overview> {
-        self.memory.overview().await
+    async fn overview(&self, project: Option<&Project>) -> Result<Overview> {
+        self.memory.overview(project).await
     }
 
-    async fn messages(&self, page: Page) -> Result<MessageListing> {
-        self.memory.messages(page).await
+    async fn projects(&self, after: Option<&Project>, limit: usize) -> Result<Vec<ProjectState>> {
+        self.memory.projects(after, limit).await
+    }
+
+    async fn messages(&self, project: Option<&Project>, page: Page) -> Result<MessageListing> {
+        self.memory.messages(project, page).await
     }
 
     async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>> {
@@ -310,6 +314,6 @@ async fn different_tags_are_set_together() {
     };
     let (updated, ()) = tokio::join!(timeout(LONG, update), resume_all);
     updated.expect("all changes are requested").unwrap();
-    let listed = mailroom.messages(Page::ALL).await.unwrap().messages;
+    let listed = mailroom.messages(None, Page::ALL).await.unwrap().messages;
     assert!(listed.iter().all(|message| message.tags().contains("added")), "{listed:?}");
 }

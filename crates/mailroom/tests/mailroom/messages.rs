@@ -64,11 +64,11 @@ async fn tags_are_set_on_arrival_and_by_request() {
     let tags = Tags::new(["checked"]).unwrap();
     let keys: Vec<_> = copies.iter().map(CopyKey::from).collect();
     assert_eq!(mailroom.set_tags(keys.clone(), tags.clone()).await.unwrap(), 2);
-    let listed = mailroom.messages(Page::ALL).await.unwrap().messages;
+    let listed = mailroom.messages(None, Page::ALL).await.unwrap().messages;
     assert_eq!(listed.iter().map(Message::tags).collect::<Vec<_>>(), std::slice::from_ref(&tags));
     assert_eq!(mailroom.remove_copies(keys.clone(), DeletionCause::Request).await.unwrap(), 2);
     assert_eq!(mailroom.set_tags(keys, tags).await.unwrap(), 0);
-    assert!(mailroom.messages(Page::ALL).await.unwrap().messages.is_empty());
+    assert!(mailroom.messages(None, Page::ALL).await.unwrap().messages.is_empty());
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn tags_are_updated_from_the_current_ones() {
     let add =
         |tags: &Tags| if tags.contains("same") { tags.clone() } else { tags.union(&Tags::new(["added"]).unwrap()) };
     mailroom.update_tags(keys, add).await.unwrap();
-    let listed = mailroom.messages(Page::ALL).await.unwrap().messages;
+    let listed = mailroom.messages(None, Page::ALL).await.unwrap().messages;
     let tags: Vec<_> = listed[0].copies().iter().map(|copy| copy.tags.clone()).collect();
     assert_eq!(tags, [Tags::new(["changed", "added"]).unwrap(), Tags::new(["same"]).unwrap()]);
     let change = marks.try_next().unwrap().unwrap();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mail::tags::Tags;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -89,13 +89,14 @@ impl<'a> Changes<'a> {
         let mut statement = database.prepare_cached(concat!(
             "INSERT INTO copies (mailbox, ",
             columns!(),
-            ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)"
+            ", project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
         ))?;
         let version = self.next_version();
         let mut stored = Vec::with_capacity(copies.len());
         for (PreparedCopy { id, trace }, copy) in prepared.iter().zip(copies) {
             let size = (trace.len() + body.len()) as u64;
             let number = self.count_new_copy(database, &copy.mailbox, version, size)?;
+            let project = copy.mailbox.project();
             statement.execute(params![
                 copy.mailbox.as_str(),
                 id_to_i64(*id),
@@ -114,6 +115,7 @@ impl<'a> Changes<'a> {
                 number,
                 copy.tags.encoded(),
                 copy.details.encoded(),
+                project.as_ref().map(Project::as_str),
             ])?;
             self.counters.usage.bytes += trace.len() as u64;
             stored.push(Summary {

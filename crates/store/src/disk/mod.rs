@@ -39,7 +39,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use restante_cache::Cache;
 use restante_mail::message::{Message, MessageId, Source, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mail::tags::Tags;
 use restante_worker::Worker;
 use rusqlite::Connection;
@@ -58,7 +58,7 @@ use self::writer::Writer;
 use crate::overview::Overview;
 use crate::{
     Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
-    Result, Store, StoreError, Usage, Version, writer_stopped,
+    ProjectState, Result, Store, StoreError, Usage, Version, writer_stopped,
 };
 
 /// The capacity of the writer's queue. Tasks with further changes wait asynchronously, without blocking their threads.
@@ -267,10 +267,10 @@ impl Store for DiskStore {
         Ok(source)
     }
 
-    async fn messages(&self, page: Page) -> Result<MessageListing> {
+    async fn messages(&self, project: Option<&Project>, page: Page) -> Result<MessageListing> {
         // Read before the query, so it is not newer than the result.
-        let version = self.shared.store_version.get();
-        self.query(move |database| reader::messages(database, page, version)).await
+        let (project, version) = (project.cloned(), self.shared.store_version.get());
+        self.query(move |database| reader::messages(database, project.as_ref(), page, version)).await
     }
 
     async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>> {
@@ -349,8 +349,14 @@ impl Store for DiskStore {
         self.query(|database| Ok(Counters::load(database)?.usage)).await
     }
 
-    async fn overview(&self) -> Result<Overview> {
-        self.query(reader::overview).await
+    async fn overview(&self, project: Option<&Project>) -> Result<Overview> {
+        let project = project.cloned();
+        self.query(move |database| reader::overview(database, project.as_ref())).await
+    }
+
+    async fn projects(&self, after: Option<&Project>, limit: usize) -> Result<Vec<ProjectState>> {
+        let after = after.cloned();
+        self.query(move |database| reader::projects(database, after.as_ref(), limit)).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use restante_mail::message::{Message, MessageId, Source, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mail::tags::Tags;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -14,7 +14,8 @@ use super::statistics::Counters;
 use crate::overview::{Overview, TagCounter};
 use crate::sql_values::{id_to_i64, nanos_to_time, to_i64};
 use crate::{
-    Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, Result, StoreError, Version,
+    Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, ProjectState, Result,
+    StoreError, Version,
 };
 
 /// The largest record whose source is read together with its summary.
@@ -90,11 +91,17 @@ fn prefetch_source(segments: &Segments, copy: &Summary, at: Location) -> Option<
     parse_source(record, &copy.mailbox, copy.id, at).ok()
 }
 
-/// Copies of all mailboxes, oldest and newest first, and all copies from one on.
+/// Copies of all mailboxes, oldest and newest first.
 pub(super) const SELECT_COPIES: &str =
     concat!("SELECT ", columns!(), ", mailbox FROM copies WHERE id > ?1 AND id < ?2 ORDER BY id");
 pub(super) const SELECT_COPIES_DESCENDING: &str =
     concat!("SELECT ", columns!(), ", mailbox FROM copies WHERE id > ?1 AND id < ?2 ORDER BY id DESC");
+/// The same, of a project.
+pub(super) const SELECT_PROJECT_COPIES: &str =
+    concat!("SELECT ", columns!(), ", mailbox FROM copies WHERE id > ?1 AND id < ?2 AND project = ?3 ORDER BY id");
+pub(super) const SELECT_PROJECT_COPIES_DESCENDING: &str =
+    concat!("SELECT ", columns!(), ", mailbox FROM copies WHERE id > ?1 AND id < ?2 AND project = ?3 ORDER BY id DESC");
+/// All copies from one on, and the newest one.
 pub(super) const SELECT_COPIES_FROM: &str =
     concat!("SELECT ", columns!(), ", mailbox FROM copies WHERE id >= ?1 ORDER BY id");
 pub(super) const SELECT_NEWEST_COPY: &str =
@@ -116,7 +123,12 @@ pub(super) fn oldest(database: &Connection, limit: usize) -> Result<Vec<Summary>
 }
 
 /// See [`Store::messages`](crate::Store::messages). `version` is that of the store before the query, if it is known.
-pub(super) fn messages(database: &Connection, page: Page, version: Option<u64>) -> Result<MessageListing> {
+pub(super) fn messages(
+    database: &Connection,
+    project: Option<&Project>,
+    page: Page,
+    version: Option<u64>,
+) -> Result<MessageListing> {
     let snapshot = database.unchecked_transaction()?;
     let version = match version {
         Some(version) => version,
@@ -125,8 +137,15 @@ pub(super) fn messages(database: &Connection, page: Page, version: Option<u64>) 
     let before = page.before.map(|before| message_at(&snapshot, before)).transpose()?;
     let after = page.after.unwrap_or(MessageId::ZERO);
     let is_last_page = page.after.is_none();
-    let mut statement = snapshot.prepare_cached(if is_last_page { SELECT_COPIES_DESCENDING } else { SELECT_COPIES })?;
-    let mut rows = statement.query(params![id_to_i64(after), before.map_or(i64::MAX, id_to_i64)])?;
+    let range = params![id_to_i64(after), before.map_or(i64::MAX, id_to_i64), project.map(Project::as_str)];
+    let (query, range) = match (project, is_last_page) {
+        (None, false) => (SELECT_COPIES, &range[..2]),
+        (None, true) => (SELECT_COPIES_DESCENDING, &range[..2]),
+        (Some(_), false) => (SELECT_PROJECT_COPIES, range),
+        (Some(_), true) => (SELECT_PROJECT_COPIES_DESCENDING, range),
+    };
+    let mut statement = snapshot.prepare_cached(query)?;
+    let mut rows = statement.query(range)?;
     let limit = page.limit.unwrap_or(usize::MAX);
     let mut copies: Vec<Summary> = Vec::new();
     let mut count = 0;
@@ -281,13 +300,33 @@ pub(super) const SELECT_TAGS: &str = "SELECT tags, count(*) FROM copies WHERE ta
 pub(super) const SELECT_SHARED_TAGS: &str =
     "SELECT message, tags FROM copies WHERE tags <> '' AND shared ORDER BY message";
 
+/// The numbers of messages and of unread ones in a project, whose mailboxes have the names from `?2` to `?3`.
+pub(super) const SELECT_PROJECT_COUNTS: &str = "
+    SELECT coalesce(sum(messages), 0)
+            - (SELECT count(*) - count(DISTINCT message) FROM copies WHERE project = ?1 AND shared),
+        coalesce(sum(unseen), 0)
+            - (SELECT count(*) - count(DISTINCT message) FROM copies WHERE project = ?1 AND shared AND NOT seen)
+    FROM mailboxes WHERE name >= ?2 AND name < ?3";
+/// The tags in a project, per copy.
+pub(super) const SELECT_PROJECT_TAGS: &str =
+    "SELECT message, tags FROM copies WHERE project = ?1 AND tags <> '' ORDER BY message";
+
 /// See [`Store::overview`](crate::Store::overview).
-pub(super) fn overview(database: &Connection) -> Result<Overview> {
+pub(super) fn overview(database: &Connection, project: Option<&Project>) -> Result<Overview> {
     let snapshot = database.unchecked_transaction()?;
-    let messages = Counters::load(&snapshot)?.usage.messages;
-    let unread = snapshot.prepare_cached(SELECT_UNREAD)?.query_row([], |row| get_u64(row, 0))?;
     let mut tags = TagCounter::default();
     let parse = |row: &Row<'_>, column| Ok::<_, rusqlite::Error>(Tags::from_encoded(row.get_ref(column)?.as_str()?));
+    if let Some(project) = project {
+        let [start, end] = project.mailbox_range();
+        let mut statement = snapshot.prepare_cached(SELECT_PROJECT_COUNTS)?;
+        let (messages, unread) =
+            statement.query_row([project.as_str(), &start, &end], |row| Ok((get_u64(row, 0)?, get_u64(row, 1)?)))?;
+        let mut statement = snapshot.prepare_cached(SELECT_PROJECT_TAGS)?;
+        tags.add_copies(statement.query_map([project.as_str()], |row| Ok((get_u64(row, 0)?, parse(row, 1)?)))?)?;
+        return Ok(Overview { messages, unread, tags: tags.counts() });
+    }
+    let messages = Counters::load(&snapshot)?.usage.messages;
+    let unread = snapshot.prepare_cached(SELECT_UNREAD)?.query_row([], |row| get_u64(row, 0))?;
     let mut statement = snapshot.prepare_cached(SELECT_TAGS)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
@@ -298,6 +337,33 @@ pub(super) fn overview(database: &Connection) -> Result<Overview> {
     let copies = statement.query_map([], |row| Ok((get_u64(row, 0)?, parse(row, 1)?)))?;
     tags.add_copies(copies)?;
     Ok(Overview { messages, unread, tags: tags.counts() })
+}
+
+/// The first project after `?1`.
+pub(super) const SELECT_NEXT_PROJECT: &str = "SELECT min(project) FROM copies WHERE project > ?1";
+/// The numbers of copies and of unread ones in the mailboxes with the names from `?1` to `?2`.
+pub(super) const SELECT_PROJECT_SUMS: &str =
+    "SELECT coalesce(sum(messages), 0), coalesce(sum(unseen), 0) FROM mailboxes WHERE name >= ?1 AND name < ?2";
+
+/// See [`Store::projects`](crate::Store::projects).
+pub(super) fn projects(database: &Connection, after: Option<&Project>, limit: usize) -> Result<Vec<ProjectState>> {
+    let snapshot = database.unchecked_transaction()?;
+    let mut next = snapshot.prepare_cached(SELECT_NEXT_PROJECT)?;
+    let mut sums = snapshot.prepare_cached(SELECT_PROJECT_SUMS)?;
+    let mut projects = Vec::new();
+    let mut last = after.map_or_else(String::new, Project::to_string);
+    while projects.len() < limit
+        && let Some(name) = next.query_row([&last], |row| row.get::<_, Option<String>>(0))?
+    {
+        if let Ok(project) = name.parse::<Project>() {
+            let state = |row: &Row<'_>| {
+                Ok(ProjectState { name: project.clone(), copies: get_u64(row, 0)?, unseen: get_u64(row, 1)? })
+            };
+            projects.push(sums.query_row(project.mailbox_range(), state)?);
+        }
+        last = name;
+    }
+    Ok(projects)
 }
 
 /// Mailboxes in order, each with its newest message, which is its last row.

@@ -40,15 +40,19 @@
         number INTEGER NOT NULL,         -- ascending in the mailbox, never reused
         tags TEXT NOT NULL,              -- each ends in a line feed
         details TEXT NOT NULL,           -- the envelope and a preview, one value per line
+        project TEXT,                    -- of the mailbox, if it is in one
         PRIMARY KEY (mailbox, id)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX arrivals ON copies (received, id);
     CREATE INDEX copies_by_id ON copies (id);
+    CREATE INDEX copies_by_project ON copies (project, id) WHERE project IS NOT NULL;
     -- For the overview. They contain no plain message with one copy, so they rarely cost anything. They have the columns of
     -- their conditions, because a query would read the table for these otherwise.
     CREATE INDEX unread_shared ON copies (message, shared, seen) WHERE shared AND NOT seen;
     CREATE INDEX tagged ON copies (tags, shared) WHERE tags <> '' AND NOT shared;
     CREATE INDEX tagged_shared ON copies (message, tags, shared) WHERE tags <> '' AND shared;
+    CREATE INDEX shared_in_project ON copies (project, message, shared, seen) WHERE project IS NOT NULL AND shared;
+    CREATE INDEX tagged_in_project ON copies (project, message, tags) WHERE project IS NOT NULL AND tags <> '';
 
     -- The number of copies that still refer to a record which was stored for several mailboxes.
     CREATE TABLE shared (

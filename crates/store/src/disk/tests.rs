@@ -160,9 +160,9 @@ async fn counters_equal_rows_after_crash() {
         }
         if byte % 6 == 5 {
             let copy = copy_as_after_crash(dir.path());
-            let before = (store.usage().await.unwrap(), store.messages(Page::ALL).await.unwrap().messages);
+            let before = (store.usage().await.unwrap(), store.messages(None, Page::ALL).await.unwrap().messages);
             let reopened = try_open(copy.path(), settings).unwrap();
-            let after = (reopened.usage().await.unwrap(), reopened.messages(Page::ALL).await.unwrap().messages);
+            let after = (reopened.usage().await.unwrap(), reopened.messages(None, Page::ALL).await.unwrap().messages);
             assert_eq!(after, before);
             drop(reopened);
             assert_counters_equal_rows(copy.path());
@@ -183,13 +183,13 @@ async fn acknowledged_messages_are_replayed_after_crash() {
     for byte in 1..50 {
         all.extend(add(&store, &["ann", "bob"], byte).await);
     }
-    let expected = store.messages(Page::ALL).await.unwrap().messages;
+    let expected = store.messages(None, Page::ALL).await.unwrap().messages;
     for segment in segments(dir.path()) {
         fs::copy(&segment, committed.path().join("segments").join(segment.file_name().unwrap())).unwrap();
     }
     for _ in 0..2 {
         let reopened = open(committed.path());
-        assert_eq!(reopened.messages(Page::ALL).await.unwrap().messages, expected);
+        assert_eq!(reopened.messages(None, Page::ALL).await.unwrap().messages, expected);
         for summary in &all {
             assert_eq!(body(&reopened, summary).await.unwrap(), body(&store, summary).await.unwrap());
         }
@@ -213,7 +213,7 @@ async fn replay_that_failed_at_start_is_completed_later() {
     for number in 0..600 {
         store.append(message(number, &["ann"], &[b'x'; 100])).await.unwrap();
     }
-    let expected = store.messages(Page::ALL).await.unwrap().messages;
+    let expected = store.messages(None, Page::ALL).await.unwrap().messages;
     for segment in segments(dir.path()) {
         fs::copy(&segment, copy.path().join("segments").join(segment.file_name().unwrap())).unwrap();
     }
@@ -223,7 +223,7 @@ async fn replay_that_failed_at_start_is_completed_later() {
     let reopened = open(copy.path());
     reopened.list(&name("ann"), Page::ALL).await.expect_err("the messages are not there yet");
     lock.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(reopened.messages(Page::ALL).await.unwrap().messages, expected);
+    assert_eq!(reopened.messages(None, Page::ALL).await.unwrap().messages, expected);
     add(&reopened, &["ann"], 1).await;
     for _ in 0..2 {
         reopened.purge(&name("empty"), MessageId::MAX, usize::MAX).await.unwrap();

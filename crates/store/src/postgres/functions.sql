@@ -91,7 +91,7 @@ END $$;
 -- `headlines`), copies (`copy_messages` to `details`) and mailboxes (`names` to `last_copies`). A copy refers to its
 -- message and its mailbox, and has an index among the copies of each of them: from 0 in the message, from 1 in the mailbox.
 -- The ids of the copies follow the last change, and each is at least its `lowest_ids`, which ascend. The last copy of each
--- mailbox is in `last_copies`. Returns in the first row, for each mailbox, the number before those of its copies. Then returns
+-- mailbox is in `last_copies`, and its project in `projects`, which is null if no mailbox is in one. Returns in the first row, for each mailbox, the number before those of its copies. Then returns
 -- the evicted copies. After a limit was lowered, many copies have to be evicted. Other changes wait for this one, so the
 -- rest is evicted with the next messages. Everything that can be computed from the messages is passed in, because that
 -- costs less, and elements are read by their index, because joins of wide rows cost more. Each statement costs as much as
@@ -100,7 +100,7 @@ CREATE FUNCTION append_messages(
     new_bodies bytea[], shared boolean[], received bigint[], headlines bytea[],
     copy_messages int[], message_indexes int[], copy_mailboxes int[], mailbox_indexes int[], lowest_ids bigint[], sizes bigint[],
     traces bytea[], tags bytea[], details bytea[],
-    names bytea[], name_copies bigint[], name_bytes bigint[], last_copies int[],
+    names bytea[], projects bytea[], name_copies bigint[], name_bytes bigint[], last_copies int[],
     new_bytes bigint, cap bigint, max_bytes bigint
 ) RETURNS SETOF copy_change LANGUAGE plpgsql AS $$
 DECLARE
@@ -152,11 +152,11 @@ BEGIN
         );
         is_cap_exceeded := cap > 0;
     END IF;
-    INSERT INTO copies (id, received, size, body, shared, seen, mailbox, headline, trace, message, number, tags, details)
+    INSERT INTO copies (id, received, size, body, shared, seen, mailbox, headline, trace, message, number, tags, details, project)
     SELECT greatest(before + index, lowest_ids[index]), received[copy_messages[index]], sizes[index],
         first_body + copy_messages[index], shared[copy_messages[index]], false, names[copy_mailboxes[index]],
         headlines[copy_messages[index]], traces[index], greatest(before + index, lowest_ids[index]) - message_indexes[index],
-        numbers[copy_mailboxes[index]] + mailbox_indexes[index], tags[index], details[index]
+        numbers[copy_mailboxes[index]] + mailbox_indexes[index], tags[index], details[index], projects[copy_mailboxes[index]]
     FROM generate_series(1, copies_count) AS index;
     result.number := before;
     result.copy_numbers := numbers;
@@ -316,54 +316,6 @@ CREATE FUNCTION changes_after(after bigint, max_changes bigint) RETURNS SETOF co
     ) AS change (number, deleted, id, mailbox, received, size, seen, headline, message, copy_number, tags, details, copy_numbers)
     ORDER BY number LIMIT max_changes
 $$;
-
--- Returns the lowest and the highest id of the copies of a page of messages: those with ids above `after` and below
--- `before`, or below the message that contains `before`. Of these, the first `max_messages`, or the last ones.
-CREATE FUNCTION page_of_messages(
-    after bigint, before bigint, max_messages bigint, is_first boolean, OUT lowest bigint, OUT highest bigint
-) LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    copy record;
-    upper bigint := coalesce(before, 9223372036854775807);
-    last_message bigint;
-    messages bigint := 0;
-BEGIN
-    FOR copy IN
-        SELECT copies.message FROM copies WHERE copies.id >= before ORDER BY copies.id LIMIT 1
-    LOOP
-        upper := least(upper, copy.message);
-    END LOOP;
-    IF max_messages IS NULL THEN
-        lowest := after + 1;
-        highest := upper - 1;
-    ELSIF is_first THEN
-        FOR copy IN
-            SELECT copies.id, copies.message FROM copies WHERE copies.id > after AND copies.id < upper ORDER BY copies.id
-        LOOP
-            -- Copies of the message at the start of the page can have higher ids than its start.
-            CONTINUE WHEN copy.message <= after;
-            IF copy.message IS DISTINCT FROM last_message THEN
-                EXIT WHEN messages >= max_messages;
-                messages := messages + 1;
-                last_message := copy.message;
-            END IF;
-            lowest := coalesce(lowest, copy.id);
-            highest := copy.id;
-        END LOOP;
-    ELSE
-        FOR copy IN
-            SELECT copies.id, copies.message FROM copies WHERE copies.id < upper ORDER BY copies.id DESC
-        LOOP
-            IF copy.message IS DISTINCT FROM last_message THEN
-                EXIT WHEN messages >= max_messages;
-                messages := messages + 1;
-                last_message := copy.message;
-            END IF;
-            highest := coalesce(highest, copy.id);
-            lowest := copy.id;
-        END LOOP;
-    END IF;
-END $$;
 
 -- Deletes rows of `history` that are older than `age`, at most `max_rows`. Returns their number.
 CREATE FUNCTION trim_history(age interval, max_rows bigint) RETURNS bigint LANGUAGE plpgsql AS $$

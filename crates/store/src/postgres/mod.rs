@@ -29,7 +29,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use restante_cache::{Cache, CacheValue};
 use restante_mail::message::{Message, MessageId, Source, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mail::tags::Tags;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -49,7 +49,7 @@ use crate::overview::Overview;
 use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
 use crate::{
     Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
-    Result, Store, Usage, Version, writer_stopped,
+    ProjectState, Result, Store, Usage, Version, writer_stopped,
 };
 
 const PURGE: &str = "SELECT * FROM purge_mailbox($1, $2, $3)";
@@ -246,8 +246,8 @@ impl Store for PostgresStore {
         Ok(source)
     }
 
-    async fn messages(&self, page: Page) -> Result<MessageListing> {
-        reader::messages(&self.database, page).await
+    async fn messages(&self, project: Option<&Project>, page: Page) -> Result<MessageListing> {
+        reader::messages(&self.database, project, page).await
     }
 
     async fn find_message(&self, selector: MessageSelector) -> Result<Option<Message>> {
@@ -324,8 +324,12 @@ impl Store for PostgresStore {
         self.tracker.usage().await
     }
 
-    async fn overview(&self) -> Result<Overview> {
-        reader::overview(&self.database).await
+    async fn overview(&self, project: Option<&Project>) -> Result<Overview> {
+        reader::overview(&self.database, project).await
+    }
+
+    async fn projects(&self, after: Option<&Project>, limit: usize) -> Result<Vec<ProjectState>> {
+        reader::projects(&self.database, after, limit).await
     }
 
     fn feed(&self) -> Option<Feed> {

@@ -2,16 +2,17 @@
 
 use bytes::{Bytes, BytesMut};
 use restante_mail::message::{Message, MessageId, Source, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mail::tags::Tags;
 use tokio_postgres::Row;
 
-use super::database::Database;
+use super::database::{Database, Parameters};
 use super::rows::{self, get_column, get_u64};
 use crate::overview::{Overview, TagCounter};
 use crate::sql_values::{id_to_i64, nanos_to_time, to_i64};
 use crate::{
-    CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, Result, Version,
+    CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, ProjectState, Result,
+    Version,
 };
 
 /// Longer bodies are read in chunks of this length, so that neither side needs memory for a whole one in transit.
@@ -66,33 +67,29 @@ macro_rules! before {
     };
 }
 
-/// The first copies of messages in a range, and the number of the last change.
-const SELECT_FIRST_COPIES: &str = concat!(
-    "SELECT last_change, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, ",
-    summary!(),
-    " FROM copies WHERE id > $1 AND id < ",
-    before!(),
-    " AND message > $1 ORDER BY id LIMIT $3) AS copy ON true"
-);
-
-/// The last ones, in descending order.
-const SELECT_LAST_COPIES: &str = concat!(
-    "SELECT last_change, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, ",
-    summary!(),
-    " FROM copies WHERE id > $1 AND id < ",
-    before!(),
-    " ORDER BY id DESC LIMIT $3) AS copy ON true"
-);
-
-/// All copies of a page of messages, however many they are, and the number of the last change. Only the first copy of a message
-/// has a headline.
-const SELECT_MESSAGES: &str = concat!(
-    "WITH page AS MATERIALIZED (SELECT * FROM page_of_messages($1, $2, $3, $4))
-    SELECT last_change, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, ",
-    summary!("CASE WHEN message IS DISTINCT FROM lag(message) OVER (ORDER BY id) THEN headline END AS headline"),
-    " FROM copies WHERE id >= (SELECT lowest FROM page) AND id <= (SELECT highest FROM page)
-        AND message > $1 ORDER BY id) AS copy ON true"
-);
+/// Returns the query for the first copies of messages in a range, or for the last ones in descending order, and the number
+/// of the last change. In a project, condition and order are those of the index `copies_by_project`: with other forms of
+/// them, PostgreSQL may read the copies of all projects in the order of their ids. With `shares_headlines`, of adjacent
+/// copies of a message only the first has a headline.
+fn select_copies(is_in_project: bool, is_first: bool, shares_headlines: bool) -> String {
+    let direction = if is_first { "ASC" } else { "DESC" };
+    let (range, order) = if is_in_project {
+        let range =
+            concat!("project IS NOT NULL AND (project, id) > ($4, $1) AND (project, id) < ($4, ", before!(), ")");
+        (range, format!("project {direction}, id {direction}"))
+    } else {
+        (concat!("id > $1 AND id < ", before!()), format!("id {direction}"))
+    };
+    let columns = if shares_headlines {
+        summary!("CASE WHEN message IS DISTINCT FROM lag(message) OVER page THEN headline END AS headline")
+    } else {
+        summary!()
+    };
+    format!(
+        "SELECT last_change, copy.* FROM state LEFT JOIN LATERAL (SELECT mailbox, {columns} FROM copies
+         WHERE {range} AND message > $1 WINDOW page AS (ORDER BY {order}) ORDER BY {order} LIMIT $3) AS copy ON true"
+    )
+}
 
 /// The copy with the lowest id from `$2`, and its source if that is small.
 const SELECT_NEXT_COPY: &str = concat!(
@@ -124,22 +121,65 @@ const SELECT_MAILBOXES: &str = "SELECT name, messages, unseen, bytes, newest.id,
     FROM mailboxes CROSS JOIN LATERAL (SELECT id, received FROM copies WHERE mailbox = name ORDER BY id DESC LIMIT 1) AS newest
     WHERE name >= $1 AND name > $2 AND ($3::bytea IS NULL OR name < $3) ORDER BY name LIMIT $4";
 
-/// The numbers of messages and of unread ones, and the tags: the different tags of the copies of a message with the numbers of
-/// these copies, and the number of messages whose copies have them.
-const SELECT_OVERVIEW: &str = "
-    SELECT messages,
+/// The tags: the different tags of the copies of a message with the numbers of these copies, and the number of messages
+/// whose copies have them.
+macro_rules! tags {
+    ($condition:literal) => {
+        concat!(
+            "SELECT ARRAY[tags] AS copies_tags, ARRAY[1::bigint] AS copy_counts, count(*) AS number
+             FROM copies WHERE tags <> '' AND NOT shared",
+            $condition,
+            " GROUP BY tags
+             UNION ALL SELECT copies_tags, copy_counts, count(*) FROM (
+                SELECT array_agg(tags ORDER BY tags) AS copies_tags, array_agg(number ORDER BY tags) AS copy_counts FROM (
+                    SELECT body, tags, count(*) AS number FROM copies WHERE tags <> '' AND shared",
+            $condition,
+            " GROUP BY body, tags
+                ) AS tagged_copies GROUP BY body
+             ) AS tagged_bodies GROUP BY copies_tags, copy_counts"
+        )
+    };
+}
+
+/// The numbers of messages and of unread ones, and the tags.
+const SELECT_OVERVIEW: &str = concat!(
+    "SELECT messages,
         (SELECT coalesce(sum(unseen), 0)::bigint FROM mailboxes)
             - (SELECT count(*) - count(DISTINCT body) FROM copies WHERE shared AND NOT seen) AS unread,
         tagged.*
-    FROM state LEFT JOIN LATERAL (
-        SELECT ARRAY[tags] AS copies_tags, ARRAY[1::bigint] AS copy_counts, count(*) AS number
-        FROM copies WHERE tags <> '' AND NOT shared GROUP BY tags
-        UNION ALL SELECT copies_tags, copy_counts, count(*) FROM (
-            SELECT array_agg(tags ORDER BY tags) AS copies_tags, array_agg(number ORDER BY tags) AS copy_counts FROM (
-                SELECT body, tags, count(*) AS number FROM copies WHERE tags <> '' AND shared GROUP BY body, tags
-            ) AS tagged_copies GROUP BY body
-        ) AS tagged_bodies GROUP BY copies_tags, copy_counts
-    ) AS tagged ON true";
+     FROM state LEFT JOIN LATERAL (",
+    tags!(""),
+    ") AS tagged ON true"
+);
+
+/// The same, of a project, whose mailboxes have the names from `$2` to `$3`.
+const SELECT_PROJECT_OVERVIEW: &str = concat!(
+    "SELECT counts.messages - shared.messages AS messages, counts.unseen - shared.unseen AS unread, tagged.*
+     FROM (
+        SELECT coalesce(sum(messages), 0)::bigint AS messages, coalesce(sum(unseen), 0)::bigint AS unseen
+        FROM mailboxes WHERE name >= $2 AND name < $3
+     ) AS counts CROSS JOIN (
+        SELECT count(*) - count(DISTINCT body) AS messages,
+            count(*) FILTER (WHERE NOT seen) - count(DISTINCT body) FILTER (WHERE NOT seen) AS unseen
+        FROM copies WHERE project = $1 AND shared
+     ) AS shared LEFT JOIN LATERAL (",
+    tags!(" AND project = $1"),
+    ") AS tagged ON true"
+);
+
+/// The first projects after `$1`, found one after the other in the index, with the sums of their mailboxes.
+const SELECT_PROJECTS: &str = "
+    WITH RECURSIVE names (project, index) AS (
+        SELECT (SELECT project FROM copies WHERE project > $1 ORDER BY project LIMIT 1), 1
+        UNION ALL
+        SELECT (SELECT copies.project FROM copies WHERE copies.project > names.project ORDER BY copies.project LIMIT 1),
+            names.index + 1
+        FROM names WHERE names.project IS NOT NULL AND names.index < $2
+    )
+    SELECT project, copies, unseen FROM names CROSS JOIN LATERAL (
+        SELECT coalesce(sum(messages), 0)::bigint AS copies, coalesce(sum(unseen), 0)::bigint AS unseen
+        FROM mailboxes WHERE name >= names.project || ':'::bytea AND name < names.project || ';'::bytea
+    ) AS sums WHERE project IS NOT NULL AND index <= $2 ORDER BY project";
 
 const SELECT_OLDEST: &str = concat!("SELECT mailbox, ", summary!(), " FROM copies ORDER BY received, id LIMIT $1");
 
@@ -179,32 +219,32 @@ pub(super) async fn find(
     Ok(Some((rows::parse_summary(row, mailbox.clone(), None)?, inline_source(row)?)))
 }
 
-pub(super) async fn messages(database: &Database, page: Page) -> Result<MessageListing> {
-    let after = page.after.map_or(-1, id_to_i64);
-    if let Some(limit) = page.limit {
-        // Most messages have one copy. One more is read to know whether the last message is complete.
-        let max_copies = limit.saturating_add(limit / 8).saturating_add(1);
-        let (before, max_rows): (i64, i64) = (page.before.map_or(i64::MAX, id_to_i64), to_i64(max_copies));
-        let query = if page.after.is_some() { SELECT_FIRST_COPIES } else { SELECT_LAST_COPIES };
-        let rows = database.query(query, &[&after, &before, &max_rows]).await?;
+pub(super) async fn messages(database: &Database, project: Option<&Project>, page: Page) -> Result<MessageListing> {
+    let (after, before) = (page.after.map_or(-1, id_to_i64), page.before.map_or(i64::MAX, id_to_i64));
+    let project = project.map(|project| project.as_str().as_bytes());
+    let is_first = page.after.is_some();
+    // Most messages have one copy. One more is read to know whether the last message is complete.
+    let mut max_copies = page.limit.map(|limit| limit.saturating_add(limit / 8).saturating_add(1));
+    // Messages with many copies have many recipients, which are in the headline.
+    let mut shares_headlines = max_copies.is_none();
+    loop {
+        let query = select_copies(project.is_some(), is_first, shares_headlines);
+        let max_rows: Option<i64> = max_copies.map(to_i64);
+        let parameters: Parameters<'_> = &[&after, &before, &max_rows, &project];
+        let rows = database.query(&query, &parameters[..3 + usize::from(project.is_some())]).await?;
         let (version, copies) = parse_copies(&rows)?;
-        let is_complete = copies.len() < max_copies;
+        let is_complete = max_copies.is_none_or(|max_copies| copies.len() < max_copies);
         let mut messages = Message::group(copies);
-        let excess = messages.len().saturating_sub(limit);
+        let limit = page.limit.unwrap_or(usize::MAX).min(messages.len());
+        let excess = messages.len() - limit;
         if is_complete || excess > 0 {
             // The message next to the end of the range may be incomplete. It is among these.
-            drop(if page.after.is_some() {
-                messages.drain(limit.min(messages.len())..)
-            } else {
-                messages.drain(..excess)
-            });
+            drop(if is_first { messages.drain(limit..) } else { messages.drain(..excess) });
             return Ok(MessageListing { version, messages });
         }
+        shares_headlines = true;
+        max_copies = max_copies.map(|max_copies| max_copies.saturating_mul(4));
     }
-    let (before, limit): (Option<i64>, Option<i64>) = (page.before.map(id_to_i64), page.limit.map(to_i64));
-    let rows = database.query(SELECT_MESSAGES, &[&after, &before, &limit, &page.after.is_some()]).await?;
-    let (version, copies) = parse_copies(&rows)?;
-    Ok(MessageListing { version, messages: Message::group(copies) })
 }
 
 /// Returns the version of the store and the copies in the rows of a left join, ascending by id.
@@ -317,8 +357,14 @@ fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-pub(super) async fn overview(database: &Database) -> Result<Overview> {
-    let rows = database.query(SELECT_OVERVIEW, &[]).await?;
+pub(super) async fn overview(database: &Database, project: Option<&Project>) -> Result<Overview> {
+    let rows = match project {
+        Some(project) => {
+            let [start, end] = project.mailbox_range().map(String::into_bytes);
+            database.query(SELECT_PROJECT_OVERVIEW, &[&project.as_str().as_bytes(), &start, &end]).await?
+        }
+        None => database.query(SELECT_OVERVIEW, &[]).await?,
+    };
     let first = rows.first().ok_or_else(|| rows::missing_error("the state"))?;
     let (messages, unread) = (get_u64(first, "messages")?, get_u64(first, "unread")?);
     let mut tags = TagCounter::default();
@@ -331,6 +377,18 @@ pub(super) async fn overview(database: &Database) -> Result<Overview> {
         tags.add_messages(copies.iter().zip(numbers), get_u64(row, "number")?);
     }
     Ok(Overview { messages, unread, tags: tags.counts() })
+}
+
+pub(super) async fn projects(database: &Database, after: Option<&Project>, limit: usize) -> Result<Vec<ProjectState>> {
+    let after = after.map_or("", Project::as_str).as_bytes();
+    let rows = database.query(SELECT_PROJECTS, &[&after, &to_i64(limit)]).await?;
+    let mut projects = Vec::with_capacity(rows.len());
+    for row in &rows {
+        if let Ok(name) = rows::get_text(row, "project")?.parse() {
+            projects.push(ProjectState { name, copies: get_u64(row, "copies")?, unseen: get_u64(row, "unseen")? });
+        }
+    }
+    Ok(projects)
 }
 
 pub(super) async fn oldest(database: &Database, limit: usize) -> Result<Vec<Summary>> {

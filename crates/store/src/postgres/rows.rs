@@ -90,7 +90,7 @@ pub(super) fn to_u64(number: i64) -> u64 {
 }
 
 /// Returns a text. Invalid bytes must not prevent the message from being listed or deleted.
-fn get_text<'a>(row: &'a Row, column: &str) -> Result<Cow<'a, str>> {
+pub(super) fn get_text<'a>(row: &'a Row, column: &str) -> Result<Cow<'a, str>> {
     Ok(String::from_utf8_lossy(get_column(row, column)?))
 }
 

@@ -41,16 +41,20 @@ CREATE TABLE copies (
     headline bytea NOT NULL,               -- lines: the sender, the subject, and every recipient
     trace bytea NOT NULL,                  -- the lines before the body in this mailbox
     tags bytea NOT NULL,                   -- lines: the tags
-    details bytea NOT NULL                 -- lines: the envelope and a preview
+    details bytea NOT NULL,                -- lines: the envelope and a preview
+    project bytea                          -- of the mailbox, if it is in one
 ) WITH (fillfactor = 95);
 CREATE INDEX copies_by_mailbox ON copies (mailbox, id);
 CREATE INDEX copies_by_age ON copies (received, id);
 CREATE INDEX copies_by_shared_body ON copies (body) WHERE shared;
+CREATE INDEX copies_by_project ON copies (project, id) WHERE project IS NOT NULL;
 -- For the overview. They contain only messages with tags. The tags are not in the index: they can be longer than a row of
 -- an index may be. There is no index for unread messages: marking a message as read would update all indexes of the table
 -- then.
 CREATE INDEX copies_tagged ON copies (id) WHERE tags <> '' AND NOT shared;
 CREATE INDEX copies_tagged_shared ON copies (body) WHERE tags <> '' AND shared;
+CREATE INDEX copies_tagged_in_project ON copies (project) WHERE project IS NOT NULL AND tags <> '';
+CREATE INDEX copies_shared_in_project ON copies (project) WHERE project IS NOT NULL AND shared;
 
 -- Message bodies as received, each once. They are not compressed, so that parts of a large one can be read.
 CREATE TABLE bodies (

@@ -34,7 +34,7 @@ const MAX_BATCH_CHANGES: usize = 100;
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
 const APPEND: &str = "SELECT * FROM append_messages(
-        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20
+        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21
     )";
 const REMOVE: &str = "SELECT * FROM remove_copies($1, $2)";
 const UPDATE: &str = "SELECT * FROM update_copies($1, $2, $3, $4)";
@@ -229,6 +229,8 @@ impl Writer {
         let headlines: Vec<&[u8]> = headlines.iter().map(String::as_bytes).collect();
         let traces: Vec<&[u8]> = traces.iter().map(|trace| &trace[..]).collect();
         let new_bytes: i64 = to_i64(bodies.iter().chain(&traces).map(|bytes| bytes.len()).sum::<usize>());
+        // Most batches have no mailbox in a project.
+        let projects = copies.projects.iter().any(Option::is_some).then_some(&copies.projects);
         let (cap, max_bytes): (i64, i64) = (to_i64(self.limits.messages_per_mailbox), to_i64(self.limits.bytes));
         let parameters: Parameters<'_> = &[
             &bodies,
@@ -245,6 +247,7 @@ impl Writer {
             &copies.tags,
             &copies.details,
             &copies.names,
+            &projects,
             &copies.name_copies,
             &copies.name_bytes,
             &copies.last_copies,
@@ -346,6 +349,8 @@ struct CopyColumns<'a> {
     details: Vec<&'a [u8]>,
     /// The name of each mailbox.
     names: Vec<&'a [u8]>,
+    /// The project of each mailbox.
+    projects: Vec<Option<&'a [u8]>>,
     /// The number of copies for each mailbox.
     name_copies: Vec<i64>,
     /// The sum of the sizes of the copies for each mailbox.
@@ -368,6 +373,7 @@ impl<'a> CopyColumns<'a> {
                 let name_index = *known_names.entry(name).or_insert(next_name);
                 if name_index == next_name {
                     columns.names.push(name);
+                    columns.projects.push(copy.mailbox.project().map(|project| &name[..project.as_str().len()]));
                     columns.name_copies.push(0);
                     columns.name_bytes.push(0);
                     columns.last_copies.push(0);

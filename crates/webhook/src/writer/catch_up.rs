@@ -83,7 +83,7 @@ impl Writer {
         let limit = if room > 0 { room.min(PAGE_SIZE) } else { PAGE_SIZE };
         let (mailroom, page) =
             (self.context.mailroom.clone(), Page { limit: Some(limit), before: None, after: Some(cursor) });
-        let mut messages = self.context.access(async move { mailroom.messages(page).await }).await?.messages;
+        let mut messages = self.context.access(async move { mailroom.messages(None, page).await }).await?.messages;
         messages.retain(|message| message.id() <= end);
         let entries = self.missed_events(target, &messages);
         if room > 0 {

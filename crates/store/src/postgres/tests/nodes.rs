@@ -175,7 +175,7 @@ async fn nodes_agree_on_messages_and_tags() {
                     }
                     _ => {}
                 }
-                let listing = node.messages(Page { limit: Some(20), ..Page::ALL }).await.unwrap();
+                let listing = node.messages(None, Page { limit: Some(20), ..Page::ALL }).await.unwrap();
                 assert!(listing.version.0 <= node.store_version().await.unwrap().0);
                 let ids: Vec<_> = listing.messages.iter().map(Message::id).collect();
                 assert!(ids.is_sorted_by(|one, other| one < other), "each message is listed once: {ids:?}");
@@ -185,11 +185,11 @@ async fn nodes_agree_on_messages_and_tags() {
         });
     }
     workers.join_all().await;
-    let expected = nodes[0].messages(Page::ALL).await.unwrap();
+    let expected = nodes[0].messages(None, Page::ALL).await.unwrap();
     assert_eq!(expected.messages.len() as u64, nodes[1].usage().await.unwrap().messages);
     assert!(expected.messages.len() >= 60, "{}", expected.messages.len());
     for node in &nodes {
-        let listing = node.messages(Page::ALL).await.unwrap();
+        let listing = node.messages(None, Page::ALL).await.unwrap();
         assert_eq!((listing.version, &listing.messages), (expected.version, &expected.messages));
         assert_eq!(node.store_version().await.unwrap(), expected.version);
         for message in &expected.messages {

@@ -100,7 +100,7 @@ async fn rate_of_queries() {
         let given = store.clone();
         let list = move |_| {
             let store = given.clone();
-            async move { assert_eq!(store.messages(page).await.unwrap().messages.len(), 50) }
+            async move { assert_eq!(store.messages(None, page).await.unwrap().messages.len(), 50) }
         };
         print_rate("lists of all mail", 4, list).await;
         // The first numbers are of queries that read the database, the second ones of queries that use the cache.

@@ -14,7 +14,7 @@ async fn append(store: &impl Store, second: i64, mailboxes: &[&str]) -> Vec<Summ
 }
 
 async fn all(store: &impl Store) -> Vec<Vec<String>> {
-    let listing = store.messages(Page::ALL).await.unwrap();
+    let listing = store.messages(None, Page::ALL).await.unwrap();
     let names = |message: &Message| message.mailboxes().map(ToString::to_string).collect();
     listing.messages.iter().map(names).collect()
 }
@@ -30,13 +30,13 @@ fn assert_headline_is_shared(message: &Message) {
 }
 
 pub(super) async fn list_contains_each_message_once(store: &impl Store) {
-    assert!(store.messages(Page::ALL).await.unwrap().messages.is_empty());
+    assert!(store.messages(None, Page::ALL).await.unwrap().messages.is_empty());
     assert_eq!(store.find_message(MessageSelector::Latest).await.unwrap(), None);
     let first = append(store, 1, &["ann", "bob", "cid"]).await;
     let second = append(store, 2, &["bob"]).await;
     let expected = Message::group(first.iter().chain(&second).cloned());
     assert_eq!(expected.len(), 2);
-    assert_eq!(store.messages(Page::ALL).await.unwrap().messages, expected);
+    assert_eq!(store.messages(None, Page::ALL).await.unwrap().messages, expected);
     assert_eq!(store.find_message(MessageSelector::Latest).await.unwrap().as_ref(), Some(&expected[1]));
     assert_eq!(find(store, first[0].id).await.as_ref(), Some(&expected[0]));
     assert_headline_is_shared(&find(store, first[0].id).await.unwrap());
@@ -70,7 +70,7 @@ pub(super) async fn list_returns_pages_of_messages(store: &impl Store) {
         (page(None, Some(3), Some(1)), 0..0),
     ];
     for (page, expected) in table {
-        let messages = store.messages(page).await.unwrap().messages;
+        let messages = store.messages(None, page).await.unwrap().messages;
         let found: Vec<_> = messages.iter().map(Message::id).collect();
         assert_eq!(found, ids[expected], "{page:?}");
         assert!(messages.iter().all(|message| message.copies().len() == 3), "{page:?}");
@@ -131,13 +131,13 @@ pub(super) async fn overview_counts_long_tags(store: &impl Store) {
         let copies = append(store, 1, mailboxes).await;
         store.set_tags(copies.iter().map(CopyKey::from).collect(), tags.clone()).await.unwrap();
     }
-    let overview = store.overview().await.unwrap();
+    let overview = store.overview(None).await.unwrap();
     assert_eq!(overview.tags.len(), MAX_TAGS);
     assert!(overview.tags.iter().all(|count| count.messages == 2), "{overview:?}");
 }
 
 pub(super) async fn overview_counts_messages(store: &impl Store) {
-    assert_eq!(store.overview().await.unwrap(), Overview::default());
+    assert_eq!(store.overview(None).await.unwrap(), Overview::default());
     let first = append(store, 1, &["ann", "bob"]).await;
     let second = append(store, 2, &["bob"]).await;
     let overview = |messages, unread, tags: &[(&str, u64)]| Overview {
@@ -146,24 +146,24 @@ pub(super) async fn overview_counts_messages(store: &impl Store) {
         tags: tags.iter().map(|&(tag, messages)| TagCount { tag: tag.to_owned(), messages }).collect(),
     };
     let all = [("for ann", 1), ("for bob", 2), ("new", 2), ("tag 1", 1), ("tag 2", 1)];
-    assert_eq!(store.overview().await.unwrap(), overview(2, 2, &all));
+    assert_eq!(store.overview(None).await.unwrap(), overview(2, 2, &all));
     // A message is read when all of its copies are.
     for (copy, unread) in [(&first[0], 2), (&first[1], 1), (&first[1], 1), (&second[0], 0)] {
         store.set_seen(&copy.mailbox, copy.id, true).await.unwrap();
-        assert_eq!(store.overview().await.unwrap(), overview(2, unread, &all));
+        assert_eq!(store.overview(None).await.unwrap(), overview(2, unread, &all));
     }
     store.set_seen(&first[0].mailbox, first[0].id, false).await.unwrap();
     store.set_tags(vec![CopyKey::from(&second[0])], Tags::new(["Zoë", "NEW"]).unwrap()).await.unwrap();
-    let found = store.overview().await.unwrap();
+    let found = store.overview(None).await.unwrap();
     assert_eq!(found.unread, 1);
     let names: Vec<_> = found.tags.iter().map(|count| (count.tag.to_lowercase(), count.messages)).collect();
     let expected = [("for ann", 1), ("for bob", 1), ("new", 2), ("tag 1", 1), ("zoë", 1)];
     assert_eq!(names, expected.map(|(tag, messages)| (tag.to_owned(), messages)), "tags are equal in any case");
     store.remove(&first[0].mailbox, first[0].id).await.unwrap();
     store.remove(&second[0].mailbox, second[0].id).await.unwrap();
-    assert_eq!(store.overview().await.unwrap(), overview(1, 0, &[("for bob", 1), ("new", 1), ("tag 1", 1)]));
+    assert_eq!(store.overview(None).await.unwrap(), overview(1, 0, &[("for bob", 1), ("new", 1), ("tag 1", 1)]));
     store.remove(&first[1].mailbox, first[1].id).await.unwrap();
-    assert_eq!(store.overview().await.unwrap(), Overview::default());
+    assert_eq!(store.overview(None).await.unwrap(), Overview::default());
 }
 
 pub(super) async fn overview_has_current_spellings_of_tags(store: &impl Store) {
@@ -175,7 +175,7 @@ pub(super) async fn overview_has_current_spellings_of_tags(store: &impl Store) {
             store.set_tags(vec![copy.clone()], Tags::new([tag]).unwrap()).await.unwrap();
         }
         let expected = [TagCount { tag: tag.to_owned(), messages: 2 }];
-        assert_eq!(store.overview().await.unwrap().tags, expected);
+        assert_eq!(store.overview(None).await.unwrap().tags, expected);
     }
 }
 
@@ -194,7 +194,7 @@ pub(super) async fn overview_has_the_spelling_of_the_most_copies(store: &impl St
         for (copy, tag) in copies.iter().chain(&single).zip(spellings.into_iter().chain([other])) {
             store.set_tags(vec![CopyKey::from(copy)], Tags::new([tag]).unwrap()).await.unwrap();
         }
-        let overview = store.overview().await.unwrap();
+        let overview = store.overview(None).await.unwrap();
         assert_eq!(overview.tags[0].tag, expected, "{spellings:?} {other}");
     }
 }
@@ -206,7 +206,7 @@ pub(super) async fn copies_are_removed_together(store: &impl Store) {
     assert_eq!(store.remove_copies(keys.clone()).await.unwrap(), first, "ascending by id");
     assert!(store.remove_copies(keys).await.unwrap().is_empty());
     assert!(store.remove_copies(Vec::new()).await.unwrap().is_empty());
-    assert_eq!(store.messages(Page::ALL).await.unwrap().messages, Message::group(second));
+    assert_eq!(store.messages(None, Page::ALL).await.unwrap().messages, Message::group(second));
 }
 
 pub(super) async fn numbers_ascend_and_are_never_reused(store: &impl Store) {
@@ -240,7 +240,7 @@ pub(super) async fn store_version_changes_with_every_change(store: &impl Store) 
     store.remove_copies(keys).await.unwrap();
     assert!(used.insert(store.store_version().await.unwrap()), "remove_copies");
     let unchanged = store.store_version().await.unwrap();
-    assert_eq!(store.messages(Page::ALL).await.unwrap().version, unchanged);
+    assert_eq!(store.messages(None, Page::ALL).await.unwrap().version, unchanged);
     assert_eq!(store.store_version().await.unwrap(), unchanged);
 }
 

@@ -69,7 +69,7 @@ impl RandomWalk {
             self.step(store).await;
             assert_eq!(store.usage().await.unwrap(), self.usage());
             assert_eq!(store.mailboxes(MailboxPage::ALL).await.unwrap(), self.mailbox_states());
-            assert_eq!(store.overview().await.unwrap(), self.overview());
+            assert_eq!(store.overview(None).await.unwrap(), self.overview());
             assert_eq!(store.oldest(5).await.unwrap(), self.by_age().into_iter().take(5).collect::<Vec<_>>());
         }
         self.check(store).await;
@@ -196,7 +196,7 @@ impl RandomWalk {
         expected.retain(|message| page.before.is_none_or(|before| all_below(message, before)));
         expected.retain(|message| page.after.is_none_or(|after| message.id() > after));
         truncate_to_page(&mut expected, page);
-        assert_eq!(store.messages(page).await.unwrap().messages, expected, "{page:?}");
+        assert_eq!(store.messages(None, page).await.unwrap().messages, expected, "{page:?}");
         let latest = store.find_message(MessageSelector::Latest).await.unwrap();
         assert_eq!(latest, self.messages_by_id().pop());
     }
