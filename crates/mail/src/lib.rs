@@ -16,6 +16,8 @@ pub mod message;
 pub mod mime;
 mod named_enum;
 pub mod naming;
+pub mod network;
 pub mod patterns;
+pub mod rules;
 pub mod tags;
 pub mod terminal_text;

@@ -14,13 +14,38 @@ impl<S: AsRef<str>> FromIterator<S> for Patterns {
 }
 
 impl Patterns {
-    /// Returns whether any pattern of the list matches the text.
+    /// Returns whether any pattern of the list matches the text. Does not allocate if the text is ASCII.
     pub fn matches(&self, text: &str) -> bool {
-        if self.0.is_empty() {
-            return false;
-        }
+        self.position(text, |_, _| ()).is_some()
+    }
+
+    /// Returns what the wildcards of the first matching pattern match, in their order and in canonical form. Each pattern
+    /// returns as many texts as the one with the fewest wildcards.
+    pub fn captures(&self, text: &str) -> Option<Vec<String>> {
+        let mut starts = Vec::new();
+        let matching = self.position(text, |pattern, start| {
+            starts.truncate(pattern);
+            starts.push(start);
+        })?;
         let text = canonical_chars(text);
-        self.0.iter().any(|pattern| wildcard_match(pattern, &text))
+        let parts = self.0[matching].iter().zip(starts.windows(2));
+        let captured = parts.filter(|(c, _)| is_wildcard(c)).map(|(_, span)| text[span[0]..span[1]].iter().collect());
+        Some(captured.take(self.capture_count()).collect())
+    }
+
+    /// Returns the number of texts that [`Self::captures`] returns.
+    pub fn capture_count(&self) -> usize {
+        self.0.iter().map(|pattern| pattern.iter().filter(|c| is_wildcard(c)).count()).min().unwrap_or(0)
+    }
+
+    /// Returns the index of the first pattern that matches the text. Calls `record` as [`wildcard_match`] does.
+    fn position(&self, text: &str, mut record: impl FnMut(usize, usize)) -> Option<usize> {
+        if text.is_ascii() {
+            let (bytes, to_char) = (text.as_bytes(), |byte: u8| char::from(byte.to_ascii_lowercase()));
+            return self.0.iter().position(|pattern| wildcard_match(pattern, bytes, to_char, &mut record));
+        }
+        let chars = if self.0.is_empty() { Vec::new() } else { canonical_chars(text) };
+        self.0.iter().position(|pattern| wildcard_match(pattern, &chars, |c| c, &mut record))
     }
 
     /// Returns whether the list is empty. An empty list matches nothing.
@@ -31,7 +56,7 @@ impl Patterns {
     /// Returns the prefixes of all texts that can match: for each pattern, the characters before its first wildcard.
     /// The result is sorted and omits prefixes that start with another prefix.
     pub fn prefixes(&self) -> Vec<String> {
-        let before_wildcard = |entry: &Vec<char>| entry.iter().take_while(|c| !['*', '?'].contains(c)).collect();
+        let before_wildcard = |entry: &Vec<char>| entry.iter().take_while(|c| !is_wildcard(c)).collect();
         let mut prefixes: Vec<String> = self.0.iter().map(before_wildcard).collect();
         prefixes.sort_unstable();
         prefixes.dedup_by(|later, earlier| later.starts_with(earlier.as_str()));
@@ -61,18 +86,29 @@ fn canonical_chars(text: &str) -> Vec<char> {
     lowercase_nfc(text).chars().collect()
 }
 
+fn is_wildcard(c: &char) -> bool {
+    matches!(c, '*' | '?')
+}
+
 /// Returns whether the pattern matches the whole text. Backtracks only to the last `*`, so the cost is at most the
-/// product of both lengths.
-fn wildcard_match(pattern: &[char], text: &[char]) -> bool {
+/// product of both lengths. Calls `record` with each index of the pattern and the position in the text where its match
+/// starts, and at the end with both lengths. A call voids earlier ones with the same or a larger index.
+fn wildcard_match<T: Copy>(
+    pattern: &[char],
+    text: &[T],
+    to_char: impl Fn(T) -> char,
+    mut record: impl FnMut(usize, usize),
+) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut retry = None;
     while t < text.len() {
+        record(p, t);
         match pattern.get(p) {
             Some('*') => {
                 retry = Some((p, t));
                 p += 1;
             }
-            Some(c) if *c == '?' || *c == text[t] => {
+            Some(c) if *c == '?' || *c == to_char(text[t]) => {
                 p += 1;
                 t += 1;
             }
@@ -84,6 +120,7 @@ fn wildcard_match(pattern: &[char], text: &[char]) -> bool {
             }
         }
     }
+    (p..=pattern.len()).for_each(|index| record(index, t));
     pattern[p..].iter().all(|c| *c == '*')
 }
 
@@ -110,6 +147,29 @@ mod tests {
         ];
         for (pattern, text, expected) in table {
             assert_eq!(Patterns::from_iter([pattern]).matches(text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn captures_what_wildcards_match() {
+        let table: [(&[&str], &str, Option<&[&str]>); 10] = [
+            (&["*-ci"], "Shop-CI", Some(&["shop"])),
+            (&["*-*-ci"], "a-b-c-ci", Some(&["a", "b-c"])),
+            (&["?*"], "abc", Some(&["a", "bc"])),
+            (&["*a*b*"], "xxaxxb", Some(&["xx", "xx", ""])),
+            (&["*"], "", Some(&[""])),
+            (&["shop"], "SHOP", Some(&[])),
+            (&["shop"], "shop2", None),
+            (&["x*y*", "*-?", "*"], "a-b", Some(&["a"])),
+            (&["*@b*cher"], "JO\u{308}@bücher", Some(&["jö", "ü"])),
+            (&[], "a", None),
+        ];
+        for (patterns, text, expected) in table {
+            let patterns = Patterns::from_iter(patterns);
+            let captures = patterns.captures(text);
+            assert_eq!(captures, expected.map(|texts| texts.iter().map(ToString::to_string).collect()), "{text}");
+            assert_eq!(patterns.matches(text), captures.is_some(), "{text}");
+            assert!(captures.is_none_or(|captures| captures.len() == patterns.capture_count()), "{text}");
         }
     }
 

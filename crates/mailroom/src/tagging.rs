@@ -9,7 +9,7 @@ use restante_mail::envelope::{Recipient, ReversePath, reverse_path_text};
 use restante_mail::message::Headline;
 use restante_mail::mime::HeaderSummary;
 use restante_mail::naming::MailboxName;
-use restante_mail::patterns::Patterns;
+use restante_mail::rules::{Condition, Field, FieldTexts};
 use restante_mail::tags::{self, Tags};
 use thiserror::Error;
 
@@ -34,21 +34,7 @@ pub struct Tagging {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagRule {
     tag: String,
-    field: RuleField,
-    pattern: Patterns,
-}
-
-/// The text that the pattern of a rule is compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RuleField {
-    /// The sender of the envelope, or the sender in the header.
-    From,
-    /// A recipient in the header, or one of the envelope. The latter is compared only for its own copy.
-    To,
-    /// The subject.
-    Subject,
-    /// The mailbox of a copy.
-    Mailbox,
+    condition: Condition,
 }
 
 /// The reason why a text is not a rule.
@@ -71,19 +57,14 @@ impl FromStr for TagRule {
     fn from_str(text: &str) -> Result<Self, TagRuleError> {
         let (tag, condition) = text.split_once('=').ok_or(TagRuleError::Form)?;
         let (field, pattern) = condition.split_once(':').ok_or(TagRuleError::Form)?;
-        let field = match field.trim() {
-            "from" => RuleField::From,
-            "to" => RuleField::To,
-            "subject" => RuleField::Subject,
-            "mailbox" => RuleField::Mailbox,
-            other => return Err(TagRuleError::Field(other.to_owned())),
-        };
-        let (tag, pattern) = (tag.trim(), pattern.trim());
+        let (tag, field, pattern) = (tag.trim(), field.trim(), pattern.trim());
+        let is_known = |field: &Field| [Field::From, Field::To, Field::Subject, Field::Mailbox].contains(field);
+        let known = Field::from_name(field).filter(is_known).ok_or_else(|| TagRuleError::Field(field.to_owned()))?;
         tags::validate(tag).map_err(TagRuleError::Tag)?;
         if pattern.is_empty() {
             return Err(TagRuleError::Form);
         }
-        Ok(Self { tag: tag.to_owned(), field, pattern: [pattern].into_iter().collect() })
+        Ok(Self { tag: tag.to_owned(), condition: Condition::Text(known, [pattern].into_iter().collect()) })
     }
 }
 
@@ -114,8 +95,7 @@ impl Tagging {
         let header_tags = header_tags.flat_map(|value| value.split(',')).filter(|tag| !tag.trim().is_empty());
         let named = if self.plus_header { plus_addresses(message.header) } else { Vec::new() };
         let header_tags = header_tags.chain(named.iter().flat_map(plus_tags)).take(MAX_HEADER_TAGS);
-        let rules = self.rules.iter().filter(|rule| rule.matches_message(message)).map(|rule| rule.tag.as_str());
-        Tags::from_valid(rules.chain(header_tags))
+        Tags::from_valid(self.rule_tags(message).chain(header_tags))
     }
 
     /// Returns the tags of a new copy: `common`, then those of its recipients and its mailbox. Invalid tags are
@@ -124,36 +104,38 @@ impl Tagging {
     where
         R: Iterator<Item = &'a Recipient>,
     {
-        let TaggedCopy { mailbox, recipients, addresses } = copy;
-        let recipients = self.plus_addresses.then_some(recipients).into_iter().flatten();
-        let rules = self.rules.iter().filter(|rule| rule.matches_copy(mailbox, addresses));
-        let own =
-            rules.map(|rule| rule.tag.as_str()).chain(recipients.flat_map(|recipient| plus_tags(&recipient.address)));
+        let by_rules: Vec<&str> = self.rule_tags(&copy).collect();
+        let recipients = self.plus_addresses.then_some(copy.recipients).into_iter().flatten();
+        let own = by_rules.into_iter().chain(recipients.flat_map(|recipient| plus_tags(&recipient.address)));
         common.union(&Tags::from_valid(own))
+    }
+
+    /// Returns the tags of the rules that match.
+    fn rule_tags(&self, texts: &impl FieldTexts) -> impl Iterator<Item = &str> {
+        self.rules.iter().filter(|rule| rule.condition.matches(texts)).map(|rule| rule.tag.as_str())
     }
 }
 
-impl TagRule {
-    /// Returns whether the rule applies to all copies of a message.
-    fn matches_message(&self, message: &TaggedMessage<'_>) -> bool {
-        let matches = |text: &str| self.pattern.matches(text);
-        let headline = message.headline;
-        match self.field {
-            RuleField::From => {
-                matches(reverse_path_text(message.from).as_ref()) || matches(address_of(headline.from()))
-            }
-            RuleField::To => message.has_to && headline.to().any(|recipient| matches(address_of(recipient))),
-            RuleField::Subject => matches(headline.subject()),
-            RuleField::Mailbox => false,
+/// The fields of all copies. The recipients of the envelope are not among them.
+impl FieldTexts for TaggedMessage<'_> {
+    fn any_text(&self, field: Field, visit: &mut dyn FnMut(&str) -> bool) -> bool {
+        let headline = self.headline;
+        match field {
+            Field::From => visit(&reverse_path_text(self.from)) || visit(address_of(headline.from())),
+            Field::To => self.has_to && headline.to().any(|recipient| visit(address_of(recipient))),
+            Field::Subject => visit(headline.subject()),
+            _ => false,
         }
     }
+}
 
-    /// Returns whether the rule applies to a copy because of its mailbox or its recipients.
-    fn matches_copy(&self, mailbox: &MailboxName, addresses: &[String]) -> bool {
-        match self.field {
-            RuleField::To => addresses.iter().any(|address| self.pattern.matches(address)),
-            RuleField::Mailbox => self.pattern.matches(mailbox.as_str()),
-            RuleField::From | RuleField::Subject => false,
+/// The fields of one copy.
+impl<R> FieldTexts for TaggedCopy<'_, R> {
+    fn any_text(&self, field: Field, visit: &mut dyn FnMut(&str) -> bool) -> bool {
+        match field {
+            Field::To => self.addresses.iter().any(|address| visit(address)),
+            Field::Mailbox => visit(self.mailbox.as_str()),
+            _ => false,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! IP networks in CIDR notation, for the list of trusted proxies.
+//! IP networks in CIDR notation.
 
 use std::fmt;
 use std::net::IpAddr;
