@@ -2,6 +2,7 @@
 //! SMTP is in `proto`.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::address::Address;
 use crate::named_enum;
@@ -26,6 +27,8 @@ pub struct Envelope {
     pub peer: Peer,
     /// The name with which the peer logged in. `None` if it did not log in.
     pub login: Option<String>,
+    /// The configured address of the listener, such as `localhost:2500`. `None` over HTTP.
+    pub listener: Option<Arc<str>>,
     /// The sender, from MAIL.
     pub from: ReversePath,
     /// The accepted recipients in the order of RCPT. Not empty when a message is delivered.
@@ -39,13 +42,15 @@ pub struct Recipient {
     pub address: Address,
     /// The mailbox that the address belongs to.
     pub mailbox: MailboxName,
+    /// Whether the project of the mailbox can still change, because it depends on the header of the message.
+    pub awaits_header: bool,
 }
 
 impl Recipient {
     /// Creates a recipient and determines its mailbox. Fails if the address cannot be mapped to a mailbox name.
     pub fn new(address: Address, naming: Naming) -> Result<Self, NameError> {
         let mailbox = naming.mailbox_for(&address)?;
-        Ok(Self { address, mailbox })
+        Ok(Self { address, mailbox, awaits_header: false })
     }
 }
 

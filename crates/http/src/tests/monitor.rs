@@ -84,6 +84,7 @@ impl EventServer {
         let envelope = Envelope {
             peer: envelope::Peer { ip: None, helo: "client.test".into() },
             login: None,
+            listener: None,
             from: None,
             recipients: to.iter().map(recipient).collect(),
         };

@@ -309,6 +309,7 @@ mod tests {
         let settings = Settings {
             domain: "mx.test".to_owned(),
             protocol: Protocol::Smtp,
+            listener: None,
             max_message_bytes: 1000,
             max_recipients: 10,
             max_bad_commands: 20,

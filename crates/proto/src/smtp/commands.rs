@@ -140,7 +140,13 @@ impl Session {
         self.mark_stage(TransactionStage::Started);
         self.record_parameters(parsed.parameter_text);
         self.state = State::CheckingSender(Transaction {
-            envelope: Envelope { peer: client.peer, login: client.login, from: parsed.from, recipients: Vec::new() },
+            envelope: Envelope {
+                peer: client.peer,
+                login: client.login,
+                listener: self.settings.listener.clone(),
+                from: parsed.from,
+                recipients: Vec::new(),
+            },
             announced_size,
             alphabet: parsed.parameters.alphabet,
         });

@@ -49,6 +49,8 @@ mod session;
 mod state;
 mod transitions;
 
+use std::sync::Arc;
+
 use restante_mail::address::Address;
 use restante_mail::envelope::Envelope;
 
@@ -64,6 +66,8 @@ pub struct Settings {
     pub domain: String,
     /// The protocol of the listener.
     pub protocol: Protocol,
+    /// The configured address of the listener, for the envelopes of its messages.
+    pub listener: Option<Arc<str>>,
     /// The largest accepted message, in bytes, after dot-stuffing is undone.
     pub max_message_bytes: usize,
     /// The largest number of recipients of a message.

@@ -47,6 +47,7 @@ pub(crate) fn default_settings() -> Settings {
     Settings {
         domain: "mx.test".to_owned(),
         protocol: Protocol::Smtp,
+        listener: None,
         max_message_bytes: 10_240_000,
         max_recipients: 200,
         max_bad_commands: 20,

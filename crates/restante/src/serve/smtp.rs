@@ -1,10 +1,11 @@
 //! Builds the SMTP and LMTP servers from the configuration, and binds their listeners.
 
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use restante_mail_server::smtp::{Login, Server};
 use restante_metrics::Protocol;
-use restante_net::{Budget, ConnectionLimits, Tls};
+use restante_net::{Budget, ConnectionLimits, ListenAddr, Tls};
 use restante_proto::smtp::{self, Settings};
 use restante_settings::Config;
 
@@ -27,10 +28,11 @@ pub(super) fn bind(
     let context = components.listener_contexts(tls, smtp.timeout);
     let login = Arc::new(Login::new(smtp.credentials.clone(), smtp.accept_any_login, components.auth.clone()));
     let budget = Budget::new(smtp.max_inflight_bytes);
-    let server = |protocol, implicit_tls: bool| {
+    let server = |protocol, implicit_tls: bool, addr: &ListenAddr| {
         let settings = Settings {
             domain: smtp.domain.clone(),
             protocol: if protocol == Protocol::Lmtp { smtp::Protocol::Lmtp } else { smtp::Protocol::Smtp },
+            listener: Some(addr.to_string().into()),
             max_message_bytes: components.config.effective_max_message_bytes(),
             max_recipients: smtp.max_recipients,
             max_bad_commands: smtp.max_bad_commands as usize,
@@ -49,16 +51,19 @@ pub(super) fn bind(
         })
     };
     let kinds = [
-        (components.endpoint(PLAIN, "smtp.addr", &smtp.addr), Protocol::Smtp, smtp.tls.force),
-        (components.endpoint(WITH_TLS, "smtp.tlsaddr", &smtp.tls_addr), Protocol::Smtp, true),
-        (components.endpoint("LMTP", "lmtp.addr", &lmtp.addr), Protocol::Lmtp, false),
+        (PLAIN, "smtp.addr", &smtp.addr, Protocol::Smtp, smtp.tls.force),
+        (WITH_TLS, "smtp.tlsaddr", &smtp.tls_addr, Protocol::Smtp, true),
+        ("LMTP", "lmtp.addr", &lmtp.addr, Protocol::Lmtp, false),
     ];
     let mut listeners = Vec::new();
-    for (endpoint, protocol, implicit_tls) in kinds {
-        let server = server(protocol, implicit_tls);
-        let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
-        let counters = components.metrics.connections(protocol);
-        listeners.extend(BoundListener::bind_all(&endpoint, &admission, counters, serve, problems));
+    for (name, key, addrs, protocol, implicit_tls) in kinds {
+        for addr in addrs {
+            let server = server(protocol, implicit_tls, addr);
+            let serve = move |stream, ip, admission, shutdown| server.clone().serve(stream, ip, admission, shutdown);
+            let (endpoint, counters) =
+                (components.endpoint(name, key, from_ref(addr)), components.metrics.connections(protocol));
+            listeners.extend(BoundListener::bind_all(&endpoint, &admission, counters, serve, problems));
+        }
     }
     listeners
 }
