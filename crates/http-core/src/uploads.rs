@@ -12,7 +12,7 @@ use restante_mail::compose::ComposeContext;
 use restante_mail::envelope::{Envelope, Peer, ReversePath};
 use restante_mail::message::Summary;
 use restante_mail::naming::MailboxName;
-use restante_mailroom::{DeliveryOutcome, Mailroom};
+use restante_mailroom::{DeliveryOutcome, Mailroom, WriteAccess};
 use restante_net::{Budget, Reservation};
 
 use crate::response::problem::{Problem, internal_error};
@@ -64,11 +64,14 @@ impl Uploads {
     /// client disconnects.
     pub async fn deliver_upload(&self, grant: &Grant, upload: Upload) -> Result<Vec<Summary>, Problem> {
         let Upload { ip, login, from, recipients, message, reservation } = upload;
-        let mut envelope = Envelope { peer: Peer { ip, helo: String::new() }, login, from, recipients: Vec::new() };
+        let peer = Peer { ip, helo: String::new() };
+        let mut envelope = Envelope { peer, login, listener: None, from, recipients: Vec::new() };
         self.mailroom.check_sender(&envelope).await?;
         let is_permitted = |mailbox: &MailboxName| grant.allows(Scope::Write, mailbox);
+        let is_limited = !grant.allows_everywhere(Scope::Write);
+        let access = WriteAccess { home: grant.home(), is_permitted: is_limited.then_some(&is_permitted) };
         for recipient in recipients {
-            let recipient = self.mailroom.check_recipient(&envelope, recipient, is_permitted).await?;
+            let recipient = self.mailroom.check_recipient(&envelope, recipient, access).await?;
             envelope.recipients.push(recipient);
         }
         let mailroom = self.mailroom.clone();

@@ -10,7 +10,7 @@ use restante_mail::details::{DetailFields, Details};
 use restante_mail::envelope::{Envelope, Recipient, RecipientRefusal, SenderRefusal, reverse_path_text};
 use restante_mail::message::{Headline, Summary};
 use restante_mail::mime::{HeaderSummary, Preview, summarize};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_store::{NewCopy, NewMessage, StoreError};
 
 use crate::hooks::{HookPoint, IncomingMessage, Verdict};
@@ -25,6 +25,15 @@ pub enum DeliveryOutcome {
     Stored(Vec<Summary>),
     /// The policy or a hook discarded the message.
     Discarded,
+}
+
+/// The mailboxes that a client may write to. The default is all of them.
+#[derive(Clone, Copy, Default)]
+pub struct WriteAccess<'a> {
+    /// The project into which all messages of the client are delivered.
+    pub home: Option<&'a Project>,
+    /// Returns whether the client may write to a mailbox. `None` permits all mailboxes.
+    pub is_permitted: Option<&'a (dyn Fn(&MailboxName) -> bool + Sync)>,
 }
 
 impl Mailroom {
@@ -45,17 +54,23 @@ impl Mailroom {
     /// Decides whether one more recipient is accepted. This is the only place that decides it, in this order:
     ///
     /// 1. A mailbox can be named after the recipient.
-    /// 2. The client may write to that mailbox, as `is_permitted` says.
-    /// 3. A hook accepts or refuses the recipient, or leaves the decision to the policy.
-    /// 4. The policy accepts the recipient's domain and address.
+    /// 2. The mailbox is in the home of the client, if it has one. Otherwise rules choose its project.
+    /// 3. The client may write to that mailbox.
+    /// 4. A hook accepts or refuses the recipient, or leaves the decision to the policy.
+    /// 5. The policy accepts the recipient's domain and address.
     pub async fn check_recipient(
         &self,
         envelope: &Envelope,
         candidate: Address,
-        is_permitted: impl FnOnce(&MailboxName) -> bool,
+        access: WriteAccess<'_>,
     ) -> Result<Recipient, RecipientRefusal> {
-        let recipient = Recipient::new(candidate, self.settings.naming).map_err(RecipientRefusal::UnusableName)?;
-        if !is_permitted(&recipient.mailbox) {
+        let mut recipient = Recipient::new(candidate, self.settings.naming).map_err(RecipientRefusal::UnusableName)?;
+        match access.home {
+            Some(home) => recipient.mailbox = recipient.mailbox.in_project(home),
+            // The header comes after this check, so it must not move the message out of the permitted mailboxes.
+            None => self.settings.projects.assign(envelope, &mut recipient, access.is_permitted.is_some()),
+        }
+        if access.is_permitted.is_some_and(|is_permitted| !is_permitted(&recipient.mailbox)) {
             return Err(RecipientRefusal::NotPermitted);
         }
         let verdict = match self.inner.hooks(HookPoint::RcptTo) {
@@ -73,6 +88,7 @@ impl Mailroom {
     /// called, the change completes and is published, even if the future is dropped.
     pub async fn deliver(&self, envelope: &Envelope, body: Bytes) -> Result<DeliveryOutcome, StoreError> {
         let (received, bytes) = (Timestamp::now(), body.len());
+        let envelope = &*self.settings.projects.assign_by_header(envelope, &body);
         let (mut message, mut arrival) = self.prepare_message(envelope, body);
         if let Some(hooks) = self.inner.hooks(HookPoint::MessageStored)
             && let Some(changed) = hooks.before_message_stored(&message).await

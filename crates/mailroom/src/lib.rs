@@ -15,6 +15,7 @@ pub mod events;
 pub mod hooks;
 mod message_limit;
 pub mod policy;
+pub mod projects;
 mod publish;
 mod retention;
 mod run_to_completion;
@@ -44,10 +45,11 @@ pub use arrivals::Arrivals;
 use chaos::Chaos;
 use counters::Counters;
 pub use counters::{Counts, DeletionCause};
-pub use delivery::DeliveryOutcome;
+pub use delivery::{DeliveryOutcome, WriteAccess};
 use events::{Hub, MARK_CAPACITY, Mark, MarkChange, MarkSubscription, Position, Subscription};
 use hooks::{Extensions, HookPoint, Hooks};
 use policy::Policy;
+use projects::ProjectRules;
 use run_to_completion::{incomplete_error, run_to_completion};
 use tagging::Tagging;
 
@@ -73,6 +75,8 @@ pub struct Settings {
     pub naming: Naming,
     /// Which senders and recipients are accepted, and what is stored.
     pub policy: Policy,
+    /// Which project a new message is delivered into.
+    pub projects: ProjectRules,
     /// Which tags a new message gets.
     pub tagging: Tagging,
     /// The number of stored messages that a new subscriber gets first.

@@ -10,7 +10,7 @@ use restante_auth::{Denied, Grant, Scope};
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, RecipientRefusal, SenderRefusal};
 use restante_mail::naming::MailboxName;
-use restante_mailroom::{DeliveryOutcome, StoreError};
+use restante_mailroom::{DeliveryOutcome, StoreError, WriteAccess};
 use restante_metrics::SessionEndReason;
 use restante_net::{Deadline, ReadOutcome, Reservation, SHUTDOWN_GRACE_PERIOD};
 use restante_proto::smtp::{Action, LoginRefusal, Proof, Session, StoreRefusal};
@@ -201,10 +201,13 @@ impl<'a> SessionDriver<'a> {
         // The session always has an envelope at this action.
         let Some(envelope) = self.session.envelope() else { return };
         let grant = self.grant.as_ref();
-        let is_permitted = |mailbox: &MailboxName| grant.is_none_or(|grant| grant.allows(Scope::Write, mailbox));
+        let limited = grant.filter(|grant| !grant.allows_everywhere(Scope::Write));
+        let is_permitted = limited.map(|grant| |mailbox: &MailboxName| grant.allows(Scope::Write, mailbox));
+        let is_permitted = is_permitted.as_ref().map(|is_permitted| is_permitted as _);
+        let access = WriteAccess { home: grant.and_then(Grant::home), is_permitted };
         let result = match context.mailroom.chaos().and_then(|chaos| chaos.read().recipient.fire()) {
             Some(code) => Err(RecipientRefusal::Chaos(code)),
-            None => context.mailroom.check_recipient(envelope, candidate, is_permitted).await,
+            None => context.mailroom.check_recipient(envelope, candidate, access).await,
         };
         match &result {
             Ok(recipient) => {

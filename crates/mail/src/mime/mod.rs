@@ -62,7 +62,8 @@ pub use part::{Disposition, Part};
 pub use preview::{MAX_SNIPPET_CHARS, Preview, preview, summarize};
 pub use split::{MAX_DEPTH, MAX_FIELDS, MAX_PARTS};
 pub use summary::{
-    HeaderSummary, SummaryField, SummaryFields, header_summary, summarize_recipients, summarize_subject,
+    HeaderSummary, SummaryField, SummaryFields, decode_short_field, header_summary, summarize_recipients,
+    summarize_subject,
 };
 pub use transfer_encoding::TransferEncoding;
 

@@ -259,7 +259,8 @@ fn decode_message_id(field: &[u8]) -> String {
     decode_short_field(field).trim_matches(['<', '>', ' ']).to_owned()
 }
 
-fn decode_short_field(field: &[u8]) -> String {
+/// Returns the decoded value of a header field. A long one is cut off.
+pub fn decode_short_field(field: &[u8]) -> String {
     encoded_words::decode_line(&unfold(&field[..field.len().min(MAX_SHORT_FIELD_BYTES)]))
 }
 

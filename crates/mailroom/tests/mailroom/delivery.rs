@@ -12,7 +12,7 @@ use restante_mail::naming::{MailboxName, NameError, Naming};
 use restante_mailroom::events::{Event, Lagged, MessageCopies};
 use restante_mailroom::hooks::{Extensions, HookPoint, Hooks, IncomingMessage, Observer, Verdict};
 use restante_mailroom::policy::Policy;
-use restante_mailroom::{Counts, DeletionCause, DeliveryOutcome, Mailroom, Settings};
+use restante_mailroom::{Counts, DeletionCause, DeliveryOutcome, Mailroom, Settings, WriteAccess};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use restante_store::{MessageSelector, Page};
@@ -26,6 +26,7 @@ pub(crate) fn envelope(from: &str, to: &[&str]) -> Envelope {
     Envelope {
         peer: Peer { ip: Some([192, 0, 2, 7].into()), helo: "client.test".into() },
         login: None,
+        listener: None,
         from: (!from.is_empty()).then(|| address(from)),
         recipients: to.iter().map(|to| Recipient::new(address(to), Naming::Local).unwrap()).collect(),
     }
@@ -109,7 +110,8 @@ async fn discarded_message_is_accepted_and_not_stored() {
 #[tokio::test]
 async fn recipient_that_needs_quotes_is_refused() {
     let mailroom = mailroom(settings(), Limits::default(), None);
-    let result = mailroom.check_recipient(&envelope("a@x.org", &[]), address("\"a b\"@x.org"), |_| true).await;
+    let result =
+        mailroom.check_recipient(&envelope("a@x.org", &[]), address("\"a b\"@x.org"), WriteAccess::default()).await;
     assert_eq!(result, Err(RecipientRefusal::UnusableName(NameError::NeedsQuotes)));
 }
 
@@ -280,7 +282,7 @@ async fn hooks_overrule_the_policy() {
         );
         let envelope = envelope("a@x.org", &[]);
         let sender = mailroom.check_sender(&envelope).await;
-        let recipient = mailroom.check_recipient(&envelope, address("b@y.org"), |_| true).await;
+        let recipient = mailroom.check_recipient(&envelope, address("b@y.org"), WriteAccess::default()).await;
         assert_eq!((sender, recipient.map(|_| ())), expected);
     }
 }
@@ -311,7 +313,8 @@ async fn recipient_is_checked_by_name_then_permission_then_hook_then_policy() {
             assert_eq!(mailbox.as_str(), "bob", "{case}");
             permitted
         };
-        let result = mailroom.check_recipient(&envelope("a@x.org", &[]), address(candidate), is_permitted).await;
+        let access = WriteAccess { home: None, is_permitted: Some(&is_permitted) };
+        let result = mailroom.check_recipient(&envelope("a@x.org", &[]), address(candidate), access).await;
         if let Ok(recipient) = &result {
             assert_eq!(recipient.address, address(candidate));
         }
@@ -319,6 +322,17 @@ async fn recipient_is_checked_by_name_then_permission_then_hook_then_policy() {
         assert_eq!(mailbox, expected.map(str::to_owned), "{case}");
         let calls = hooks.calls.lock().unwrap().clone();
         assert_eq!(calls, Vec::from_iter(is_called.then(|| format!("recipient {candidate}"))), "{case}");
+    }
+}
+
+#[tokio::test]
+async fn client_with_a_home_delivers_into_its_home() {
+    let (mailroom, shop) = (mailroom(settings(), Limits::default(), None), "shop".parse().unwrap());
+    for (permitted, expected) in [("shop:bob", Ok("shop:bob")), ("bob", Err(RecipientRefusal::NotPermitted))] {
+        let is_permitted = |mailbox: &MailboxName| mailbox.as_str() == permitted;
+        let access = WriteAccess { home: Some(&shop), is_permitted: Some(&is_permitted) };
+        let result = mailroom.check_recipient(&envelope("a@x.org", &[]), address("Bob@x.org"), access).await;
+        assert_eq!(result.map(|recipient| recipient.mailbox.to_string()), expected.map(str::to_owned));
     }
 }
 

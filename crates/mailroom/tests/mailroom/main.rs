@@ -3,5 +3,6 @@
 mod cancellation;
 mod delivery;
 mod messages;
+mod projects;
 mod shared_store;
 mod waiting;
