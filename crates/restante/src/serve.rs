@@ -409,6 +409,7 @@ fn build_mailroom(
         domain: config.smtp.domain.clone(),
         naming: config.mailbox_naming,
         policy: config.smtp.policy.clone(),
+        projects: config.projects.clone(),
         tagging: config.tagging.clone(),
         history: config.web.monitor_history,
     };

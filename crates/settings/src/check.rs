@@ -44,7 +44,7 @@ pub enum Purpose {
     Write,
     /// To read the data directory. It may belong to another user, or be on a read-only file system.
     Read,
-    /// To test a script, without any messages.
+    /// To test a script or rules, without stored messages.
     Script,
     /// To check the health of a running server.
     Check,

@@ -89,5 +89,11 @@ pub fn render_effective(loaded: &Loaded) -> String {
     for (addr, path, apis) in loaded.config.web.api_table() {
         let _ = writeln!(text, "#   {addr} {path} {apis}");
     }
+    for (number, rule) in (1_usize..).zip(loaded.config.projects.iter()) {
+        if number == 1 {
+            text.push_str("# The rules that choose a project; the first match decides:\n");
+        }
+        let _ = writeln!(text, "#   {number} {rule}");
+    }
     text
 }

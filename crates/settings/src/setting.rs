@@ -157,6 +157,8 @@ impl Setting {
             Some("lua") => "Scripting",
             Some("webhook") => "Webhooks",
             Some("relay") => "Relay",
+            Some("projects") => "Projects",
+            Some("tags") => "Tags",
             Some("chaos") => "Chaos",
             Some("search") => "Search",
             _ => "General",

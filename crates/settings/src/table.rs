@@ -8,6 +8,7 @@ use restante_store::disk::Durability;
 use restante_store::postgres::Url;
 
 use super::credential::{Credential, parse_users};
+use super::projects::parse_project_rules;
 use super::relay;
 use super::setting::{Setting, Value};
 
@@ -700,6 +701,17 @@ pub const SETTINGS: &[Setting] = &[
         "The maximum number of messages that wait to be sent, from 1 to 1000000. Above it, releases are refused, and \
          forwarding waits. With a data directory or a database, waiting messages survive a restart.",
         |c, v| set(&mut c.relay.max_queued, number(v, 1..=MAX_COUNT)),
+    ),
+    // Projects
+    Setting::new(
+        "projects.rules", "", Value::Text("RULES"),
+        "Rules that choose the project of a message, separated by semicolons: NAME CONDITION=VALUE ... The first rule whose \
+         conditions are all met decides, and without one the message is in no project. The conditions are login, listener, \
+         client, helo, sender, recipient, domain and header. A value is a pattern with the wildcards `*` and `?`, or several \
+         separated by |; that of client is a network, and that of header is NAME:PATTERN. In a name, {login} stands for the text \
+         of a field, and {1} for what the first wildcard matches. At most 100 rules with 10 conditions each. Example: shop \
+         login=shop-*; acme domain=*.acme.test; srs header=X-Application:srs; {1} login=*-ci.",
+        |c, v| set(&mut c.projects, parse_project_rules(v)),
     ),
     // Tags
     Setting::new(

@@ -7,6 +7,7 @@ use restante_mail::named_enum;
 use restante_mail::naming::Naming;
 use restante_mailroom::chaos::Triggers;
 use restante_mailroom::policy::Policy;
+use restante_mailroom::projects::ProjectRules;
 use restante_mailroom::tagging::Tagging;
 use restante_net::{Certificate, ListenAddr, Network};
 use restante_proto::smtp::OptionalCommand;
@@ -27,6 +28,8 @@ pub struct Config {
     pub stop_with_stdin: bool,
     /// How a recipient address becomes a mailbox name.
     pub mailbox_naming: Naming,
+    /// Which project a new message is delivered into.
+    pub projects: ProjectRules,
     /// Which tags a new message gets.
     pub tagging: Tagging,
     /// The simulated failures of SMTP.
@@ -78,6 +81,7 @@ impl Config {
             pidfile: None,
             stop_with_stdin: false,
             mailbox_naming: Naming::default(),
+            projects: ProjectRules::default(),
             tagging: Tagging::default(),
             chaos: Chaos::default(),
             smtp: Smtp::default(),
