@@ -8,6 +8,7 @@ pub mod exit;
 pub mod health;
 pub mod mailpit;
 pub mod process;
+pub mod project;
 pub mod script;
 mod script_relay;
 pub mod serve;

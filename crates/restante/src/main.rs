@@ -7,7 +7,7 @@ use restante::command_line::{self, Command, Task};
 use restante::exit::Exit;
 use restante::mailpit::{self, MailpitCommand};
 use restante::serve::{self, EmulatedProgram, ServeOptions};
-use restante::{completions, health, script, token, transfer, user};
+use restante::{completions, health, project, script, token, transfer, user};
 use restante_settings::Loaded;
 
 /// The allocator of static programs, which is faster than that of musl with several threads.
@@ -40,6 +40,7 @@ fn run_task(task: Task, loaded: &Loaded) -> ExitCode {
         Task::Script(task) => script::run(config, &task),
         Task::Token(task) => token::run(config, &task),
         Task::User(task) => user::run(config, &task),
+        Task::Project(task) => project::run(config, &task),
         Task::Serve { open_page } => run_server(loaded, ServeOptions { emulated: None, open_page }),
     }
 }

@@ -13,7 +13,7 @@ use restante_transfer::{ExportRequest, ImportRequest};
 use super::completions::{self, GeneratedDocs};
 use super::hints::hints;
 use super::server_flags;
-use super::tasks::{ScriptTask, Task, TokenTask, UserTask, parse_wait};
+use super::tasks::{ProjectTask, ScriptTask, Task, TokenTask, UserTask, parse_wait};
 use crate::exit::Exit;
 
 /// The parsed command line.
@@ -36,6 +36,8 @@ const SCRIPT_SETTINGS: &[&str] = &["mailboxnaming", "lua.sandbox", "lua.timeout"
 const TOKEN_SETTINGS: &[&str] = &[DATA, "auth.tokens"];
 /// The settings that are flags of `user`.
 const USER_SETTINGS: &[&str] = &["auth.users"];
+/// The settings that are flags of `project`.
+const PROJECT_SETTINGS: &[&str] = &["mailboxnaming", "projects.rules"];
 /// The settings in the short help of the server.
 const COMMON_SETTINGS: &[&str] = &[
     "loglevel",
@@ -116,6 +118,7 @@ pub(super) fn parse_with_clap(args: &[OsString]) -> Result<ParsedArguments, Exit
         ("script", _) => Task::Script(parse_arguments(matches)),
         ("token", _) => Task::Token(parse_arguments(matches)),
         ("user", _) => Task::User(parse_arguments(matches)),
+        ("project", _) => Task::Project(parse_arguments(matches)),
         (_, Some(("check", _))) => return Ok(ParsedArguments::Configured(None, flags)),
         (_, Some(("example", _))) => {
             return Err(match restante_settings::render_example(&flags.given) {
@@ -202,6 +205,7 @@ pub(crate) fn command() -> Command {
         ))
         .subcommand(group::<TokenTask>("token", "Creates, lists and revokes tokens for programs", TOKEN_SETTINGS))
         .subcommand(group::<UserTask>("user", "Manages users", USER_SETTINGS))
+        .subcommand(group::<ProjectTask>("project", "Tests the rules that choose projects", PROJECT_SETTINGS))
         .subcommand(config)
         .subcommands(restante_cli::commands())
         .subcommands(completions::commands())

@@ -20,7 +20,7 @@ use crate::exit::Exit;
 
 pub(crate) use arguments::{ALL_SETTINGS_NOTE, SETTINGS_NOTE, command};
 pub use completions::{DocsPage, GeneratedDocs, Shell};
-pub use tasks::{ScriptTask, Task, TokenTask, UserTask};
+pub use tasks::{ProjectTask, ScriptTask, Task, TokenTask, UserTask};
 
 /// What the process has to do.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub fn parse(
     let purpose = match &task {
         Some(Task::Export(_) | Task::Token(_) | Task::User(_)) => Purpose::Read,
         Some(Task::Import(_)) => Purpose::Write,
-        Some(Task::Script(_)) => Purpose::Script,
+        Some(Task::Script(_) | Task::Project(_)) => Purpose::Script,
         Some(Task::Health { .. }) => Purpose::Check,
         Some(Task::Serve { .. }) | None => Purpose::Serve,
     };

@@ -1,12 +1,15 @@
-//! The tasks that need settings. The arguments of the commands `token`, `user` and `script` are derived from theirs.
+//! The tasks that need settings. The arguments of the commands `token`, `user`, `project` and `script` are derived from theirs.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
 use restante_auth::{Scope, Scopes};
+use restante_mail::address::{Address, Alphabet};
 use restante_mail::duration;
 use restante_mail::naming::Project;
+use restante_net::ListenAddr;
 use restante_transfer::{ExportRequest, ImportRequest};
 
 use crate::health::MAX_WAIT;
@@ -37,6 +40,8 @@ pub enum Task {
     Token(TokenTask),
     /// Add users or change passwords.
     User(UserTask),
+    /// Test the rules that choose projects.
+    Project(ProjectTask),
 }
 
 /// `restante token`.
@@ -90,6 +95,39 @@ pub enum UserTask {
     },
 }
 
+/// `restante project`.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum ProjectTask {
+    /// Prints the mailbox and the project that each recipient of a message would get, and the rule that decides.
+    #[command(
+        long_about = "Prints the mailbox and the project that each recipient of a message would get, and the rule of \
+            projects.rules that decides. A client whose credentials are for one project delivers into it, and rules are not used."
+    )]
+    Test {
+        /// The name with which the client has logged in.
+        #[arg(long, value_name = "NAME")]
+        login: Option<String>,
+        /// The address of the listener as configured, such as localhost:2500.
+        #[arg(long, value_name = "ADDRESS")]
+        listener: Option<ListenAddr>,
+        /// The IP address of the client.
+        #[arg(long, value_name = "IP")]
+        client: Option<IpAddr>,
+        /// The name in EHLO.
+        #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+        helo: String,
+        /// The sender of the envelope.
+        #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+        from: Option<Address>,
+        /// A recipient of the envelope; may be repeated.
+        #[arg(id = "to", long, value_name = "ADDRESS", value_parser = parse_address, required = true)]
+        recipients: Vec<Address>,
+        /// A header field; may be repeated.
+        #[arg(id = "header", long, value_name = "NAME: VALUE", value_parser = parse_header)]
+        header: Vec<String>,
+    },
+}
+
 /// `restante script`.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum ScriptTask {
@@ -114,6 +152,18 @@ pub(super) fn parse_scopes(text: &str) -> Result<Scopes, String> {
     scopes
         .collect::<Result<_, _>>()
         .map_err(|allowed| format!("must be {allowed}, or several of them separated by commas"))
+}
+
+/// Parses a sender or a recipient.
+fn parse_address(text: &str) -> Result<Address, String> {
+    Address::parse(text, Alphabet::Utf8).map_err(|error| format!("must be an address such as ann@example.org: {error}"))
+}
+
+/// Parses a header field.
+fn parse_header(text: &str) -> Result<String, String> {
+    let is_name = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_field = text.split_once(':').is_some_and(|(name, _)| is_name(name)) && !text.contains(['\r', '\n']);
+    is_field.then(|| text.to_owned()).ok_or_else(|| "must be NAME: VALUE, such as 'X-Application: shop'".to_owned())
 }
 
 /// Parses the lifetime of a token.
