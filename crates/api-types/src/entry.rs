@@ -75,7 +75,7 @@ impl<'a> From<&'a Message> for MessageEntry<'a> {
             to: first.headline.to().map(Into::into).collect(),
             cc: first.details.cc().map(Into::into).collect(),
             recipients: message.recipients().map(Into::into).collect(),
-            mailboxes: message.mailboxes().map(|mailbox| mailbox.as_str().into()).collect(),
+            mailboxes: message.mailboxes().map(|mailbox| mailbox.shown().into()).collect(),
             subject: first.headline.subject().into(),
             snippet: first.details.snippet().into(),
             received: Time(first.received).to_string().into(),
@@ -142,7 +142,7 @@ pub struct Client<'a> {
 pub struct MessageCopy<'a> {
     /// The mailbox that contains the copy.
     #[schema(
-        pattern = r#"^([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])$"#
+        pattern = r#"^(([a-z0-9][a-z0-9-]{0,61})?[a-z0-9]:)?([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])$"#
     )]
     pub mailbox: Cow<'a, str>,
     /// The id of the copy in its mailbox.
@@ -169,7 +169,7 @@ pub struct MessageCopy<'a> {
 impl<'a> From<&'a Summary> for MessageCopy<'a> {
     fn from(copy: &'a Summary) -> Self {
         Self {
-            mailbox: copy.mailbox.as_str().into(),
+            mailbox: copy.mailbox.shown().into(),
             id: copy.id.to_string().into(),
             number: copy.number,
             recipients: copy.details.recipients().map(Into::into).collect(),

@@ -14,7 +14,7 @@ use crate::Time;
 pub struct MessageRecord<'a> {
     /// The mailbox that contains the message.
     #[schema(
-        pattern = r#"^([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])$"#
+        pattern = r#"^(([a-z0-9][a-z0-9-]{0,61})?[a-z0-9]:)?([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])$"#
     )]
     pub mailbox: Cow<'a, str>,
     /// The id of the message, unique in its mailbox.
@@ -52,7 +52,7 @@ pub struct MessageRecord<'a> {
 impl<'a> From<&'a Summary> for MessageRecord<'a> {
     fn from(summary: &'a Summary) -> Self {
         Self {
-            mailbox: summary.mailbox.as_str().into(),
+            mailbox: summary.mailbox.shown().into(),
             id: summary.id.to_string().into(),
             from: summary.headline.from().into(),
             to: summary.headline.to().map(Into::into).collect(),
@@ -70,7 +70,7 @@ impl<'a> From<&'a Summary> for MessageRecord<'a> {
 pub struct Identifier<'a> {
     /// The mailbox that contains the message.
     #[schema(
-        pattern = r#"^([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])$"#
+        pattern = r#"^(([a-z0-9][a-z0-9-]{0,61})?[a-z0-9]:)?([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])$"#
     )]
     pub mailbox: Cow<'a, str>,
     /// The id of the message.

@@ -90,16 +90,19 @@ impl Grant {
         Self { home: Some(project), is_limited_to_home: true, ..self }
     }
 
-    /// Returns the home: the project of a mailbox that a request names without one, which responses leave out.
+    /// Returns the home: the project of a mailbox that a request names without one, which responses leave out. A grant with
+    /// a home covers no mailbox outside of it.
     pub fn home(&self) -> Option<&Project> {
         self.home.as_ref()
     }
 
-    /// Returns the project that the grant is limited to, if it covers all mailboxes of it.
-    pub fn whole_project(&self) -> Option<&Project> {
-        let home = self.home.as_ref()?;
-        let covers_home = self.mailboxes.as_ref().is_none_or(|patterns| patterns.cover_project(home));
-        covers_home.then_some(home)
+    /// Returns true if the grant covers all mailboxes of its home or, without a home, all mailboxes.
+    pub fn covers_home(&self) -> bool {
+        match (&self.mailboxes, &self.home) {
+            (None, _) => true,
+            (Some(patterns), Some(home)) => patterns.cover_project(home),
+            (Some(_), None) => false,
+        }
     }
 
     /// Returns the name of the user or token; `None` if no authentication is configured.
@@ -142,7 +145,8 @@ impl Grant {
 
     /// Returns true if the grant covers this mailbox.
     pub fn covers(&self, mailbox: &MailboxName) -> bool {
-        (!self.is_limited_to_home || mailbox.project() == self.home)
+        let is_in_home = || self.home.as_ref().is_some_and(|home| mailbox.is_in(home));
+        (!self.is_limited_to_home || is_in_home())
             && self.mailboxes.as_ref().is_none_or(|patterns| patterns.matches(mailbox.as_str()))
     }
 
@@ -184,20 +188,20 @@ mod tests {
     fn home_is_the_project_of_all_patterns() {
         let grant = |patterns: &[&str]| Grant::new("ci", Scopes::ALL, Some(Patterns::from_iter(patterns)));
         let project = |name: &str| name.parse::<Project>().unwrap();
-        // The grant, its home, the project that it covers completely, and its prefixes.
-        let table: [(Grant, Option<&str>, Option<&str>, &[&str]); 8] = [
-            (Grant::EVERYTHING, None, None, &[""]),
-            (grant(&["shop:*"]), Some("shop"), Some("shop"), &["shop:"]),
-            (grant(&["shop:bob", "shop:ann*"]), Some("shop"), None, &["shop:ann", "shop:bob"]),
-            (grant(&["shop:*", "acme:*"]), None, None, &["acme:", "shop:"]),
-            (Grant::EVERYTHING.in_project(project("shop")), Some("shop"), Some("shop"), &["shop:"]),
-            (grant(&["shop:*", "acme:*"]).in_project(project("shop")), Some("shop"), Some("shop"), &["shop:"]),
-            (grant(&["s*"]).in_project(project("shop")), Some("shop"), None, &["shop:"]),
-            (grant(&["acme:*"]).in_project(project("shop")), Some("shop"), None, &[]),
+        // The grant, its home, whether it covers its home, and its prefixes.
+        let table: [(Grant, Option<&str>, bool, &[&str]); 8] = [
+            (Grant::EVERYTHING, None, true, &[""]),
+            (grant(&["shop:*"]), Some("shop"), true, &["shop:"]),
+            (grant(&["shop:bob", "shop:ann*"]), Some("shop"), false, &["shop:ann", "shop:bob"]),
+            (grant(&["shop:*", "acme:*"]), None, false, &["acme:", "shop:"]),
+            (Grant::EVERYTHING.in_project(project("shop")), Some("shop"), true, &["shop:"]),
+            (grant(&["shop:*", "acme:*"]).in_project(project("shop")), Some("shop"), true, &["shop:"]),
+            (grant(&["s*"]).in_project(project("shop")), Some("shop"), false, &["shop:"]),
+            (grant(&["acme:*"]).in_project(project("shop")), Some("shop"), false, &[]),
         ];
-        for (grant, home, whole, prefixes) in table {
+        for (grant, home, covers_home, prefixes) in table {
             assert_eq!(grant.home().map(Project::as_str), home, "{grant:?}");
-            assert_eq!(grant.whole_project().map(Project::as_str), whole, "{grant:?}");
+            assert_eq!(grant.covers_home(), covers_home, "{grant:?}");
             assert_eq!(grant.prefixes(), prefixes, "{grant:?}");
         }
         let limited = Grant::EVERYTHING.in_project(project("shop"));

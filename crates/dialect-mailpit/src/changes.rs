@@ -22,6 +22,7 @@ use restante_http_core::messages::MessageRange;
 use restante_http_core::messages::changes::{CHANGE_BATCH, Change, MAX_IDS, MAX_IDS_BODY_BYTES};
 use restante_http_core::server::Server;
 use restante_mail::message::MessageId;
+use restante_mail::naming::Project;
 use serde::Deserialize;
 
 use crate::body;
@@ -69,7 +70,8 @@ pub(crate) async fn delete(Access { server, grant, cancellation }: Access, reque
     let ids = body::read_unless_form::<DeleteRequest>(request, MAX_IDS_BODY_BYTES).await?.unwrap_or_default().ids;
     if ids.is_empty() {
         cancellation.check().await?;
-        server.mailroom.purge_everything(move |mailbox| grant.covers(mailbox)).await?;
+        let prefix = grant.home().map(Project::prefix).unwrap_or_default();
+        server.mailroom.purge_mailboxes(prefix, move |mailbox| grant.covers(mailbox)).await?;
     } else {
         change_by_ids(&server, grant, &ids, Change::Delete, &cancellation).await?;
     }

@@ -156,7 +156,7 @@ impl EventWriter for MailpitEvents {
 impl MailpitEvents {
     fn schedule_stats(&mut self) {
         let now = Instant::now();
-        let due = if self.grant.covers_all_mailboxes() {
+        let due = if self.grant.covers_home() {
             now + STATS_DELAY
         } else {
             let earliest = self.last_stats.map_or(now, |last| last + LIMITED_STATS_INTERVAL);

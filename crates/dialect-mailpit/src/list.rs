@@ -14,6 +14,7 @@ use restante_http_core::response::problem::Problem;
 use restante_http_core::response::{json, message_json};
 use restante_http_core::server::Server;
 use restante_mail::message::Message;
+use restante_mail::naming::Project;
 use restante_store::overview::Overview;
 use serde::Serialize;
 
@@ -82,8 +83,8 @@ pub(crate) async fn list(
     RequestGrant(grant): RequestGrant,
     paging: Paging,
 ) -> HandlerResult {
-    if grant.covers_all_mailboxes() {
-        return Ok(json_body(page_of_all(&server, paging).await?));
+    if grant.covers_home() {
+        return Ok(json_body(page_of_all(&server, grant.home(), paging).await?));
     }
     let work = server.renderer.list_permit(paging.limit()).await?;
     // The messages are read once, for the overview and for the page.
@@ -97,20 +98,21 @@ pub(crate) async fn list(
     Ok(json_body(render_list(&server, &overview, page, work).await?))
 }
 
-/// Returns a page of the list of all messages.
-async fn page_of_all(server: &Server, paging: Paging) -> Result<Bytes, Problem> {
+/// Returns a page of the list of all messages, or of those in a project.
+async fn page_of_all(server: &Server, home: Option<&Project>, paging: Paging) -> Result<Bytes, Problem> {
     let is_cacheable = paging.offset() == 0 && paging.start == 0 && paging.before.is_none();
-    let key = CacheKey::List { name: "mailpit messages", mailbox: None, limit: paging.limit() };
+    let (name, limit) = ("mailpit messages", paging.limit());
+    let key = CacheKey::List { name, home: home.cloned(), mailbox: None, limit };
     if is_cacheable && let Some(body) = server.renderer.cache.get(&key, server.mailroom.store_version().await?.0) {
         return Ok(body);
     }
     let work = server.renderer.list_permit(paging.limit()).await?;
-    let (version, overview) = server.messages.complete_overview().await?;
+    let (version, overview) = server.messages.complete_overview(home).await?;
     let is_beyond_end = paging.before.is_none() && paging.offset() as u64 >= overview.messages;
     let (page_version, messages) = if is_beyond_end {
         (version, Vec::new())
     } else {
-        server.messages.messages_from_offset(paging.offset(), paging.before_id(), paging.limit()).await?
+        server.messages.messages_from_offset(home, paging.offset(), paging.before_id(), paging.limit()).await?
     };
     let page = ListPage { start: paging.start, messages, counts: None };
     let body = render_list(server, &overview, page, work).await?;

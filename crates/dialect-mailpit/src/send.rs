@@ -115,7 +115,8 @@ async fn deliver(
     // A large message may take a while to arrive.
     cancellation.check_credentials().await?;
     let login = grant.name().map(str::to_owned);
-    let upload = Upload { ip, login, from: Some(from), recipients, message: message.into(), reservation };
+    let message = message.into();
+    let upload = Upload { ip, login, from: Some(from), recipients, project: None, message, reservation };
     let stored = server.uploads.deliver_upload(grant, upload).await?;
     Ok(stored.first().map(|copy| copy.message.to_string()).unwrap_or_default())
 }

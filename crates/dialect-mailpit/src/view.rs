@@ -14,6 +14,7 @@ use bytes::Bytes;
 use restante_auth::Grant;
 use restante_http_core::extractors::parameters::{LATEST, RequestGrant};
 use restante_http_core::extractors::query::QueryPairs;
+use restante_http_core::extractors::request_context::project_path;
 use restante_http_core::render::file::{FileHeaders, SANDBOX_POLICY, isolated_response};
 use restante_http_core::render::{Representation, Work};
 use restante_http_core::response::etag::IfNoneMatch;
@@ -54,7 +55,7 @@ pub(crate) async fn view(
         redirect_to_latest(&server, &mut parts, grant).await
     } else {
         let id = find(&server, &mut parts, grant, &file).await?.message.id();
-        Ok(success::found(format!("{}/messages/{id}", server.settings.public_path()))?)
+        Ok(success::found(format!("{}/messages/{id}", root_path(&server, &parts)))?)
     }
 }
 
@@ -69,11 +70,12 @@ async fn find(server: &Server, parts: &mut Parts, grant: Grant, id: &str) -> Res
 async fn html(server: &Server, target: &TargetMessage, if_none_match: &IfNoneMatch, parts: &Parts) -> HandlerResult {
     let embeds_images = Viewer::of(&parts.headers) == Viewer::Browser;
     let opens_windows = QueryPairs::parse_leniently(&parts.uri)?.has("embed", "1");
-    let form =
-        Representation::new("mailpit html", Work::Extract).with_parameter(format!("{embeds_images} {opens_windows}"));
+    let root = root_path(server, parts);
+    let parameter = format!("{embeds_images} {opens_windows} {root}");
+    let form = Representation::new("mailpit html", Work::Extract).with_parameter(parameter);
     let tag = form.etag(&server.renderer.etags, target.message.first());
     let headers = FileHeaders { content_type: success::HTML, disposition: None, policy: preview_policy::POLICY, tag };
-    let base = format!("{}/api/v1/message/{}/part/", server.settings.public_path(), target.message.id());
+    let base = format!("{root}/api/v1/message/{}/part/", target.message.id());
     let write = move |_: &Summary, mime: &Mime| document(mime, embeds_images, opens_windows, &base);
     let mut response = body_response(server, target, if_none_match, form, headers, write).await?;
     response.headers_mut().append(header::VARY, viewer::VARY);
@@ -125,9 +127,14 @@ fn document(mime: &Mime, embeds_images: bool, opens_windows: bool, base: &str) -
     Ok(disarm(&if opens_windows { open_new_windows(&linked) } else { linked }).into())
 }
 
+/// Returns the path of the root, or of the project of the request, as browsers see it.
+fn root_path(server: &Server, parts: &Parts) -> String {
+    format!("{}{}", server.settings.public_path(), project_path(&parts.extensions))
+}
+
 /// Redirects to the newest message. If there is none, to the start page.
 async fn redirect_to_latest(server: &Server, parts: &mut Parts, grant: Grant) -> HandlerResult {
-    let root = server.settings.public_path();
+    let root = root_path(server, parts);
     match TargetMessage::find(server, parts, grant, LATEST).await {
         Ok(target) => Ok(success::found(format!("{root}/view/{}", target.message.id()))?),
         Err(Error::NotFound(_)) => Ok(success::found(format!("{root}/"))?),

@@ -25,6 +25,9 @@ pub const DOCS: &str = "/api/docs";
 /// The files of the pages.
 pub const ASSETS: &str = "/assets/{hash}/{*path}";
 
+/// The beginning of paths inside of a project: all paths of the server are also below `/p/PROJECT`.
+pub const PROJECTS: &str = "/p";
+
 /// Returns whether a route template is that of a page. Any site may link to pages, because they contain no messages: their
 /// scripts load the messages.
 pub fn is_page(template: &str) -> bool {

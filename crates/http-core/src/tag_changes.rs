@@ -30,7 +30,7 @@ impl Access {
     pub async fn delete_tag(&self, tag: &str) -> Result<usize, Problem> {
         require_scope(&self.grant, Scope::Read)?;
         // The overview usually decides, and then no message is read.
-        if self.grant.covers_all_mailboxes() && !self.has_tag(tag).await? {
+        if self.grant.covers_home() && !self.has_tag(tag).await? {
             return Err(Problem::NoSuchTag);
         }
         match self.replace_tag(tag, None).await? {
@@ -48,8 +48,8 @@ impl Access {
     /// Returns whether a message has the tag. It searches all messages if the overview does not decide: that of a grant for
     /// some mailboxes has only the newest messages, and other overviews have only the first [`MAX_OVERVIEW_TAGS`] tags.
     async fn has_tag(&self, tag: &str) -> Result<bool, Problem> {
-        if self.grant.covers_all_mailboxes() {
-            let (_, overview) = self.server.messages.complete_overview().await?;
+        if self.grant.covers_home() {
+            let (_, overview) = self.server.messages.complete_overview(self.grant.home()).await?;
             let lowercase = tag.to_lowercase();
             if overview.tags.iter().any(|count| count.tag.to_lowercase() == lowercase) {
                 return Ok(true);
@@ -71,7 +71,7 @@ impl Access {
             if page.before.is_some() {
                 self.server.messages.continue_scan(&mut permit).await?;
             }
-            let messages = self.server.mailroom.messages(None, page).await?.messages;
+            let messages = self.server.mailroom.messages(self.grant.home(), page).await?.messages;
             drop(permit);
             let mut copies = messages.iter().flat_map(Message::copies);
             if copies.any(|copy| self.grant.covers(&copy.mailbox) && copy.tags.contains(tag)) {

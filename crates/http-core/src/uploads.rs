@@ -11,7 +11,7 @@ use restante_mail::address::Address;
 use restante_mail::compose::ComposeContext;
 use restante_mail::envelope::{Envelope, Peer, ReversePath};
 use restante_mail::message::Summary;
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mailroom::{DeliveryOutcome, Mailroom, WriteAccess};
 use restante_net::{Budget, Reservation};
 
@@ -35,6 +35,8 @@ pub struct Upload {
     pub from: ReversePath,
     /// The recipients of the envelope.
     pub recipients: Vec<Address>,
+    /// The project that the request names. `None` for that of a rule, or for the home of the grant.
+    pub project: Option<Project>,
     /// The message.
     pub message: Bytes,
     /// The memory of the message. It is released when the message is stored.
@@ -63,13 +65,14 @@ impl Uploads {
     /// mailboxes. Returns the stored copies that the grant covers. Once it has begun, the delivery completes even if the
     /// client disconnects.
     pub async fn deliver_upload(&self, grant: &Grant, upload: Upload) -> Result<Vec<Summary>, Problem> {
-        let Upload { ip, login, from, recipients, message, reservation } = upload;
+        let Upload { ip, login, from, recipients, project, message, reservation } = upload;
         let peer = Peer { ip, helo: String::new() };
         let mut envelope = Envelope { peer, login, listener: None, from, recipients: Vec::new() };
         self.mailroom.check_sender(&envelope).await?;
+        let home = project.as_ref().or(grant.home());
         let is_permitted = |mailbox: &MailboxName| grant.allows(Scope::Write, mailbox);
         let is_limited = !grant.allows_everywhere(Scope::Write);
-        let access = WriteAccess { home: grant.home(), is_permitted: is_limited.then_some(&is_permitted) };
+        let access = WriteAccess { home, is_permitted: is_limited.then_some(&is_permitted) };
         for recipient in recipients {
             let recipient = self.mailroom.check_recipient(&envelope, recipient, access).await?;
             envelope.recipients.push(recipient);
@@ -86,6 +89,7 @@ impl Uploads {
         };
         // A hook may have delivered to mailboxes outside of the grant.
         stored.retain(|message| grant.covers(&message.mailbox));
+        stored.iter_mut().for_each(|message| message.mailbox = message.mailbox.relative_to(grant.home()));
         Ok(stored)
     }
 }

@@ -19,7 +19,7 @@ use crate::v1::mailbox;
 use crate::v2::about::{self, About};
 use crate::v2::{
     attachment_counts, batch, body, chaos, extract, html_check, inject, mailboxes, message, message_changes, messages,
-    queue, relay, search, sessions, tags, usage, wait, webhooks,
+    projects, queue, relay, search, sessions, tags, usage, wait, webhooks,
 };
 use crate::{attachments, live, preview, serve};
 
@@ -76,6 +76,7 @@ fn routes(Descriptions { about, status }: Descriptions) -> Vec<(String, MethodRo
         ("/api/v2/messages/{id}/html".to_owned(), get(preview::preview)),
         ("/api/v2/messages/{id}/attachments/{index}".to_owned(), get(attachments::file)),
         ("/api/v2/messages/{id}/release".to_owned(), post(relay::release)),
+        ("/api/v2/projects".to_owned(), get(projects::list)),
         ("/api/v2/tags".to_owned(), get(tags::list)),
         ("/api/v2/tags/{tag}".to_owned(), patch(tags::rename).delete(tags::delete)),
         ("/api/v2/relay".to_owned(), get(relay::targets)),

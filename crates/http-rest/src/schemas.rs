@@ -16,6 +16,7 @@ use crate::v2::html_check::HtmlCheck;
 use crate::v2::mailboxes::Mailboxes;
 use crate::v2::message::MessageDetails;
 use crate::v2::messages::MessageEntries;
+use crate::v2::projects::Projects;
 use crate::v2::relay::{RelayEntries, RelayEntryDetails};
 use crate::v2::search::SearchResponse;
 use crate::v2::sessions::{Sessions, Transcript};
@@ -50,6 +51,7 @@ pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
         MessageDetails<'_>,
         MessageEntries<'_>,
         ProblemDocument,
+        Projects<'_>,
         RelayEntries<'_>,
         RelayEntryDetails<'_>,
         RelayTarget<'_>,

@@ -6,6 +6,7 @@
 //! - `operations`: health checks and metrics
 //! - `apis`: which APIs a listener serves
 //! - `router`: the service of a listener
+//! - `project_paths`: the same paths below `/p/PROJECT`
 //!
 //! What all APIs share is in `restante_http_core`, the REST API in `restante_http_rest`, its description in
 //! `restante_http_openapi`, the pages in `restante_http_web`.
@@ -14,6 +15,7 @@
 mod apis;
 mod middleware;
 mod operations;
+mod project_paths;
 mod router;
 #[cfg(test)]
 mod tests;

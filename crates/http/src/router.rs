@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use restante_http_core::api::Api;
@@ -14,6 +15,7 @@ use restante_settings::ApiName;
 
 use crate::apis::{Apis, ListenerApis, ServerInfo, path_shape};
 use crate::middleware::{self, Mount, cors};
+use crate::project_paths;
 
 /// The HTTP service. Its listeners share the caches and limits.
 pub struct Service {
@@ -54,7 +56,12 @@ impl Service {
             routes.add("", &Api::new("web", restante_http_web::root_routes()));
         }
         let unknown = self.unknown_paths(listener).with_state(self.server.clone());
-        routes.router.fallback_service(unknown).with_state(self.server.clone())
+        let routes = routes.router.with_state(self.server.clone());
+        let in_project = routes.clone().fallback_service(unknown.clone());
+        let base_path: Arc<str> = base.into();
+        routes.fallback(async move |request: Request| {
+            project_paths::respond(&base_path, in_project, unknown, request).await
+        })
     }
 
     /// Returns the service for paths that no API of the listener has. A listener with one API responds in its form, others in that

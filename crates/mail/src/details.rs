@@ -339,7 +339,7 @@ impl Details {
             after_ip,
             host,
             "\r\n  for <",
-            mailbox.as_str(),
+            mailbox.without_project(),
             ">; ",
             &mail_date(received),
             "\r\n",

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
 
 use crate::details::Details;
-use crate::naming::MailboxName;
+use crate::naming::{MailboxName, Project};
 use crate::tags::Tags;
 
 /// The id of a copy of a message, unique in the store. Ids ascend in the order of arrival and are never reused. The
@@ -185,6 +185,13 @@ impl Message {
     pub fn restricted_to(mut self, is_permitted: impl Fn(&MailboxName) -> bool) -> Option<Self> {
         self.copies.retain(|copy| is_permitted(&copy.mailbox));
         (!self.copies.is_empty()).then_some(self)
+    }
+
+    /// Returns the message with the names of its mailboxes relative to a home.
+    #[must_use]
+    pub fn relative_to(mut self, home: Option<&Project>) -> Self {
+        self.copies.iter_mut().for_each(|copy| copy.mailbox = copy.mailbox.relative_to(home));
+        self
     }
 }
 

@@ -4,7 +4,6 @@
 //! A mailbox can be in a project. Then its name begins with that of the project and a colon: `shop:bob` is the mailbox
 //! `bob` in the project `shop`. No address is mapped to such a name.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -25,18 +24,8 @@ pub const MAX_PROJECT_CHARS: usize = 63;
 #[derive(Clone)]
 pub struct MailboxName {
     text: Arc<str>,
-    form: Form,
-}
-
-/// How a name is written in responses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// With its project, if it is in one.
-    Absolute,
-    /// Without its project, because that is the home of the client.
-    InHome,
-    /// With a colon, because the client has a home and the mailbox is in no project.
-    OutsideOfProjects,
+    /// Whether responses leave out the project, because it is the home of the client.
+    is_relative: bool,
 }
 
 /// The name of a project: letters a to z, digits and hyphens, not at the ends. Cheap to clone.
@@ -72,12 +61,7 @@ impl FromStr for Project {
     type Err = ProjectError;
 
     fn from_str(text: &str) -> Result<Self, ProjectError> {
-        let is_valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let has_hyphen_at_end = text.starts_with('-') || text.ends_with('-');
-        if text.is_empty() || text.len() > MAX_PROJECT_CHARS || has_hyphen_at_end || !text.bytes().all(is_valid) {
-            return Err(ProjectError);
-        }
-        Ok(Self(text.into()))
+        if is_project(text) { Ok(Self(text.into())) } else { Err(ProjectError) }
     }
 }
 
@@ -123,7 +107,13 @@ impl MailboxName {
 
     /// Returns the project of the mailbox.
     pub fn project(&self) -> Option<Project> {
-        split_project(&self.text).map(|(project, _)| project)
+        split_project(&self.text).map(|(project, _)| Project(project.into()))
+    }
+
+    /// Returns whether the mailbox is in this project.
+    pub fn is_in(&self, project: &Project) -> bool {
+        let rest = self.text.strip_prefix(project.as_str());
+        rest.is_some_and(|rest| rest.starts_with(PROJECT_SEPARATOR))
     }
 
     /// Returns the name without its project.
@@ -137,34 +127,49 @@ impl MailboxName {
         format!("{project}{PROJECT_SEPARATOR}{}", self.text).into()
     }
 
-    /// Returns the same mailbox, whose name [`Self::shown`] writes as a client with this home requests it. Names are equal
-    /// independently of their form.
+    /// Returns the same mailbox, whose name [`Self::shown`] writes without its project if that is this home. Names are
+    /// equal independently of it.
     #[must_use]
     pub fn relative_to(&self, home: Option<&Project>) -> Self {
-        let form = match (home, split_project(&self.text)) {
-            (None, _) => Form::Absolute,
-            (Some(_), None) => Form::OutsideOfProjects,
-            (Some(home), Some((project, _))) if project == *home => Form::InHome,
-            (Some(_), Some(_)) => Form::Absolute,
-        };
-        Self { text: self.text.clone(), form }
+        let is_relative = home.is_some_and(|home| self.is_in(home));
+        Self { text: self.text.clone(), is_relative }
     }
 
-    /// Returns the name as a response contains it. The client can use it in a request.
-    pub fn shown(&self) -> Cow<'_, str> {
-        match self.form {
-            Form::Absolute => Cow::Borrowed(&self.text),
-            Form::InHome => Cow::Borrowed(self.without_project()),
-            Form::OutsideOfProjects => Cow::Owned(format!("{PROJECT_SEPARATOR}{}", self.text)),
-        }
+    /// Returns whether responses leave out the project of this name.
+    pub fn is_relative(&self) -> bool {
+        self.is_relative
+    }
+
+    /// Returns the name as a response contains it. A client with the same home can use it in a request.
+    pub fn shown(&self) -> &str {
+        if self.is_relative { self.without_project() } else { &self.text }
+    }
+
+    /// Returns the name as a response to a client with this home contains it.
+    pub fn shown_in(&self, home: Option<&Project>) -> &str {
+        if home.is_some_and(|home| self.is_in(home)) { self.without_project() } else { &self.text }
     }
 }
 
 /// Returns the project and the rest of a name, if it is in a project. IPv6 addresses contain colons too, but never after a
 /// text that could be the name of a project.
-fn split_project(name: &str) -> Option<(Project, &str)> {
-    let (project, rest) = name.split_once(PROJECT_SEPARATOR)?;
-    Some((project.parse().ok()?, rest))
+fn split_project(name: &str) -> Option<(&str, &str)> {
+    name.split_once(PROJECT_SEPARATOR).filter(|(project, _)| is_project(project))
+}
+
+/// Splits a text in a query into a project, if it names one in any case of letters, and the name or address of a mailbox.
+pub fn split_requested_project(text: &str) -> (Option<Project>, &str) {
+    let split = text.split_once(PROJECT_SEPARATOR);
+    match split.and_then(|(project, name)| Some((project.to_ascii_lowercase().parse().ok()?, name))) {
+        Some((project, name)) => (Some(project), name),
+        None => (None, text),
+    }
+}
+
+fn is_project(text: &str) -> bool {
+    let is_valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let has_hyphen_at_end = text.starts_with('-') || text.ends_with('-');
+    !text.is_empty() && text.len() <= MAX_PROJECT_CHARS && !has_hyphen_at_end && text.bytes().all(is_valid)
 }
 
 impl fmt::Debug for MailboxName {
@@ -231,21 +236,15 @@ impl Naming {
         self.parse_mailbox_in(None, text)
     }
 
-    /// Returns the mailbox for a text in a query of a client with this home. A text without a project is a mailbox in the
-    /// home; with a colon at its start, it is a mailbox in no project. The name has the form that
-    /// [`MailboxName::relative_to`] returns.
+    /// Returns the mailbox for a text in a query of a client with this home: a text without a project is a mailbox in the
+    /// home. The name is relative to the home.
     pub fn parse_mailbox_in(self, home: Option<&Project>, text: &str) -> Result<MailboxName, NameError> {
-        let mailbox = match text.split_once(PROJECT_SEPARATOR) {
-            Some(("", name)) => self.parse_name(name)?,
-            Some((project, name)) if let Ok(project) = project.to_ascii_lowercase().parse() => {
-                self.parse_name(name)?.in_project(&project)
-            }
-            _ => match home {
-                Some(home) => self.parse_name(text)?.in_project(home),
-                None => self.parse_name(text)?,
-            },
-        };
-        Ok(mailbox.relative_to(home))
+        let (project, name) = split_requested_project(text);
+        let mailbox = self.parse_name(name)?;
+        Ok(match project.as_ref().or(home) {
+            Some(project) => mailbox.in_project(project).relative_to(home),
+            None => mailbox,
+        })
     }
 
     /// Returns the mailbox for a text without a project.
@@ -293,7 +292,7 @@ impl Naming {
 
 impl From<String> for MailboxName {
     fn from(canonical: String) -> Self {
-        Self { text: canonical.into(), form: Form::Absolute }
+        Self { text: canonical.into(), is_relative: false }
     }
 }
 
@@ -389,7 +388,7 @@ mod tests {
             ("shop:Bob", "shop:bob", "shop:bob", "shop:bob", "bob"),
             ("SHOP:bob+x@x.org", "shop:bob", "shop:bob", "shop:bob", "bob"),
             ("acme:bob", "acme:bob", "acme:bob", "acme:bob", "acme:bob"),
-            (":bob", "bob", "bob", "bob", ":bob"),
+            (":bob", "", "", "", ""),
             ("-shop:bob", "", "", "", ""),
             ("sh_op:bob", "", "", "", ""),
             ("shop:", "", "", "", ""),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use restante_mail::message::{Message, MessageId};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_store::{Page, Result};
 use tokio::time::{Instant, sleep_until};
 
@@ -19,12 +19,20 @@ const LOOKUP_BATCH_SIZE: usize = 100;
 /// later are not counted.
 const MAX_EXISTING_MESSAGES: usize = 10_000;
 
+/// The messages that [`Arrivals`] returns.
+#[derive(Clone, Debug)]
+pub enum ArrivalSource {
+    /// Those of one mailbox. They contain only the copy in this mailbox.
+    Mailbox(MailboxName),
+    /// Those of all mailboxes, or of all in a project.
+    All(Option<Project>),
+}
+
 /// A stream of messages, made by [`Mailroom::arrivals`]. It does not poll the store: once all existing messages were
 /// returned, the next delivery wakes it.
 pub struct Arrivals {
     inner: Arc<Inner>,
-    /// `None` for all mailboxes.
-    mailbox: Option<MailboxName>,
+    source: ArrivalSource,
     /// Registered before the first query, so that no delivery in between is missed.
     deliveries: TopicReceiver,
     /// The last copy that a query returned.
@@ -40,21 +48,24 @@ pub struct Arrivals {
 }
 
 impl Mailroom {
-    /// Returns the messages of a mailbox, or of all if `mailbox` is `None`, after the id `after` that exist or are
-    /// stored within `within`. Messages that exist now are returned even if that takes longer: those of one mailbox all,
-    /// those of all mailboxes up to the newest 10,000. Messages of one mailbox contain only the copy in
-    /// this mailbox.
-    pub fn arrivals(&self, mailbox: Option<&MailboxName>, after: MessageId, within: Duration) -> Arrivals {
+    /// Returns the messages of a source after the id `after` that exist or are stored within `within`. Messages that exist
+    /// now are returned even if that takes longer: those of one mailbox all, others up to the newest 10,000. The names of
+    /// mailboxes are relative if that of the source is, or to its project.
+    pub fn arrivals(&self, source: ArrivalSource, after: MessageId, within: Duration) -> Arrivals {
+        let mailbox = match &source {
+            ArrivalSource::Mailbox(mailbox) => Some(mailbox.clone()),
+            ArrivalSource::All(_) => None,
+        };
         Arrivals {
             inner: self.inner.clone(),
-            mailbox: mailbox.cloned(),
-            deliveries: self.inner.hub.listen(mailbox.cloned()),
+            // A mailbox has its own limit.
+            is_bounded: mailbox.is_some(),
+            deliveries: self.inner.hub.listen(mailbox),
+            source,
             last_id: after,
             buffered: VecDeque::new(),
             deadline: Instant::now() + within,
             final_id: None,
-            // A mailbox has its own limit.
-            is_bounded: mailbox.is_some(),
             has_waited: false,
         }
     }
@@ -111,20 +122,21 @@ impl Arrivals {
     async fn query_batch(&self) -> Result<Vec<Message>> {
         let before = self.final_id.map(|last| last.number().saturating_add(1).into());
         let page = Page { after: Some(self.last_id), limit: Some(LOOKUP_BATCH_SIZE), before };
-        Ok(match &self.mailbox {
-            Some(mailbox) => Message::group(self.inner.store.list(mailbox, page).await?.messages),
-            None => self.inner.store.messages(None, page).await?.messages,
+        Ok(match &self.source {
+            ArrivalSource::Mailbox(mailbox) => Message::group(self.inner.list(mailbox, page).await?.messages),
+            ArrivalSource::All(project) => self.inner.messages(project.as_ref(), page).await?.messages,
         })
     }
 
     /// Continues with the oldest of the newest `MAX_EXISTING_MESSAGES` if there are more after the last query. Returns
     /// whether messages are skipped.
     async fn skip_old_messages(&mut self) -> Result<bool> {
-        let limit = MAX_EXISTING_MESSAGES;
+        let (limit, ArrivalSource::All(project)) = (MAX_EXISTING_MESSAGES, &self.source) else { return Ok(false) };
         if self.inner.store.usage().await?.messages <= limit as u64 {
             return Ok(false);
         }
-        let newest = self.inner.store.messages(None, Page { limit: Some(limit), ..Page::ALL }).await?.messages;
+        let page = Page { after: None, before: None, limit: Some(limit) };
+        let newest = self.inner.store.messages(project.as_ref(), page).await?.messages;
         let Some(first) = newest.first().filter(|_| newest.len() >= limit) else { return Ok(false) };
         let skipped_up_to = first.id().number().saturating_sub(1).into();
         let skips = skipped_up_to > self.last_id;

@@ -41,7 +41,7 @@ use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-pub use arrivals::Arrivals;
+pub use arrivals::{ArrivalSource, Arrivals};
 use chaos::Chaos;
 use counters::Counters;
 pub use counters::{Counts, DeletionCause};
@@ -152,9 +152,14 @@ impl Mailroom {
         self.chaos.as_ref()
     }
 
-    /// Returns the mailbox for a name or an address given by a reader.
+    /// Returns the mailbox for a name or an address given by a reader without a home.
     pub fn mailbox(&self, text: &str) -> std::result::Result<MailboxName, NameError> {
-        self.settings.naming.parse_mailbox(text)
+        self.mailbox_in(None, text)
+    }
+
+    /// Returns the mailbox for a name or an address given by a reader with this home.
+    pub fn mailbox_in(&self, home: Option<&Project>, text: &str) -> std::result::Result<MailboxName, NameError> {
+        self.settings.naming.parse_mailbox_in(home, text)
     }
 
     /// Returns an address that delivers to this mailbox, if there is one.
@@ -177,14 +182,15 @@ impl Mailroom {
         self.inner.store.version(mailbox).await
     }
 
-    /// See [`Store::list`].
+    /// Returns [`Store::list`], with the name of the mailbox in the form of `mailbox`.
     pub async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
-        self.inner.store.list(mailbox, page).await
+        self.inner.list(mailbox, page).await
     }
 
-    /// See [`Store::find`].
+    /// Returns [`Store::find`], with the name of the mailbox in the form of `mailbox`.
     pub async fn find(&self, mailbox: &MailboxName, selector: MessageSelector) -> Result<Option<Summary>> {
-        self.inner.store.find(mailbox, selector).await
+        let found = self.inner.store.find(mailbox, selector).await?;
+        Ok(found.map(|summary| Summary { mailbox: mailbox.clone(), ..summary }))
     }
 
     /// See [`Store::source`].
@@ -192,9 +198,9 @@ impl Mailroom {
         self.inner.store.source(mailbox, id).await
     }
 
-    /// See [`Store::messages`].
+    /// Returns [`Store::messages`]. With a project, the names of mailboxes are relative to it.
     pub async fn messages(&self, project: Option<&Project>, page: Page) -> Result<MessageListing> {
-        self.inner.store.messages(project, page).await
+        self.inner.messages(project, page).await
     }
 
     /// See [`Store::find_message`].
@@ -371,15 +377,19 @@ impl Mailroom {
         run_to_completion(operation).await
     }
 
-    /// Deletes all messages of the mailboxes for which `filter` returns true. Returns their number. After an error
-    /// some of them are deleted. Messages that arrive during the purge stay.
-    pub async fn purge_everything(&self, filter: impl Fn(&MailboxName) -> bool + Send + 'static) -> Result<usize> {
+    /// Deletes all messages of the mailboxes whose names begin with `prefix` and for which `filter` returns true. Returns
+    /// their number. After an error some of them are deleted. Messages that arrive during the purge stay.
+    pub async fn purge_mailboxes(
+        &self,
+        prefix: String,
+        filter: impl Fn(&MailboxName) -> bool + Send + 'static,
+    ) -> Result<usize> {
         let inner = self.inner.clone();
         let operation = async move {
             // Messages that arrive from now on stay.
             let last = inner.store.last_id().await?;
             let (mut count, mut wait_budget) = (0, MAX_SUBSCRIBER_WAIT);
-            let mut page = MailboxPage { limit: CHANGE_BATCH_SIZE, ..MailboxPage::ALL };
+            let mut page = MailboxPage { prefix, after: String::new(), limit: CHANGE_BATCH_SIZE };
             loop {
                 let mut names: Vec<_> =
                     inner.store.mailboxes(page.clone()).await?.into_iter().map(|state| state.name).collect();
@@ -412,6 +422,24 @@ impl Mailroom {
 }
 
 impl Inner {
+    /// See [`Mailroom::list`].
+    async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
+        let mut listing = self.store.list(mailbox, page).await?;
+        if mailbox.is_relative() {
+            listing.messages.iter_mut().for_each(|summary| summary.mailbox = mailbox.clone());
+        }
+        Ok(listing)
+    }
+
+    /// See [`Mailroom::messages`].
+    async fn messages(&self, project: Option<&Project>, page: Page) -> Result<MessageListing> {
+        let mut listing = self.store.messages(project, page).await?;
+        if project.is_some() {
+            listing.messages = listing.messages.into_iter().map(|message| message.relative_to(project)).collect();
+        }
+        Ok(listing)
+    }
+
     /// Returns the hooks, if they have one for this point.
     fn hooks(&self, point: HookPoint) -> Option<&dyn Hooks> {
         self.extensions.hooks.as_deref().filter(|hooks| hooks.has_hook(point))

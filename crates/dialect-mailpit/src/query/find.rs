@@ -101,7 +101,7 @@ pub(crate) async fn visit_matches(
         if scanned > 0 {
             server.messages.continue_scan(&mut permit).await?;
         }
-        let messages = server.mailroom.messages(None, page).await?.messages;
+        let messages = server.mailroom.messages(grant.home(), page).await?.messages;
         drop(permit);
         let is_last = messages.len() < BATCH;
         scanned += messages.len();

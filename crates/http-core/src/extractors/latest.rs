@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use restante_mail::message::{Message, MessageId};
+use restante_mailroom::ArrivalSource;
 use restante_store::MessageSelector;
 
 use crate::extractors::cancellation::Cancellation;
@@ -40,7 +41,8 @@ impl LatestWait {
             return Ok(());
         }
         let _permit = server.wait_permit()?;
-        let mut arrivals = server.mailroom.arrivals(Some(&target.mailbox), MessageId::ZERO, timeout);
+        let mut arrivals =
+            server.mailroom.arrivals(ArrivalSource::Mailbox(target.mailbox.clone()), MessageId::ZERO, timeout);
         let first = async { Ok(arrivals.next().await?) };
         self.cancellation.run_until_cancelled(first).await.map(|_: Option<Message>| ())
     }

@@ -150,7 +150,7 @@ impl FromRequestParts<Arc<Server>> for MessageListQuery {
             limit: query.limit(DEFAULT_MESSAGES, MAX_MESSAGES)?,
         };
         let mailbox = mailbox_parameter(server, parts, &query)?;
-        Ok(Self { range, mailbox, query: parse_message_query(&query)? })
+        Ok(Self { range, mailbox, query: parse_message_query(parts, &query)? })
     }
 }
 
@@ -167,7 +167,7 @@ impl FromRequestParts<Arc<Server>> for MessageFilter {
             return Err(Problem::Malformed(sentence.to_owned()));
         }
         let mailbox = mailbox_parameter(server, parts, &pairs)?;
-        let query = parse_message_query(&pairs)?;
+        let query = parse_message_query(parts, &pairs)?;
         if parts.method == Method::DELETE && mailbox.is_none() && query.is_none() {
             let sentence =
                 "One of the parameters mailbox, q and tag is required. DELETE /api/v2/mailboxes deletes all messages.";
@@ -205,12 +205,17 @@ fn parse_selector(parts: &Parts, values: &[(String, String)]) -> Result<MessageS
 
 /// Returns the query for the parameters `q` and `tag`, or `None` if there are none. All tags must be present. A blank
 /// `q` counts as missing.
-fn parse_message_query(pairs: &QueryPairs) -> Result<Option<Query>, Problem> {
-    let now = Timestamp::now();
+fn parse_message_query(parts: &Parts, pairs: &QueryPairs) -> Result<Option<Query>, Problem> {
     let text = pairs.text("q")?.filter(|text| !is_blank(text));
-    let query = text.map(|text| Query::parse(text, now)).transpose().map_err(Problem::InvalidQuery)?;
+    let query = text.map(|text| parse_query(request_grant(parts)?, text)).transpose()?;
     let tags = parse_tags(pairs)?.into_iter().map(Query::for_tag);
     Ok(query.into_iter().chain(tags).reduce(Query::and))
+}
+
+/// Parses a query of a client with this grant.
+pub fn parse_query(grant: &Grant, text: &str) -> Result<Query, Problem> {
+    let query = Query::parse(text, Timestamp::now()).map_err(Problem::InvalidQuery)?;
+    Ok(query.in_home(grant.home()))
 }
 
 fn is_blank(text: &str) -> bool {

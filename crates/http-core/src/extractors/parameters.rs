@@ -10,7 +10,7 @@ use restante_auth::{Grant, Scope};
 use restante_journal::{SessionId, SessionPage};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::{MessageId, Summary};
-use restante_mail::naming::{MailboxName, lowercase_nfc};
+use restante_mail::naming::{MailboxName, Project, lowercase_nfc, split_requested_project};
 use restante_store::{MailboxPage, MessageSelector, Page};
 use serde::de::DeserializeOwned;
 
@@ -48,7 +48,12 @@ pub struct PathMailbox(pub MailboxName);
 
 /// A delivery address, from `{name}`: the name itself if it is an address, otherwise an address of the mailbox.
 #[derive(Debug)]
-pub struct PathAddress(pub Address);
+pub struct PathAddress {
+    /// The address.
+    pub address: Address,
+    /// The project of the mailbox, if it is in one.
+    pub project: Option<Project>,
+}
 
 /// A mailbox, from `{name}`, or all mailboxes on a path without it.
 #[derive(Debug)]
@@ -128,10 +133,10 @@ impl FromRequestParts<Arc<Server>> for PathAddress {
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
         let name: String = path_values(parts, server).await?;
         let mailbox = permitted_mailbox(server, parts, &name)?;
-        let written = Address::parse(&name, Alphabet::Utf8).ok();
+        let written = Address::parse(split_requested_project(&name).1, Alphabet::Utf8).ok();
         let address = written.or_else(|| server.mailroom.address_of(&mailbox));
         let no_address = || Problem::Malformed("There is no address for a mailbox with this name.".to_owned());
-        address.map(Self).ok_or_else(no_address)
+        Ok(Self { address: address.ok_or_else(no_address)?, project: mailbox.project() })
     }
 }
 
@@ -260,11 +265,12 @@ fn required_scope(parts: &Parts) -> Scope {
     if parts.method.is_safe() { Scope::Read } else { Scope::Write }
 }
 
-/// Returns the mailbox of a name or an address. The grant must allow the request's method for it.
+/// Returns the mailbox of a name or an address: one in the home of the grant, unless it names another project. The grant
+/// must allow the request's method for it.
 pub fn permitted_mailbox(server: &Server, parts: &Parts, name: &str) -> Result<MailboxName, Problem> {
-    let mailbox = server.mailroom.mailbox(name);
-    let mailbox = mailbox.map_err(|error| Problem::Malformed(format!("This is not a mailbox name: {error}.")))?;
     let grant = request_grant(parts)?;
+    let mailbox = server.mailroom.mailbox_in(grant.home(), name);
+    let mailbox = mailbox.map_err(|error| Problem::Malformed(format!("This is not a mailbox name: {error}.")))?;
     require_scope(grant, required_scope(parts))?;
     if grant.covers(&mailbox) { Ok(mailbox) } else { Err(Problem::MailboxNotAllowed) }
 }

@@ -1,13 +1,15 @@
 //! The host of a request and whether its origin is allowed, as middleware has determined them, and what the headers of a
 //! browser say about it.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, Method, header};
+use axum::http::{Extensions, HeaderMap, HeaderName, Method, header};
+use restante_mail::naming::Project;
 
-use crate::paths;
+use crate::paths::{self, PROJECTS};
 use crate::response::problem::Problem;
 use crate::response::viewer::{FETCH_DEST, accepts_html};
 use crate::server::{Server, Settings};
@@ -32,7 +34,30 @@ pub struct RequestHost {
 #[derive(Clone, Copy, Debug)]
 pub struct AllowedOrigin;
 
-/// The URL under which the client sees the server: the configured one, otherwise the one in the request.
+/// The project in the path of a request, below `/p/`. The grant of the request is limited to it.
+#[derive(Clone, Debug)]
+pub struct RequestProject(pub Project);
+
+/// Returns the path of the project of a request below that of the server, such as `/p/shop`. Empty if there is none.
+pub fn project_path(extensions: &Extensions) -> String {
+    let project = extensions.get::<RequestProject>();
+    project.map(|RequestProject(project)| format!("{PROJECTS}/{project}")).unwrap_or_default()
+}
+
+/// The prefix of links to resources of this server. It does not depend on the host name that a client uses.
+#[derive(Clone, Debug)]
+pub struct LinkRoot(pub String);
+
+impl FromRequestParts<Arc<Server>> for LinkRoot {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Infallible> {
+        Ok(Self(format!("{}{}", server.settings.link_root(), project_path(&parts.extensions))))
+    }
+}
+
+/// The URL under which the client sees the server: the configured one, otherwise the one in the request. Below `/p/`, it has
+/// the path of the project.
 #[derive(Clone, Debug)]
 pub struct BaseUrl(pub Arc<str>);
 
@@ -40,11 +65,12 @@ impl FromRequestParts<Arc<Server>> for BaseUrl {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> Result<Self, Problem> {
+        let project = project_path(&parts.extensions);
         if let Some(url) = &server.settings.public_url {
-            return Ok(Self(url.as_str().into()));
+            return Ok(Self(format!("{url}{project}").into()));
         }
         let RequestHost { scheme, authority } = parts.extensions.get().ok_or(Problem::BadHost)?;
-        Ok(Self(format!("{scheme}://{authority}{}", server.settings.base_path).into()))
+        Ok(Self(format!("{scheme}://{authority}{}{project}", server.settings.base_path).into()))
     }
 }
 

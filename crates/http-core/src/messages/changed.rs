@@ -60,7 +60,7 @@ impl Messages {
     /// Returns up to `limit` messages after this id, the oldest first, with the copies that the grant allows.
     async fn read_span(&self, grant: &Grant, after: MessageId, limit: usize) -> Result<MessageSpan, Problem> {
         let page = Page { before: None, after: Some(after), limit: Some(limit) };
-        let messages = self.mailroom.messages(None, page).await?.messages;
+        let messages = self.mailroom.messages(grant.home(), page).await?.messages;
         let last_copy = messages.last().and_then(|message| message.copies().last()).map(|copy| copy.id);
         let end = last_copy.filter(|_| messages.len() >= limit);
         Ok(MessageSpan {

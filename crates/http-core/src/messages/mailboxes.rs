@@ -2,6 +2,7 @@
 
 use restante_auth::Grant;
 use restante_http_connection::work::WorkPermit;
+use restante_mail::naming::Project;
 use restante_store::{MailboxPage, MailboxState};
 use tokio::task::yield_now;
 
@@ -18,7 +19,8 @@ impl Messages {
         let (mut page, mut permit) = (MailboxPage { limit: SCAN_BATCH, ..MailboxPage::ALL }, None);
         loop {
             let mailboxes = self.scan_mailboxes(grant, &page, page.limit, &mut permit).await?;
-            let last = mailboxes.last().filter(|_| mailboxes.len() >= page.limit).map(|last| last.name.to_string());
+            let last =
+                mailboxes.last().filter(|_| mailboxes.len() >= page.limit).map(|last| last.name.shown().to_owned());
             mailboxes.into_iter().for_each(&mut visit);
             let Some(last) = last else { return Ok(()) };
             page.after = last;
@@ -26,7 +28,8 @@ impl Messages {
         }
     }
 
-    /// Returns the first mailboxes of a page that the grant allows, at most `limit`. Ignores the limit of the page.
+    /// Returns the first mailboxes of a page that the grant allows, at most `limit`. Ignores the limit of the page. Its names,
+    /// and those that are returned, are relative to the home of the grant.
     ///
     /// Reads only names that begin with the literal prefix of a pattern of the grant. If most of these do not match, as
     /// with `*-ci`, all of them are read, in steps. Only one request at a time does that. `permit` is acquired for the
@@ -40,17 +43,22 @@ impl Messages {
     ) -> Result<Vec<MailboxState>, Problem> {
         let step = if grant.covers_all_mailboxes() { limit } else { limit.max(SCAN_BATCH) };
         let mut found = Vec::new();
+        let home = grant.home().map(Project::prefix).unwrap_or_default();
+        let (page_prefix, after) = (format!("{home}{}", page.prefix), format!("{home}{}", page.after));
         for prefix in grant.prefixes() {
-            let prefix = match (prefix.starts_with(&page.prefix), page.prefix.starts_with(&prefix)) {
+            let prefix = match (prefix.starts_with(&page_prefix), page_prefix.starts_with(&prefix)) {
                 (true, _) => prefix,
-                (false, true) => page.prefix.clone(),
+                (false, true) => page_prefix.clone(),
                 (false, false) => continue,
             };
-            let mut part = MailboxPage { prefix, after: page.after.clone(), limit: step };
+            let mut part = MailboxPage { prefix, after: after.clone(), limit: step };
             loop {
                 let mailboxes = self.mailroom.mailboxes(part.clone()).await?;
                 let last = mailboxes.last().filter(|_| mailboxes.len() >= step).map(|last| last.name.to_string());
-                found.extend(mailboxes.into_iter().filter(|mailbox| grant.covers(&mailbox.name)));
+                let permitted = mailboxes.into_iter().filter(|mailbox| grant.covers(&mailbox.name));
+                found.extend(
+                    permitted.map(|state| MailboxState { name: state.name.relative_to(grant.home()), ..state }),
+                );
                 if found.len() >= limit {
                     found.truncate(limit);
                     return Ok(found);

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use restante_auth::Grant;
 use restante_mail::message::{Message, MessageId, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mailroom::Mailroom;
 use restante_metrics::Metrics;
 use restante_search::{FoundIds, Query, Search, SearchRequest, SearchResults};
@@ -193,13 +193,18 @@ impl Messages {
         Ok(message.and_then(|message| permitted_copies(grant, message)))
     }
 
-    /// Returns a page of all messages, and the version of the store from which its first messages were read: if the list
-    /// changes meanwhile, clients request it again. The grant must cover all mailboxes.
-    pub async fn list_messages(&self, range: MessageRange) -> Result<(Version, MessagePage), Problem> {
+    /// Returns a page of all messages, or of those in a project, and the version of the store from which its first messages
+    /// were read: if the list changes meanwhile, clients request it again. The grant must cover its home, and that must be
+    /// this project.
+    pub async fn list_messages(
+        &self,
+        home: Option<&Project>,
+        range: MessageRange,
+    ) -> Result<(Version, MessagePage), Problem> {
         let (mut found, mut rest, mut first_version) = (MessagePage::default(), range, None);
         loop {
             rest.limit = (range.limit - found.messages.len()).min(PAGE_BATCH);
-            let MessageListing { version, messages } = self.mailroom.messages(None, rest.store_page()).await?;
+            let MessageListing { version, messages } = self.mailroom.messages(home, rest.store_page()).await?;
             let version = *first_version.get_or_insert(version);
             let is_full = found.append(rest.select(messages));
             if is_full || found.next.is_none() || found.messages.len() >= range.limit {
@@ -223,8 +228,8 @@ impl Messages {
     /// Returns a page of the messages that the grant allows. It can have fewer messages than requested even if it is not the
     /// last one.
     pub async fn permitted_messages(&self, grant: &Grant, range: MessageRange) -> Result<MessagePage, Problem> {
-        if grant.covers_all_mailboxes() {
-            Ok(self.list_messages(range).await?.1)
+        if grant.covers_home() {
+            Ok(self.list_messages(grant.home(), range).await?.1)
         } else {
             self.scan_messages(grant, range).await
         }
@@ -246,7 +251,11 @@ impl Messages {
         let request = SearchRequest { query, mailbox: mailbox.cloned(), is_permitted, before, limit, one_per_message };
         let results = search.find(&self.mailroom, request).await;
         self.metrics.observe_search(start.elapsed());
-        Ok(results?)
+        let mut results = results?;
+        for hit in &mut results.hits {
+            hit.summary.mailbox = hit.summary.mailbox.relative_to(grant.home());
+        }
+        Ok(results)
     }
 
     /// Searches copies in all mailboxes that the grant allows. Returns only their ids, which is much cheaper.
@@ -273,7 +282,7 @@ impl Messages {
         let mut page = range.store_page();
         page.limit = page.limit.map(|limit| limit.min(SCAN_BATCH));
         loop {
-            let messages = self.mailroom.messages(None, page).await?.messages;
+            let messages = self.mailroom.messages(grant.home(), page).await?.messages;
             let is_last = page.limit.is_some_and(|limit| messages.len() < limit);
             scanned += messages.len();
             page.before = messages.first().map(Message::id);
@@ -308,9 +317,13 @@ fn mailbox_filter(grant: &Grant) -> Box<dyn Fn(&MailboxName) -> bool + Send> {
     Box::new(move |mailbox| grant.covers(mailbox))
 }
 
-/// Returns a message with the copies that the grant allows, or `None` if it allows none.
+/// Returns a message with the copies that the grant allows, or `None` if it allows none. The names of mailboxes are relative
+/// to the home of the grant.
 pub fn permitted_copies(grant: &Grant, message: Message) -> Option<Message> {
-    if grant.covers_all_mailboxes() { Some(message) } else { message.restricted_to(|mailbox| grant.covers(mailbox)) }
+    if grant.covers_all_mailboxes() {
+        return Some(message);
+    }
+    Some(message.restricted_to(|mailbox| grant.covers(mailbox))?.relative_to(grant.home()))
 }
 
 /// Returns a copy as a copy of a message of its own, which has the id of the copy.

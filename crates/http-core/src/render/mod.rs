@@ -22,7 +22,7 @@ use restante_http_connection::memory::{MemoryPermit, ResponseBudget, SMALL_BYTES
 use restante_http_connection::work::WorkPermit;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mailroom::Mailroom;
 use tokio::sync::Semaphore;
 
@@ -48,6 +48,8 @@ pub enum CacheKey {
     List {
         /// The names of the API and of the list.
         name: &'static str,
+        /// The home of the client, to which names of mailboxes are relative.
+        home: Option<Project>,
         /// The mailbox, or `None` for all.
         mailbox: Option<MailboxName>,
         /// The maximum number of messages.
@@ -78,6 +80,8 @@ pub struct Representation {
     parameter: Option<Arc<str>>,
     work: Work,
     has_read_mark: bool,
+    /// Whether the name of the mailbox is relative to the home of the client.
+    is_relative: bool,
 }
 
 /// The kind of work that rendering a representation is.
@@ -108,14 +112,14 @@ impl Work {
 impl Hash for Representation {
     /// The other fields depend on the name.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.name, &self.parameter).hash(state);
+        (self.name, &self.parameter, self.is_relative).hash(state);
     }
 }
 
 impl Representation {
     /// Creates a representation with the names of its API and its form. It depends on nothing but the source of the message.
     pub const fn new(name: &'static str, work: Work) -> Self {
-        Self { name, parameter: None, work, has_read_mark: false }
+        Self { name, parameter: None, work, has_read_mark: false, is_relative: false }
     }
 
     /// Returns the representation with this parameter.
@@ -133,7 +137,7 @@ impl Representation {
 
     /// Returns the entity tag.
     pub fn etag(&self, etags: &EntityTags, summary: &Summary) -> HeaderValue {
-        etags.of(&(self, summary.id, self.cache_version(summary)))
+        etags.of(&(self, summary.mailbox.is_relative(), summary.id, self.cache_version(summary)))
     }
 
     /// Returns the part of the state of the copy that this depends on.
@@ -286,6 +290,7 @@ impl Renderer {
         write: impl Fn(&Summary, &Mime) -> Result<Bytes, Problem> + Send + Sync + 'static,
     ) -> Result<Bytes, Problem> {
         let work = representation.work;
+        let representation = Representation { is_relative: summary.mailbox.is_relative(), ..representation };
         let key = CacheKey::Copy { mailbox: summary.mailbox.clone(), id: summary.id, representation };
         if let Some(body) = self.cache.get(&key, version) {
             return Ok(body);

@@ -23,7 +23,7 @@ pub fn attachment(base: &str, purpose: Purpose, summary: &Summary, index: usize,
     };
     // Browsers treat these as path segments to remove, even if they are encoded (URL Standard, section 4.4).
     let filename = if matches!(filename, "" | "." | "..") { "attachment" } else { filename };
-    let (mailbox, filename) = (encode_segment(summary.mailbox.as_str()), encode_segment(filename));
+    let (mailbox, filename) = (encode_segment(summary.mailbox.shown()), encode_segment(filename));
     format!("{base}/mailbox/{purpose}/{mailbox}/{}/{index}/{filename}", summary.id)
 }
 

@@ -58,6 +58,9 @@ pub enum Problem {
     /// The grant of the client does not include this mailbox.
     #[error("The credentials are not for this mailbox.")]
     MailboxNotAllowed,
+    /// The grant of the client includes no mailbox of this project.
+    #[error("The credentials are not for this project.")]
+    ProjectNotAllowed,
     /// A web page wants to load something that may be a message as a script, style or plugin.
     #[error("Only the files of the web interface may be used as a script, a style or a plugin of a page.")]
     ForbiddenDestination,
@@ -293,6 +296,7 @@ impl Problem {
             | Self::MissingScope(_)
             | Self::ScopeNotEverywhere(_)
             | Self::MailboxNotAllowed
+            | Self::ProjectNotAllowed
             | Self::ForbiddenDestination
             | Self::Release(ReleaseError::NotAllowed(_) | ReleaseError::Blocked(_))
             | Self::Refused(Refusal { code: 500.., .. }) => StatusCode::FORBIDDEN,
@@ -363,7 +367,9 @@ impl Problem {
         match self {
             Self::Denied(denied, _) => Some(denied.clone()),
             Self::MissingScope(_) => Some(DenialReason::Scope.into()),
-            Self::ScopeNotEverywhere(_) | Self::MailboxNotAllowed => Some(DenialReason::Mailbox.into()),
+            Self::ScopeNotEverywhere(_) | Self::MailboxNotAllowed | Self::ProjectNotAllowed => {
+                Some(DenialReason::Mailbox.into())
+            }
             _ => None,
         }
     }

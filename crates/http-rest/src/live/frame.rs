@@ -9,6 +9,7 @@ use restante_http_core::response::message_json;
 use restante_http_core::subscriber::EventWriter;
 use restante_http_core::subscriber::event_selector::EventSelector;
 use restante_mail::message::{Message, Summary};
+use restante_mail::naming::Project;
 use restante_mailroom::events::{Event, PublishedEvent};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -41,7 +42,10 @@ impl EventFilter {
         if !self.selector.as_mut().is_none_or(|selector| selector.selects(published.event(), &self.grant)) {
             return None;
         }
-        let change = published.rendered(render_change);
+        let change = match self.grant.home() {
+            None => published.rendered(render_change),
+            home => render_relative_change(published.event(), home),
+        };
         match (self.format, published.event()) {
             (EventFormat::Change, _) => Some(change),
             (EventFormat::Message, event) => Some(add_message(&change, event, &self.grant)),
@@ -82,15 +86,17 @@ pub(crate) struct Change<'a> {
     header: Option<MessageRecord<'a>>,
 }
 
-impl<'a> From<&'a Event> for Change<'a> {
-    fn from(event: &'a Event) -> Self {
+impl<'a> Change<'a> {
+    /// Creates the change of an event whose names of mailboxes are relative to a home.
+    pub(super) fn new(event: &'a Event, home: Option<&Project>) -> Self {
+        let mailbox = event.summary().mailbox.shown_in(home).into();
         match event {
             Event::Stored(summary, _) => {
-                Self { variant: Variant::MessageStored, identifier: None, header: Some(summary.into()) }
+                let header = MessageRecord { mailbox, ..summary.into() };
+                Self { variant: Variant::MessageStored, identifier: None, header: Some(header) }
             }
             Event::Deleted(summary) => {
-                let identifier =
-                    Identifier { mailbox: summary.mailbox.as_str().into(), id: summary.id.to_string().into() };
+                let identifier = Identifier { mailbox, id: summary.id.to_string().into() };
                 Self { variant: Variant::MessageDeleted, identifier: Some(identifier), header: None }
             }
         }
@@ -121,9 +127,9 @@ impl<'a> From<&'a Message> for ChangedMessage<'a> {
     }
 }
 
-impl<'a> From<&'a Summary> for ChangedMessage<'a> {
-    fn from(deleted: &'a Summary) -> Self {
-        Self::Deleted(DeletedMessage { id: deleted.message.to_string(), mailboxes: vec![deleted.mailbox.as_str()] })
+impl<'a> ChangedMessage<'a> {
+    pub(super) fn deleted(copy: &'a Summary, home: Option<&Project>) -> Self {
+        Self::Deleted(DeletedMessage { id: copy.message.to_string(), mailboxes: vec![copy.mailbox.shown_in(home)] })
     }
 }
 
@@ -145,10 +151,15 @@ enum Variant {
     MessageDeleted,
 }
 
-/// Renders a [`Change`].
+/// Renders a [`Change`] for subscribers without a home.
 pub(crate) fn render_change(event: &Event) -> Bytes {
+    render_relative_change(event, None)
+}
+
+/// Renders a [`Change`] for subscribers with this home.
+fn render_relative_change(event: &Event, home: Option<&Project>) -> Bytes {
     let mut out = Vec::with_capacity(message_json::record_size(event.summary()) + STORED_PREFIX.len());
-    append(&mut out, &Change::from(event));
+    append(&mut out, &Change::new(event, home));
     // The rendered event is kept for a while, and its size was overestimated.
     out.shrink_to_fit();
     out.into()
@@ -164,9 +175,11 @@ pub(crate) fn add_message(change: &[u8], event: &Event, grant: &Grant) -> Bytes 
         Event::Stored(..) => {
             let copies = event.copies().iter().filter(|copy| grant.covers(&copy.mailbox)).cloned();
             // The events of a message have only its own copies.
-            Message::group(copies).iter().take(1).for_each(|message| append(&mut out, &ChangedMessage::from(message)));
+            if let Some(message) = Message::group(copies).pop() {
+                append(&mut out, &ChangedMessage::from(&message.relative_to(grant.home())));
+            }
         }
-        Event::Deleted(summary) => append(&mut out, &ChangedMessage::from(summary)),
+        Event::Deleted(summary) => append(&mut out, &ChangedMessage::deleted(summary, grant.home())),
     }
     out.push(b'}');
     out.into()

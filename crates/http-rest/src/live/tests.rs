@@ -11,7 +11,7 @@ use restante_mail::message::{self, Headline, Summary};
 use restante_mail::tags::Tags;
 use restante_mailroom::events::{Event, MessageCopies};
 
-use crate::live::frame::{ChangedMessage, MessageChange, add_message, render_change};
+use crate::live::frame::{Change, ChangedMessage, MessageChange, add_message, render_change};
 
 /// Returns summaries with any texts, including control characters and characters that JSON escapes.
 fn summaries() -> impl Strategy<Value = Summary> {
@@ -68,9 +68,9 @@ proptest! {
         let single = message::Message::group([copy.clone()]).pop().expect("a message");
         let stored = Event::Stored(copy.clone(), MessageCopies::default());
         let deleted = Event::Deleted(copy.clone());
-        let table = [(&stored, ChangedMessage::from(&single)), (&deleted, ChangedMessage::from(&copy))];
+        let table = [(&stored, ChangedMessage::from(&single)), (&deleted, ChangedMessage::deleted(&copy, None))];
         for (event, message) in table {
-            let typed = MessageChange { change: event.into(), message };
+            let typed = MessageChange { change: Change::new(event, None), message };
             let serialized = restante_api_types::json::to_vec(&typed).expect("JSON");
             prop_assert_eq!(add_message(&render_change(event), event, &Grant::EVERYTHING), serialized);
         }

@@ -7,6 +7,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use restante_api_types::MessageRecord;
 use restante_http_core::extractors::messages::PathCopy;
+use restante_http_core::extractors::request_context::LinkRoot;
 use restante_http_core::render::{Representation, Work};
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::inline_images::image_links;
@@ -26,12 +27,13 @@ const MESSAGE: Representation = Representation::new("serve message", Work::Html)
 pub(crate) async fn compat(
     State(server): State<Arc<Server>>,
     PathCopy(copy): PathCopy,
+    LinkRoot(root): LinkRoot,
     if_none_match: IfNoneMatch,
 ) -> Result<Response, Problem> {
-    let root = server.settings.link_root().to_owned();
+    let representation = MESSAGE.with_parameter(root.as_str());
     server
         .renderer
-        .json_response(&copy, &if_none_match, MESSAGE, move |summary, mime| render_compat(summary, mime, &root))
+        .json_response(&copy, &if_none_match, representation, move |summary, mime| render_compat(summary, mime, &root))
         .await
 }
 

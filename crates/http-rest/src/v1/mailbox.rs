@@ -30,11 +30,13 @@ pub(crate) async fn list(
     if_none_match: IfNoneMatch,
 ) -> HandlerResult {
     let version = server.mailroom.version(&mailbox).await?;
-    let tag = server.renderer.etags.of(&("listing", version));
+    let etag = |version| server.renderer.etags.of(&("listing", mailbox.is_relative(), version));
+    let tag = etag(version);
     if if_none_match.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
     }
-    let key = CacheKey::List { name: "v1 list", mailbox: Some(mailbox.clone()), limit: usize::MAX };
+    let home = mailbox.project().filter(|_| mailbox.is_relative());
+    let key = CacheKey::List { name: "v1 list", home, mailbox: Some(mailbox.clone()), limit: usize::MAX };
     if page == Page::ALL
         && let Some(body) = server.renderer.cache.get(&key, version.0)
     {
@@ -56,7 +58,7 @@ pub(crate) async fn list(
     if is_cacheable {
         server.renderer.cache.insert(key, version.0, body.clone());
     }
-    Ok(success::json(body, server.renderer.etags.of(&("listing", version))))
+    Ok(success::json(body, etag(version)))
 }
 
 /// Returns a message.

@@ -11,6 +11,7 @@ use restante_auth::{Grant, Scope};
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::success;
 use restante_http_core::server::{Server, Settings};
+use restante_mail::naming::Project;
 use restante_settings::{Config, Tls};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -116,6 +117,9 @@ pub(crate) struct AboutResponse<'a> {
     relay: Vec<&'a str>,
     /// Whether failures of SMTP can be simulated.
     chaos: bool,
+    /// The project of mailboxes that are named without one, or null. Responses leave it out of the names of mailboxes.
+    #[schema(required)]
+    project: Option<&'a str>,
     /// The authenticated user, or null without authentication.
     #[schema(required)]
     user: Option<&'a str>,
@@ -140,6 +144,7 @@ pub(crate) async fn about(
         webhooks,
         relay: relay.map(|target| target.name.as_str()).collect(),
         chaos: server.mailroom.chaos().is_some(),
+        project: grant.home().map(Project::as_str),
         user: grant.name(),
         locked: auth.is_some(),
     })

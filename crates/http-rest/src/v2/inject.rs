@@ -19,6 +19,7 @@ use restante_http_core::extractors::body;
 use restante_http_core::extractors::cancellation::Cancellation;
 use restante_http_core::extractors::parameters::{PathAddress, RequestGrant};
 use restante_http_core::extractors::query::{FromQuery, Parsed, QueryPairs};
+use restante_http_core::extractors::request_context::LinkRoot;
 use restante_http_core::response::links::encode_segment;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::success;
@@ -38,8 +39,9 @@ use serde::{Deserialize, Deserializer};
 pub(crate) async fn inject(
     State(server): State<Arc<Server>>,
     RequestGrant(grant): RequestGrant,
-    PathAddress(recipient): PathAddress,
+    PathAddress { address: recipient, project }: PathAddress,
     Parsed(Sender(sender)): Parsed<Sender>,
+    LinkRoot(root): LinkRoot,
     cancellation: Cancellation,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -49,9 +51,9 @@ pub(crate) async fn inject(
     // A large message may take a while to arrive.
     cancellation.check_credentials().await?;
     let from = sender.unwrap_or_else(|| sender_from_header(&message));
-    let upload = Upload { ip, login: None, from, recipients: vec![recipient], message, reservation };
+    let upload = Upload { ip, login: None, from, recipients: vec![recipient], project, message, reservation };
     let stored = server.uploads.deliver_upload(&grant, upload).await?;
-    stored_response(server.settings.link_root(), &stored)
+    stored_response(&root, &stored)
 }
 
 /// The sender of the envelope, from `?from=`. An empty value is the null sender of bounces.
@@ -203,7 +205,7 @@ fn stored_response(root: &str, stored: &[Summary]) -> Result<Response, Problem> 
         success::no_store_member("messages", stored.iter().map(MessageRecord::from).collect::<Vec<_>>())?;
     let Some(first) = stored.first() else { return Ok(response) };
     *response.status_mut() = StatusCode::CREATED;
-    let location = format!("{root}/api/v1/mailbox/{}/{}", encode_segment(first.mailbox.as_str()), first.id);
+    let location = format!("{root}/api/v1/mailbox/{}/{}", encode_segment(first.mailbox.shown()), first.id);
     if let Ok(location) = HeaderValue::try_from(location) {
         response.headers_mut().insert(header::LOCATION, location);
     }

@@ -10,7 +10,7 @@ use restante_http_core::extractors::query::Parsed;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::{json, success};
 use restante_http_core::server::Server;
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_store::{MailboxPage, MailboxState};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -32,7 +32,7 @@ pub(crate) async fn list(
     let size = estimated_size(&mailboxes);
     let write = |(mailboxes, next): &(Vec<MailboxState>, Option<MailboxName>), size| {
         let mailboxes = mailboxes.iter().map(mailbox_record).collect();
-        json::body_with_capacity(&Mailboxes { mailboxes, next: next.as_ref().map(MailboxName::as_str) }, size)
+        json::body_with_capacity(&Mailboxes { mailboxes, next: next.as_ref().map(MailboxName::shown) }, size)
     };
     Ok(success::no_store_body(server.renderer.render_value((mailboxes, next), size, None, write).await?))
 }
@@ -43,8 +43,8 @@ pub(crate) async fn purge(
     RequestGrant(grant): RequestGrant,
     Parsed(MailboxPrefix(prefix)): Parsed<MailboxPrefix>,
 ) -> Result<Response, Problem> {
-    let is_selected = move |mailbox: &MailboxName| mailbox.as_str().starts_with(&prefix) && grant.covers(mailbox);
-    let deleted = server.mailroom.purge_everything(is_selected).await?;
+    let prefix = grant.home().map(Project::prefix).unwrap_or_default() + &prefix;
+    let deleted = server.mailroom.purge_mailboxes(prefix, move |mailbox| grant.covers(mailbox)).await?;
     success::no_store_member("deleted", deleted)
 }
 
@@ -64,7 +64,7 @@ fn mailbox_record(state: &MailboxState) -> Mailbox<'_> {
         date: Time(newest.received).to_string().into(),
         posix_millis: newest.received.as_millisecond(),
     };
-    Mailbox { name: name.as_str().into(), messages: *messages, unseen: *unseen, bytes: *bytes, newest }
+    Mailbox { name: name.shown().into(), messages: *messages, unseen: *unseen, bytes: *bytes, newest }
 }
 
 /// Returns the approximate size of the list of these mailboxes.

@@ -30,7 +30,7 @@ use restante_http_core::response::problem::Problem;
 use restante_http_core::response::{json, success};
 use restante_http_core::server::Server;
 use restante_mail::message::Message;
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mail::tags::{MAX_TAGS, TagError, Tags};
 use restante_mailroom::DeletionCause;
 use restante_store::{MessageSelector, Version};
@@ -67,8 +67,8 @@ pub(crate) async fn list(
             let FoundMessages { page, excerpts, is_complete } = found;
             page_response(&server, page, mailbox, Some((excerpts, is_complete)), work, &if_none_match).await
         }
-        None if mailbox.is_some() || grant.covers_all_mailboxes() => {
-            complete_list(&server, mailbox, range, &if_none_match).await
+        None if mailbox.is_some() || grant.covers_home() => {
+            complete_list(&server, grant.home(), mailbox, range, &if_none_match).await
         }
         None => {
             let work = server.renderer.list_permit(range.limit).await?;
@@ -158,7 +158,7 @@ impl<'a> MessageEntries<'a> {
         Self {
             messages: &page.messages,
             next: page.next.map(|id| id.to_string()),
-            mailbox: mailbox.map(MailboxName::as_str),
+            mailbox: mailbox.map(MailboxName::shown),
             excerpts: None,
             complete: None,
         }
@@ -209,16 +209,17 @@ fn parse_change(body: Option<&Value>) -> Result<Change, Problem> {
     Ok(change)
 }
 
-/// Returns a page of all messages, or of the copies in a mailbox. The newest messages are cached until the store or the
-/// mailbox changes.
+/// Returns a page of all messages, of those in a project, or of the copies in a mailbox. The newest messages are cached
+/// until the store or the mailbox changes.
 async fn complete_list(
     server: &Server,
+    home: Option<&Project>,
     mailbox: Option<MailboxName>,
     range: MessageRange,
     if_none_match: &IfNoneMatch,
 ) -> HandlerResult {
     let mailbox = mailbox.as_ref();
-    let tag = |version| server.renderer.etags.of(&("messages", mailbox.is_some(), version));
+    let tag = |version| server.renderer.etags.of(&("messages", home, mailbox.is_some(), version));
     let version = match mailbox {
         Some(mailbox) => server.mailroom.version(mailbox).await?,
         None => server.mailroom.store_version().await?,
@@ -227,19 +228,20 @@ async fn complete_list(
         return Ok(success::not_modified(success::JSON, tag(version)));
     }
     let is_cacheable = range.before.is_none() && range.after.is_none();
-    let key = CacheKey::List { name: "v2 messages", mailbox: mailbox.cloned(), limit: range.limit };
+    let (name, limit) = ("v2 messages", range.limit);
+    let key = CacheKey::List { name, home: home.cloned(), mailbox: mailbox.cloned(), limit };
     if is_cacheable && let Some(body) = server.renderer.cache.get(&key, version.0) {
         return Ok(success::json(body, tag(version)));
     }
     // The list may have changed since. From here on, the version of the list counts.
     let render = |memory: MemoryPermit| async move {
         let start = MessageRange { limit: range.limit.min(MAX_MESSAGES_WITHOUT_PERMIT), ..range };
-        let (version, mut page) = read_list(server, mailbox, start).await?;
+        let (version, mut page) = read_list(server, home, mailbox, start).await?;
         let work = if page.next.is_some() && start.limit < range.limit {
             let work = WorkPermit::acquire(&server.renderer.work_permits).await?;
             let rest = MessageRange { before: page.next, limit: range.limit - start.limit, ..range };
             // If the list changes meanwhile, clients request it again, because its version is that of the start.
-            page.append(read_list(server, mailbox, rest).await?.1);
+            page.append(read_list(server, home, mailbox, rest).await?.1);
             work
         } else {
             server.renderer.work_permit(entries_size(&page.messages)).await?
@@ -255,15 +257,16 @@ async fn complete_list(
     Ok(success::json(body, tag(version)))
 }
 
-/// Returns a page of all messages, or of the copies in a mailbox, and its version.
+/// Returns a page of all messages, of those in a project, or of the copies in a mailbox, and its version.
 async fn read_list(
     server: &Server,
+    home: Option<&Project>,
     mailbox: Option<&MailboxName>,
     range: MessageRange,
 ) -> Result<(Version, MessagePage), Problem> {
     match mailbox {
         Some(mailbox) => server.messages.list_copies(mailbox, range).await,
-        None => server.messages.list_messages(range).await,
+        None => server.messages.list_messages(home, range).await,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Version 2 of the REST API.
 //!
 //! - `about`: the description of the server for the web interface
-//! - `mailboxes`: the list of mailboxes; `usage`: the number and the size of messages
+//! - `mailboxes`: the list of mailboxes; `projects`: the list of projects; `usage`: the number and the size of messages
 //! - `messages`, `message_search`, `message_changes`: messages as a whole, each with its copies in mailboxes
 //! - `message`, `attachment_counts`: copies of messages as the web interface shows them
 //! - `tags`: the tags of all messages, and changes of a tag
@@ -27,6 +27,7 @@ pub(crate) mod message;
 pub(crate) mod message_changes;
 mod message_search;
 pub(crate) mod messages;
+pub(crate) mod projects;
 pub(crate) mod queue;
 pub(crate) mod relay;
 pub(crate) mod search;

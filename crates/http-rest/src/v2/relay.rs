@@ -1,5 +1,6 @@
 //! Release of messages to other servers, and what is special about entries of the relay queue. The rest is in `queue`.
 
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -187,8 +188,9 @@ fn entry_json<'a>(entry: &'a Entry, visibility: &Visibility) -> (RelayEntry<'a>,
         Origin::Forward => (RelayOrigin::Forward, None),
     };
     let is_own = by.is_some() && by == visibility.grant.name();
+    let is_visible = |address: &str| visibility.shows_address(address, iter::once(&entry.mailbox));
     let visible: Vec<&EntryRecipient> =
-        entry.content.recipients.iter().filter(|to| is_own || visibility.shows_address(&to.address)).collect();
+        entry.content.recipients.iter().filter(|to| is_own || is_visible(&to.address)).collect();
     let is_complete = visible.len() == entry.content.recipients.len();
     let mut progress = progress_json(entry);
     if !is_complete {
@@ -197,7 +199,7 @@ fn entry_json<'a>(entry: &'a Entry, visibility: &Visibility) -> (RelayEntry<'a>,
     let json = RelayEntry {
         id: entry.id.to_string().into(),
         message: entry.message.to_string().into(),
-        mailbox: entry.mailbox.as_str().into(),
+        mailbox: entry.mailbox.shown_in(visibility.grant.home()).into(),
         target: entry.target.as_str().into(),
         sender: entry.content.sender.as_str().into(),
         recipients: visible.into_iter().map(recipient_json).collect(),

@@ -2,13 +2,13 @@
 //! query language is in the crate `restante_search`.
 
 use axum::response::Response;
-use jiff::Timestamp;
 use restante_api_types::{ExcerptPart, FoundMessage};
 use restante_http_core::extractors::access::Access;
+use restante_http_core::extractors::messages::parse_query;
 use restante_http_core::extractors::parameters::SearchParameters;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::{json, message_json, success};
-use restante_search::{Hit, Query, SearchResults};
+use restante_search::{Hit, SearchResults};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -23,7 +23,7 @@ pub(crate) async fn search(
     if server.settings.services.search.is_none() {
         return Err(Problem::SearchDisabled);
     }
-    let query = Query::parse(&text, Timestamp::now()).map_err(Problem::InvalidQuery)?;
+    let query = parse_query(&grant, &text)?;
     let find = server.messages.find_copies(&grant, &query, mailbox.as_ref(), before, limit, false);
     // Canceled if the client disconnects, so that it does not delay other searches.
     let results = cancellation.run_until_cancelled(find).await?;

@@ -111,25 +111,28 @@ impl Visibility {
         self.grant.covers(mailbox)
     }
 
-    /// Returns whether the mailbox of an address may be seen. Text that is not an address is hidden, because it could
-    /// contain anything.
-    pub(super) fn shows_address(&self, address: &str) -> bool {
-        self.grant.covers_all_mailboxes()
-            || Address::parse(address, Alphabet::Utf8)
-                .ok()
-                .and_then(|address| self.mailroom.mailbox_of(&address).ok())
-                .is_some_and(|mailbox| self.shows_mailbox(&mailbox))
+    /// Returns whether an address may be seen: whether its mailbox may be. That is one of the mailboxes with copies, in any
+    /// project or in none, or a mailbox in no project. If several have its name, all of them must be visible. Text that is
+    /// not an address is hidden, because it could contain anything.
+    pub(super) fn shows_address<'m>(&self, address: &str, copies: impl Iterator<Item = &'m MailboxName>) -> bool {
+        if self.grant.covers_all_mailboxes() {
+            return true;
+        }
+        let address = Address::parse(address, Alphabet::Utf8).ok();
+        let Some(mailbox) = address.and_then(|address| self.mailroom.mailbox_of(&address).ok()) else { return false };
+        let mut copies = copies.filter(|copy| copy.without_project() == mailbox.as_str()).peekable();
+        if copies.peek().is_none() { self.shows_mailbox(&mailbox) } else { copies.all(|copy| self.shows_mailbox(copy)) }
     }
 
     /// Returns whether a command may be seen. A command that names a mailbox may be seen only if the mailbox may be.
-    fn shows_command(&self, text: &str) -> bool {
+    fn shows_command<'m>(&self, text: &str, copies: impl Iterator<Item = &'m MailboxName>) -> bool {
         let names_mailbox = ["RCPT", "VRFY", "EXPN"].iter().any(|verb| {
             text.trim_start().get(..verb.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(verb))
         });
         let address = || text.split_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(address, _)| address);
         self.grant.covers_all_mailboxes()
             || !names_mailbox
-            || address().is_some_and(|address| self.shows_address(address))
+            || address().is_some_and(|address| self.shows_address(address, copies))
     }
 
     /// Returns the lines that may be seen. The replies to a hidden command are hidden too, because their text may
@@ -141,7 +144,8 @@ impl Visibility {
         let mut is_hidden = false;
         transcript.lines().filter(move |line| {
             if line.side == journal::Side::Client {
-                is_hidden = !self.shows_command(line.text);
+                let copies = transcript.transactions().flat_map(|transaction| &transaction.messages);
+                is_hidden = !self.shows_command(line.text, copies.map(|(mailbox, _)| mailbox));
             }
             !is_hidden
         })
@@ -265,15 +269,17 @@ struct Transaction<'a> {
 
 impl<'a> Transaction<'a> {
     fn new(transaction: &'a journal::Transaction, visibility: Option<&Visibility>) -> Self {
-        let recipients = || {
-            transaction.to.iter().filter(|to| visibility.is_none_or(|visibility| visibility.shows_address(&to.address)))
-        };
+        let copies = || transaction.messages.iter().map(|(mailbox, _)| mailbox);
+        let is_visible =
+            |address: &str| visibility.is_none_or(|visibility| visibility.shows_address(address, copies()));
+        let recipients = || transaction.to.iter().filter(|to| is_visible(&to.address));
+        let home = visibility.and_then(|visibility| visibility.grant.home());
         let messages = transaction
             .messages
             .iter()
             .filter(|(mailbox, _)| visibility.is_none_or(|visibility| visibility.shows_mailbox(mailbox)));
         let identifier = |(mailbox, id): &'a (MailboxName, MessageId)| Identifier {
-            mailbox: mailbox.as_str().into(),
+            mailbox: mailbox.shown_in(home).into(),
             id: id.to_string().into(),
         };
         Self {

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use jiff::Timestamp;
 use restante_api_types::{MessageEntry, MessageRecord};
 use restante_auth::Grant;
 use restante_http_core::extractors::access::Access;
 use restante_http_core::extractors::cancellation::Cancellation;
-use restante_http_core::extractors::parameters::PathMailbox;
-use restante_http_core::extractors::query::{FromQuery, Parsed, QueryPairs};
+use restante_http_core::extractors::messages::parse_query;
+use restante_http_core::extractors::parameters::{PathMailbox, request_grant};
+use restante_http_core::extractors::query::QueryPairs;
 use restante_http_core::messages::permitted_copies;
 use restante_http_core::response::message_json::entries_size;
 use restante_http_core::response::problem::{Problem, ProblemDocument};
@@ -23,7 +24,7 @@ use restante_http_core::response::{json, success};
 use restante_http_core::server::Server;
 use restante_mail::message::{Message, MessageId};
 use restante_mail::naming::MailboxName;
-use restante_mailroom::{Arrivals, Mailroom};
+use restante_mailroom::{ArrivalSource, Arrivals, Mailroom};
 use restante_search::Query;
 use restante_store::MessageSelector;
 use serde::Serialize;
@@ -40,7 +41,7 @@ const YIELD_INTERVAL: usize = 100;
 pub(crate) async fn wait(
     State(server): State<Arc<Server>>,
     PathMailbox(mailbox): PathMailbox,
-    Parsed(parameters): Parsed<WaitParameters>,
+    parameters: WaitParameters,
     cancellation: Cancellation,
 ) -> Result<Response, Problem> {
     // A request with a timeout of zero lists the existing messages, so any count is valid for it.
@@ -55,7 +56,7 @@ pub(crate) async fn wait(
 /// Waits for messages of all mailboxes that the client may read.
 pub(crate) async fn wait_for_any(
     Access { server, grant, cancellation }: Access,
-    Parsed(parameters): Parsed<WaitParameters>,
+    parameters: WaitParameters,
 ) -> Result<Response, Problem> {
     wait_for_messages(&server, WaitTarget::AllMailboxes(grant), &parameters, &cancellation).await
 }
@@ -69,10 +70,10 @@ enum WaitTarget {
 }
 
 impl WaitTarget {
-    fn mailbox(&self) -> Option<&MailboxName> {
+    fn source(&self) -> ArrivalSource {
         match self {
-            Self::Mailbox(mailbox) => Some(mailbox),
-            Self::AllMailboxes(_) => None,
+            Self::Mailbox(mailbox) => ArrivalSource::Mailbox(mailbox.clone()),
+            Self::AllMailboxes(grant) => ArrivalSource::All(grant.home().cloned()),
         }
     }
 
@@ -121,8 +122,11 @@ enum Expect {
     None,
 }
 
-impl FromQuery for WaitParameters {
-    fn from_query(query: &QueryPairs) -> Result<Self, Problem> {
+impl FromRequestParts<Arc<Server>> for WaitParameters {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> Result<Self, Problem> {
+        let query = QueryPairs::parse(parts)?;
         query.reject_unknown(&["timeout", "after", "count", "match", "expect"])?;
         let expect = query.choice("expect", [("some", Expect::Some), ("none", Expect::None)])?.unwrap_or(Expect::Some);
         let count = match (query.number("count")?, expect) {
@@ -131,12 +135,12 @@ impl FromQuery for WaitParameters {
             (Some(_), Expect::None) => return Err(malformed("The parameter count cannot be used with expect=none.")),
             (None, _) => 1,
         };
-        let matching = query.text("match")?.map(|text| Query::parse(text, Timestamp::now())).transpose();
+        let matching = query.text("match")?.map(|text| parse_query(request_grant(parts)?, text)).transpose()?;
         Ok(Self {
             timeout: query.duration("timeout")?.unwrap_or(DEFAULT_TIMEOUT),
             after: query.number::<u64>("after")?.unwrap_or_default().into(),
             count,
-            query: matching.map_err(Problem::InvalidQuery)?.map(Arc::new),
+            query: matching.map(Arc::new),
             expect,
         })
     }
@@ -174,7 +178,7 @@ async fn collect_arrivals(
     parameters: &WaitParameters,
 ) -> Result<Vec<Message>, Problem> {
     let mut found: Vec<Message> = Vec::new();
-    let mut arrivals = server.mailroom.arrivals(target.mailbox(), parameters.after, parameters.timeout);
+    let mut arrivals = server.mailroom.arrivals(target.source(), parameters.after, parameters.timeout);
     while let Some(next) = next_match(server, &mut arrivals, target, parameters).await? {
         found.push(next);
         if found.len() >= parameters.count {
@@ -201,7 +205,7 @@ async fn recheck_messages(
     parameters: &WaitParameters,
 ) -> Result<Vec<Message>, Problem> {
     let before = found.len();
-    let mut all = server.mailroom.arrivals(target.mailbox(), parameters.after, Duration::ZERO);
+    let mut all = server.mailroom.arrivals(target.source(), parameters.after, Duration::ZERO);
     while found.len() < parameters.count
         && let Some(next) = next_match(server, &mut all, target, parameters).await?
     {

@@ -46,11 +46,11 @@ pub(crate) async fn entry(
         entry.payload.clear();
     }
     let size = Webhooks::estimated_size(&entry) + entry.payload.len();
-    let write = |entry: &Entry, size| {
+    let write = |(entry, grant): &(Entry, Grant), size| {
         let payload = str::from_utf8(&entry.payload).ok().filter(|payload| !payload.is_empty());
-        json::body_with_capacity(&WebhookEntryDetails { entry: entry_json(entry), payload }, size)
+        json::body_with_capacity(&WebhookEntryDetails { entry: entry_json(entry, grant), payload }, size)
     };
-    Ok(success::no_store_body(server.renderer.render_value(entry, size, None, write).await?))
+    Ok(success::no_store_body(server.renderer.render_value((entry, grant), size, None, write).await?))
 }
 
 /// Pauses targets.
@@ -104,8 +104,8 @@ impl EntryQueue for Webhooks {
         entry
     }
 
-    fn page<'a>(entries: &'a [Entry], next: Option<String>, _: &Visibility) -> WebhookEntries<'a> {
-        WebhookEntries { entries: entries.iter().map(entry_json).collect(), next }
+    fn page<'a>(entries: &'a [Entry], next: Option<String>, visibility: &Visibility) -> WebhookEntries<'a> {
+        WebhookEntries { entries: entries.iter().map(|entry| entry_json(entry, &visibility.grant)).collect(), next }
     }
 }
 
@@ -151,11 +151,11 @@ fn filter_json(filter: &Filter) -> WebhookFilter<'static> {
     WebhookFilter { events: filter.events().collect(), mailboxes: filter.mailboxes().map(Into::into).collect() }
 }
 
-fn entry_json(entry: &Entry) -> WebhookEntry<'_> {
+fn entry_json<'a>(entry: &'a Entry, grant: &Grant) -> WebhookEntry<'a> {
     WebhookEntry {
         id: entry.id.to_string().into(),
         message: entry.message.to_string().into(),
-        mailbox: entry.mailbox.as_str().into(),
+        mailbox: entry.mailbox.shown_in(grant.home()).into(),
         target: entry.target.as_str().into(),
         event: event_of(entry),
         webhook_id: entry.key.as_deref().unwrap_or_default().into(),

@@ -13,7 +13,7 @@ use restante_http_connection::clean_path::path_and_query;
 use restante_http_connection::context::Peer;
 use restante_http_core::credentials::Credentials;
 use restante_http_core::extractors::accepted_credentials::AcceptedCredentials;
-use restante_http_core::extractors::request_context::{FETCH_MODE, has_origin, is_page_navigation};
+use restante_http_core::extractors::request_context::{FETCH_MODE, RequestProject, has_origin, is_page_navigation};
 use restante_http_core::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS, below_base, relative_root};
 use restante_http_core::response::links::encode_segment;
 use restante_http_core::response::problem::{Challenge, Problem};
@@ -35,8 +35,23 @@ pub(super) async fn authenticate(mount: &Mount, mut request: Request, next: Next
         // Boxed, so that the future of a request without authentication is small.
         return Box::pin(authenticate_by(auth, mount, request, next)).await;
     }
-    request.extensions_mut().insert(Grant::EVERYTHING);
-    next.run(request).await
+    match in_project(Grant::EVERYTHING, &request) {
+        Ok(grant) => {
+            request.extensions_mut().insert(grant);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// Returns the part of a grant in the project in the path of a request, if there is one. Fails if the grant covers nothing
+/// there.
+fn in_project(grant: Grant, request: &Request) -> Result<Grant, Problem> {
+    match request.extensions().get() {
+        None => Ok(grant),
+        Some(RequestProject(project)) if grant.covers_some_of(project) => Ok(grant.in_project(project.clone())),
+        Some(_) => Err(Problem::ProjectNotAllowed),
+    }
 }
 
 async fn authenticate_by(auth: &Arc<AuthService>, mount: &Mount, mut request: Request, next: Next) -> Response {
@@ -82,7 +97,8 @@ async fn check_request(
     }
     match check_credentials(auth, credentials, ip).await {
         Ok(login) => {
-            request.extensions_mut().insert(login.grant.clone());
+            let grant = in_project(login.grant.clone(), request).map_err(Problem::into_response)?;
+            request.extensions_mut().insert(grant);
             request.extensions_mut().insert(AcceptedCredentials::new(auth.clone(), login, challenge));
             Ok(())
         }

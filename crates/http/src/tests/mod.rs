@@ -27,6 +27,7 @@ mod monitor;
 mod openapi;
 mod pages;
 mod preview;
+mod projects;
 mod relay;
 mod request_checks;
 mod sessions;

@@ -81,12 +81,24 @@ impl EventServer {
             let address = Address::parse(&format!("{name}@example.org"), Alphabet::Ascii).unwrap();
             Recipient::new(address, Naming::Local).unwrap()
         };
+        self.deliver_envelope(to.iter().map(recipient).collect(), subject).await
+    }
+
+    /// Delivers a message with this subject to a mailbox.
+    pub(super) async fn deliver_in(&self, mailbox: &str, subject: &str) {
+        let address = Address::parse("bob@example.org", Alphabet::Ascii).unwrap();
+        let recipient =
+            Recipient { mailbox: mailbox.to_owned().into(), ..Recipient::new(address, Naming::Local).unwrap() };
+        self.deliver_envelope(vec![recipient], subject).await;
+    }
+
+    async fn deliver_envelope(&self, recipients: Vec<Recipient>, subject: &str) -> MessageId {
         let envelope = Envelope {
             peer: envelope::Peer { ip: None, helo: "client.test".into() },
             login: None,
             listener: None,
             from: None,
-            recipients: to.iter().map(recipient).collect(),
+            recipients,
         };
         let mail = format!("Subject: {subject}\r\n\r\n");
         let DeliveryOutcome::Stored(copies) = self.mailroom.deliver(&envelope, mail.into()).await.unwrap() else {

@@ -10,7 +10,7 @@ use restante_mail::message::{Message, MessageId, Summary};
 use restante_mail::naming::Naming;
 use restante_mailroom::events::{Event, Lagged, Mark, MarkChange, Subscription};
 use restante_mailroom::hooks::{Extensions, Observer};
-use restante_mailroom::{DeletionCause, DeliveryOutcome, Mailroom, Settings};
+use restante_mailroom::{ArrivalSource, DeletionCause, DeliveryOutcome, Mailroom, Settings};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use restante_teststore::{Node, SharedStore};
@@ -98,7 +98,7 @@ impl TestNode {
 
     /// Starts a request that has found no message after this one in Ann's mailbox and waits.
     async fn wait_for_ann(&self, after: MessageId) -> JoinHandle<Option<Message>> {
-        let mut arrivals = self.mailroom.arrivals(Some(&"ann".to_owned().into()), after, LONG);
+        let mut arrivals = self.mailroom.arrivals(ArrivalSource::Mailbox("ann".to_owned().into()), after, LONG);
         let waiting = tokio::spawn(async move {
             let arrival = timeout(EVENT_TIMEOUT, arrivals.next()).await.expect("the request is woken");
             arrival.unwrap()

@@ -10,7 +10,7 @@ use restante_mail::message::MessageId;
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mailroom::events::Event;
 use restante_mailroom::hooks::Extensions;
-use restante_mailroom::{Arrivals, DeliveryOutcome, MailboxPage, Mailroom, Settings};
+use restante_mailroom::{ArrivalSource, Arrivals, DeliveryOutcome, MailboxPage, Mailroom, Settings};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use tokio::time::timeout;
@@ -52,7 +52,7 @@ async fn existing_messages_come_before_new_ones() {
     for _ in 0..250 {
         existing.push(deliver(&mailroom, "ann").await);
     }
-    let mut arrivals = mailroom.arrivals(Some(&mailbox("ann")), existing[1], LONG);
+    let mut arrivals = mailroom.arrivals(ArrivalSource::Mailbox(mailbox("ann")), existing[1], LONG);
     for id in &existing[2..] {
         assert_eq!(next(&mut arrivals).await, Some(*id));
     }
@@ -67,7 +67,7 @@ async fn existing_messages_come_before_new_ones() {
 async fn messages_of_all_mailboxes_can_be_awaited() {
     let mailroom = mailroom();
     let existing = deliver(&mailroom, "ann").await;
-    let mut arrivals = mailroom.arrivals(None, MessageId::ZERO, LONG);
+    let mut arrivals = mailroom.arrivals(ArrivalSource::All(None), MessageId::ZERO, LONG);
     assert_eq!(next(&mut arrivals).await, Some(existing));
     let waiting = tokio::spawn(async move { (next(&mut arrivals).await, next(&mut arrivals).await) });
     tokio::task::yield_now().await;
@@ -92,7 +92,7 @@ async fn old_messages_of_all_mailboxes_are_skipped() {
         (existing[10_100], &existing[10_101..]),
     ];
     for (after, expected) in table {
-        let mut arrivals = mailroom.arrivals(None, after, Duration::ZERO);
+        let mut arrivals = mailroom.arrivals(ArrivalSource::All(None), after, Duration::ZERO);
         let mut found = Vec::new();
         while let Some(id) = next(&mut arrivals).await {
             found.push(id);
@@ -108,13 +108,13 @@ async fn a_stream_waits_only_before_its_deadline() {
     for (after, within, has_waited) in
         [(MessageId::ZERO, Duration::ZERO, false), (MessageId::ZERO, LONG, true), (existing, LONG, true)]
     {
-        let mut arrivals = mailroom.arrivals(None, after, within);
+        let mut arrivals = mailroom.arrivals(ArrivalSource::All(None), after, within);
         while next(&mut arrivals).await.is_some() {
             assert!(!arrivals.has_waited());
         }
         assert_eq!(arrivals.has_waited(), has_waited, "{after} {within:?}");
     }
-    let mut slow = mailroom.arrivals(None, MessageId::ZERO, Duration::from_millis(100));
+    let mut slow = mailroom.arrivals(ArrivalSource::All(None), MessageId::ZERO, Duration::from_millis(100));
     assert_eq!(next(&mut slow).await, Some(existing));
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(next(&mut slow).await, None);
@@ -124,7 +124,7 @@ async fn a_stream_waits_only_before_its_deadline() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_lost_between_two_queries() {
     let mailroom = mailroom();
-    let mut arrivals = mailroom.arrivals(Some(&mailbox("ann")), MessageId::ZERO, LONG);
+    let mut arrivals = mailroom.arrivals(ArrivalSource::Mailbox(mailbox("ann")), MessageId::ZERO, LONG);
     // A caller that is cancelled can continue later.
     assert!(timeout(Duration::from_secs(1), arrivals.next()).await.is_err());
     let one = deliver(&mailroom, "ann").await;
@@ -138,10 +138,10 @@ async fn nothing_is_lost_between_two_queries() {
 async fn deadline_does_not_apply_to_existing_messages() {
     let mailroom = mailroom();
     let existing = deliver(&mailroom, "ann").await;
-    let mut arrivals = mailroom.arrivals(Some(&mailbox("ann")), MessageId::ZERO, Duration::ZERO);
+    let mut arrivals = mailroom.arrivals(ArrivalSource::Mailbox(mailbox("ann")), MessageId::ZERO, Duration::ZERO);
     assert_eq!(next(&mut arrivals).await, Some(existing));
     assert_eq!(next(&mut arrivals).await, None);
-    let mut arrivals = mailroom.arrivals(Some(&mailbox("ann")), existing, LONG);
+    let mut arrivals = mailroom.arrivals(ArrivalSource::Mailbox(mailbox("ann")), existing, LONG);
     assert_eq!(next(&mut arrivals).await, None);
 }
 
@@ -149,7 +149,7 @@ async fn deadline_does_not_apply_to_existing_messages() {
 async fn messages_after_the_deadline_are_not_returned() {
     let mailroom = mailroom();
     let existing = deliver(&mailroom, "ann").await;
-    let mut arrivals = mailroom.arrivals(Some(&mailbox("ann")), MessageId::ZERO, Duration::ZERO);
+    let mut arrivals = mailroom.arrivals(ArrivalSource::Mailbox(mailbox("ann")), MessageId::ZERO, Duration::ZERO);
     assert_eq!(next(&mut arrivals).await, Some(existing));
     deliver(&mailroom, "ann").await;
     assert_eq!(next(&mut arrivals).await, None);
@@ -161,7 +161,7 @@ async fn many_requests_get_their_messages() {
     let requests: Vec<_> = (0..500)
         .map(|number| {
             let name = if number % 2 == 0 { "ann".to_owned() } else { format!("bob{number}") };
-            let mut arrivals = mailroom.arrivals(Some(&mailbox(&name)), MessageId::ZERO, LONG);
+            let mut arrivals = mailroom.arrivals(ArrivalSource::Mailbox(mailbox(&name)), MessageId::ZERO, LONG);
             tokio::spawn(async move { arrivals.next().await.unwrap().map(|message| (name, message)) })
         })
         .collect();
@@ -177,7 +177,7 @@ async fn many_requests_get_their_messages() {
 }
 
 #[tokio::test]
-async fn purge_everything_deletes_the_selected_mailboxes() {
+async fn purge_deletes_the_selected_mailboxes() {
     let mailroom = mailroom();
     for number in 0..1200 {
         deliver(&mailroom, &format!("box{number}")).await;
@@ -185,11 +185,11 @@ async fn purge_everything_deletes_the_selected_mailboxes() {
     }
     deliver(&mailroom, "keep").await;
     let mut events = mailroom.subscribe(Some(mailbox("box8")), None);
-    let deleted = mailroom.purge_everything(|mailbox| mailbox.as_str() != "keep").await.unwrap();
+    let deleted = mailroom.purge_mailboxes(String::new(), |mailbox| mailbox.as_str() != "keep").await.unwrap();
     assert_eq!(deleted, 2400);
     let left = mailroom.mailboxes(MailboxPage::ALL).await.unwrap();
     assert_eq!(left.iter().map(|state| state.name.as_str()).collect::<Vec<_>>(), ["keep"]);
     assert!(matches!(events.next().await.unwrap().event(), Event::Deleted(_)), "the deletion is published");
-    assert_eq!(mailroom.purge_everything(|_| true).await.unwrap(), 1);
-    assert_eq!(mailroom.purge_everything(|_| true).await.unwrap(), 0);
+    assert_eq!(mailroom.purge_mailboxes(String::new(), |_| true).await.unwrap(), 1);
+    assert_eq!(mailroom.purge_mailboxes(String::new(), |_| true).await.unwrap(), 0);
 }

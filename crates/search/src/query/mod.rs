@@ -14,6 +14,7 @@ mod time;
 use jiff::Timestamp;
 use restante_mail::message::Summary;
 use restante_mail::mime::Mime;
+use restante_mail::naming::Project;
 use thiserror::Error;
 
 use crate::document::{Contents, Document};
@@ -72,6 +73,20 @@ impl Query {
         let has_both = !self.steps.is_empty() && !other.steps.is_empty();
         self.steps.extend(other.steps);
         self.steps.extend(has_both.then_some(Step::And));
+        self
+    }
+
+    /// Returns the query of a client with this home: a mailbox that it names without a project is in the home.
+    #[must_use]
+    pub fn in_home(mut self, home: Option<&Project>) -> Self {
+        let Some(home) = home else { return self };
+        for step in &mut self.steps {
+            if let Step::Term(Term::Mailbox { name, .. }) = step
+                && !name.contains(':')
+            {
+                name.insert_str(0, &home.prefix());
+            }
+        }
         self
     }
 
