@@ -117,7 +117,8 @@
  * @property {number} score From 0 to 1.
  * @property {string} before
  * @property {string} after
- * @property {'subject' | 'text' | 'html'} where
+ * @property {'header' | 'subject' | 'text' | 'html'} where
+ * @property {string} [origin] The origin that the header field OTP-Token declares for its code.
  */
 
 /**

@@ -56,6 +56,15 @@ def test_code_and_link(mailbox, restante_smtp):
         mail.link("nowhere")
 
 
+def test_code_of_the_header(mailbox, restante_smtp):
+    mail = message(mailbox.address, "Sign in", "Your code is 482913.")
+    mail["OTP-Token"] = '"731946"; origin="https://shop.example"'
+    send(restante_smtp, mail)
+    first, second = mailbox.wait().codes()
+    assert (first.code, first.where, first.origin) == ("731946", "header", "https://shop.example")
+    assert (second.code, second.where, second.origin) == ("482913", "text", None)
+
+
 def test_html_check(mailbox, restante_smtp):
     html = '<p>News</p>\n<div style="display:grid">Grid</div>'
     send(restante_smtp, message(mailbox.address, "News", "News", html))

@@ -98,7 +98,9 @@ export interface Code {
   score: number;
   before: string;
   after: string;
-  where: "subject" | "text" | "html";
+  where: "header" | "subject" | "text" | "html";
+  /** The origin that the header field `OTP-Token` declares for its code, such as `https://example.com`. */
+  origin?: string;
 }
 
 /** A link: its URL and its visible text. */

@@ -13,7 +13,7 @@ mod relative_url;
 mod text_url;
 mod unsubscribe;
 
-pub use codes::{Code, CodeSource, codes};
+pub use codes::{Code, CodeSource, codes, otp_token_defects};
 pub use link::{Link, LinkScheme, LinkSource};
 pub use links::{MAX_LINKS, links};
 pub use text_url::TextUrl;

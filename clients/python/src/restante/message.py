@@ -17,13 +17,17 @@ MIN_SCORE = 0.5
 
 @dataclass(frozen=True)
 class Code:
-    """A one-time code, with a score from 0 to 1 and the words around it."""
+    """A one-time code, with a score from 0 to 1 and the words around it.
+
+    ``origin`` is the origin that the header field ``OTP-Token`` declares for its code, such as ``https://example.com``.
+    """
 
     code: str
     score: float
     before: str
     after: str
     where: str
+    origin: str | None = None
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,9 @@ class Readable:
     def codes(self) -> list[Code]:
         """Returns the possible one-time codes, the most likely first."""
         found = self._transport.json("GET", self._resource("codes"))["codes"]
-        return [Code(one["code"], one["score"], one["before"], one["after"], one["where"]) for one in found]
+        return [
+            Code(one["code"], one["score"], one["before"], one["after"], one["where"], one.get("origin")) for one in found
+        ]
 
     def code(self) -> str:
         """Returns the one-time code. Raises :class:`NotFound` if there is none."""

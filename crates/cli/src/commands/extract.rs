@@ -136,6 +136,10 @@ struct Code {
     before: String,
     #[serde(default)]
     after: String,
+    #[serde(default, rename = "where")]
+    place: String,
+    #[serde(default)]
+    origin: Option<String>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -221,8 +225,12 @@ fn print_codes(context: &mut CommandContext<'_>, codes: Vec<Code>) -> std::io::R
         Column::new("SCORE").right_aligned().styled(TextStyle::Faint),
         Column::new("CONTEXT").shrinkable(),
     ]);
-    for Code { text, score, before, after } in codes {
-        let context_text = format!("{before} {text} {after}").trim().to_owned();
+    for Code { text, score, before, after, place, origin } in codes {
+        let context_text = match (place.as_str(), origin) {
+            ("header", Some(origin)) => format!("OTP-Token for {origin}"),
+            ("header", None) => "OTP-Token".to_owned(),
+            _ => format!("{before} {text} {after}").trim().to_owned(),
+        };
         table.add_row([text, format!("{score:.2}"), context_text]);
     }
     context.style.write_table(context.out, &table)

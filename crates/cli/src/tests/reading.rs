@@ -178,12 +178,19 @@ fn prints_codes() {
             200,
             r#"{"codes":[{"code":"987","score":0.9,"before":"","after":"","where":"text"}]}"#,
         ),
+        (
+            "GET /api/v2/mailbox/ann/11/codes",
+            200,
+            r#"{"codes":[{"code":"731946","score":1,"before":"","after":"","where":"header","origin":"https://shop.test"}]}"#,
+        ),
     ];
     let server = FakeServer::new(RESPONSES);
     let (output, result) = server.run(OutputStyle::pipe(), &["codes", "ann"]);
     assert_eq!((output.as_str(), result), ("123456\n", Ok(())));
     let (output, _) = server.run(OutputStyle::terminal(80, false), &["codes", "ann"]);
     assert_eq!(output, "CODE    SCORE  CONTEXT\n123456   0.97  code is 123456 valid\n2026     0.10  2026\n");
+    let (output, _) = server.run(OutputStyle::terminal(80, false), &["codes", "ann", "11"]);
+    assert_eq!(output, "CODE    SCORE  CONTEXT\n731946   1.00  OTP-Token for https://shop.test\n");
     let (_, result) = server.run(OutputStyle::pipe(), &["codes", "ann", "7"]);
     assert_eq!(result, Err(CommandError::not_found("Message 7 has no codes.")));
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::otp_token::without_separators;
 use super::{Code, CodeSource};
 
 /// The maximum number of codes that are returned.
@@ -44,7 +45,7 @@ impl Findings {
         finding.in_subject |= source == CodeSource::Subject;
         if weight > finding.weight {
             let (before, after) = context();
-            finding.code = Code { code: code.to_owned(), score: 0.0, before, after, source };
+            finding.code = Code { code: code.to_owned(), score: 0.0, before, after, source, origin: None };
             finding.weight = weight;
         }
     }
@@ -55,11 +56,16 @@ impl Findings {
         self.entry(code, source).in_link = true;
     }
 
-    /// Returns the codes with their scores, the highest score first. Codes of equal score are in the order in which
-    /// they were found.
-    pub(super) fn into_ranked(self) -> Vec<Code> {
+    /// Returns the code of the header, then the codes with their scores, the highest score first. Codes of equal score are
+    /// in the order in which they were found. The code of the header is not repeated.
+    pub(super) fn into_ranked(self, header_code: Option<Code>) -> Vec<Code> {
         let mut codes: Vec<Code> = self.findings.into_iter().map(Finding::into_code).collect();
         codes.sort_by(|left, right| right.score.total_cmp(&left.score));
+        if let Some(header_code) = header_code {
+            let repeated = without_separators(&header_code.code);
+            codes.retain(|code| without_separators(&code.code) != repeated);
+            codes.insert(0, header_code);
+        }
         codes.truncate(MAX_CODES);
         codes
     }
@@ -68,7 +74,8 @@ impl Findings {
     fn entry(&mut self, code: &str, source: CodeSource) -> &mut Finding {
         let at = *self.index_by_code.entry(code.replace('-', "")).or_insert(self.findings.len());
         if at == self.findings.len() {
-            let code = Code { code: code.to_owned(), score: 0.0, before: String::new(), after: String::new(), source };
+            let (before, after) = Default::default();
+            let code = Code { code: code.to_owned(), score: 0.0, before, after, source, origin: None };
             self.findings.push(Finding { code, weight: 0.0, in_subject: false, in_link: false });
         }
         &mut self.findings[at]
@@ -106,7 +113,7 @@ mod tests {
         findings.add("2222", 0.8, CodeSource::Html, || words("html"));
         findings.add("3333", MIN_WEIGHT / 2.0, CodeSource::Text, || words("too little"));
         findings.add_from_link("4444", CodeSource::Html);
-        let found = findings.into_ranked();
+        let found = findings.into_ranked(None);
         let ranked: Vec<_> = found.iter().map(|code| (code.code.as_str(), code.before.as_str(), code.source)).collect();
         let expected = [
             ("2222", "html", CodeSource::Html),

@@ -3,12 +3,13 @@
 //! `lines` converts the message to the lines that a reader sees. `shapes` finds candidates in them. `lexicon` finds the
 //! words of the table in `vocabulary`, and `labels` decides which of these words describe which number. `revoked`
 //! recognizes former codes. `scoring` combines all of this, and `findings` merges the same code of several sources.
-//! Time is linear in the size of the message, and all results are bounded.
+//! `otp_token` reads the code that the header declares. Time is linear in the size of the message, and all results are bounded.
 
 mod findings;
 mod labels;
 mod lexicon;
 mod lines;
+mod otp_token;
 mod revoked;
 mod scoring;
 mod sentences;
@@ -24,6 +25,7 @@ use crate::link::LinkSource;
 use crate::links::links_in_bodies;
 use findings::Findings;
 use labels::AnalyzedLine;
+pub use otp_token::otp_token_defects;
 use scoring::{AnalyzedText, MessageTopics};
 
 /// The maximum length of the words before and after a code, in bytes.
@@ -43,12 +45,17 @@ pub struct Code {
     /// The part of the message that contains it. If there are several, the one with the highest score.
     #[serde(rename = "where")]
     pub source: CodeSource,
+    /// The origin of the web page that the code is for, such as `https://example.com`. Only a code of the header can have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
 }
 
 /// The part of a message that contains a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CodeSource {
+    /// The header field OTP-Token.
+    Header,
     /// The subject.
     Subject,
     /// The plain text, or a URL in it.
@@ -57,7 +64,8 @@ pub enum CodeSource {
     Html,
 }
 
-/// Returns the possible one-time codes of a message, the most likely first.
+/// Returns the possible one-time codes of a message, the most likely first: the code of the header field OTP-Token, then
+/// those of the text.
 pub fn codes(mime: &Mime) -> Vec<Code> {
     let subject = mime
         .header()
@@ -88,7 +96,7 @@ pub fn codes(mime: &Mime) -> Vec<Code> {
     for (code, source) in codes_in_links(&html, text.as_deref()) {
         found.add_from_link(&code, source);
     }
-    found.into_ranked()
+    found.into_ranked(otp_token::header_code(mime).and_then(Result::ok))
 }
 
 /// Returns the words before and after a candidate. If its line has none, those of the adjacent lines.

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use restante_extract::{LinkScheme, MAX_LINKS, codes, links, unsubscribe};
+use restante_extract::{CodeSource, LinkScheme, MAX_LINKS, codes, links, otp_token_defects, unsubscribe};
 use restante_mail::mime::Mime;
 
 const SIZE: usize = 1 << 20;
@@ -23,10 +23,21 @@ fn read_all(source: String) {
     assert!(codes.is_sorted_by(|first, next| first.score >= next.score));
     for code in &codes {
         assert!((0.0..=1.0).contains(&code.score));
-        assert!(
-            (4..=20).contains(&code.code.len()) && code.code.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-        );
+        if code.source == CodeSource::Header {
+            assert!(
+                (1..=1024).contains(&code.code.len()) && code.code.bytes().all(|b| b == b' ' || b.is_ascii_graphic())
+            );
+            assert!(code.origin.as_ref().is_none_or(|origin| origin.starts_with("http")), "{:?}", code.origin);
+        } else {
+            assert!(
+                (4..=20).contains(&code.code.len())
+                    && code.code.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            );
+        }
         assert!(code.before.len() <= 80 && code.after.len() <= 80);
+    }
+    for defect in otp_token_defects(&mime) {
+        assert!(defect.detail.len() <= 2048, "{}", defect.detail.len());
     }
     let result = unsubscribe(&mime);
     assert!(result.links.len() <= 50);
@@ -67,13 +78,23 @@ fn limits_urls_of_header_fields() {
     read_all(format!("List-Unsubscribe: {many}\r\nList-Help: {nested}\r\nList-Archive: {}\r\n\r\n", "<".repeat(SIZE)));
 }
 
+#[test]
+fn limits_the_field_otp_token() {
+    let field = "OTP-Token: \"482913\"; origin=\"https://x.test\"\r\n";
+    read_all(format!("{}\r\n482913", field.repeat(SIZE / field.len())));
+    for piece in ["1", "\\\"", "\"; origin=\"", ";a=\"", "\r\n ", "\u{e9}"] {
+        read_all(format!("OTP-Token: \"{}\"\r\n\r\n482913", piece.repeat(SIZE / piece.len())));
+    }
+}
+
 proptest! {
     #[test]
     fn never_panics(
         kind in prop::sample::select(vec!["plain", "html"]),
         subject in "(code |order |482913|[0-9A-Z -]{1,8}){0,6}",
+        otp in "(OTP-Token: (\"482913\"|\"|; |origin=|https?://|localhost|x.test|\\[::1\\]|:[0-9]{1,6}|\\\\|[?:=*é\u{7f}]){0,12}\r\n){0,2}",
         body in "(<[a-z]{1,4}|<a href=|<base href=| style='font-size:[0-9.]{0,4}px'|>|</[a-z]{1,4}>|https?://|[a-z.]{1,8}\\?code=|code|Kod|コード|[0-9]{1,7}|[ \t\n:.,*#$€+()-]|[A-Z]{1,5}|\\PC){0,60}",
     ) {
-        read_all(format!("Subject: {subject}\r\nContent-Type: text/{kind}; charset=utf-8\r\n\r\n{body}"));
+        read_all(format!("Subject: {subject}\r\n{otp}Content-Type: text/{kind}; charset=utf-8\r\n\r\n{body}"));
     }
 }

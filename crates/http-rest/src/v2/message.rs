@@ -40,6 +40,8 @@ pub(crate) async fn details(
 fn render_details(summary: &Summary, mime: &Mime) -> Result<Bytes, Problem> {
     let text = mime.text();
     let size = json::max_string_len(&text) + 2 * record_size(summary);
+    let mut defects = mime.defects();
+    defects.extend(restante_extract::otp_token_defects(mime));
     let details = MessageDetails {
         record: complete_record(summary, mime),
         text,
@@ -48,7 +50,7 @@ fn render_details(summary: &Summary, mime: &Mime) -> Result<Bytes, Problem> {
         headers: mime.header().iter().map(Into::into).collect(),
         attachments: mime.attachments().into_iter().enumerate().map(AttachmentDetails::new).collect(),
         parts: mime.parts().iter().zip(mime.roles()).map(PartDetails::new).collect(),
-        defects: mime.defects(),
+        defects,
         code: restante_extract::codes(mime).into_iter().next().filter(|code| code.score >= MIN_CODE_SCORE),
         main_link: restante_extract::links(mime).into_iter().find(|link| link.is_main),
         unsubscribe: restante_extract::unsubscribe(mime),

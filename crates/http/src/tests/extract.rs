@@ -64,6 +64,42 @@ async fn codes_have_surrounding_text() {
 }
 
 #[tokio::test]
+async fn code_of_the_header_is_first_and_its_defects_are_listed() {
+    let server = TestServer::new();
+    let origin = "https://example.org";
+    let field = format!("OTP-Token: \"731946\"; origin=\"{origin}\"");
+    let header = |origin: Option<&str>| {
+        let mut code = json!({"code": "731946", "score": 1, "before": "", "after": "", "where": "header"});
+        if let Some(origin) = origin {
+            code["origin"] = origin.into();
+        }
+        Some(code)
+    };
+    let [malformed, not_in_text] = ["Malformed OTP-Token", "OTP-Token Not in Text"];
+    let table: [(String, &str, Option<Value>, &[&str]); 6] = [
+        (field.clone(), "731 946", header(Some(origin)), &[]),
+        (field.clone(), "482913", header(Some(origin)), &[not_in_text]),
+        ("OTP-Token: \"731946\"".to_owned(), "731946", header(None), &[malformed]),
+        (format!("{field}\r\n{field}"), "731946", None, &[malformed]),
+        ("OTP-Token: \"731946\"; origin=\"javascript:alert(1)\"".to_owned(), "731946", None, &[malformed]),
+        (format!("OTP-Token: \"{}\"", "7".repeat(100 << 10)), "731946", None, &[malformed]),
+    ];
+    for (number, (header, code, expected, defects)) in table.into_iter().enumerate() {
+        let message = format!("Subject: Hello\r\n{header}\r\n\r\nYour code is {code}.\r\n");
+        server.add_message(number as u64, "test", &message).await;
+        let codes = extract(&server, "codes").await;
+        let codes = codes["codes"].as_array().expect("a list");
+        let text_code = codes.iter().find(|code| code["where"] == "text");
+        assert_eq!(codes.first(), expected.as_ref().or(text_code), "{header:.80}");
+        assert_eq!(codes.len(), if defects == [not_in_text] { 2 } else { 1 }, "{header:.80}");
+        let details = server.request("GET /api/v2/mailbox/test/latest").await.json();
+        assert_eq!(details["code"], codes[0]);
+        let names: Vec<_> = details["defects"].as_array().expect("a list").iter().map(|one| &one["name"]).collect();
+        assert_eq!(names, defects, "{header:.80}");
+    }
+}
+
+#[tokio::test]
 async fn unsubscribe_links() {
     let expected = json!({
         "one-click": true,

@@ -35,6 +35,10 @@ impl Defect {
     pub const ENCODING: &'static str = "Content Encoding";
     /// Text that is invalid in its declared charset, or an unknown charset.
     pub const CHARSET: &'static str = "Character Set Conversion";
+    /// A header field OTP-Token that is ignored, or that other programs ignore.
+    pub const OTP_TOKEN: &'static str = "Malformed OTP-Token";
+    /// The body does not contain the code of the header field OTP-Token.
+    pub const OTP_TOKEN_TEXT: &'static str = "OTP-Token Not in Text";
     /// The plain text was converted from the HTML.
     pub const TEXT_FROM_HTML: &'static str = "Plain Text from HTML";
     /// The message is deeper, longer or has more parts than the parser supports.

@@ -29,6 +29,40 @@ fn code_can_be_copied() {
 }
 
 #[test]
+fn code_of_the_header_has_an_origin_and_problems() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let field = |origin: &str| format!("OTP-Token: \"731946\"; origin=\"{origin}\"\r\n");
+    let [hostile, origin] = ["javascript:alert(1)//<img src=x onerror=alert(2)>", "https://shop.test:8443"];
+    let table = [
+        (field(origin), "731946", "731946", origin, None),
+        (field(origin), "482913", "731946", origin, Some("Neither the text nor the HTML contains")),
+        (field(hostile), "482913", "482913", "", Some(hostile)),
+        (field(origin).repeat(2), "482913", "482913", "", Some("2 fields OTP-Token")),
+        (format!("OTP-Token: \"{}\"\r\n", "7".repeat(100_000)), "482913", "482913", "", Some("longer than 1024 bytes")),
+    ];
+    for (number, (header, text, code, origin, problem)) in table.into_iter().enumerate() {
+        let (subject, text) =
+            (format!("Sign in {}", ["A", "B", "C", "D", "E"][number]), format!("Your code is {text}."));
+        let mail = Mail { subject: &subject, header: &header, text: &text, ..Mail::default() };
+        server.deliver("james@x.org", &mail.bytes());
+        page.open("/m/james/latest");
+        page.until("the code", || page.text(".message-subject") == subject && page.text(".message-code-value") == code);
+        assert_eq!(
+            page.texts(".message-code-origin").concat(),
+            if origin.is_empty() { String::new() } else { format!("for {origin}") }
+        );
+        assert_eq!(page.count(".message-code a"), 0, "the origin is not a link");
+        assert_eq!(page.count(".message-defects"), usize::from(problem.is_some()), "{subject}");
+        if let Some(problem) = problem {
+            page.click(".message-defects summary");
+            page.until("the problem", || page.text(".message-defects .defect-list").contains(problem));
+        }
+    }
+    page.assert_quiet();
+}
+
+#[test]
 fn links_are_listed_and_only_safe_ones_are_clickable() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };

@@ -1,4 +1,4 @@
-// The one-time code of a message, with a copy button.
+// The one-time code of a message and the origin that it is for, with a copy button. The origin is not a link.
 
 /** @import { Code } from '../../types.js' */
 
@@ -8,10 +8,12 @@ import { icon } from '../../lib/icons.js';
 import { visible } from '../../lib/visible.js';
 
 /** @param {Code} code */
-export function code({ code, before, after }) {
+export function code({ code, before, after, where, origin }) {
   const shown = visible(code);
-  return h('p', { class: 'message-helper message-code', title: `… ${visible(before)} ${shown} ${visible(after)} …` },
+  const title = where === 'header' ? 'The header field OTP-Token contains this code.' : `… ${visible(before)} ${shown} ${visible(after)} …`;
+  return h('p', { class: 'message-helper message-code', title },
     h('span', { class: 'soft' }, 'Code'),
     h('bdi', { class: 'message-code-value mono' }, shown),
+    origin !== undefined && h('span', { class: 'message-code-origin soft truncate' }, 'for ', h('bdi', {}, visible(origin))),
     h('button', { class: 'button plain small', type: 'button', 'aria-label': `Copy the code ${shown}`, onclick: () => copy(code, 'Code copied') }, icon('copy'), 'Copy'));
 }

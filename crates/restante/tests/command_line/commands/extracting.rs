@@ -25,6 +25,10 @@ fn codes_and_links_are_printed_alone() {
     server.deliver("ann@x.org", b"Subject: Hello again\r\n\r\nNothing in it.\r\n");
     assert_eq!(run_successfully(&server, &["codes", "ann", "--after", "0", "--wait", "2s"]), "482913\n");
     assert_eq!(run_successfully(&server, &["wait", "ann", "--match", "-subject:again", "--codes"]), "482913\n");
+
+    let mail = b"Subject: Sign in\r\nOTP-Token: \"731946\"; origin=\"https://x.org\"\r\n\r\nYour code is 482913.\r\n";
+    server.deliver("ann@x.org", mail);
+    assert_eq!(run_successfully(&server, &["codes", "ann"]), "731946\n");
 }
 
 #[test]
