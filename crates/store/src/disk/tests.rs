@@ -122,6 +122,12 @@ fn assert_counters_equal_rows(dir: &Path) {
         rows("SELECT name FROM mailboxes WHERE last_number < (SELECT max(number) FROM copies WHERE mailbox = name)"),
         none
     );
+    assert_eq!(
+        rows(
+            "SELECT mailbox FROM copies WHERE coalesce(project || ':', '') <> substr(mailbox, 1, instr(mailbox, ':'))"
+        ),
+        none
+    );
     // The copies of a message, and only they, have the same record.
     assert_eq!(
         rows("SELECT segment, offset FROM copies GROUP BY segment, offset HAVING count(DISTINCT message) > 1"),
@@ -148,7 +154,7 @@ async fn counters_equal_rows_after_crash() {
     let store = try_open(dir.path(), settings).unwrap();
     let tags = Tags::new(["x"]).unwrap();
     for byte in 0..60 {
-        let mailboxes: &[&str] = if byte % 3 == 0 { &["ann", "bob", "cid"] } else { &["bob"] };
+        let mailboxes: &[&str] = if byte % 3 == 0 { &["ann", "shop:bob", "cid"] } else { &["shop:bob"] };
         let copies = add(&store, mailboxes, byte).await;
         let keys: Vec<_> = copies.iter().map(CopyKey::from).collect();
         match byte % 10 {

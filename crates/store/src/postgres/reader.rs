@@ -71,7 +71,7 @@ macro_rules! before {
 /// of the last change. In a project, condition and order are those of the index `copies_by_project`: with other forms of
 /// them, PostgreSQL may read the copies of all projects in the order of their ids. With `shares_headlines`, of adjacent
 /// copies of a message only the first has a headline.
-fn select_copies(is_in_project: bool, is_first: bool, shares_headlines: bool) -> String {
+pub(super) fn select_copies(is_in_project: bool, is_first: bool, shares_headlines: bool) -> String {
     let direction = if is_first { "ASC" } else { "DESC" };
     let (range, order) = if is_in_project {
         let range =
@@ -170,7 +170,7 @@ const SELECT_PROJECT_OVERVIEW: &str = concat!(
 /// The first projects after `$1`, found one after the other in the index, with the sums of their mailboxes.
 const SELECT_PROJECTS: &str = "
     WITH RECURSIVE names (project, index) AS (
-        SELECT (SELECT project FROM copies WHERE project > $1 ORDER BY project LIMIT 1), 1
+        SELECT (SELECT project FROM copies WHERE project > $1 ORDER BY project LIMIT 1), 1::bigint
         UNION ALL
         SELECT (SELECT copies.project FROM copies WHERE copies.project > names.project ORDER BY copies.project LIMIT 1),
             names.index + 1

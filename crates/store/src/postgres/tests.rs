@@ -266,6 +266,38 @@ async fn large_message_does_not_exceed_size_limit() {
     assert!(store.usage().await.unwrap().bytes <= SIZE_LIMIT);
 }
 
+/// A list of a project reads no copies of other projects, even if those are most of the latest copies.
+#[tokio::test]
+async fn list_of_a_project_uses_its_index() {
+    let Some(address) = address() else { return };
+    let store = open(&address, Limits::default()).await;
+    let insert = "
+        INSERT INTO copies (id, message, number, received, size, body, shared, seen, mailbox, headline, trace, tags, details, project)
+        SELECT number, number, number, number, 1, number, false, false, 'x', '', '', '', '',
+            CASE WHEN number <= 100 THEN 'shop'::bytea WHEN number % 2 = 0 THEN 'acme'::bytea END
+        FROM generate_series(1, 20000) AS number";
+    store.database.execute(insert, &[]).await.unwrap();
+    store.database.execute("ANALYZE copies", &[]).await.unwrap();
+    for (project, is_first, shares_headlines) in [
+        ("shop", true, false),
+        ("shop", false, false),
+        ("shop", false, true),
+        ("acme", true, false),
+        ("acme", false, true),
+    ] {
+        let query = reader::select_copies(true, is_first, shares_headlines);
+        let values =
+            [("$1", "-1"), ("$2", "9223372036854775807"), ("$3", "51"), ("$4", &format!("'{project}'::bytea"))];
+        let query = values.iter().fold(query, |query, (parameter, value)| query.replace(parameter, value));
+        let rows = store.database.query(&format!("EXPLAIN {query}"), &[]).await.unwrap();
+        let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        let mut scans = plan.iter().filter(|step| step.contains(" on copies"));
+        assert!(scans.next().is_some_and(|before| before.contains("copies_pkey")), "{project} {plan:#?}");
+        assert!(scans.next().is_some_and(|list| list.contains("copies_by_project")), "{project} {plan:#?}");
+        assert!(!plan.iter().any(|step| step.contains("Sort")), "{project} {plan:#?}");
+    }
+}
+
 #[tokio::test]
 async fn unreachable_database_is_a_temporary_error() {
     if address().is_none() {

@@ -7,6 +7,7 @@ mod content;
 mod mailboxes;
 mod messages;
 mod model;
+mod projects;
 mod restart;
 
 use std::collections::HashSet;
@@ -16,7 +17,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::details::{DetailFields, Details};
 use restante_mail::message::{Headline, MessageId, Source, Summary};
-use restante_mail::naming::{MailboxName, Naming};
+use restante_mail::naming::{MailboxName, Naming, Project};
 use restante_mail::tags::Tags;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -70,6 +71,11 @@ where
     messages::numbers_ascend_and_are_never_reused(&unbounded().await).await;
     messages::store_version_changes_with_every_change(&unbounded().await).await;
     messages::trace_is_made_from_details(&unbounded().await).await;
+    projects::project_has_only_its_copies(&unbounded().await).await;
+    projects::list_returns_pages_of_a_project(&unbounded().await).await;
+    projects::overview_counts_messages_of_a_project(&unbounded().await).await;
+    projects::list_contains_projects_with_messages(&unbounded().await).await;
+    projects::limits_remove_copies_of_projects(&capped(1).await).await;
     mailboxes::list_contains_mailboxes_that_are_not_empty(&unbounded().await).await;
     mailboxes::prefix_has_no_wildcards(&unbounded().await).await;
     mailboxes::list_can_be_paged_while_mailboxes_are_removed(&unbounded().await).await;
@@ -123,7 +129,8 @@ fn new_copy(mailbox: &str) -> NewCopy {
 
 /// Returns the tags of a copy of [`message`].
 fn tags_of(second: i64, mailbox: &str) -> Tags {
-    Tags::new(["new", &format!("tag {second}"), &format!("for {mailbox}")]).expect("tests use valid tags")
+    Tags::new(["new", &format!("tag {second}"), &format!("for {}", mailbox.replace(':', " "))])
+        .expect("tests use valid tags")
 }
 
 fn details_of(mailbox: &str) -> Details {
@@ -156,6 +163,11 @@ pub(crate) fn summary(message: u64) -> Summary {
 /// Returns the mailbox of this name.
 pub(crate) fn name(text: &str) -> MailboxName {
     Naming::Local.parse_mailbox(text).expect("tests use valid names")
+}
+
+/// Returns the project of this name.
+pub(crate) fn project(text: &str) -> Project {
+    text.parse().expect("tests use valid names")
 }
 
 fn at(second: i64) -> Timestamp {

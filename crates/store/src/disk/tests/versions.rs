@@ -81,11 +81,19 @@ async fn queries_read_only_rows_they_return() {
         "CORRELATED SCALAR SUBQUERY",
         "SEARCH copies USING PRIMARY KEY (mailbox=?)",
     ];
-    let table: [(&str, &[&str]); 9] = [
+    let project_range = "SEARCH copies USING INDEX copies_by_project (project=? AND id>? AND id<?)";
+    let next_project = "SEARCH copies USING COVERING INDEX copies_by_project (project>?)";
+    let tagged_in_project = "SEARCH copies USING COVERING INDEX tagged_in_project (project=?)";
+    let table: [(&str, &[&str]); 14] = [
         (reader::SELECT_VERSION, &["SEARCH mailboxes USING PRIMARY KEY (name=?)"]),
         (reader::SELECT_MAILBOXES, mailboxes),
         (reader::SELECT_COPIES, &[range]),
         (reader::SELECT_COPIES_DESCENDING, &[range]),
+        (reader::SELECT_PROJECT_COPIES, &[project_range]),
+        (reader::SELECT_PROJECT_COPIES_DESCENDING, &[project_range]),
+        (reader::SELECT_PROJECT_TAGS, &[tagged_in_project]),
+        (reader::SELECT_NEXT_PROJECT, &[next_project]),
+        (reader::SELECT_PROJECT_SUMS, &["SEARCH mailboxes USING PRIMARY KEY (name>? AND name<?)"]),
         (reader::SELECT_COPIES_FROM, &["SEARCH copies USING INDEX copies_by_id (id>?)"]),
         (reader::SELECT_OLDEST, &["SCAN copies USING INDEX arrivals"]),
         (reader::SELECT_NEWEST_COPY, &["SCAN copies USING INDEX copies_by_id"]),
@@ -95,6 +103,9 @@ async fn queries_read_only_rows_they_return() {
     for (query, expected) in table {
         assert_eq!(plan(&database, query), expected, "{query}");
     }
+    let counts = plan(&database, reader::SELECT_PROJECT_COUNTS);
+    let shared_in_project = "SEARCH copies USING COVERING INDEX shared_in_project (project=?)";
+    assert_eq!(counts.iter().filter(|step| *step == shared_in_project).count(), 2, "{counts:?}");
     assert!(plan(&database, reader::SELECT_UNREAD).iter().any(|step| step.contains("COVERING INDEX unread_shared")));
 }
 

@@ -7,17 +7,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::message::{Message, MessageId, Source, Summary};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mail::tags::Tags;
 
 use super::mailboxes::state_of;
-use super::{message, name};
+use super::{message, name, project};
 use crate::overview::{Overview, TagCount};
 use crate::{
-    Appended, CopyKey, Limits, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, Store, Usage, Version,
+    Appended, CopyKey, Limits, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, ProjectState, Store,
+    Usage, Version,
 };
 
-const MAILBOXES: [&str; 5] = ["ann", "bob", "cid", "dora", "eve"];
+const MAILBOXES: [&str; 7] = ["ann", "shop:ann", "bob", "cid", "acme:ann", "shop:bob", "shop-2:ann"];
+/// The projects of these mailboxes, in order, and one without mailboxes.
+const PROJECTS: [&str; 4] = ["acme", "empty", "shop", "shop-2"];
 
 /// The limits that random walks use.
 pub(super) const LIMITS: [Limits; 4] = [
@@ -69,7 +72,11 @@ impl RandomWalk {
             self.step(store).await;
             assert_eq!(store.usage().await.unwrap(), self.usage());
             assert_eq!(store.mailboxes(MailboxPage::ALL).await.unwrap(), self.mailbox_states());
-            assert_eq!(store.overview(None).await.unwrap(), self.overview());
+            assert_eq!(store.overview(None).await.unwrap(), self.overview(None));
+            assert_eq!(store.projects(None, usize::MAX).await.unwrap(), self.project_states());
+            for project in PROJECTS.map(project) {
+                assert_eq!(store.overview(Some(&project)).await.unwrap(), self.overview(Some(&project)), "{project}");
+            }
             assert_eq!(store.oldest(5).await.unwrap(), self.by_age().into_iter().take(5).collect::<Vec<_>>());
         }
         self.check(store).await;
@@ -191,12 +198,15 @@ impl RandomWalk {
 
     async fn messages(&mut self, store: &impl Store) {
         let page = self.random_page();
+        let project = self.random.chance(2).then(|| project(PROJECTS[self.random.below(PROJECTS.len())]));
         let mut expected = self.messages_by_id();
         let all_below = |message: &Message, before| message.copies().iter().all(|copy| copy.id < before);
         expected.retain(|message| page.before.is_none_or(|before| all_below(message, before)));
         expected.retain(|message| page.after.is_none_or(|after| message.id() > after));
+        let mut expected = restrict(expected, project.as_ref());
         truncate_to_page(&mut expected, page);
-        assert_eq!(store.messages(None, page).await.unwrap().messages, expected, "{page:?}");
+        let found = store.messages(project.as_ref(), page).await.unwrap().messages;
+        assert_eq!(found, expected, "{page:?} {project:?}");
         let latest = store.find_message(MessageSelector::Latest).await.unwrap();
         assert_eq!(latest, self.messages_by_id().pop());
     }
@@ -227,8 +237,13 @@ impl RandomWalk {
 
     async fn mailboxes(&mut self, store: &impl Store) {
         let after = if self.random.chance(2) { self.random_mailbox().as_str().to_owned() } else { String::new() };
-        let prefix = ["", "", "a", "bob", "e"][self.random.below(5)].to_owned();
+        let prefix = ["", "", "a", "bob", "shop:"][self.random.below(5)].to_owned();
         let limit = self.random.below(7);
+        let last_project = project(PROJECTS[self.random.below(PROJECTS.len())]);
+        let mut projects = self.project_states();
+        projects.retain(|project| project.name > last_project);
+        projects.truncate(limit);
+        assert_eq!(store.projects(Some(&last_project), limit).await.unwrap(), projects);
         let mut expected = self.mailbox_states();
         expected.retain(|mailbox| mailbox.name.as_str() > after.as_str());
         expected.retain(|mailbox| mailbox.name.as_str().starts_with(&prefix));
@@ -344,8 +359,18 @@ impl RandomWalk {
         self.contents.values().filter_map(|messages| state_of(&summaries(messages))).collect()
     }
 
-    fn overview(&self) -> Overview {
-        let messages = self.messages_by_id();
+    fn project_states(&self) -> Vec<ProjectState> {
+        let state_of = |project: Project| {
+            let mailboxes = self.contents.iter().filter(|(name, _)| name.project().as_ref() == Some(&project));
+            let copies: Vec<Summary> = mailboxes.flat_map(|(_, messages)| summaries(messages)).collect();
+            let unseen = copies.iter().filter(|copy| !copy.seen).count() as u64;
+            ProjectState { name: project, copies: copies.len() as u64, unseen }
+        };
+        PROJECTS.map(project).map(state_of).into_iter().filter(|state| state.copies > 0).collect()
+    }
+
+    fn overview(&self, project: Option<&Project>) -> Overview {
+        let messages = restrict(self.messages_by_id(), project);
         let mut tags: BTreeMap<String, u64> = BTreeMap::new();
         for message in &messages {
             let all: BTreeSet<&str> = message.copies().iter().flat_map(|copy| copy.tags.iter()).collect();
@@ -381,6 +406,12 @@ impl Drop for RandomWalk {
             eprintln!("in a random walk with {:?} after {} appends; {:?}", self.limits, self.appended, self.random);
         }
     }
+}
+
+/// Returns the messages that have copies in a project, with these copies only.
+fn restrict(messages: Vec<Message>, project: Option<&Project>) -> Vec<Message> {
+    let is_permitted = |mailbox: &MailboxName| project.is_none() || mailbox.project().as_ref() == project;
+    messages.into_iter().filter_map(|message| message.restricted_to(is_permitted)).collect()
 }
 
 /// Drops the items above the limit of a page: the last ones if the page has a start, otherwise the first ones.
