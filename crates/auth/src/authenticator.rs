@@ -18,11 +18,12 @@ use jiff::Timestamp;
 pub use self::passwords::ConfiguredLogin;
 use crate::client::Client;
 use crate::denied::{DenialReason, Denied};
-use crate::grant::{Grant, Scopes};
+use crate::grant::Grant;
 use crate::hash::PasswordHash;
 use crate::hash_memory::HashMemoryPool;
 use crate::login_throttle::LoginThrottle;
 use crate::reloading_file::{ReloadingFile, Source};
+use crate::rights::Rights;
 use crate::session::{Identity, Session, Sessions};
 use crate::tokens::{Token, Tokens};
 use crate::users::Users;
@@ -99,6 +100,11 @@ impl AllUsers {
     /// Returns the name and the password hash of a user. The file takes precedence.
     fn find(&self, name: &str) -> Option<(&Arc<str>, &PasswordHash)> {
         self.file.find(name).or_else(|| self.configured.find(name))
+    }
+
+    /// Returns the rights of a user, which are in the file.
+    fn rights(&self, name: &str) -> &Rights {
+        self.file.rights(name)
     }
 
     /// Returns a hash to verify the password of an unknown user against, so that it takes as long as for a known one.
@@ -203,7 +209,7 @@ impl Authenticator {
         match identity {
             Identity::User(name) => {
                 let users = self.users().await;
-                users.find(name).map(|(name, hash)| self.user_login(name, hash))
+                users.find(name).map(|(name, hash)| self.user_login(name, hash, users.rights(name)))
             }
             Identity::Token(digest) => {
                 self.tokens().await.find_by_digest(digest).and_then(|token| self.token_login(token).ok())
@@ -211,11 +217,11 @@ impl Authenticator {
         }
     }
 
-    fn user_login(&self, name: &str, hash: &PasswordHash) -> VerifiedLogin {
+    fn user_login(&self, name: &str, hash: &PasswordHash, rights: &Rights) -> VerifiedLogin {
         VerifiedLogin {
-            grant: Grant::new(name, Scopes::ALL, None),
+            grant: rights.grant(name),
             identity: Identity::User(name.to_owned()),
-            fingerprint: self.sessions.fingerprint(hash.as_str().as_bytes()),
+            fingerprint: self.sessions.fingerprint(format!("{} {rights}", hash.as_str()).as_bytes()),
             session: None,
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use restante_auth::tokens::{self, RequestedAccess, Token};
-use restante_auth::{Scope, patterns_in_projects};
+use restante_auth::{Scope, Scopes, patterns_in_projects};
 use restante_settings::Config;
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ fn run_task(path: &Path, task: &TokenTask) -> Result<(String, String), String> {
             let text = serde_json::to_string_pretty(&tokens).map_err(|error| error.to_string())?;
             Ok((format!("{text}\n"), String::new()))
         }
-        TokenTask::List { json: false } => Ok((format_table(&tokens::list(path)?), String::new())),
+        TokenTask::List { json: false } => Ok((token_table(&tokens::list(path)?), String::new())),
         TokenTask::Revoke { name: id_or_name } => {
             let token = tokens::revoke(path, id_or_name)?;
             Ok((String::new(), format!("Revoked token {} ({}).\n", token.id, token.name)))
@@ -77,24 +77,35 @@ fn token_json(token: &Token) -> Value {
     })
 }
 
-/// Returns a table with one line for each token; empty if there are none.
-fn format_table(tokens: &[Token]) -> String {
+fn token_table(tokens: &[Token]) -> String {
     let now = Timestamp::now();
     let row = |token: &Token| {
-        let scopes: Vec<&str> = token.scopes.iter().map(Scope::name).collect();
-        let mailboxes = if token.mailboxes.is_empty() { "all".to_owned() } else { token.mailboxes.join(",") };
         let expires = token.expires.map_or_else(|| "never".to_owned(), |expiry| expiry.to_string());
         let expires = if token.has_expired(now) { format!("{expires} (expired)") } else { expires };
-        [token.id.clone(), token.name.clone(), scopes.join(","), mailboxes, token.created.to_string(), expires]
+        let (scopes, mailboxes) = (scopes_text(token.scopes), mailboxes_text(&token.mailboxes));
+        [token.id.clone(), token.name.clone(), scopes, mailboxes, token.created.to_string(), expires]
     };
-    let header = ["ID", "NAME", "SCOPES", "MAILBOXES", "CREATED", "EXPIRES"].map(str::to_owned);
-    let rows: Vec<[String; 6]> = tokens.iter().map(row).collect();
-    if rows.is_empty() {
+    format_table(["ID", "NAME", "SCOPES", "MAILBOXES", "CREATED", "EXPIRES"], tokens.iter().map(row))
+}
+
+/// Returns the scopes as a cell of a table.
+pub(crate) fn scopes_text(scopes: Scopes) -> String {
+    scopes.iter().map(Scope::name).collect::<Vec<_>>().join(",")
+}
+
+/// Returns patterns of mailboxes as a cell of a table.
+pub(crate) fn mailboxes_text(mailboxes: &[String]) -> String {
+    if mailboxes.is_empty() { "all".to_owned() } else { mailboxes.join(",") }
+}
+
+/// Returns a table with a header and one line for each row; empty if there are no rows.
+pub(crate) fn format_table<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let rows: Vec<[String; N]> = [header.map(str::to_owned)].into_iter().chain(rows).collect();
+    if rows.len() == 1 {
         return String::new();
     }
-    let rows: Vec<[String; 6]> = [header].into_iter().chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 6] = std::array::from_fn(width);
+    let widths: [usize; N] = std::array::from_fn(width);
     let mut text = String::new();
     for row in &rows {
         let mut line = String::new();

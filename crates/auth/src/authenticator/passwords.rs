@@ -131,7 +131,7 @@ impl Authenticator {
         if let Some((name, hash)) = known
             && self.verified.contains(client, name, hash.as_str(), password)
         {
-            return Ok(Some(self.user_login(name, hash)));
+            return Ok(Some(self.user_login(name, hash, users.rights(name))));
         }
         if self.has_cached_hash(login, password) {
             return Ok(None);
@@ -157,7 +157,7 @@ impl Authenticator {
             (Some(MatchedHash::User), Some((name, hash))) => {
                 attempt.succeeded();
                 self.verified.insert(client, name, hash.as_str(), password);
-                Ok(Some(self.user_login(name, hash)))
+                Ok(Some(self.user_login(name, hash, users.rights(name))))
             }
             (Some(MatchedHash::Configured(hash)), _) => {
                 attempt.succeeded();

@@ -276,6 +276,40 @@ async fn sessions_end_with_their_credentials() {
     assert_eq!(reason("made up").await, Err(DenialReason::NoCredentials));
 }
 
+/// The rights of a user limit all logins, and a change of them ends what was logged in before.
+#[tokio::test(start_paused = true)]
+async fn users_have_the_rights_of_the_file() {
+    let fixture = Fixture::new();
+    let credentials = vec![("cid".to_owned(), hash_of("three"))];
+    let settings = Settings { credentials, ..Fixture::settings(fixture.dir.path()) };
+    let authenticator = Authenticator::open(settings).unwrap();
+    let mailbox = |name: &str| MailboxName::from(name.to_owned());
+    // The lines, and what ann and cid, a user of the settings, may then do in shop:x: read and write.
+    let table = [
+        ("", [true, true], [true, true]),
+        ("#restante ann:read shop:*\n", [true, false], [true, true]),
+        ("#restante ann:read,write acme:*\n#restante cid:read\n", [false, false], [true, false]),
+    ];
+    let mut earlier = None;
+    for (lines, ann, cid) in table {
+        fs::write(fixture.dir.path().join("users"), lines.to_owned() + &line("ann", "one")).unwrap();
+        authenticator.reload().await;
+        for (name, password, expected) in [("ann", "one", ann), ("cid", "three", cid)] {
+            let login = authenticator.check_password(name, password, client(1)).await.unwrap();
+            let allowed = [Scope::Read, Scope::Write].map(|scope| login.grant.allows(scope, &mailbox("shop:x")));
+            assert_eq!((allowed, login.grant.name()), (expected, Some(name)), "{lines}");
+        }
+        let login = authenticator.check_password("ann", "one", client(1)).await.unwrap();
+        assert!(authenticator.is_still_valid(&login).await);
+        if let Some((login, cookie)) =
+            earlier.replace((login.clone(), authenticator.create_session_cookie(&login).unwrap().0))
+        {
+            assert!(!authenticator.is_still_valid(&login).await, "{lines}");
+            assert_eq!(authenticator.check_cookie(&cookie).await.unwrap_err().reason, DenialReason::Expired, "{lines}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn session_ends_at_expiry_and_at_logout() {
     let fixture = Fixture::new();

@@ -34,7 +34,7 @@ impl AuthServer {
     pub(super) async fn with_info(settings: Settings, info: ServerInfo) -> Self {
         let dir = TestDir::new();
         let (users_file, tokens_file) = (dir.path().join("users"), dir.path().join("tokens.toml"));
-        users::add(&users_file, "ann", "secret").unwrap();
+        users::add(&users_file, "ann", "secret", None).unwrap();
         let token = |name: &str, scopes: &[Scope], mailboxes: &[&str]| {
             let (scopes, mailboxes) = (scopes.iter().copied().collect(), mailboxes.iter().map(ToString::to_string));
             let request =

@@ -44,7 +44,7 @@ impl Accounts {
     pub(super) fn build(session_time: Duration, services: crate::Services) -> Self {
         let dir = TestDir::new();
         let (users, tokens) = (dir.path().join("users"), dir.path().join("tokens.toml"));
-        users::add(&users, "ann", "secret").unwrap();
+        users::add(&users, "ann", "secret", None).unwrap();
         let auth_settings = restante_auth::Settings {
             users: Some(users),
             tokens: Some(tokens),

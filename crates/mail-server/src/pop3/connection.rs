@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Buf as _;
 use restante_auth::{DenialReason, Denied, Grant, Scope};
 use restante_mail::message::{MessageId, Source};
-use restante_mail::naming::MailboxName;
+use restante_mail::naming::{MailboxName, Project};
 use restante_mailroom::DeletionCause;
 use restante_metrics::SessionEndReason;
 use restante_net::{Deadline, ReadOutcome, Reservation, SHUTDOWN_GRACE_PERIOD};
@@ -18,7 +18,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
 use super::Server;
-use super::login::LoginAttempt;
+use super::login::{LoginAttempt, check_read_access};
 use crate::AcceptedConnection;
 
 /// The read size.
@@ -156,10 +156,7 @@ impl<'a> SessionDriver<'a> {
     async fn open_mailbox(&mut self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
         let Server { context, login, .. } = self.server;
         let (mailbox, user) = login.split_mailbox_and_user(mailbox, user);
-        let logged_in = match context.mailroom.mailbox(mailbox) {
-            Ok(mailbox) => self.log_in(&mailbox, user, proof).await.map(|grant| (mailbox, grant)),
-            Err(error) => Err(Refusal::InvalidName(error.to_string())),
-        };
+        let logged_in = self.log_in(mailbox, user, proof).await;
         context.metrics.count_login(context.protocol, logged_in.is_ok());
         if logged_in.is_err() {
             self.delay_failed_login(proof).await;
@@ -180,17 +177,27 @@ impl<'a> SessionDriver<'a> {
         Ok(maildrop)
     }
 
-    /// Checks a login, which may be delayed. Ends early if the server shuts down.
-    async fn log_in(&mut self, mailbox: &MailboxName, user: &str, proof: &Proof) -> Result<Grant, Refusal> {
+    /// Checks a login, which may be delayed. Returns the mailbox, which is in the home of the grant if it was named without
+    /// a project. Ends early if the server shuts down.
+    async fn log_in(&mut self, name: &str, user: &str, proof: &Proof) -> Result<(MailboxName, Grant), Refusal> {
         let Server { context, login, .. } = self.server;
-        let user_mailbox = context.mailroom.mailbox(user).ok();
-        let attempt = LoginAttempt { mailbox, user, proof, ip: self.ip };
+        let mailbox_in = |home: Option<&Project>| {
+            let mailbox = context.mailroom.mailbox_in(home, name);
+            mailbox.map_err(|error| Refusal::InvalidName(error.to_string()))
+        };
+        let (mailbox, user_mailbox) = (mailbox_in(None)?, context.mailroom.mailbox(user).ok());
+        let attempt = LoginAttempt { mailbox: &mailbox, user, proof, ip: self.ip };
         let login_result = tokio::select! {
             biased;
             login_result = login.check(&attempt, user_mailbox.as_ref()) => login_result,
             () = self.connection.shutdown.triggered() => return Err(Refusal::Unavailable),
         };
-        login_result.map_err(|denied| self.report_denial(proof, &denied))
+        let grant = login_result.map_err(|denied| self.report_denial(proof, &denied))?;
+        let mailbox = mailbox_in(grant.home())?;
+        match check_read_access(&grant, &mailbox) {
+            Ok(()) => Ok((mailbox, grant)),
+            Err(denied) => Err(self.report_denial(proof, &denied)),
+        }
     }
 
     fn report_denial(&self, proof: &Proof, denied: &Denied) -> Refusal {

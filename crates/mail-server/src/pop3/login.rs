@@ -64,9 +64,9 @@ impl Login {
         both.unwrap_or((mailbox, user))
     }
 
-    /// Returns the grant for a mailbox. A password of `pop3.credentials` opens its mailbox, the password of a user
-    /// opens all of them, and a token those that it may read. If the client or the user has failed logins, waits before
-    /// the password is checked.
+    /// Returns the grant of a login. A password of `pop3.credentials` opens its mailbox; whether a user or token may read a
+    /// mailbox is checked by [`check_read_access`]. If the client or the user has failed logins, waits before the password
+    /// is checked.
     pub(super) async fn check(
         &self,
         attempt: &LoginAttempt<'_>,
@@ -95,13 +95,7 @@ impl Login {
             Proof::Password(password) => Some(password.expose()),
             Proof::Apop { .. } => None,
         };
-        let grant = self.auth.authenticator.check_configured(user, secret, (*ip).into(), &configured).await?;
-        let reason = match grant.allows_somewhere(Scope::Read) {
-            true if grant.covers(mailbox) => return Ok(grant),
-            true => DenialReason::Mailbox,
-            false => DenialReason::Scope,
-        };
-        Err(Denied::new(grant.name(), reason))
+        self.auth.authenticator.check_configured(user, secret, (*ip).into(), &configured).await
     }
 
     /// Returns whether `pop3.credentials` opens the mailbox for this proof. `user` is the mailbox of the user, if the
@@ -112,6 +106,16 @@ impl Login {
             .iter()
             .fold(false, |found, credential| found | (applies(credential) & verify(credential, proof)))
     }
+}
+
+/// Checks whether a grant permits to read a mailbox.
+pub(super) fn check_read_access(grant: &Grant, mailbox: &MailboxName) -> Result<(), Denied> {
+    let reason = match grant.allows_somewhere(Scope::Read) {
+        true if grant.covers(mailbox) => return Ok(()),
+        true => DenialReason::Mailbox,
+        false => DenialReason::Scope,
+    };
+    Err(Denied::new(grant.name(), reason))
 }
 
 /// Returns whether the password of the mailbox `own` can open `mailbox` for this user. The password of one mailbox does

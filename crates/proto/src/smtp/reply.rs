@@ -60,7 +60,7 @@ pub(crate) const AUTH_IN_MAIL: ErrorReply = ErrorReply::syntax("503 5.5.1 No AUT
 pub(crate) const TOO_MANY_LOGINS: ErrorReply =
     ErrorReply::new(RefusalReason::Auth, "454 4.7.0 Too many logins have failed, try again later\r\n");
 pub(crate) const LOGIN_NOT_PERMITTED: ErrorReply =
-    ErrorReply::new(RefusalReason::Auth, "535 5.7.8 The token does not allow this\r\n");
+    ErrorReply::new(RefusalReason::Auth, "535 5.7.8 The login does not allow this\r\n");
 /// The text of RFC 3207 section 4.
 pub(crate) const STARTTLS_REQUIRED: ErrorReply =
     ErrorReply::new(RefusalReason::Policy, "530 5.7.0 Must issue a STARTTLS command first\r\n");

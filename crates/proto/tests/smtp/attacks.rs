@@ -259,7 +259,7 @@ fn refused_login_gets_its_reply() {
     let table = [
         (LoginRefusal::WrongCredentials, "535 5.7.8 Wrong user name or password\r\n"),
         (LoginRefusal::TooManyFailures, "454 4.7.0 Too many logins have failed, try again later\r\n"),
-        (LoginRefusal::NotPermitted, "535 5.7.8 The token does not allow this\r\n"),
+        (LoginRefusal::NotPermitted, "535 5.7.8 The login does not allow this\r\n"),
         (LoginRefusal::Chaos(454), "454 Chaos authentication error\r\n"),
     ];
     for (refusal, expected) in table {

@@ -38,7 +38,7 @@ pub enum Task {
     Script(ScriptTask),
     /// Create, list or revoke tokens.
     Token(TokenTask),
-    /// Add users or change passwords.
+    /// Add users, change passwords and rights, or list users.
     User(UserTask),
     /// Test the rules that choose projects.
     Project(ProjectTask),
@@ -84,14 +84,34 @@ pub enum TokenTask {
 /// `restante user`.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum UserTask {
-    /// Adds a user to the user file, or changes the password of a user.
+    /// Adds a user to the user file, or changes the password and the rights of a user.
     #[command(
-        long_about = "Adds a user to the user file, or changes the password of a user. The password is read from the \
-            terminal without echo, or from standard input if that is not a terminal. The file is created if it does not exist."
+        long_about = "Adds a user to the user file, or changes the password and the rights of a user. The password is read \
+            from the terminal without echo, or from standard input if that is not a terminal. The file is created if it does \
+            not exist. Without flags for rights, a new user may do everything, and the rights of an existing user do not \
+            change."
     )]
     Add {
         /// The user name.
         name: String,
+        /// The scopes that are granted: read, write, admin, relay; read if only mailboxes or projects are given.
+        #[arg(id = "scope", long, value_name = "SCOPE,...", value_parser = parse_scopes)]
+        scopes: Option<Scopes>,
+        /// Only mailboxes whose names match; * and ? are wildcards; may be repeated.
+        #[arg(id = "mailbox", long, value_name = "PATTERN")]
+        mailboxes: Vec<String>,
+        /// Only mailboxes of this project; may be repeated. With one project, names in requests are names in it.
+        #[arg(id = "project", long, value_name = "NAME")]
+        projects: Vec<Project>,
+        /// All scopes in all mailboxes: removes the rights of the user from the file.
+        #[arg(long, conflicts_with_all = ["scope", "mailbox", "project"])]
+        all_rights: bool,
+    },
+    /// Lists the users of the user file and their rights.
+    List {
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
     },
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use restante_testdir::TestDir;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::exposition::Exposition;
 use crate::support::monitor::{EventStream, SocketMessage, WebSocketClient};
@@ -113,15 +113,49 @@ fn user_and_token_commands() {
     assert!(output.status.success() && stderr(&output).contains("Added user ann to "), "{output:?}");
     assert!(stderr(&files.run(&["user", "add", "ann"], "other\n")).contains("Changed the password of user ann in "));
     assert!(fs::read_to_string(files.users()).unwrap().starts_with("ann:$argon2id$v=19$m=19456,t=2,p=1$"));
+    // The flags, the note, and the rights of ann after it.
+    let rights: [(&[&str], &str, &str, Value); 6] = [
+        (&["--project=shop"], "the password and the rights", "read", json!(["shop:*"])),
+        (&[], "the password", "read", json!(["shop:*"])),
+        (
+            &["--project=shop", "--project=acme", "--mailbox=b*", "--scope=read,write"],
+            "the password and the rights",
+            "read,write",
+            json!(["shop:b*", "acme:b*"]),
+        ),
+        (&["--mailbox=ci-*"], "the password and the rights", "read", json!(["ci-*"])),
+        (&["--scope=read,relay"], "the password and the rights", "read,relay", json!([])),
+        (&["--all-rights"], "the password and the rights", "read,write,admin,relay", json!([])),
+    ];
+    for (flags, changed, scopes, mailboxes) in rights {
+        let output = files.run(&[&["user", "add", "ann"], flags].concat(), "secret\n");
+        assert!(stderr(&output).contains(&format!("Changed {changed} of user ann in ")), "{flags:?} {output:?}");
+        let list: Value = serde_json::from_slice(&files.run(&["user", "list", "--json"], "").stdout).unwrap();
+        let scopes: Vec<&str> = scopes.split(',').collect();
+        assert_eq!(list, json!([{ "name": "ann", "scopes": scopes, "mailboxes": mailboxes }]), "{flags:?}");
+    }
+    assert!(!fs::read_to_string(files.users()).unwrap().contains('#'));
+    files.run(&["user", "add", "bo", "--project=shop"], "secret\n");
+    let table = String::from_utf8(files.run(&["user", "list"], "").stdout).unwrap();
+    let expected = "NAME  SCOPES                  MAILBOXES\nann   read,write,admin,relay  all\nbo    read                    shop:*\n";
+    assert_eq!(table, expected);
     for (arguments, input, expected) in [
         (&["user", "add", "a:b"][..], "secret\n", "must not begin with # or contain a colon"),
         (&["user", "add", "bob"], "\n", "the password must not be empty"),
+        (&["user", "add", "bob", "--mailbox="], "", "a mailbox pattern is empty"),
+        (&["user", "add", "bob", "--mailbox=a b"], "secret\n", "a mailbox pattern must not contain a space"),
         (&["token", "revoke", "ci"], "", "no token has the id or name ci"),
     ] {
         let output = files.run(arguments, input);
         assert!(output.status.code() == Some(1) && stderr(&output).contains(expected), "{output:?}");
     }
-    for arguments in [&["token", "create"][..], &["token", "create", "x", "--scope", "all"], &["user", "add"]] {
+    for arguments in [
+        &["token", "create"][..],
+        &["token", "create", "x", "--scope", "all"],
+        &["user", "add"],
+        &["user", "add", "x", "--project", "Shop"],
+        &["user", "add", "x", "--all-rights", "--project", "shop"],
+    ] {
         assert_eq!(files.run(arguments, "").status.code(), Some(2), "{arguments:?}");
     }
 
@@ -131,8 +165,8 @@ fn user_and_token_commands() {
     assert!(token.starts_with("rst_") && token.len() == 47, "{token}");
     let list = files.run(&["token", "list", "--json"], "").stdout;
     let list: Value = serde_json::from_slice(&list).unwrap();
-    assert_eq!(list[0]["scopes"], serde_json::json!(["read", "write"]));
-    assert_eq!((&list[0]["mailboxes"], &list[0]["expired"]), (&serde_json::json!(["ci-*", "bob"]), &false.into()));
+    assert_eq!(list[0]["scopes"], json!(["read", "write"]));
+    assert_eq!((&list[0]["mailboxes"], &list[0]["expired"]), (&json!(["ci-*", "bob"]), &false.into()));
     let table = String::from_utf8(files.run(&["token", "list"], "").stdout).unwrap();
     assert!(table.starts_with("ID ") && table.contains("read,write  ci-*,bob   20"), "{table}");
     assert!(!fs::read_to_string(files.tokens()).unwrap().contains(&token[4..]));
@@ -251,7 +285,7 @@ fn smtp_accepts_users_tokens_and_configured_credentials() {
     rcpt(&plain("", "ann", "secret"), "bob", "250");
     rcpt(&plain("", "any", &writer), "ci-1", "250");
     rcpt(&plain("", "any", &writer), "bob", "550 5.7.1");
-    refused(&plain("", "any", &reader), "The token does not allow this");
+    refused(&plain("", "any", &reader), "The login does not allow this");
     refused(&plain("", "ann", "wrong"), "Wrong user name or password");
     refused(&plain("", "old", "secret"), "Wrong user name or password");
     server
@@ -297,7 +331,7 @@ fn pop3_opens_mailboxes_within_the_grant() {
         (response, pop3)
     };
     let (opens, wrong) = ("+OK 1 message", "-ERR [AUTH] Wrong user name or password");
-    let not_allowed = "-ERR [AUTH] The token does not allow this";
+    let not_allowed = "-ERR [AUTH] The login does not allow this";
     for (user, password, expected) in [
         ("ann", "secret", opens),
         ("bob*ann", "secret", opens),
@@ -335,6 +369,95 @@ fn pop3_opens_mailboxes_within_the_grant() {
     server.wait_for_log(
         "access denied protocol=POP3 client=127.0.0.1 request=PASS reason=\"mailbox not granted\" user=r",
     );
+}
+
+/// A name without a project means the mailbox in the home of a user or token. Rights limit both in the same way.
+#[test]
+fn pop3_opens_mailboxes_in_the_home() {
+    let files = AuthFiles::new();
+    let (data, mail) = (files.0.path().join("data").display().to_string(), files.0.path().join("mail.eml"));
+    fs::write(&mail, MAIL).unwrap();
+    for mailbox in ["bob", "shop:bob", "acme:bob", "shop:ann"] {
+        let import = ["import", "--data", &data, "--mailbox", mailbox, &mail.display().to_string()];
+        assert!(files.run(&import, "").status.success(), "{mailbox}");
+    }
+    let add_user = |name: &str, flags: &[&str]| {
+        let output = files.run(&[&["user", "add", name], flags].concat(), "secret\n");
+        assert!(output.status.success(), "{output:?}");
+    };
+    add_user("shopper", &["--project=shop"]);
+    add_user("writer", &["--project=shop", "--scope=read,write"]);
+    add_user("both", &["--project=shop", "--project=acme"]);
+    add_user("sender", &["--scope=write"]);
+    let token = files.token(&["t", "--project=acme"]);
+    let mut server = files.server(&["--data", &data]);
+    let mut user_and_password = |user: &str, password: &str| {
+        let mut pop3 = Pop3::connect(&mut server);
+        pop3.ok(&format!("USER {user}"));
+        let response = pop3.command(&format!("PASS {password}"));
+        (response, pop3)
+    };
+    let (opens, is_empty) = ("+OK 1 message", "+OK 0 messages");
+    let not_allowed = "-ERR [AUTH] The login does not allow this";
+    for (user, password, expected) in [
+        ("ann", "secret", is_empty),
+        ("shop:ann*ann", "secret", opens),
+        ("shopper", "secret", is_empty),
+        ("bob*shopper", "secret", opens),
+        ("bob@x.org*shopper", "secret", opens),
+        ("shop:bob*shopper", "secret", opens),
+        (":bob*shopper", "secret", not_allowed),
+        ("acme:bob*shopper", "secret", not_allowed),
+        ("bob*both", "secret", not_allowed),
+        ("acme:bob*both", "secret", opens),
+        ("bob*sender", "secret", not_allowed),
+        ("bob", &token, opens),
+        ("ann", &token, is_empty),
+        ("shop:bob", &token, not_allowed),
+        (":bob", &token, not_allowed),
+    ] {
+        let response = user_and_password(user, password).0;
+        assert!(response.starts_with(expected), "{user} {password}: {response}");
+    }
+    assert_eq!(user_and_password("bob*shopper", "secret").1.err("DELE 1"), "-ERR The login allows to read only");
+    let mut pop3 = user_and_password("bob*writer", "secret").1;
+    pop3.ok("DELE 1");
+    pop3.quit();
+    let ann = basic("ann", "secret");
+    for (mailbox, count) in [("bob", 1), ("shop:bob", 0), ("acme:bob", 1)] {
+        let list =
+            send(server.http, &format!("GET /api/v1/mailbox/{mailbox}"), &format!("Authorization: {ann}\r\n"), "");
+        assert_eq!(serde_json::from_str::<Vec<Value>>(&list.body).unwrap().len(), count, "{mailbox}");
+    }
+}
+
+/// The rights of a user apply to SMTP and REST as those of a token, and a change of them ends event streams.
+#[test]
+fn users_are_limited_to_their_rights() {
+    let files = AuthFiles::new();
+    let add_user = |flags: &[&str]| files.run(&[&["user", "add", "eve"], flags].concat(), "secret\n");
+    assert!(add_user(&["--mailbox=ci-*", "--scope=read,write"]).status.success());
+    let server = files.server(&["--smtp-requireauth"]);
+    let mut smtp = server.connect_smtp();
+    smtp.expect("220");
+    smtp.command("EHLO client.test", "250");
+    smtp.command(&plain("", "eve", "secret"), "235");
+    smtp.command("MAIL FROM:<a@x.org>", "250");
+    smtp.command("RCPT TO:<bob@x.org>", "550 5.7.1 The credentials are not for this mailbox");
+    smtp.command("RCPT TO:<ci-1@x.org>", "250");
+    let eve = basic("eve", "secret");
+    for (request, expected) in [
+        ("GET /api/v1/mailbox/ci-1", 200),
+        ("DELETE /api/v1/mailbox/ci-1", 200),
+        ("GET /api/v1/mailbox/bob", 403),
+        ("GET /metrics", 403),
+    ] {
+        assert_eq!(status(server.http, request, &eve), expected, "{request}");
+    }
+    let mut events = EventStream::open(&server, "/api/v2/events", &format!("Authorization: {eve}\r\n"));
+    assert!(add_user(&["--mailbox=ci-*", "--scope=write"]).status.success());
+    assert!(events.next().is_none());
+    assert_eq!(status(server.http, "GET /api/v1/mailbox/ci-1", &eve), 403);
 }
 
 #[test]
