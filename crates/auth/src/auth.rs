@@ -61,9 +61,9 @@ impl AuthService {
         Ok(Arc::new(Self { authenticator: Authenticator::open(settings)?, log_counts: Mutex::default() }))
     }
 
-    /// Returns true if users or tokens are configured, so that anonymous requests are refused.
+    /// Returns true if any kind of login is configured, so that anonymous requests are refused.
     pub fn is_enabled(&self) -> bool {
-        self.authenticator.has_accounts()
+        self.authenticator.is_enabled()
     }
 
     /// Logs a denial, unless the client has reached the limit of lines.

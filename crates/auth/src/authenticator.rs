@@ -1,9 +1,11 @@
 //! Checks all credentials. Verifying a password is slow on purpose, so it runs on blocking threads, few at a time, and
 //! successful logins are cached for a while.
 //!
-//! `passwords` verifies passwords and tokens, and `web_sessions` checks cookies and notices when a login becomes invalid.
+//! `passwords` verifies passwords and tokens, `single_sign_on` logs in accounts of an identity provider and of an authenticating
+//! proxy, and `web_sessions` checks cookies and notices when a login becomes invalid.
 
 mod passwords;
+mod single_sign_on;
 #[cfg(test)]
 mod tests;
 mod web_sessions;
@@ -16,15 +18,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub use self::passwords::ConfiguredLogin;
+pub use self::single_sign_on::{AuthorizationResponse, CompletedLogin, SingleSignOnError, StartedLogin};
+use crate::claim_grants::ClaimGrants;
 use crate::client::Client;
 use crate::denied::{DenialReason, Denied};
 use crate::grant::Grant;
 use crate::hash::PasswordHash;
 use crate::hash_memory::HashMemoryPool;
 use crate::login_throttle::LoginThrottle;
+use crate::oidc::OidcSettings;
+use crate::oidc::provider::Provider;
 use crate::reloading_file::{ReloadingFile, Source};
 use crate::rights::Rights;
-use crate::session::{Identity, Session, Sessions};
+use crate::session::{FINGERPRINT_BYTES, Identity, Session, Sessions};
 use crate::tokens::{Token, Tokens};
 use crate::users::Users;
 use crate::verified_cache::{SECRET_BYTES, VerifiedCache};
@@ -50,12 +56,33 @@ pub struct Settings {
     /// The key that signs session cookies. If `None`, a random key is used, and cookies are valid for this process
     /// only.
     pub secret: Option<Vec<u8>>,
+    /// The identity provider.
+    pub oidc: OidcSettings,
+    /// The header fields of an authenticating proxy.
+    pub headers: UserHeaders,
+    /// The rights of accounts of the identity provider and of the authenticating proxy.
+    pub grants: ClaimGrants,
+}
+
+/// The names of the header fields in which an authenticating proxy sends the user of a request, in lower case. Empty if there are
+/// none.
+#[derive(Clone, Debug, Default)]
+pub struct UserHeaders {
+    /// The name of the user.
+    pub user: String,
+    /// The groups of the user, separated by commas.
+    pub groups: String,
 }
 
 impl Settings {
     /// Returns true if authentication is required. This includes an empty or missing token file: revoking the last
     /// token must not allow anonymous access.
     pub fn is_enabled(&self) -> bool {
+        self.has_accounts() || self.oidc.is_enabled() || !self.headers.user.is_empty()
+    }
+
+    /// Returns true if users or tokens are configured, which mail clients can log in with.
+    pub fn has_accounts(&self) -> bool {
         self.users.is_some() || !self.credentials.is_empty() || self.tokens.is_some()
     }
 }
@@ -77,6 +104,11 @@ pub struct Authenticator {
     verified: VerifiedCache,
     throttle: Arc<LoginThrottle>,
     hash_memory: Arc<HashMemoryPool>,
+    provider: Option<Provider>,
+    headers: UserHeaders,
+    grants: ClaimGrants,
+    /// A fingerprint for each rule of the grants. It depends on all rules and on the provider: a change of one ends all sessions.
+    grant_fingerprints: Vec<[u8; FINGERPRINT_BYTES]>,
 }
 
 /// A successful login: its grant, and what is needed to check later whether it is still valid.
@@ -120,7 +152,7 @@ impl AllUsers {
 impl Authenticator {
     /// Loads the files, if any. The error is a sentence for the operator.
     pub fn open(settings: Settings) -> Result<Self, String> {
-        let Settings { users, credentials, tokens, session_time, secret } = settings;
+        let Settings { users, credentials, tokens, session_time, secret, oidc, headers, grants } = settings;
         let users = users.map(|path| {
             ReloadingFile::open(Source { path, description: "users", parse: Users::parse, default_if_absent: None })
         });
@@ -138,20 +170,39 @@ impl Authenticator {
             Ok::<_, String>(secret)
         };
         let session_secret = secret.map_or_else(|| random_secret().map(Vec::from), Ok)?;
+        let sessions = Sessions::new(session_secret, session_time);
+        let fingerprint = |(number, _)| {
+            let rule = [&oidc.issuer, &oidc.client_id, grants.text(), &format!("{number}")].join("\n");
+            sessions.fingerprint(rule.as_bytes())
+        };
         Ok(Self {
+            grant_fingerprints: grants.rights().enumerate().map(fingerprint).collect(),
+            provider: oidc.is_enabled().then(|| Provider::new(oidc)),
+            headers,
+            grants,
             users: users.transpose()?,
             configured_users: Arc::new(Users::from_credentials(credentials)),
             tokens: tokens.transpose()?,
-            sessions: Sessions::new(session_secret, session_time),
+            sessions,
             verified: VerifiedCache::new(random_secret()?),
             throttle: Arc::default(),
             hash_memory: HashMemoryPool::new(MAX_CONCURRENT_CHECKS),
         })
     }
 
-    /// Returns true if users or a token file are configured, so that anonymous requests are refused.
-    pub fn has_accounts(&self) -> bool {
-        self.users.is_some() || !self.configured_users.is_empty() || self.tokens.is_some()
+    /// Returns true if any kind of login is configured, so that anonymous requests are refused.
+    pub fn is_enabled(&self) -> bool {
+        self.has_accounts() || self.provider.is_some() || !self.headers.user.is_empty()
+    }
+
+    /// Returns true if users or a token file are configured.
+    fn has_accounts(&self) -> bool {
+        self.has_users() || self.tokens.is_some()
+    }
+
+    /// Returns true if users with passwords are configured.
+    pub fn has_users(&self) -> bool {
+        self.users.is_some() || !self.configured_users.is_empty()
     }
 
     /// Checks a user name and a password. The password may be a token, and then the name is ignored.
@@ -205,7 +256,7 @@ impl Authenticator {
         }
     }
 
-    async fn current_login(&self, identity: &Identity) -> Option<VerifiedLogin> {
+    async fn current_login(&self, identity: &Identity, fingerprint: &[u8; FINGERPRINT_BYTES]) -> Option<VerifiedLogin> {
         match identity {
             Identity::User(name) => {
                 let users = self.users().await;
@@ -214,6 +265,7 @@ impl Authenticator {
             Identity::Token(digest) => {
                 self.tokens().await.find_by_digest(digest).and_then(|token| self.token_login(token).ok())
             }
+            Identity::Account(name) => self.account_login(name, fingerprint),
         }
     }
 

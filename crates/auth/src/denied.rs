@@ -25,6 +25,10 @@ named_enum! {
         UnknownToken = "token",
         /// The token or the login session has expired.
         Expired = "expired",
+        /// The login with the identity provider was not completed.
+        SingleSignOn = "sso",
+        /// No rule grants rights to the account of the identity provider or of the authenticating proxy.
+        NoAccess = "account",
         /// Too many logins are waiting, because earlier ones have failed.
         TooMany = "busy",
         /// The scope is not granted.
@@ -42,6 +46,8 @@ impl DenialReason {
             Self::WrongPassword => "wrong password",
             Self::UnknownToken => "unknown token",
             Self::Expired => "expired",
+            Self::SingleSignOn => "single sign-on failed",
+            Self::NoAccess => "account without access",
             Self::TooMany => "too many failed logins",
             Self::Scope => "scope not granted",
             Self::Mailbox => "mailbox not granted",

@@ -4,16 +4,19 @@
 //! [`Authenticator`] checks all logins. The files of `users` and `tokens` are `reloading_file`s. `verified_cache`
 //! caches successful logins, `login_throttle` delays logins after failures, and `session` creates the cookies of the
 //! web interface. The commands that change the files use [`tokens`] and [`users`], which write the file with `replace`.
-//! [`Rights`] are what an operator grants to a user or token, and a [`Grant`] is what they mean for a request.
+//! [`Rights`] are what an operator grants to a user or token, and a [`Grant`] is what they mean for a request. `oidc` logs in
+//! accounts of an identity provider, and [`ClaimGrants`] are the rights of these and of the users of an authenticating proxy.
 
 mod auth;
 mod authenticator;
+mod claim_grants;
 mod client;
 mod denied;
 mod grant;
 mod hash;
 mod hash_memory;
 mod login_throttle;
+pub mod oidc;
 mod reloading_file;
 mod replace;
 mod rights;
@@ -23,7 +26,11 @@ pub mod users;
 mod verified_cache;
 
 pub use auth::AuthService;
-pub use authenticator::{Authenticator, ConfiguredLogin, Settings, VerifiedLogin};
+pub use authenticator::{
+    Authenticator, AuthorizationResponse, CompletedLogin, ConfiguredLogin, Settings, SingleSignOnError, StartedLogin,
+    UserHeaders, VerifiedLogin,
+};
+pub use claim_grants::ClaimGrants;
 pub use client::Client;
 pub use denied::{DenialReason, Denied};
 pub use grant::{Grant, Scope, Scopes};

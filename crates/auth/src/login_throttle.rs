@@ -43,6 +43,8 @@ pub(crate) enum Subject {
     /// A client that tries tokens. A token cannot be guessed, so this is most likely a program with an old one. It does
     /// not delay logins with passwords from the same address.
     TokenClient(Client),
+    /// A client that returns from the identity provider with an authorization code.
+    CodeClient(Client),
     /// A user name, whether the user exists or not.
     Name(Box<str>),
 }
@@ -112,6 +114,11 @@ impl LoginThrottle {
         is_correct: impl FnOnce() -> Option<bool>,
     ) -> Result<Option<Attempt>, TooManyAttempts> {
         self.begin_attempt(Subject::TokenClient(client), None, is_correct).await
+    }
+
+    /// Waits until an authorization code may be sent to the identity provider.
+    pub(crate) async fn begin_code_attempt(self: &Arc<Self>, client: Client) -> Result<Attempt, TooManyAttempts> {
+        self.begin_attempt(Subject::CodeClient(client), None, || None).await?.ok_or(TooManyAttempts)
     }
 
     async fn begin_attempt(

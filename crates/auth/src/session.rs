@@ -16,9 +16,9 @@ use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
 
 /// The sizes of a signature, a nonce and a fingerprint in bytes.
-const MAC_BYTES: usize = 32;
+pub(crate) const MAC_BYTES: usize = 32;
 const NONCE_BYTES: usize = 16;
-const FINGERPRINT_BYTES: usize = 16;
+pub(crate) const FINGERPRINT_BYTES: usize = 16;
 /// The maximum length of a cookie in bytes.
 const MAX_COOKIE_BYTES: usize = 1024;
 /// The maximum number of nonces of ended sessions that are stored per identity.
@@ -53,7 +53,7 @@ struct EndedSessions {
 /// The content of a valid cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Session {
-    /// The user or token.
+    /// The user, token or account.
     pub(crate) identity: Identity,
     /// The fingerprint of the credentials of the login.
     pub(crate) fingerprint: [u8; FINGERPRINT_BYTES],
@@ -68,6 +68,8 @@ pub(crate) enum Identity {
     User(String),
     /// The digest of a token.
     Token([u8; 32]),
+    /// The name of an account of the identity provider, or of an authenticating proxy.
+    Account(String),
 }
 
 impl Sessions {
@@ -103,6 +105,7 @@ impl Sessions {
         let (kind, name) = match identity {
             Identity::User(name) => (b'u', name.as_bytes()),
             Identity::Token(digest) => (b't', &digest[..]),
+            Identity::Account(name) => (b'a', name.as_bytes()),
         };
         let content = [&[kind], &until.to_be_bytes()[..], &nonce, fingerprint, name].concat();
         Ok(URL_SAFE_NO_PAD.encode([self.sign(COOKIE_PURPOSE, &content).as_ref(), &content].concat()))
@@ -167,7 +170,7 @@ impl Sessions {
     }
 
     /// Signs content. `purpose` precedes it, so that a signature cannot be used for anything else.
-    fn sign(&self, purpose: &[u8], content: &[u8]) -> hmac::Tag {
+    pub(crate) fn sign(&self, purpose: &[u8], content: &[u8]) -> hmac::Tag {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.secret);
         let mut signer = hmac::Context::with_key(&key);
         signer.update(purpose);
@@ -210,6 +213,7 @@ impl Session {
         let identity = match kind {
             b'u' => Identity::User(str::from_utf8(name).ok()?.to_owned()),
             b't' => Identity::Token(name.try_into().ok()?),
+            b'a' => Identity::Account(str::from_utf8(name).ok()?.to_owned()),
             _ => return None,
         };
         Some(Self { identity, fingerprint: *fingerprint, nonce: *nonce, expires_at: i64::from_be_bytes(*until) })
@@ -231,7 +235,8 @@ mod tests {
     #[test]
     fn cookie_is_valid_until_expiry_or_logout() {
         let (sessions, now) = (sessions(1), Timestamp::UNIX_EPOCH);
-        for identity in [Identity::User("ann".to_owned()), Identity::Token([7; 32])] {
+        let ann = || "ann".to_owned();
+        for identity in [Identity::User(ann()), Identity::Token([7; 32]), Identity::Account(ann())] {
             let fingerprint = sessions.fingerprint(b"hash");
             let cookie = sessions.create_cookie(&identity, &fingerprint, now).unwrap();
             assert!(cookie.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{cookie}");

@@ -20,7 +20,7 @@ pub use insecure::insecure_client_config;
 pub use resolver::PolicyResolver;
 pub use target_url::{has_private_host, parse_url};
 pub use url::quirks::domain_to_unicode;
-pub use url::{Host, Url};
+pub use url::{Host, Url, form_urlencoded};
 
 /// Sends HTTP requests. Blocks, so it must not be called on a network thread. Can be shared by threads.
 pub trait HttpService: Send + Sync + 'static {

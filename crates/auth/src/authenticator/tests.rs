@@ -330,7 +330,7 @@ async fn session_ends_at_expiry_and_at_logout() {
     let ((cookie, ended_login), (_, other_login)) =
         (start_session(&fixture.authenticator).await, start_session(&fixture.authenticator).await);
     let log_out = async { fixture.authenticator.log_out(&cookie) };
-    let (ended, ()) = tokio::join!(timeout(soon, fixture.authenticator.wait_until_invalid(&ended_login)), log_out);
+    let (ended, _) = tokio::join!(timeout(soon, fixture.authenticator.wait_until_invalid(&ended_login)), log_out);
     ended.expect("the logout ends the session");
     assert!(
         !fixture.authenticator.is_still_valid(&ended_login).await

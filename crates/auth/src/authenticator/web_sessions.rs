@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::{Authenticator, VerifiedLogin};
 use crate::denied::{DenialReason, Denied};
-use crate::session::Session;
+use crate::session::{Identity, Session};
 
 /// How often an open stream checks whether its password was changed or its token revoked.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ impl Authenticator {
     pub async fn check_cookie(&self, cookie: &str) -> Result<VerifiedLogin, Denied> {
         let (session, is_valid) =
             self.sessions.parse_cookie(cookie, Timestamp::now()).ok_or(DenialReason::NoCredentials)?;
-        let login = self.current_login(&session.identity).await.ok_or(DenialReason::Expired)?;
+        let login = self.current_login(&session.identity, &session.fingerprint).await.ok_or(DenialReason::Expired)?;
         let has_same_fingerprint = bool::from(login.fingerprint.ct_eq(&session.fingerprint));
         if !is_valid || !has_same_fingerprint {
             return Err(Denied::new(login.grant.name(), DenialReason::Expired));
@@ -34,19 +34,21 @@ impl Authenticator {
         Some((cookie, self.sessions.lifetime))
     }
 
-    /// Ends the session of a cookie.
-    pub fn log_out(&self, cookie: &str) {
+    /// Ends the session of a cookie. Returns true if it was one of an account of the identity provider.
+    pub fn log_out(&self, cookie: &str) -> bool {
         let now = Timestamp::now();
-        if let Some((session, _)) = self.sessions.parse_cookie(cookie, now) {
-            self.sessions.end(session, now);
-        }
+        let Some((session, _)) = self.sessions.parse_cookie(cookie, now) else { return false };
+        let is_account = matches!(session.identity, Identity::Account(_));
+        self.sessions.end(session, now);
+        is_account
     }
 
     /// Returns true if the credentials of a login would still be accepted.
     pub async fn is_still_valid(&self, login: &VerifiedLogin) -> bool {
         let is_valid = |session: &Arc<Session>| self.sessions.is_valid(session, Timestamp::now());
+        let current = self.current_login(&login.identity, &login.fingerprint).await;
         login.session.as_ref().is_none_or(is_valid)
-            && self.current_login(&login.identity).await.is_some_and(|current| current.fingerprint == login.fingerprint)
+            && current.is_some_and(|current| current.fingerprint == login.fingerprint)
     }
 
     /// Waits until the credentials of a login would be refused. A logout in this process and the end of a session are
