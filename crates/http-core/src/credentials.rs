@@ -57,11 +57,16 @@ impl Credentials {
     }
 }
 
-/// Returns the values of the session cookies (RFC 6265 section 4.2).
+/// Returns the values of the session cookies.
 pub fn session_cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    cookies(headers, SESSION_COOKIE)
+}
+
+/// Returns the values of the cookies with this name (RFC 6265 section 4.2).
+pub fn cookies<'h>(headers: &'h HeaderMap, name: &'static str) -> impl Iterator<Item = &'h str> {
     let lines = headers.get_all(header::COOKIE).into_iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(name, _)| *name == SESSION_COOKIE).map(|(_, value)| value)
+    pairs.filter(move |(key, _)| *key == name).map(|(_, value)| value)
 }
 
 /// Parses the `Authorization` header if there is exactly one and its scheme is supported.

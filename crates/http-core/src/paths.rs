@@ -9,11 +9,18 @@ pub const READY: &str = "/readyz";
 pub const LOGIN: &str = "/login";
 /// Ends a login.
 pub const LOGOUT: &str = "/logout";
+/// Starts a login with the identity provider.
+pub const LOGIN_OIDC: &str = "/login/oidc";
+/// Where the identity provider redirects browsers to after a login.
+pub const LOGIN_OIDC_CALLBACK: &str = "/login/oidc/callback";
+/// Ends a login at the identity provider.
+pub const LOGOUT_OIDC: &str = "/logout/oidc";
 /// The pages directly below the root.
 pub const ROOT_PAGES: [&str; 8] =
     ["/monitor", "/status", "/search", "/sessions", "/relay", "/webhooks", "/settings", "/send"];
 /// The other pages, as templates without a final slash.
-const OTHER_PAGES: [&str; 8] = ["", "/messages", "/messages/{id}", "/m", "/m/{name}", "/m/{name}/{id}", LOGIN, DOCS];
+const OTHER_PAGES: [&str; 9] =
+    ["", "/messages", "/messages/{id}", "/m", "/m/{name}", "/m/{name}/{id}", LOGIN, LOGIN_OIDC_CALLBACK, DOCS];
 /// The beginnings of paths that programs request. Those without a route are never a page.
 const PROGRAM_PATHS: [&str; 4] = ["/api/", "/serve/", "/debug/", "/assets/"];
 /// The rules for crawlers.

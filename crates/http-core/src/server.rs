@@ -147,7 +147,7 @@ pub struct Server {
     pub log_throttles: LogThrottles,
 }
 
-/// Throttles for log lines about refused requests and store errors.
+/// Throttles for log lines about refused requests and errors.
 #[derive(Default)]
 pub struct LogThrottles {
     /// Refused requests.
@@ -156,6 +156,8 @@ pub struct LogThrottles {
     pub subscribers: LogThrottle,
     /// Refused requests that wait for messages.
     pub waits: LogThrottle,
+    /// Errors of the identity provider.
+    pub provider_errors: LogThrottle,
     /// Errors of the store.
     pub store_errors: StoreErrorLog,
 }

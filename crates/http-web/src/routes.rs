@@ -10,7 +10,7 @@ use restante_http_core::paths;
 use restante_http_core::response::success::permanent_redirect;
 
 use crate::greeting::{self, Greeting};
-use crate::{login, pages};
+use crate::{login, pages, single_sign_on};
 
 /// Returns the pages as an API. `greeting_file` is an HTML file to show as the greeting instead of the built-in text.
 pub fn api(greeting_file: Option<PathBuf>) -> Api {
@@ -35,7 +35,10 @@ fn routes(greeting_file: Option<PathBuf>) -> Vec<Route> {
         (paths::DOCS.to_owned(), get(pages::page::<1>)),
         (paths::ASSETS.to_owned(), get(pages::asset)),
         (paths::LOGIN.to_owned(), get(login::form).post(login::log_in)),
+        (paths::LOGIN_OIDC.to_owned(), get(single_sign_on::start)),
+        (paths::LOGIN_OIDC_CALLBACK.to_owned(), get(single_sign_on::complete)),
         (paths::LOGOUT.to_owned(), post(login::log_out)),
+        (paths::LOGOUT_OIDC.to_owned(), get(single_sign_on::log_out)),
         (greeting::GREETING_PATH.to_owned(), get(greeting::greeting).layer(greeting)),
     ];
     for page in paths::ROOT_PAGES {

@@ -162,11 +162,6 @@ impl Mailroom {
         self.settings.naming.parse_mailbox_in(home, text)
     }
 
-    /// Returns the mailbox for a name or an address given by a reader with this home.
-    pub fn mailbox_in(&self, home: Option<&Project>, text: &str) -> std::result::Result<MailboxName, NameError> {
-        self.settings.naming.parse_mailbox_in(home, text)
-    }
-
     /// Returns an address that delivers to this mailbox, if there is one.
     pub fn address_of(&self, mailbox: &MailboxName) -> Option<Address> {
         self.settings.naming.address_for(mailbox, self.domain())

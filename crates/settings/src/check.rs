@@ -119,6 +119,7 @@ pub(super) fn warnings(config: &Config, sources: &Sources) -> Vec<String> {
     warnings.extend(storage::warnings(config, sources));
     warnings.extend(greeting_warning(config, sources));
     warnings.extend(access::session_key_warning(config));
+    warnings.extend(access::no_grants_warning(config));
     warnings.extend(open_listeners_warning(config));
     warnings.extend(open_proxies_warning(config));
     warnings.extend(unused_secret_warning(&config.webhooks));

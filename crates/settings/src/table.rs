@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use restante_auth::oidc::parse_issuer;
 use restante_logging::{Level, Output as LogOutput};
 use restante_proto::smtp::OptionalCommand;
 use restante_store::disk::Durability;
@@ -36,6 +37,8 @@ const MAX_CONNECTIONS: u64 = 1000;
 const MAX_COUNT: u64 = 1_000_000;
 /// The minimum length of the key that signs login sessions. Whoever has it can impersonate any user.
 const MIN_KEY_BYTES: usize = 32;
+/// The maximum length of the name of a header field in bytes.
+const MAX_HEADER_BYTES: usize = 100;
 
 const ADDRESSES: Value = Value::List("ADDRESS");
 const DOMAINS: Value = Value::List("DOMAIN");
@@ -497,6 +500,51 @@ pub const SETTINGS: &[Setting] = &[
          the file: command-line flags are visible to all users of the machine.",
         |c, v| set(&mut c.auth.secret, session_key(v)),
     ).secret(),
+    Setting::new(
+        "auth.oidcissuer", "", Value::Text("URL"),
+        "The identity provider (OpenID Connect) whose accounts can log in to the web interface: its URL, exactly as it names \
+         itself, such as https://login.example.org/realms/acme. Requires auth.oidcclientid. auth.grants decides what an account \
+         may do. Once it is set, anonymous requests are refused.",
+        |c, v| set(&mut c.auth.oidc.issuer, parse_issuer(v)),
+    ),
+    Setting::new(
+        "auth.oidcclientid", "", Value::Text("ID"),
+        "The id of this server at the identity provider. Register the path /login/oidc/callback of this server there as the \
+         redirect URI, and /login as the redirect URI after a logout.",
+        |c, v| set(&mut c.auth.oidc.client_id, Ok(v.to_owned())),
+    ),
+    Setting::new(
+        "auth.oidcsecret", "", Value::Text("SECRET"),
+        "The secret of this server at the identity provider. Public clients have none. Prefer the environment variable or the \
+         file: command-line flags are visible to all users of the machine.",
+        |c, v| set(&mut c.auth.oidc.client_secret, Ok((!v.is_empty()).then(|| v.to_owned()))),
+    ).secret(),
+    Setting::new(
+        "auth.oidcscopes", "openid profile email", Value::Text("SCOPES"),
+        "The scopes that are requested from the identity provider, separated by spaces. They determine which claims it returns.",
+        |c, v| set(&mut c.auth.oidc.scopes, oidc_scopes(v)),
+    ),
+    Setting::new(
+        "auth.userheader", "", Value::Text("HEADER"),
+        "The header field in which an authenticating proxy sends the name of the user, such as X-Forwarded-User. It is accepted \
+         from web.trustedproxies only. The proxy must remove it from the requests of clients. Once it is set, anonymous requests \
+         are refused.",
+        |c, v| set(&mut c.auth.headers.user, header_name(v)),
+    ),
+    Setting::new(
+        "auth.groupsheader", "", Value::Text("HEADER"),
+        "The header field in which an authenticating proxy sends the groups of the user, separated by commas, such as \
+         X-Forwarded-Groups. Requires auth.userheader.",
+        |c, v| set(&mut c.auth.headers.groups, header_name(v)),
+    ),
+    Setting::new(
+        "auth.grants", "", Value::Text("RULES"),
+        "What accounts of the identity provider and users of an authenticating proxy may do, as rules of the form \
+         CLAIM=PATTERN -> RIGHTS with semicolons between them: groups=qa -> read,write shop:*; groups=admin -> all. The first rule \
+         that matches an account decides. Without one, the account has no access. A proxy provides the claims user and groups. A \
+         dot leads into a nested claim: realm_access.roles=ops.",
+        |c, v| set(&mut c.auth.grants, v.parse()),
+    ),
     // Storage
     Setting::new(
         "storage.type", "memory", Value::Text("TYPE"),
@@ -880,6 +928,22 @@ fn session_key(text: &str) -> Result<Option<Vec<u8>>, String> {
             Err(format!("must be a key of at least {MIN_KEY_BYTES} bytes, such as the output of openssl rand -hex 32"))
         }
         _ => Ok(Some(text.into())),
+    }
+}
+
+fn oidc_scopes(text: &str) -> Result<String, String> {
+    let has_openid = text.split_whitespace().any(|scope| scope == "openid");
+    if has_openid { Ok(text.to_owned()) } else { Err("must contain openid, such as openid profile email".to_owned()) }
+}
+
+/// Parses the name of a header field (RFC 9110 section 5.1) and converts it to lower case; empty means none.
+fn header_name(text: &str) -> Result<String, String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let is_name = text.len() <= MAX_HEADER_BYTES && text.bytes().all(allowed);
+    if is_name {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("must be a header field such as X-Forwarded-User".to_owned())
     }
 }
 

@@ -99,13 +99,13 @@ impl Authenticator {
     pub async fn complete_single_sign_on(
         &self,
         redirect_uri: &str,
-        cookies: impl Iterator<Item = &str>,
+        cookies: &[&str],
         response: AuthorizationResponse<'_>,
         client: Client,
     ) -> Result<CompletedLogin, SingleSignOnError> {
         let provider = self.provider()?;
         let now = Timestamp::now();
-        let mut started = cookies.filter_map(|cookie| {
+        let mut started = cookies.iter().filter_map(|cookie| {
             let state = LoginState::parse_cookie(&self.sessions, cookie, now)?;
             let values = state.values(&self.sessions);
             let is_same = bool::from(values.state.as_bytes().ct_eq(response.state.as_bytes()));

@@ -202,16 +202,20 @@ impl Provider {
         verifier: &str,
     ) -> Result<TokenResponse, ExchangeError> {
         let OidcSettings { client_id, client_secret, .. } = &self.settings;
-        let mut form = form_urlencoded::Serializer::new(String::new());
-        form.extend_pairs([("grant_type", "authorization_code"), ("code", code), ("redirect_uri", redirect_uri)]);
-        form.append_pair("code_verifier", verifier);
+        let mut fields = vec![
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", redirect_uri),
+            ("code_verifier", verifier),
+        ];
         let mut headers = vec![("content-type".to_owned(), "application/x-www-form-urlencoded".to_owned())];
         match client_secret {
             Some(secret) if metadata.accepts_basic() => headers.push(basic_credentials(client_id, secret)),
-            Some(secret) => drop(form.extend_pairs([("client_id", client_id), ("client_secret", secret)])),
-            None => drop(form.append_pair("client_id", client_id)),
+            Some(secret) => fields.extend([("client_id", client_id.as_str()), ("client_secret", secret)]),
+            None => fields.push(("client_id", client_id)),
         }
-        let (url, body) = (metadata.token_endpoint.clone(), Some(form.finish().into_bytes()));
+        let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let (url, body) = (metadata.token_endpoint.clone(), Some(form.into_bytes()));
         let response = self.send("POST", &url, headers, body, MAX_RESPONSE_BYTES).await?;
         if response.status == 200 {
             return Ok(parse(&response)?);

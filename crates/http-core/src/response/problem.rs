@@ -290,9 +290,9 @@ impl Problem {
             Self::Denied(Denied { reason: DenialReason::TooMany, .. }, _) | Self::TooMany(TooMany::FromClient) => {
                 StatusCode::TOO_MANY_REQUESTS
             }
-            Self::Denied(..) => StatusCode::UNAUTHORIZED,
-            // A temporary refusal has a code below 500, as over SMTP.
-            Self::ForeignOrigin
+            // A temporary refusal has a code below 500, as over SMTP. An account without access has valid credentials.
+            Self::Denied(Denied { reason: DenialReason::NoAccess, .. }, _)
+            | Self::ForeignOrigin
             | Self::MissingScope(_)
             | Self::ScopeNotEverywhere(_)
             | Self::MailboxNotAllowed
@@ -300,6 +300,7 @@ impl Problem {
             | Self::ForbiddenDestination
             | Self::Release(ReleaseError::NotAllowed(_) | ReleaseError::Blocked(_))
             | Self::Refused(Refusal { code: 500.., .. }) => StatusCode::FORBIDDEN,
+            Self::Denied(..) => StatusCode::UNAUTHORIZED,
             Self::NoSuchPath
             | Self::NoSuchCopy
             | Self::NoSuchMessage
@@ -464,6 +465,8 @@ fn denial_sentence(reason: DenialReason) -> &'static str {
         DenialReason::NoCredentials => "This server requires credentials: a token, or a user name and a password.",
         DenialReason::UnknownToken => "The token is unknown.",
         DenialReason::Expired => "The token or the login has expired, or was revoked.",
+        DenialReason::SingleSignOn => "The login with single sign-on was not completed.",
+        DenialReason::NoAccess => "Your account has no access to this server.",
         DenialReason::TooMany => "Too many logins have failed. Try again later.",
         DenialReason::WrongPassword | DenialReason::Scope | DenialReason::Mailbox => {
             "The user name or the password is wrong."

@@ -8,13 +8,18 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use restante_auth::{AuthService, DenialReason, Denied, Grant, VerifiedLogin};
+use restante_auth::{AuthService, Authenticator, DenialReason, Denied, Grant, VerifiedLogin};
 use restante_http_connection::clean_path::path_and_query;
 use restante_http_connection::context::Peer;
 use restante_http_core::credentials::Credentials;
 use restante_http_core::extractors::accepted_credentials::AcceptedCredentials;
-use restante_http_core::extractors::request_context::{FETCH_MODE, RequestProject, has_origin, is_page_navigation};
-use restante_http_core::paths::{ASSETS, ICON, LIVE, LOGIN, LOGOUT, READY, ROBOTS, below_base, relative_root};
+use restante_http_core::extractors::request_context::{
+    AllowedOrigin, FETCH_MODE, RequestProject, has_origin, is_page_navigation,
+};
+use restante_http_core::paths::{
+    ASSETS, ICON, LIVE, LOGIN, LOGIN_OIDC, LOGIN_OIDC_CALLBACK, LOGOUT, LOGOUT_OIDC, READY, ROBOTS, below_base,
+    relative_root,
+};
 use restante_http_core::response::links::encode_segment;
 use restante_http_core::response::problem::{Challenge, Problem};
 use restante_http_core::response::success::see_other;
@@ -27,7 +32,14 @@ use crate::middleware::Mount;
 const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
 /// The paths that need no credentials: probes, the login, and the files that its page needs.
-const PUBLIC_PATHS: [&str; 7] = [LIVE, READY, LOGIN, LOGOUT, ASSETS, ICON, ROBOTS];
+const PUBLIC_PATHS: [&str; 10] =
+    [LIVE, READY, LOGIN, LOGIN_OIDC, LOGIN_OIDC_CALLBACK, LOGOUT, LOGOUT_OIDC, ASSETS, ICON, ROBOTS];
+
+/// The user of a request, as an authenticating proxy names it.
+struct ProxyUser {
+    name: String,
+    groups: String,
+}
 
 /// Authenticates a request and adds its grant as an extension. Logs the request if access is denied.
 pub(super) async fn authenticate(mount: &Mount, mut request: Request, next: Next) -> Response {
@@ -85,17 +97,23 @@ async fn check_request(
     request: &mut Request,
     ip: Option<IpAddr>,
 ) -> Result<(), Response> {
+    let proxy_user = take_proxy_user(&mount.server.settings, &auth.authenticator, request);
     let template = mount.route_template(request);
     if PUBLIC_PATHS.contains(&template) {
         return Ok(());
     }
     let (credentials, challenge) = ((mount.credentials)(template, request), challenge(request.headers()));
-    // Browsers send cookies automatically. Therefore a request with a cookie that changes something must prove that it
-    // comes from a page of this server.
-    if matches!(credentials, Credentials::Cookies(_)) && !request.method().is_safe() && !has_origin(request.headers()) {
+    // Browsers send cookies automatically, and so does a proxy with the user. Therefore such a request that changes something
+    // must prove that it comes from a page of this server.
+    let is_automatic = proxy_user.is_some() || matches!(credentials, Credentials::Cookies(_));
+    if is_automatic && !request.method().is_safe() && !has_origin(request.headers()) {
         return Err(Problem::ForeignOrigin.into_response());
     }
-    match check_credentials(auth, credentials, ip).await {
+    let checked = match proxy_user {
+        Some(ProxyUser { name, groups }) => auth.authenticator.check_proxy_user(&name, &groups),
+        None => check_credentials(auth, credentials, ip).await,
+    };
+    match checked {
         Ok(login) => {
             let grant = in_project(login.grant.clone(), request).map_err(Problem::into_response)?;
             request.extensions_mut().insert(grant);
@@ -104,6 +122,23 @@ async fn check_request(
         }
         Err(denied) => Err(refusal_response(mount, request, denied, challenge)),
     }
+}
+
+/// Removes the header fields of an authenticating proxy from a request, and returns the user if a trusted proxy names exactly
+/// one. Pages of other origins cannot use it, as they cannot use cookies.
+fn take_proxy_user(settings: &Settings, authenticator: &Authenticator, request: &mut Request) -> Option<ProxyUser> {
+    let names = authenticator.user_headers()?;
+    let peer = request.extensions().get::<Peer>().copied().unwrap_or_default();
+    let is_trusted = settings.trusts(peer) && request.extensions().get::<AllowedOrigin>().is_none();
+    let headers = request.headers_mut();
+    let mut take = |name: &str| {
+        // A second value can come from a client, if the proxy does not remove it.
+        let is_single = headers.get_all(name).iter().count() == 1;
+        let value = headers.remove(name).filter(|_| is_single)?;
+        String::from_utf8(value.as_bytes().to_vec()).ok()
+    };
+    let (name, groups) = (take(&names.user), take(&names.groups).unwrap_or_default());
+    name.filter(|name| is_trusted && !name.is_empty()).map(|name| ProxyUser { name, groups })
 }
 
 async fn check_credentials(
@@ -135,6 +170,10 @@ fn refusal_response(mount: &Mount, request: &Request, denied: Denied, challenge:
     let is_anonymous = matches!(denied.reason, DenialReason::NoCredentials | DenialReason::Expired);
     if is_anonymous && mount.has_login_page && is_page_navigation(request.method(), request.headers()) {
         return redirect_to_login(&mount.server.settings, request.uri()).unwrap_or_else(Problem::into_response);
+    }
+    if denied.reason == DenialReason::NoAccess && is_page_navigation(request.method(), request.headers()) {
+        let root = relative_root(&mount.server.settings.base_path, request.uri().path());
+        return restante_http_web::no_access(&root, denied, false);
     }
     Problem::Denied(denied, challenge).into_response()
 }

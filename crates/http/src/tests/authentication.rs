@@ -47,11 +47,10 @@ impl AuthServer {
         let relayer = token("relayer", &[Scope::Relay], &[]);
         let limited = token("limited", &[Scope::Read, Scope::Write, Scope::Admin], &["ci-*"]);
         let auth_settings = restante_auth::Settings {
-            credentials: Vec::new(),
             users: Some(users_file),
             tokens: Some(tokens_file),
             session_time: std::time::Duration::from_hours(1),
-            secret: None,
+            ..restante_auth::Settings::default()
         };
         let auth = AuthService::open(auth_settings).unwrap();
         let server = TestServer::with_info(Settings { auth: Some(auth.clone()), ..settings }, info);

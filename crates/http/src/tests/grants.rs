@@ -49,8 +49,7 @@ impl Accounts {
             users: Some(users),
             tokens: Some(tokens),
             session_time,
-            secret: None,
-            credentials: Vec::new(),
+            ..restante_auth::Settings::default()
         };
         let auth = AuthService::open(auth_settings).unwrap();
         let journal = Arc::new(Journal::in_memory(1 << 20));

@@ -31,6 +31,7 @@ mod projects;
 mod relay;
 mod request_checks;
 mod sessions;
+mod single_sign_on;
 mod store_errors;
 mod tags;
 mod wait;

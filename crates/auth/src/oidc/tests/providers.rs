@@ -169,7 +169,7 @@ async fn complete_with(
     started: &Started,
     response: AuthorizationResponse<'_>,
 ) -> Result<(String, Vec<Scope>), String> {
-    let cookies = ["other", started.cookie.as_str()].into_iter();
+    let cookies = &["other", started.cookie.as_str()];
     let completed = authenticator.complete_single_sign_on(CALLBACK, cookies, response, client()).await;
     let completed = completed.map_err(|error| match error {
         SingleSignOnError::Denied(denied) => denied.reason.as_str().to_owned(),
@@ -465,7 +465,7 @@ async fn sessions_of_accounts_end_with_a_change_of_the_settings() {
         code: Some("code"),
         ..AuthorizationResponse::default()
     };
-    let cookies = [started.cookie.as_str()].into_iter();
+    let cookies = &[started.cookie.as_str()];
     let completed = authenticator.complete_single_sign_on(CALLBACK, cookies, response, client()).await;
     let login = completed.map_err(|_| ()).unwrap().login;
     let (cookie, _) = authenticator.create_session_cookie(&login).unwrap();
