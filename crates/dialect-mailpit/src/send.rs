@@ -108,7 +108,7 @@ async fn deliver(
     let composed = work.run(move || compose(&body, &context)).await.map_err(Problem::from)??;
     let ComposedMessage { from, recipients, message } = composed;
     if message.len() > max_bytes {
-        return Err(Problem::MessageTooLarge { bytes: message.len(), max: max_bytes }.into());
+        return Err(Problem::MessageTooLarge { bytes: message.len() as u64, max: max_bytes as u64 }.into());
     }
     // The encoded message can be longer than the JSON.
     body::reserve_memory(&mut reservation, message.len()).await?;

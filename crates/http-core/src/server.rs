@@ -48,8 +48,6 @@ pub struct Settings {
     pub cache_bytes: usize,
     /// The maximum number of subscribers of live events, if there is one.
     pub max_monitors: Option<usize>,
-    /// The maximum number of messages per mailbox, if there is one.
-    pub mailbox_cap: Option<usize>,
     /// The maximum size of a message in bytes, as over SMTP.
     pub max_message_bytes: usize,
     /// The limit on open requests per client behind a trusted proxy.

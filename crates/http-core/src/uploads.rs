@@ -77,7 +77,7 @@ impl Uploads {
             let recipient = self.mailroom.check_recipient(&envelope, recipient, access).await?;
             envelope.recipients.push(recipient);
         }
-        let mailroom = self.mailroom.clone();
+        let (mailroom, bytes) = (self.mailroom.clone(), message.len() as u64);
         let delivery = tokio::spawn(async move {
             let outcome = mailroom.deliver(&envelope, message).await;
             drop(reservation);
@@ -86,6 +86,7 @@ impl Uploads {
         let mut stored = match delivery.await.map_err(|error| internal_error(&error))?? {
             DeliveryOutcome::Stored(stored) => stored,
             DeliveryOutcome::Discarded => Vec::new(),
+            DeliveryOutcome::TooLarge { max_bytes } => return Err(Problem::MessageTooLarge { bytes, max: max_bytes }),
         };
         // A hook may have delivered to mailboxes outside of the grant.
         stored.retain(|message| grant.covers(&message.mailbox));

@@ -25,6 +25,11 @@ pub enum DeliveryOutcome {
     Stored(Vec<Summary>),
     /// The policy or a hook discarded the message.
     Discarded,
+    /// The message is larger than the maximum size of one of its mailboxes, and is not stored.
+    TooLarge {
+        /// The maximum size of the mailbox in bytes.
+        max_bytes: u64,
+    },
 }
 
 /// The mailboxes that a client may write to. The default is all of them.
@@ -102,6 +107,13 @@ impl Mailroom {
             return Ok(DeliveryOutcome::Discarded);
         }
         let copies = self.new_copies(envelope, &message, &arrival);
+        for copy in &copies {
+            let max_bytes = self.mailbox_limits(&copy.mailbox).bytes;
+            // The store would evict the message at once.
+            if max_bytes < u64::MAX && (copy.trace(received).len() + message.body.len()) as u64 > max_bytes {
+                return Ok(DeliveryOutcome::TooLarge { max_bytes });
+            }
+        }
         let IncomingMessage { headline, body, .. } = message;
         let inner = self.inner.clone();
         let operation = async move {

@@ -36,7 +36,9 @@ use restante_store::feed::Feed;
 use restante_store::overview::Overview;
 /// The query types of the store, and its error.
 pub use restante_store::{CopyKey, MailboxPage, MessageSelector, Page, StoreError};
-use restante_store::{Listing, MailboxState, MessageListing, ProjectState, Result, Store, Usage, Version};
+use restante_store::{
+    Limits, Listing, MailboxLimits, MailboxState, MessageListing, ProjectState, Result, Store, Usage, Version,
+};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -77,6 +79,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Which project a new message is delivered into.
     pub projects: ProjectRules,
+    /// The limits of the store.
+    pub limits: Limits,
     /// Which tags a new message gets.
     pub tagging: Tagging,
     /// The number of stored messages that a new subscriber gets first.
@@ -221,6 +225,11 @@ impl Mailroom {
     /// See [`Store::projects`].
     pub async fn projects(&self, after: Option<&Project>, limit: usize) -> Result<Vec<ProjectState>> {
         self.inner.store.projects(after, limit).await
+    }
+
+    /// Returns the limits of a mailbox.
+    pub fn mailbox_limits(&self, mailbox: &MailboxName) -> MailboxLimits {
+        self.settings.limits.of_mailbox(mailbox)
     }
 
     /// See [`Store::mailboxes`].

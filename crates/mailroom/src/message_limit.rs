@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use restante_mail::message::Summary;
-use restante_store::{CopyKey, Result};
+use restante_store::{AgeRange, CopyKey, Result};
 
 use crate::retention::{RoundMessages, run_every_second};
 use crate::{DeletionCause, Mailroom};
@@ -29,7 +29,7 @@ impl Mailroom {
     async fn enforce_message_limit(&self, max_messages: u64) -> Result<()> {
         let mut wait_budget = MAX_SUBSCRIBER_WAIT;
         while self.inner.store.usage().await?.messages > max_messages {
-            let oldest = self.inner.store.oldest(BATCH_COPIES).await?;
+            let oldest = self.inner.store.oldest(AgeRange::default(), BATCH_COPIES).await?;
             // Counted again after the oldest messages were read. If another node deletes the same messages meanwhile, they
             // are either not counted, or deleting them a second time has no effect.
             let excess = self.inner.store.usage().await?.messages.saturating_sub(max_messages);

@@ -277,10 +277,10 @@ async fn serve(
     if options.open_page {
         open_page::open(page.as_deref());
     }
-    let retention = config.storage.retention_period.map(|period| {
-        let mailroom = mailroom.clone();
+    let retention = {
+        let (mailroom, period) = (mailroom.clone(), config.storage.retention_period);
         tokio::spawn(async move { mailroom.run_retention(period).await })
-    });
+    };
     let message_limit = config.storage.max_messages.map(|max_messages| {
         let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.run_message_limit(max_messages).await })
@@ -318,7 +318,7 @@ async fn serve(
     };
     auth.log_suppressed();
     // The last changes of sessions and retention still cause events, so the services are shut down after them.
-    for task in retention.into_iter().chain(message_limit).chain([feed_task]) {
+    for task in message_limit.into_iter().chain([retention, feed_task]) {
         task.abort();
         // The task was aborted, so there is no result.
         let _ = task.await;
@@ -410,6 +410,7 @@ fn build_mailroom(
         naming: config.mailbox_naming,
         policy: config.smtp.policy.clone(),
         projects: config.projects.clone(),
+        limits: config.storage.limits(),
         tagging: config.tagging.clone(),
         history: config.web.monitor_history,
     };

@@ -62,7 +62,7 @@ pub async fn open(storage: &Storage) -> Result<OpenedStore, OpenError> {
 
 /// Opens the store. With read access, nothing is created in a database.
 pub async fn open_with_access(storage: &Storage, access: Access) -> Result<OpenedStore, OpenError> {
-    let limits = Limits { messages_per_mailbox: storage.mailbox_msg_cap.unwrap_or(0), bytes: storage.max_bytes };
+    let limits = storage.limits();
     let cache_bytes = storage.cache_bytes;
     if let Some(address) = &storage.database {
         let connections = storage.connections.saturating_sub(JOURNAL_CONNECTIONS);

@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn index_agrees_with_the_store_after_a_comparison() {
         let runtime = Runtime::new().unwrap();
-        let store = Arc::new(MemoryStore::new(Limits { messages_per_mailbox: 0, ..Limits::default() }));
+        let store = Arc::new(MemoryStore::new(Limits::default()));
         let mailroom = Arc::new(Mailroom::new(Settings::default(), store.clone(), Extensions::default()));
         let index_file = Arc::new(IndexFile::new(None));
         index_file.open().unwrap();

@@ -207,7 +207,7 @@ mod tests {
         let envelope = Envelope { peer, login: None, listener: None, from: None, recipients };
         match mailroom.deliver(&envelope, Bytes::from_static(b"Subject: x\r\n\r\n")).await.unwrap() {
             DeliveryOutcome::Stored(mut copies) => copies.remove(0),
-            DeliveryOutcome::Discarded => panic!("discarded"),
+            outcome => panic!("{outcome:?}"),
         }
     }
 
@@ -221,7 +221,7 @@ mod tests {
     async fn retries_to_rebuild_the_index() {
         let dir = TestDir::new();
         let directory = dir.path();
-        let store = Arc::new(MemoryStore::new(Limits { messages_per_mailbox: 0, ..Limits::default() }));
+        let store = Arc::new(MemoryStore::new(Limits::default()));
         let mailroom = Arc::new(Mailroom::new(Settings::default(), store, Extensions::default()));
         let (queue, index_file) =
             (Arc::new(IndexQueue::default()), Arc::new(IndexFile::new(Some(directory.to_owned()))));

@@ -65,7 +65,7 @@ impl Fixture {
         let source = Bytes::from(format!("Subject: about {text}\r\n\r\nHello, this says {text}.\r\n"));
         match self.mailroom.deliver(&envelope, source).await.unwrap() {
             DeliveryOutcome::Stored(mut copies) => copies.remove(0),
-            DeliveryOutcome::Discarded => panic!("discarded"),
+            outcome => panic!("{outcome:?}"),
         }
     }
 

@@ -13,6 +13,7 @@ mod example;
 mod file;
 mod load;
 mod options;
+mod policies;
 mod problem;
 mod projects;
 mod protocols;

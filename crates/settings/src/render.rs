@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use restante_mail::duration;
+
 use super::load::Loaded;
 use super::setting::{Setting, Value};
 use super::table::SETTINGS;
@@ -94,6 +96,17 @@ pub fn render_effective(loaded: &Loaded) -> String {
             text.push_str("# The rules that choose a project; the first match decides:\n");
         }
         let _ = writeln!(text, "#   {number} {rule}");
+    }
+    let storage = &loaded.config.storage;
+    for (number, policy) in (1_usize..).zip(storage.policies.iter()) {
+        if number == 1 {
+            text.push_str("# The limits of mailboxes by pattern; the first match decides:\n");
+        }
+        let pattern: String = policy.mailboxes.entries().collect();
+        let retention = duration::format(policy.retention.or(storage.retention_period).unwrap_or_default());
+        let cap = policy.messages.or(storage.mailbox_msg_cap).unwrap_or(0);
+        let kib = policy.bytes.unwrap_or(0) >> 10;
+        let _ = writeln!(text, "#   {number} {pattern} retention={retention} cap={cap} maxkb={kib}");
     }
     text
 }

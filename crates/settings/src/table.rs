@@ -9,6 +9,7 @@ use restante_store::disk::Durability;
 use restante_store::postgres::Url;
 
 use super::credential::{Credential, parse_users};
+use super::policies::parse_policies;
 use super::projects::parse_project_rules;
 use super::relay;
 use super::setting::{Setting, Value};
@@ -16,13 +17,15 @@ use super::setting::{Setting, Value};
 use super::types::{AllowList, CertSource, Config, StoreKind, Tls};
 use super::values::{
     base_path, chaos_triggers, choice, collect_all, domain_patterns, duration_between, host_name, kibibytes, number,
-    optional_duration, optional_limit, optional_path, origin, parse_boolean, parsed_list, public_url,
-    regular_expression, split_list, split_params, tag_rules,
+    optional_limit, optional_path, origin, parse_boolean, parsed_list, public_url, regular_expression,
+    retention_period, split_list, split_params, tag_rules,
 };
 use super::webhook;
 
 /// 4 TiB. It keeps arithmetic on bytes far from overflow.
-const MAX_KIB: u64 = 1 << 32;
+pub(super) const MAX_KIB: u64 = 1 << 32;
+/// The upper limit of counts of messages.
+pub(super) const MAX_MAILBOX_MESSAGES: u64 = 1_000_000_000;
 /// With less, every read goes to the disk.
 const MIN_CACHE_KIB: u64 = 1024;
 /// With less, a script of moderate size cannot be loaded.
@@ -603,18 +606,29 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "storage.retentionperiod", "24h", Value::Duration,
         "How long a message is kept, from 1s to 876000h; 0 means forever.",
-        |c, v| set(&mut c.storage.retention_period, optional_duration(v, "1s", "876000h")),
+        |c, v| set(&mut c.storage.retention_period, retention_period(v)),
     ),
     Setting::new(
         "storage.mailboxmsgcap", "500", Value::Number,
         "The maximum number of messages in one mailbox; 0 means no limit. The oldest message is deleted first.",
-        |c, v| set(&mut c.storage.mailbox_msg_cap, optional_limit(v, 1_000_000_000)),
+        |c, v| set(&mut c.storage.mailbox_msg_cap, optional_limit(v, MAX_MAILBOX_MESSAGES)),
     ),
     Setting::new(
         "storage.maxmessages", "0", Value::Number,
         "The maximum number of messages in all mailboxes together; 0 means no limit. A message in several mailboxes counts once. \
          The messages that were received first are deleted, about a second after the limit is exceeded.",
-        |c, v| set(&mut c.storage.max_messages, optional_limit(v, 1_000_000_000)),
+        |c, v| set(&mut c.storage.max_messages, optional_limit(v, MAX_MAILBOX_MESSAGES)),
+    ),
+    Setting::new(
+        "storage.policies", "", Value::Text("POLICIES"),
+        "Limits for some mailboxes, separated by semicolons: a pattern of mailboxes and options. The first entry whose pattern \
+         matches a mailbox decides. In a pattern, `*` and `?` are wildcards; shop:* are the mailboxes of the project shop. The \
+         options are `retention=24h`, how long a message is kept; `cap=500`, the maximum number of messages in each mailbox; and \
+         `maxkb=10240`, the maximum size of each mailbox in KiB, in which a message counts fully even if it is also in other \
+         mailboxes. 0 means no limit. Without retention or cap, storage.retentionperiod or storage.mailboxmsgcap applies. Above \
+         cap and maxkb, the oldest message of the mailbox is deleted first. At most 100 entries. Example: shop:* retention=7d \
+         cap=5000; run-*:* retention=1h maxkb=10240.",
+        |c, v| set(&mut c.storage.policies, parse_policies(v)),
     ),
     Setting::new(
         "storage.retentionsleep", "", Value::Duration,

@@ -13,6 +13,7 @@ use restante_net::{Certificate, ListenAddr, Network};
 use restante_proto::smtp::OptionalCommand;
 pub use restante_store::disk::Durability;
 use restante_store::postgres::{Address, Url};
+use restante_store::{Limits, MailboxPolicies};
 
 use super::api_mount::ApiMount;
 use super::credential::{Credential, MailboxPassword};
@@ -341,6 +342,19 @@ pub struct Storage {
     pub max_messages: Option<usize>,
     /// The maximum number of messages per mailbox; `None` means no limit.
     pub mailbox_msg_cap: Option<usize>,
+    /// Other limits for some mailboxes.
+    pub policies: MailboxPolicies,
+}
+
+impl Storage {
+    /// Returns the limits of the store.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            messages_per_mailbox: self.mailbox_msg_cap.unwrap_or(0),
+            bytes: self.max_bytes,
+            policies: self.policies.clone(),
+        }
+    }
 }
 
 named_enum! {

@@ -89,6 +89,11 @@ pub(super) fn optional_duration(text: &str, min: &str, max: &str) -> Result<Opti
     duration_between(text, min, max).map(Some).map_err(|allowed| format!("{allowed}, or 0 for no limit"))
 }
 
+/// Parses how long a message is kept; 0 means forever.
+pub(super) fn retention_period(text: &str) -> Result<Option<Duration>, String> {
+    optional_duration(text, "1s", "876000h")
+}
+
 /// Splits a list at commas. Entries are trimmed, and empty ones are dropped.
 pub(super) fn split_list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()

@@ -6,6 +6,7 @@
 
 pub mod disk;
 pub mod feed;
+mod limits;
 pub mod memory;
 pub mod overview;
 pub mod postgres;
@@ -23,6 +24,7 @@ use restante_mail::naming::{MailboxName, Project};
 use restante_mail::tags::Tags;
 
 use feed::Feed;
+pub use limits::{Limits, MailboxLimits, MailboxPolicies, MailboxPolicy};
 use overview::Overview;
 
 /// Mailboxes and their messages.
@@ -35,8 +37,8 @@ pub trait Store: Send + Sync + 'static {
     /// Adds a message to the mailboxes of all its copies, or to none.
     ///
     /// When this returns, the message is as safe as the backend makes it, and may be acknowledged to the sender. Copies
-    /// get ids above every id that their mailbox ever had (see [`MessageId`]). Then the limits are enforced: first the
-    /// cap, which evicts the lowest ids of a mailbox; then the size limit, which evicts the oldest messages of all
+    /// get ids above every id that their mailbox ever had (see [`MessageId`]). Then the limits are enforced: first those
+    /// of the mailboxes, which evict the lowest ids; then the size limit, which evicts the oldest messages of all
     /// mailboxes in the order of [`Store::expire`]. The evicted messages are in [`Appended::evicted`]; they can include
     /// copies that were just added.
     async fn append(&self, message: NewMessage) -> Result<Appended>;
@@ -91,9 +93,10 @@ pub trait Store: Send + Sync + 'static {
     /// the received time counts.
     async fn expire(&self, deadline: Timestamp, limit: usize) -> Result<Vec<Summary>>;
 
-    /// Returns the oldest copies of all mailboxes in the order of [`Store::expire`], at most `limit`. The copies of a
-    /// message are adjacent; the last message may have more of them. The cost depends only on the size of the result.
-    async fn oldest(&self, limit: usize) -> Result<Vec<Summary>>;
+    /// Returns the oldest copies of a range of all mailboxes in the order of [`Store::expire`], at most `limit`. The copies
+    /// of a message are adjacent; the first and the last message may have more of them. The cost depends only on the size
+    /// of the result.
+    async fn oldest(&self, range: AgeRange, limit: usize) -> Result<Vec<Summary>>;
 
     /// Returns a page of the mailboxes that are not empty, ascending by the bytes of their names, with their contents
     /// in one snapshot. The cost depends only on the size of the result.
@@ -121,15 +124,6 @@ pub trait Store: Send + Sync + 'static {
     fn feed(&self) -> Option<Feed> {
         None
     }
-}
-
-/// The limits of a store. Zero means no limit.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Limits {
-    /// The cap per mailbox. If it is exceeded, the messages with the lowest ids are evicted.
-    pub messages_per_mailbox: usize,
-    /// The limit of [`Usage::bytes`]. If it is exceeded, the oldest messages of all mailboxes are evicted.
-    pub bytes: u64,
 }
 
 /// A message to be stored.
@@ -162,6 +156,38 @@ impl NewCopy {
     /// Returns the trace lines of a message that was received at `received`.
     pub fn trace(&self, received: Timestamp) -> Bytes {
         self.trace.clone().unwrap_or_else(|| self.details.trace(&self.mailbox, received))
+    }
+}
+
+/// The place of a copy in the order of [`Store::expire`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Age {
+    /// The time of receipt.
+    pub received: Timestamp,
+    /// The id of the copy.
+    pub id: MessageId,
+}
+
+impl From<&Summary> for Age {
+    fn from(summary: &Summary) -> Self {
+        Self { received: summary.received, id: summary.id }
+    }
+}
+
+/// A range of copies in the order of [`Store::expire`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AgeRange {
+    /// Only copies that follow this one, which need not exist.
+    pub after: Option<Age>,
+    /// Only copies that were received before this time.
+    pub before: Option<Timestamp>,
+}
+
+impl AgeRange {
+    /// Returns time and id of `after` as values in a database, or values before all others.
+    fn after_values(&self) -> (i64, i64) {
+        let values = |after: Age| (sql_values::time_to_nanos(after.received), sql_values::id_to_i64(after.id));
+        self.after.map_or((i64::MIN, -1), values)
     }
 }
 

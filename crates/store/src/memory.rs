@@ -23,8 +23,8 @@ use restante_mail::tags::Tags;
 use crate::overview::{Overview, TagCounter};
 use crate::sql_values::time_to_nanos;
 use crate::{
-    Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewCopy,
-    NewMessage, Newest, Page, ProjectState, Result, Store, Usage, Version,
+    Age, AgeRange, Appended, CopyKey, Limits, Listing, MailboxLimits, MailboxPage, MailboxState, MessageListing,
+    MessageSelector, NewCopy, NewMessage, Newest, Page, ProjectState, Result, Store, Usage, Version,
 };
 
 /// A [`Store`] in memory.
@@ -48,7 +48,7 @@ impl Store for MemoryStore {
         let stored = state.add(message);
         let mut removed = Vec::new();
         for summary in &stored {
-            state.enforce_cap(&summary.mailbox, self.limits.messages_per_mailbox, &mut removed);
+            state.enforce_mailbox_limits(&summary.mailbox, self.limits.of_mailbox(&summary.mailbox), &mut removed);
         }
         state.enforce_size_limit(self.limits.bytes, &mut removed);
         drop(state);
@@ -172,10 +172,13 @@ impl Store for MemoryStore {
         Ok(into_summaries(removed))
     }
 
-    async fn oldest(&self, limit: usize) -> Result<Vec<Summary>> {
+    async fn oldest(&self, range: AgeRange, limit: usize) -> Result<Vec<Summary>> {
         let state = self.state.lock();
-        let oldest = state.by_age.iter().take(limit);
-        Ok(oldest.filter_map(|Age(_, id)| Some(state.copies.get(id)?.summary(*id))).collect())
+        let key = |age: Age| Bound::Excluded(AgeKey::new(age.received, age.id));
+        let following = state.by_age.range((range.after.map_or(Bound::Unbounded, key), Bound::Unbounded));
+        let end = range.before.map(|before| AgeKey::new(before, MessageId::ZERO));
+        let oldest = following.take_while(|age| end.as_ref().is_none_or(|end| *age < end)).take(limit);
+        Ok(oldest.filter_map(|AgeKey(_, id)| Some(state.copies.get(id)?.summary(*id))).collect())
     }
 
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {
@@ -231,7 +234,7 @@ struct State {
     /// All copies. Boxed, because the nodes of the tree are half empty if ids only ascend.
     copies: BTreeMap<MessageId, Box<StoredCopy>>,
     /// All copies by age.
-    by_age: BTreeSet<Age>,
+    by_age: BTreeSet<AgeKey>,
     /// Mailboxes that are not empty.
     mailboxes: HashMap<MailboxName, Mailbox>,
     /// Their names in order. Sorting them for every query would hold the lock for too long.
@@ -260,7 +263,7 @@ struct State {
 ///
 /// The time is in Unix nanoseconds, half the size of a [`Timestamp`]. All times after the year 2262 are equal.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Age(i64, MessageId);
+struct AgeKey(i64, MessageId);
 
 #[derive(Debug, Default)]
 struct Mailbox {
@@ -314,7 +317,7 @@ impl Body {
     }
 }
 
-impl Age {
+impl AgeKey {
     fn new(received: Timestamp, id: MessageId) -> Self {
         Self(time_to_nanos(received), id)
     }
@@ -407,7 +410,7 @@ impl State {
             let NewCopy { mailbox, tags, details, trace } = copy;
             self.last_id = MessageId::next_after(self.last_id, received);
             self.bytes += u64::from(trace_len);
-            self.by_age.insert(Age::new(received, self.last_id));
+            self.by_age.insert(AgeKey::new(received, self.last_id));
             let contents = match self.mailboxes.entry(mailbox.clone()) {
                 Entry::Occupied(occupied) => occupied.into_mut(),
                 Entry::Vacant(vacant) => {
@@ -442,13 +445,12 @@ impl State {
         stored
     }
 
-    /// Removes the first messages of a mailbox until at most `cap` are left.
-    fn enforce_cap(&mut self, mailbox: &MailboxName, cap: usize, removed: &mut Vec<RemovedCopy>) {
-        let count = self.mailboxes.get(mailbox).map_or(0, |contents| contents.ids.len());
-        let excess = if cap == 0 { 0 } else { count.saturating_sub(cap) };
-        for _ in 0..excess {
-            let lowest = self.mailboxes.get(mailbox).and_then(|contents| contents.ids.first());
-            let Some(&id) = lowest else { return };
+    /// Removes the first messages of a mailbox until it is within its limits.
+    fn enforce_mailbox_limits(&mut self, mailbox: &MailboxName, limits: MailboxLimits, removed: &mut Vec<RemovedCopy>) {
+        let is_exceeded =
+            |contents: &&Mailbox| contents.ids.len() as u64 > limits.messages || contents.bytes > limits.bytes;
+        while let Some(contents) = self.mailboxes.get(mailbox).filter(is_exceeded) {
+            let Some(&id) = contents.ids.first() else { return };
             removed.extend(self.remove(mailbox, id));
         }
     }
@@ -456,13 +458,13 @@ impl State {
     /// Removes the oldest messages of all mailboxes until at most `bytes` are left.
     fn enforce_size_limit(&mut self, bytes: u64, removed: &mut Vec<RemovedCopy>) {
         while bytes > 0 && self.bytes > bytes {
-            let Some(&Age(_, oldest)) = self.by_age.first() else { return };
+            let Some(&AgeKey(_, oldest)) = self.by_age.first() else { return };
             removed.extend(self.remove_id(oldest));
         }
     }
 
     fn remove_older(&mut self, deadline: Timestamp, limit: usize) -> Vec<RemovedCopy> {
-        let deadline = Age::new(deadline, MessageId::ZERO);
+        let deadline = AgeKey::new(deadline, MessageId::ZERO);
         let mut removed = Vec::new();
         while removed.len() < limit {
             let Some(oldest) = self.by_age.first().filter(|oldest| **oldest < deadline) else { break };
@@ -492,7 +494,7 @@ impl State {
         }
         self.count_tags(id, &tags, &Tags::default());
         let mut copy = self.copies.remove(&id)?;
-        self.by_age.remove(&Age::new(copy.received, id));
+        self.by_age.remove(&AgeKey::new(copy.received, id));
         if let Some(project) = copy.mailbox.project()
             && let Some(ids) = self.projects.get_mut(&project)
         {

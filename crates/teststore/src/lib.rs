@@ -14,8 +14,8 @@ use restante_store::feed::{Change, CopyEvent, Feed, FeedItem, Mark, MarkChange};
 use restante_store::memory::MemoryStore;
 use restante_store::overview::Overview;
 use restante_store::{
-    Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
-    ProjectState, Result, Store, StoreError, Usage, Version,
+    AgeRange, Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector,
+    NewMessage, Page, ProjectState, Result, Store, StoreError, Usage, Version,
 };
 use tokio::sync::mpsc::Sender;
 
@@ -228,8 +228,8 @@ impl Store for Node {
         self.store.memory.find_message(selector).await
     }
 
-    async fn oldest(&self, limit: usize) -> Result<Vec<Summary>> {
-        self.store.memory.oldest(limit).await
+    async fn oldest(&self, range: AgeRange, limit: usize) -> Result<Vec<Summary>> {
+        self.store.memory.oldest(range, limit).await
     }
 
     async fn store_version(&self) -> Result<Version> {

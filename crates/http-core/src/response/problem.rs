@@ -135,13 +135,13 @@ pub enum Problem {
     /// The request body is too large.
     #[error("The body of the request is too large.")]
     BodyTooLarge,
-    /// The message composed from the request body is too large.
-    #[error("The composed message is too large: {bytes} bytes. At most {max} are accepted.")]
+    /// The message composed from the request body is too large, or larger than its mailbox may be.
+    #[error("The message is too large: {bytes} bytes. At most {max} are accepted.")]
     MessageTooLarge {
         /// The size of the message.
-        bytes: usize,
+        bytes: u64,
         /// The maximum size.
-        max: usize,
+        max: u64,
     },
     /// The content type of the request body is not JSON.
     #[error("The body of the request must be application/json.")]

@@ -94,7 +94,7 @@ async fn read_message(
     let work = server.renderer.work_permit(body.len()).await?;
     let message = work.run(move || compose_message(&body, to, &context)).await??;
     if message.len() > max_bytes {
-        return Err(Problem::MessageTooLarge { bytes: message.len(), max: max_bytes });
+        return Err(Problem::MessageTooLarge { bytes: message.len() as u64, max: max_bytes as u64 });
     }
     // The encoded message can be longer than the JSON.
     body::reserve_memory(reservation, message.len()).await?;

@@ -45,8 +45,8 @@ pub(crate) async fn wait(
     cancellation: Cancellation,
 ) -> Result<Response, Problem> {
     // A request with a timeout of zero lists the existing messages, so any count is valid for it.
-    let cap = server.settings.mailbox_cap.filter(|cap| *cap < parameters.count && !parameters.timeout.is_zero());
-    if let Some(cap) = cap {
+    let cap = server.mailroom.mailbox_limits(&mailbox).messages;
+    if cap < parameters.count as u64 && !parameters.timeout.is_zero() {
         let sentence = format!("The parameter count must be at most {cap}: a mailbox keeps no more messages.");
         return Err(Problem::Malformed(sentence));
     }

@@ -125,7 +125,7 @@ async fn message_size_is_limited() {
     let fields = |length| json!({"from": "a@x", "text": "x\n".repeat(length)});
     assert_eq!(post_json(&server, &fields(3000)).await.status, 201);
     let sentence = post_json(&server, &fields(3400)).await.problem(413);
-    assert!(sentence.starts_with("The composed message is too large: 10"), "{sentence}");
+    assert!(sentence.starts_with("The message is too large: 10"), "{sentence}");
     post_json(&server, &fields(100_000)).await.problem(413);
 }
 

@@ -7,8 +7,8 @@ use restante_mail::naming::{MailboxName, Project};
 use restante_store::feed::Feed;
 use restante_store::overview::Overview;
 use restante_store::{
-    Appended, CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Page, ProjectState, Result,
-    StoreError, Usage, Version,
+    AgeRange, Appended, CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Page,
+    ProjectState, Result, StoreError, Usage, Version,
 };
 
 use super::*;
@@ -64,7 +64,7 @@ impl Store for FailingStore {
     async fn find_message(&self, _: MessageSelector) -> Result<Option<Message>> {
         self.fail().await
     }
-    async fn oldest(&self, _: usize) -> Result<Vec<Summary>> {
+    async fn oldest(&self, _: AgeRange, _: usize) -> Result<Vec<Summary>> {
         self.fail().await
     }
     async fn store_version(&self) -> Result<Version> {

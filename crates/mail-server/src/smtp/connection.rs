@@ -243,6 +243,10 @@ impl<'a> SessionDriver<'a> {
                 tracing::debug!(session = self.connection.session_name, "message discarded");
                 Ok(())
             }
+            Ok(DeliveryOutcome::TooLarge { max_bytes }) => {
+                tracing::debug!(session = self.connection.session_name, max_bytes, "message too large for a mailbox");
+                Err(StoreRefusal::TooLarge)
+            }
             Err(error) => {
                 self.connection.log_store_error("cannot store message", &error);
                 Err(store_refusal(&error))

@@ -18,8 +18,8 @@ use restante_mailroom::{DeletionCause, DeliveryOutcome, Mailroom, Settings};
 use restante_store::memory::MemoryStore;
 use restante_store::overview::Overview;
 use restante_store::{
-    Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
-    ProjectState, Result, Store, StoreError, Usage, Version,
+    AgeRange, Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector,
+    NewMessage, Page, ProjectState, Result, Store, StoreError, Usage, Version,
 };
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -41,7 +41,7 @@ struct PausingStore {
 
 impl PausingStore {
     fn new() -> Arc<Self> {
-        let memory = MemoryStore::new(Limits { messages_per_mailbox: 2, bytes: 0 });
+        let memory = MemoryStore::new(Limits { messages_per_mailbox: 2, ..Limits::default() });
         Arc::new(Self { memory, requested: Notify::new(), resume: Notify::new() })
     }
 
@@ -95,8 +95,8 @@ impl Store for PausingStore {
         self.memory.find_message(selector).await
     }
 
-    async fn oldest(&self, limit: usize) -> Result<Vec<Summary>> {
-        self.memory.oldest(limit).await
+    async fn oldest(&self, range: AgeRange, limit: usize) -> Result<Vec<Summary>> {
+        self.memory.oldest(range, limit).await
     }
 
     async fn store_version(&self) -> Result<Version> {
@@ -272,7 +272,7 @@ async fn cancelled_expiry_is_published() {
     let mut events = subscribe_to_new(&mailroom);
     // The message is now older than the retention period.
     tokio::time::sleep(Duration::from_millis(2)).await;
-    cancel(&store, mailroom.run_retention(Duration::from_millis(1))).await;
+    cancel(&store, mailroom.run_retention(Some(Duration::from_millis(1)))).await;
     assert_eq!(next(&mut events).await, Event::Deleted(message));
 }
 

@@ -13,8 +13,8 @@ use restante_mailroom::events::{Event, Lagged, MessageCopies};
 use restante_mailroom::hooks::{Extensions, HookPoint, Hooks, IncomingMessage, Observer, Verdict};
 use restante_mailroom::policy::Policy;
 use restante_mailroom::{Counts, DeletionCause, DeliveryOutcome, Mailroom, Settings, WriteAccess};
-use restante_store::Limits;
 use restante_store::memory::MemoryStore;
+use restante_store::{Limits, MailboxPolicy};
 use restante_store::{MessageSelector, Page};
 use tokio::time::timeout;
 
@@ -48,7 +48,7 @@ pub(crate) fn mailroom(settings: Settings, limits: Limits, fake_script: Option<A
 pub(crate) async fn deliver_stored(mailroom: &Mailroom, envelope: &Envelope, body: &'static str) -> Vec<Summary> {
     match mailroom.deliver(envelope, Bytes::from(body)).await.unwrap() {
         DeliveryOutcome::Stored(copies) => copies,
-        DeliveryOutcome::Discarded => panic!("discarded"),
+        outcome => panic!("{outcome:?}"),
     }
 }
 
@@ -108,6 +108,23 @@ async fn discarded_message_is_accepted_and_not_stored() {
 }
 
 #[tokio::test]
+async fn message_too_large_for_one_of_its_mailboxes_is_not_stored() {
+    let policy = MailboxPolicy { mailboxes: ["b?b"].into_iter().collect(), ..MailboxPolicy::default() };
+    let policies = [1000, 2000].map(|bytes| MailboxPolicy { bytes: Some(bytes), ..policy.clone() });
+    let limits = Limits { policies: policies.into_iter().collect(), ..Limits::default() };
+    let mailroom = mailroom(Settings { limits: limits.clone(), ..settings() }, limits, None);
+    let both = envelope("a@x.org", &["ann@x.org", "bob@x.org"]);
+    let outcome = mailroom.deliver(&both, Bytes::from(vec![b'x'; 990])).await.unwrap();
+    assert_eq!(outcome, DeliveryOutcome::TooLarge { max_bytes: 1000 }, "the trace counts too");
+    assert!(list_mailbox(&mailroom, "ann").await.is_empty(), "it is stored in all mailboxes or in none");
+    for size in [500, 600] {
+        mailroom.deliver(&both, Bytes::from(vec![b'x'; size])).await.unwrap();
+    }
+    assert_eq!(list_mailbox(&mailroom, "ann").await.len(), 2);
+    assert_eq!(list_mailbox(&mailroom, "bob").await.len(), 1);
+}
+
+#[tokio::test]
 async fn recipient_that_needs_quotes_is_refused() {
     let mailroom = mailroom(settings(), Limits::default(), None);
     let result =
@@ -117,7 +134,7 @@ async fn recipient_that_needs_quotes_is_refused() {
 
 #[tokio::test]
 async fn every_deletion_is_published() {
-    let mailroom = mailroom(settings(), Limits { messages_per_mailbox: 2, bytes: 0 }, None);
+    let mailroom = mailroom(settings(), Limits { messages_per_mailbox: 2, ..Limits::default() }, None);
     let mut events = mailroom.subscribe(None, None);
     let mut copies = Vec::new();
     for _ in 0..3 {
@@ -146,7 +163,8 @@ async fn every_deletion_is_published() {
 #[tokio::test]
 async fn counts_deliveries_and_deletions() {
     let policy = Policy { discard_domains: ["drop.test"].into_iter().collect(), ..Policy::default() };
-    let mailroom = mailroom(Settings { policy, ..settings() }, Limits { messages_per_mailbox: 1, bytes: 0 }, None);
+    let mailroom =
+        mailroom(Settings { policy, ..settings() }, Limits { messages_per_mailbox: 1, ..Limits::default() }, None);
     assert_eq!(mailroom.counts(), Counts::default());
     mailroom.deliver(&envelope("a@x.org", &["b@drop.test"]), Bytes::from(MAIL)).await.unwrap();
     deliver_stored(&mailroom, &envelope("a@x.org", &["bob@x.org", "eve@x.org"]), MAIL).await;
@@ -186,7 +204,7 @@ async fn history_has_the_last_messages_that_still_exist() {
 
 #[tokio::test]
 async fn idle_subscriber_lags_and_does_not_delay_deliveries() {
-    let mailroom = mailroom(settings(), Limits { messages_per_mailbox: 1, bytes: 0 }, None);
+    let mailroom = mailroom(settings(), Limits { messages_per_mailbox: 1, ..Limits::default() }, None);
     let mut idle_subscriber = mailroom.subscribe(None, None);
     for _ in 0..10_000 {
         deliver_stored(&mailroom, &envelope("a@x.org", &["bob@x.org"]), MAIL).await;
@@ -200,7 +218,7 @@ async fn retention_deletes_expired_messages() {
     deliver_stored(&mailroom, &envelope("a@x.org", &["bob@x.org"]), MAIL).await;
     let retention = tokio::spawn({
         let mailroom = mailroom.clone();
-        async move { mailroom.run_retention(Duration::from_millis(1)).await }
+        async move { mailroom.run_retention(Some(Duration::from_millis(1))).await }
     });
     let bob = mailroom.mailbox("bob").unwrap();
     let is_gone = async {

@@ -65,7 +65,7 @@ struct TestNode {
 
 /// Creates `COUNT` nodes that share a store, which keeps `cap` messages per mailbox.
 async fn nodes<const COUNT: usize>(cap: usize) -> [TestNode; COUNT] {
-    let store = SharedStore::new(Limits { messages_per_mailbox: cap, bytes: 0 });
+    let store = SharedStore::new(Limits { messages_per_mailbox: cap, ..Limits::default() });
     let mut test_nodes = Vec::new();
     for _ in 0..COUNT {
         test_nodes.push(start_node(store.node().await));
@@ -125,7 +125,7 @@ async fn deliver(mailroom: &Mailroom, to: &str, subject: &str) -> Summary {
     };
     match mailroom.deliver(&envelope, format!("Subject: {subject}\r\n\r\n").into()).await.unwrap() {
         DeliveryOutcome::Stored(mut copies) => copies.remove(0),
-        DeliveryOutcome::Discarded => panic!("discarded"),
+        outcome => panic!("{outcome:?}"),
     }
 }
 

@@ -37,7 +37,7 @@ async fn deliver(mailroom: &Mailroom, to: &str) -> MessageId {
     };
     match mailroom.deliver(&envelope, Bytes::from_static(b"Subject: Hello\r\n\r\n")).await.unwrap() {
         DeliveryOutcome::Stored(copies) => copies[0].id,
-        DeliveryOutcome::Discarded => panic!("discarded"),
+        outcome => panic!("{outcome:?}"),
     }
 }
 

@@ -144,6 +144,8 @@ pub enum StoreRefusal {
     Unavailable,
     /// The store or its data is damaged.
     Broken,
+    /// The message is larger than one of its mailboxes may be.
+    TooLarge,
 }
 
 /// What the driver must do next. After it has passed the result of an action, it calls [`Session::step`] again with the

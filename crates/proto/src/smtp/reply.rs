@@ -218,6 +218,7 @@ pub(crate) fn store_refusal(refusal: StoreRefusal) -> ErrorReply {
         StoreRefusal::Full => STORE_FULL,
         StoreRefusal::Unavailable => STORE_UNAVAILABLE,
         StoreRefusal::Broken => STORE_BROKEN,
+        StoreRefusal::TooLarge => MESSAGE_TOO_LONG,
     }
 }
 

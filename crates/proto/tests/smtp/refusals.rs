@@ -209,10 +209,11 @@ fn refused_logins_have_the_auth_reason() {
 
 #[test]
 fn store_refusals_have_reasons() {
-    use RefusalReason::{StoreFailed, StoreFull};
+    use RefusalReason::{Size, StoreFailed, StoreFull};
     let table = [
         (StoreRefusal::Full, "452 4.3.1 No room for this mail at the moment\r\n", StoreFull),
         (StoreRefusal::Unavailable, "451 4.3.0 The mail cannot be stored at the moment\r\n", StoreFailed),
+        (StoreRefusal::TooLarge, "552 5.3.4 Mail too long\r\n", Size),
         (StoreRefusal::Broken, "451 4.3.5 The mail cannot be stored because of a fault here\r\n", StoreFailed),
     ];
     let rest = "MAIL FROM:<a@x.test>\r\nRCPT TO:<b@y.test>\r\nRCPT TO:<c@y.test>\r\nDATA\r\nx\r\n.\r\n";

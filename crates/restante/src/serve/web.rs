@@ -145,7 +145,6 @@ fn settings(components: &Components<'_>, admission: &AdmissionControl) -> restan
         trusted_proxies: web.trusted_proxies.clone(),
         cache_bytes: web.cache_bytes,
         max_monitors: web.max_monitors,
-        mailbox_cap: components.config.storage.mailbox_msg_cap,
         max_message_bytes: components.config.effective_max_message_bytes(),
         clients: admission.limits.clients().clone(),
         readiness: admission.readiness.clone(),

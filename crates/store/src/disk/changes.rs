@@ -23,7 +23,7 @@ pub(super) struct Changes<'a> {
     statistics: &'a Statistics,
     uncommitted: &'a Uncommitted,
     shared: &'a Shared,
-    limits: Limits,
+    limits: &'a Limits,
     counters: Counters,
     segments: BTreeMap<u64, SegmentStats>,
     mailboxes: HashMap<MailboxName, MailboxStats>,
@@ -44,7 +44,7 @@ impl<'a> Changes<'a> {
         statistics: &'a Statistics,
         uncommitted: &'a Uncommitted,
         shared: &'a Shared,
-        limits: Limits,
+        limits: &'a Limits,
     ) -> Self {
         let (segments, mailboxes, released) = Default::default();
         Self { statistics, uncommitted, shared, limits, counters: statistics.counters, segments, mailboxes, released }
@@ -69,7 +69,7 @@ impl<'a> Changes<'a> {
         let stored = self.insert(database, message, prepared, at)?;
         let mut evicted = Vec::new();
         for summary in &stored {
-            self.enforce_cap(database, &summary.mailbox, &mut evicted)?;
+            self.enforce_mailbox_limits(database, &summary.mailbox, &mut evicted)?;
         }
         self.enforce_size_limit(database, &mut evicted)?;
         Ok(Appended { stored, evicted })
@@ -159,17 +159,23 @@ impl<'a> Changes<'a> {
         Ok(number)
     }
 
-    fn enforce_cap(&mut self, database: &Connection, mailbox: &MailboxName, removed: &mut Vec<Summary>) -> Result<()> {
-        let cap = self.limits.messages_per_mailbox as u64;
-        if cap == 0 {
-            return Ok(());
-        }
-        let excess = self.mailbox_mut(database, mailbox)?.messages.saturating_sub(cap);
-        if excess > 0 {
+    fn enforce_mailbox_limits(
+        &mut self,
+        database: &Connection,
+        mailbox: &MailboxName,
+        removed: &mut Vec<Summary>,
+    ) -> Result<()> {
+        let limits = self.limits.of_mailbox(mailbox);
+        loop {
+            let stats = self.mailbox_mut(database, mailbox)?;
+            let excess = stats.messages.saturating_sub(limits.messages).max((stats.bytes > limits.bytes).into());
             let excess = usize::try_from(excess).unwrap_or(usize::MAX);
-            removed.extend(self.purge(database, mailbox, MessageId::MAX, excess)?);
+            let purged = if excess > 0 { self.purge(database, mailbox, MessageId::MAX, excess)? } else { Vec::new() };
+            if purged.is_empty() {
+                return Ok(());
+            }
+            removed.extend(purged);
         }
-        Ok(())
     }
 
     fn enforce_size_limit(&mut self, database: &Connection, removed: &mut Vec<Summary>) -> Result<()> {

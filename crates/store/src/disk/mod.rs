@@ -57,8 +57,8 @@ use self::watchdog::Watchdog;
 use self::writer::Writer;
 use crate::overview::Overview;
 use crate::{
-    Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
-    ProjectState, Result, Store, StoreError, Usage, Version, writer_stopped,
+    AgeRange, Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector,
+    NewMessage, Page, ProjectState, Result, Store, StoreError, Usage, Version, writer_stopped,
 };
 
 /// The capacity of the writer's queue. Tasks with further changes wait asynchronously, without blocking their threads.
@@ -70,7 +70,7 @@ const MAX_COMMIT_WAIT: Duration = Duration::from_millis(500);
 const COMMIT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The settings of a disk store.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// The limits above which old messages are evicted.
     pub limits: Limits,
@@ -323,8 +323,8 @@ impl Store for DiskStore {
         self.submit(|reply| Job::Expire(deadline, limit, reply)).await
     }
 
-    async fn oldest(&self, limit: usize) -> Result<Vec<Summary>> {
-        self.query(move |database| reader::oldest(database, limit)).await
+    async fn oldest(&self, range: AgeRange, limit: usize) -> Result<Vec<Summary>> {
+        self.query(move |database| reader::oldest(database, range, limit)).await
     }
 
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {

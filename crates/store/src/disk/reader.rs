@@ -12,9 +12,9 @@ use super::rows::{self, CopyRow, columns, get_u64};
 use super::segment::{Location, Segments};
 use super::statistics::Counters;
 use crate::overview::{Overview, TagCounter};
-use crate::sql_values::{id_to_i64, nanos_to_time, to_i64};
+use crate::sql_values::{id_to_i64, nanos_to_time, time_to_nanos, to_i64};
 use crate::{
-    Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, ProjectState, Result,
+    AgeRange, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, ProjectState, Result,
     StoreError, Version,
 };
 
@@ -108,13 +108,18 @@ pub(super) const SELECT_NEWEST_COPY: &str =
     concat!("SELECT ", columns!(), ", mailbox FROM copies ORDER BY id DESC LIMIT 1");
 
 /// The oldest copies of all mailboxes.
-pub(super) const SELECT_OLDEST: &str =
-    concat!("SELECT ", columns!(), ", mailbox FROM copies ORDER BY received, id LIMIT ?1");
+pub(super) const SELECT_OLDEST: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", mailbox FROM copies WHERE (received, id) > (?1, ?2) AND received < ?3 ORDER BY received, id LIMIT ?4"
+);
 
 /// See [`Store::oldest`](crate::Store::oldest).
-pub(super) fn oldest(database: &Connection, limit: usize) -> Result<Vec<Summary>> {
+pub(super) fn oldest(database: &Connection, range: AgeRange, limit: usize) -> Result<Vec<Summary>> {
     let mut statement = database.prepare_cached(SELECT_OLDEST)?;
-    let mut rows = statement.query([to_i64(limit)])?;
+    let (received, id) = range.after_values();
+    let mut rows =
+        statement.query(params![received, id, range.before.map_or(i64::MAX, time_to_nanos), to_i64(limit)])?;
     let mut copies: Vec<Summary> = Vec::new();
     while let Some(row) = rows.next()? {
         copies.push(CopyRow::with_mailbox(row, copies.last())?.summary);

@@ -16,16 +16,13 @@ use restante_testdir::TestDir;
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
 
-/// Settings with segments so small that a few messages fill one.
-const SMALL: Settings = Settings {
-    limits: Limits { messages_per_mailbox: 0, bytes: 0 },
-    durability: Durability::Full,
-    cache_bytes: 1 << 20,
-    segment_bytes: 16 << 10,
-};
+/// Returns settings with segments so small that a few messages fill one.
+fn small() -> Settings {
+    Settings { cache_bytes: 1 << 20, segment_bytes: 16 << 10, ..Settings::default() }
+}
 
 fn open(dir: &Path) -> DiskStore {
-    try_open(dir, SMALL).unwrap()
+    try_open(dir, small()).unwrap()
 }
 
 /// Opens a store, and retries while its directory is in use. Tests open a store again right after they dropped it, but
@@ -34,7 +31,7 @@ fn open(dir: &Path) -> DiskStore {
 fn try_open(dir: &Path, settings: Settings) -> Result<DiskStore, OpenError> {
     let deadline = Instant::now() + LONG;
     loop {
-        match DiskStore::open(dir, settings) {
+        match DiskStore::open(dir, settings.clone()) {
             Err(OpenError::Locked { .. }) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -44,7 +41,7 @@ fn try_open(dir: &Path, settings: Settings) -> Result<DiskStore, OpenError> {
 }
 
 fn refusal(dir: &Path) -> String {
-    try_open(dir, SMALL).err().expect("it cannot be opened").to_string()
+    try_open(dir, small()).err().expect("it cannot be opened").to_string()
 }
 
 /// Returns the paths of the segment files, in order.
@@ -149,9 +146,9 @@ fn assert_counters_equal_rows(dir: &Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn counters_equal_rows_after_crash() {
     let dir = TestDir::new();
-    let limits = Limits { messages_per_mailbox: 7, bytes: 30_000 };
-    let settings = Settings { limits, ..SMALL };
-    let store = try_open(dir.path(), settings).unwrap();
+    let limits = Limits { messages_per_mailbox: 7, bytes: 30_000, ..Limits::default() };
+    let settings = Settings { limits, ..small() };
+    let store = try_open(dir.path(), settings.clone()).unwrap();
     let tags = Tags::new(["x"]).unwrap();
     for byte in 0..60 {
         let mailboxes: &[&str] = if byte % 3 == 0 { &["ann", "shop:bob", "cid"] } else { &["shop:bob"] };
@@ -167,7 +164,7 @@ async fn counters_equal_rows_after_crash() {
         if byte % 6 == 5 {
             let copy = copy_as_after_crash(dir.path());
             let before = (store.usage().await.unwrap(), store.messages(None, Page::ALL).await.unwrap().messages);
-            let reopened = try_open(copy.path(), settings).unwrap();
+            let reopened = try_open(copy.path(), settings.clone()).unwrap();
             let after = (reopened.usage().await.unwrap(), reopened.messages(None, Page::ALL).await.unwrap().messages);
             assert_eq!(after, before);
             drop(reopened);
@@ -255,9 +252,9 @@ async fn replay_keeps_segment_of_evicted_message() {
     for segment in segments(dir.path()) {
         fs::copy(&segment, copy.path().join("segments").join(segment.file_name().unwrap())).unwrap();
     }
-    let limits = Limits { messages_per_mailbox: 0, bytes: 5000 };
+    let limits = Limits { bytes: 5000, ..Limits::default() };
     for _ in 0..3 {
-        let reopened = try_open(copy.path(), Settings { limits, ..SMALL }).unwrap();
+        let reopened = try_open(copy.path(), Settings { limits: limits.clone(), ..small() }).unwrap();
         assert_eq!(body(&reopened, &kept).await.unwrap(), [b'k'; 1000]);
         add(&reopened, &["bob"], b'n').await;
         reopened.purge(&name("bob"), MessageId::MAX, usize::MAX).await.unwrap();
@@ -293,7 +290,7 @@ async fn passes_conformance_suite() {
         let dirs = Mutex::new(Vec::new());
         let run = conformance::run(|limits| {
             let dir = TestDir::new();
-            let store = DiskStore::open(dir.path(), Settings { limits, durability, ..SMALL }).unwrap();
+            let store = DiskStore::open(dir.path(), Settings { limits, durability, ..small() }).unwrap();
             dirs.lock().unwrap().push(dir);
             async move { store }
         });
@@ -305,7 +302,7 @@ async fn passes_conformance_suite() {
 async fn passes_restart_conformance_suite() {
     for durability in [Durability::Full, Durability::Relaxed] {
         conformance::run_durable(async |dir: PathBuf, limits| {
-            try_open(&dir, Settings { limits, durability, ..SMALL }).unwrap()
+            try_open(&dir, Settings { limits, durability, ..small() }).unwrap()
         })
         .await;
     }
@@ -315,7 +312,7 @@ async fn passes_restart_conformance_suite() {
 fn refuses_second_server_until_first_has_ended() {
     let dir = TestDir::new();
     let store = open(dir.path());
-    let second = DiskStore::open(dir.path(), SMALL).err().unwrap();
+    let second = DiskStore::open(dir.path(), small()).err().unwrap();
     assert!(!second.is_permanent());
     let owner = format!("is in use by another server (process {})", std::process::id());
     assert!(second.to_string().ends_with(&owner), "{second}");
@@ -380,7 +377,7 @@ async fn refuses_contradictory_tables() {
     drop(store);
     let database = rusqlite::Connection::open(dir.path().join("restante.db")).unwrap();
     database.execute_batch("CREATE TABLE saved AS SELECT * FROM segments; DELETE FROM segments").unwrap();
-    let refused = try_open(dir.path(), SMALL).err().unwrap();
+    let refused = try_open(dir.path(), small()).err().unwrap();
     assert!(refused.is_permanent() && refused.to_string().contains("its table of segments is empty"), "{refused}");
     database.execute_batch("INSERT INTO segments SELECT * FROM saved; DROP TABLE saved").unwrap();
     drop(database);

@@ -71,7 +71,7 @@ impl Writer {
     ) -> Result<(), TransactionError> {
         // Put back only after success. Closing the connection rolls the transaction back.
         let database = self.database.take().ok_or_else(|| StoreError::Broken("no database".to_owned()))?;
-        let mut changes = Changes::new(&self.statistics, &self.uncommitted, &self.shared, self.settings.limits);
+        let mut changes = Changes::new(&self.statistics, &self.uncommitted, &self.shared, &self.settings.limits);
         let run = || {
             if database.is_autocommit() {
                 database.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;

@@ -91,7 +91,8 @@ END $$;
 -- `headlines`), copies (`copy_messages` to `details`) and mailboxes (`names` to `last_copies`). A copy refers to its
 -- message and its mailbox, and has an index among the copies of each of them: from 0 in the message, from 1 in the mailbox.
 -- The ids of the copies follow the last change, and each is at least its `lowest_ids`, which ascend. The last copy of each
--- mailbox is in `last_copies`, and its project in `projects`, which is null if no mailbox is in one. Returns in the first row, for each mailbox, the number before those of its copies. Then returns
+-- mailbox is in `last_copies`, and its project in `projects`, and its
+-- limits in `caps` and `mailbox_bytes`; each of these three is null if no mailbox has one. Returns in the first row, for each mailbox, the number before those of its copies. Then returns
 -- the evicted copies. After a limit was lowered, many copies have to be evicted. Other changes wait for this one, so the
 -- rest is evicted with the next messages. Everything that can be computed from the messages is passed in, because that
 -- costs less, and elements are read by their index, because joins of wide rows cost more. Each statement costs as much as
@@ -101,7 +102,7 @@ CREATE FUNCTION append_messages(
     copy_messages int[], message_indexes int[], copy_mailboxes int[], mailbox_indexes int[], lowest_ids bigint[], sizes bigint[],
     traces bytea[], tags bytea[], details bytea[],
     names bytea[], projects bytea[], name_copies bigint[], name_bytes bigint[], last_copies int[],
-    new_bytes bigint, cap bigint, max_bytes bigint
+    caps bigint[], mailbox_bytes bigint[], new_bytes bigint, max_bytes bigint
 ) RETURNS SETOF copy_change LANGUAGE plpgsql AS $$
 DECLARE
     copies_count CONSTANT int := cardinality(copy_messages);
@@ -114,7 +115,7 @@ DECLARE
     free_number bigint;
     existing int[];
     numbers bigint[];
-    is_cap_exceeded boolean;
+    is_exceeded boolean;
     evicted_ids bigint[];
     first bigint;
     first_excess bigint;
@@ -133,10 +134,11 @@ BEGIN
             bytes = mailboxes.bytes + name_bytes[added.index], last_number = mailboxes.last_number + name_copies[added.index],
             version = greatest(before + last_copies[added.index], lowest_ids[last_copies[added.index]])
         FROM unnest(names) WITH ORDINALITY AS added (name, index) WHERE mailboxes.name = added.name
-        RETURNING added.index::int, mailboxes.messages, mailboxes.last_number - name_copies[added.index] AS number
+        RETURNING added.index::int, mailboxes.last_number - name_copies[added.index] AS number,
+            mailboxes.messages > caps[added.index] OR mailboxes.bytes > mailbox_bytes[added.index] AS is_exceeded
     )
-    SELECT array_agg(updated.index), array_agg(updated.number ORDER BY updated.index), cap > 0 AND max(updated.messages) > cap
-    INTO existing, numbers, is_cap_exceeded
+    SELECT array_agg(updated.index), array_agg(updated.number ORDER BY updated.index), bool_or(updated.is_exceeded)
+    INTO existing, numbers, is_exceeded
     FROM updated;
     IF existing IS NULL OR cardinality(existing) < cardinality(names) THEN
         WITH added AS (
@@ -150,7 +152,7 @@ BEGIN
             SELECT mailboxes.last_number - name_copies[added.index]
             FROM unnest(names) WITH ORDINALITY AS added (name, index) JOIN mailboxes USING (name) ORDER BY added.index
         );
-        is_cap_exceeded := cap > 0;
+        is_exceeded := caps IS NOT NULL OR mailbox_bytes IS NOT NULL;
     END IF;
     INSERT INTO copies (id, received, size, body, shared, seen, mailbox, headline, trace, message, number, tags, details, project)
     SELECT greatest(before + index, lowest_ids[index]), received[copy_messages[index]], sizes[index],
@@ -162,20 +164,35 @@ BEGIN
     result.copy_numbers := numbers;
     RETURN NEXT result;
 
-    IF is_cap_exceeded THEN
+    -- Both limits of a mailbox evict its first copies. What is above its size is evicted in steps.
+    first := last;
+    WHILE is_exceeded AND last - first < max_evicted LOOP
         evicted_ids := ARRAY(
-            SELECT first.id
-            FROM mailboxes, LATERAL (
-                SELECT copies.id FROM copies WHERE copies.mailbox = mailboxes.name ORDER BY copies.id LIMIT mailboxes.messages - cap
-            ) AS first
-            WHERE mailboxes.name = ANY (names) AND mailboxes.messages > cap
-            ORDER BY first.id LIMIT greatest(max_evicted, copies_count)
+            SELECT evicted.id
+            FROM generate_series(1, cardinality(names)) AS index
+            JOIN mailboxes ON mailboxes.name = names[index]
+                AND (mailboxes.messages > caps[index] OR mailboxes.bytes > mailbox_bytes[index]),
+            LATERAL (
+                SELECT first.id
+                FROM (
+                    SELECT copies.id, row_number() OVER (ORDER BY copies.id) AS position,
+                        sum(copies.size) OVER (ORDER BY copies.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS freed
+                    FROM (
+                        SELECT copies.id, copies.size FROM copies WHERE copies.mailbox = mailboxes.name ORDER BY copies.id
+                        LIMIT CASE WHEN mailboxes.bytes > mailbox_bytes[index] THEN greatest(mailboxes.messages - caps[index], 100)
+                            ELSE mailboxes.messages - caps[index] END
+                    ) AS copies
+                ) AS first
+                WHERE first.position <= mailboxes.messages - caps[index]
+                    OR coalesce(first.freed, 0) < mailboxes.bytes - mailbox_bytes[index]
+            ) AS evicted
+            ORDER BY evicted.id LIMIT greatest(max_evicted, copies_count)
         );
-        IF cardinality(evicted_ids) > 0 THEN
-            RETURN QUERY SELECT * FROM delete_copies(evicted_ids, last);
-            last := last + cardinality(evicted_ids);
-        END IF;
-    END IF;
+        EXIT WHEN cardinality(evicted_ids) = 0;
+        RETURN QUERY SELECT * FROM delete_copies(evicted_ids, last);
+        last := last + cardinality(evicted_ids);
+        EXIT WHEN mailbox_bytes IS NULL;
+    END LOOP;
 
     first := last;
     WHILE max_bytes > 0 AND total_bytes > max_bytes LOOP

@@ -48,8 +48,8 @@ use crate::feed::Feed;
 use crate::overview::Overview;
 use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
 use crate::{
-    Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, NewMessage, Page,
-    ProjectState, Result, Store, Usage, Version, writer_stopped,
+    AgeRange, Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector,
+    NewMessage, Page, ProjectState, Result, Store, Usage, Version, writer_stopped,
 };
 
 const PURGE: &str = "SELECT * FROM purge_mailbox($1, $2, $3)";
@@ -303,8 +303,9 @@ impl Store for PostgresStore {
         self.remove_many(EXPIRE, &[&time_to_nanos(self.tracker.database_clock.to_database(deadline)), &limit]).await
     }
 
-    async fn oldest(&self, limit: usize) -> Result<Vec<Summary>> {
-        reader::oldest(&self.database, limit).await
+    async fn oldest(&self, range: AgeRange, limit: usize) -> Result<Vec<Summary>> {
+        let before = range.before.map(|before| self.tracker.database_clock.to_database(before));
+        reader::oldest(&self.database, AgeRange { before, ..range }, limit).await
     }
 
     async fn mailboxes(&self, page: MailboxPage) -> Result<Vec<MailboxState>> {

@@ -9,10 +9,10 @@ use tokio_postgres::Row;
 use super::database::{Database, Parameters};
 use super::rows::{self, get_column, get_u64};
 use crate::overview::{Overview, TagCounter};
-use crate::sql_values::{id_to_i64, nanos_to_time, to_i64};
+use crate::sql_values::{id_to_i64, nanos_to_time, time_to_nanos, to_i64};
 use crate::{
-    CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, ProjectState, Result,
-    Version,
+    AgeRange, CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, ProjectState,
+    Result, Version,
 };
 
 /// Longer bodies are read in chunks of this length, so that neither side needs memory for a whole one in transit.
@@ -181,7 +181,11 @@ const SELECT_PROJECTS: &str = "
         FROM mailboxes WHERE name >= names.project || ':'::bytea AND name < names.project || ';'::bytea
     ) AS sums WHERE project IS NOT NULL AND index <= $2 ORDER BY project";
 
-const SELECT_OLDEST: &str = concat!("SELECT mailbox, ", summary!(), " FROM copies ORDER BY received, id LIMIT $1");
+const SELECT_OLDEST: &str = concat!(
+    "SELECT mailbox, ",
+    summary!(),
+    " FROM copies WHERE (received, id) > ($1, $2) AND received < $3 ORDER BY received, id LIMIT $4"
+);
 
 const SELECT_LAST_ID: &str = "SELECT last_id FROM state";
 
@@ -391,8 +395,9 @@ pub(super) async fn projects(database: &Database, after: Option<&Project>, limit
     Ok(projects)
 }
 
-pub(super) async fn oldest(database: &Database, limit: usize) -> Result<Vec<Summary>> {
-    parse_each_copy(&database.query(SELECT_OLDEST, &[&to_i64(limit)]).await?)
+pub(super) async fn oldest(database: &Database, range: AgeRange, limit: usize) -> Result<Vec<Summary>> {
+    let ((received, id), before) = (range.after_values(), range.before.map_or(i64::MAX, time_to_nanos));
+    parse_each_copy(&database.query(SELECT_OLDEST, &[&received, &id, &before, &to_i64(limit)]).await?)
 }
 
 pub(super) async fn last_id(database: &Database) -> Result<MessageId> {

@@ -193,12 +193,12 @@ async fn lowered_limit_is_enforced_in_steps() {
         writers.spawn(async move { store.append(message(second, &["bob"], &[b'x'; 1000])).await.unwrap() });
     }
     writers.join_all().await;
-    let capped = Limits { messages_per_mailbox: 1400, bytes: 0 };
+    let capped = Limits { messages_per_mailbox: 1400, ..Limits::default() };
     let store = PostgresStore::open(&address, settings(capped)).await.unwrap();
     for (second, evicted) in [(3000, STEP), (3001, 102), (3002, 1)] {
         assert_eq!(store.append(message(second, &["bob"], b"x")).await.unwrap().evicted.len(), evicted);
     }
-    let bounded = Limits { messages_per_mailbox: 0, bytes: 50_000 };
+    let bounded = Limits { bytes: 50_000, ..Limits::default() };
     let store = PostgresStore::open(&address, settings(bounded)).await.unwrap();
     assert_eq!(store.append(message(4000, &["bob"], b"x")).await.unwrap().evicted.len(), STEP);
     store.append(message(4001, &["bob"], b"x")).await.unwrap();
@@ -253,7 +253,7 @@ async fn query_without_connection_times_out() {
 async fn large_message_does_not_exceed_size_limit() {
     const SIZE_LIMIT: u64 = 1_000_000;
     let Some(address) = address() else { return };
-    let store = Arc::new(open(&address, Limits { messages_per_mailbox: 0, bytes: SIZE_LIMIT }).await);
+    let store = Arc::new(open(&address, Limits { bytes: SIZE_LIMIT, ..Limits::default() }).await);
     let mut writers = JoinSet::new();
     for second in 0..2500 {
         let store = store.clone();

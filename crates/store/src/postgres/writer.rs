@@ -19,7 +19,7 @@ use super::database::{Database, Parameters};
 use super::rows::{self, get_column, missing_error, split_position, to_u64};
 use crate::feed::{Change, CopyEvent};
 use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
-use crate::{Appended, CopyKey, Limits, NewMessage, Result};
+use crate::{Appended, CopyKey, Limits, MailboxLimits, NewMessage, Result};
 
 /// The maximum number of batches that are written at the same time.
 pub(super) const MAX_BATCHES_IN_FLIGHT: usize = 2;
@@ -34,7 +34,7 @@ const MAX_BATCH_CHANGES: usize = 100;
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
 const APPEND: &str = "SELECT * FROM append_messages(
-        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21
+        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22
     )";
 const REMOVE: &str = "SELECT * FROM remove_copies($1, $2)";
 const UPDATE: &str = "SELECT * FROM update_copies($1, $2, $3, $4)";
@@ -162,7 +162,7 @@ impl Writer {
         let traces = messages.iter().flat_map(|message| message.copies.iter().map(|copy| copy.trace(message.received)));
         let traces: Vec<Bytes> = traces.collect();
         let (rows, lowest_ids, copies) = {
-            let columns = CopyColumns::new(&messages, &traces);
+            let columns = CopyColumns::new(&messages, &traces, &self.limits);
             (
                 self.call_append(&messages, &traces, &columns).await?,
                 columns.lowest_ids,
@@ -229,9 +229,10 @@ impl Writer {
         let headlines: Vec<&[u8]> = headlines.iter().map(String::as_bytes).collect();
         let traces: Vec<&[u8]> = traces.iter().map(|trace| &trace[..]).collect();
         let new_bytes: i64 = to_i64(bodies.iter().chain(&traces).map(|bytes| bytes.len()).sum::<usize>());
-        // Most batches have no mailbox in a project.
         let projects = copies.projects.iter().any(Option::is_some).then_some(&copies.projects);
-        let (cap, max_bytes): (i64, i64) = (to_i64(self.limits.messages_per_mailbox), to_i64(self.limits.bytes));
+        let [caps, mailbox_bytes] = [&copies.caps, &copies.mailbox_bytes]
+            .map(|limits| limits.iter().any(|limit| *limit < i64::MAX).then_some(limits));
+        let max_bytes: i64 = to_i64(self.limits.bytes);
         let parameters: Parameters<'_> = &[
             &bodies,
             &shared,
@@ -251,8 +252,9 @@ impl Writer {
             &copies.name_copies,
             &copies.name_bytes,
             &copies.last_copies,
+            &caps,
+            &mailbox_bytes,
             &new_bytes,
-            &cap,
             &max_bytes,
         ];
         self.database.execute(APPEND, parameters).await
@@ -357,11 +359,14 @@ struct CopyColumns<'a> {
     name_bytes: Vec<i64>,
     /// The last copy for each mailbox.
     last_copies: Vec<i32>,
+    /// The limits of each mailbox.
+    caps: Vec<i64>,
+    mailbox_bytes: Vec<i64>,
 }
 
 impl<'a> CopyColumns<'a> {
     /// Creates the parameters for messages and the traces of their copies.
-    fn new(messages: &'a [NewMessage], traces: &[Bytes]) -> Self {
+    fn new(messages: &'a [NewMessage], traces: &[Bytes], limits: &Limits) -> Self {
         let mut columns = Self::default();
         let (mut known_names, mut traces) = (HashMap::new(), traces.iter());
         for (position, message) in (1_i32..).zip(messages) {
@@ -377,6 +382,9 @@ impl<'a> CopyColumns<'a> {
                     columns.name_copies.push(0);
                     columns.name_bytes.push(0);
                     columns.last_copies.push(0);
+                    let MailboxLimits { messages, bytes } = limits.of_mailbox(&copy.mailbox);
+                    columns.caps.push(to_i64(messages));
+                    columns.mailbox_bytes.push(to_i64(bytes));
                 }
                 let size: i64 = to_i64(traces.next().map_or(0, Bytes::len) + message.body.len());
                 let after_last = columns.lowest_ids.last().map_or(arrival, |last| last + 1);

@@ -18,10 +18,13 @@ use jiff::Timestamp;
 use restante_mail::details::{DetailFields, Details};
 use restante_mail::message::{Headline, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Naming, Project};
+use restante_mail::patterns::Patterns;
 use restante_mail::tags::Tags;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::{Limits, Listing, MessageSelector, NewCopy, NewMessage, Page, Store, Usage};
+use crate::{
+    AgeRange, Limits, Listing, MailboxPolicies, MailboxPolicy, MessageSelector, NewCopy, NewMessage, Page, Store, Usage,
+};
 
 pub(crate) use restart::run as run_durable;
 
@@ -34,8 +37,8 @@ where
 {
     assert_eq!(Handle::current().runtime_flavor(), RuntimeFlavor::MultiThread);
     let unbounded = || open(Limits::default());
-    let capped = |messages_per_mailbox| open(Limits { messages_per_mailbox, bytes: 0 });
-    let bounded = || open(Limits { messages_per_mailbox: 0, bytes: 5_000 });
+    let capped = |messages_per_mailbox| open(Limits { messages_per_mailbox, ..Limits::default() });
+    let bounded = || open(Limits { bytes: 5_000, ..Limits::default() });
     unknown_mailbox_is_empty(&unbounded().await).await;
     appended_message_can_be_read(&unbounded().await).await;
     message_can_have_many_mailboxes(&unbounded().await).await;
@@ -84,12 +87,13 @@ where
     mailboxes::list_excludes_messages_evicted_by_size_limit(&bounded().await).await;
     cap_evicts_lowest_ids(&capped(3).await).await;
     cap_orders_by_arrival(&capped(2).await).await;
+    policies_limit_mailboxes(&open(policy_limits()).await).await;
     size_limit_evicts_oldest_of_all_mailboxes(&bounded().await).await;
     size_limit_orders_by_time_of_receipt(&bounded().await).await;
     size_limit_counts_shared_body_once(&bounded().await).await;
     message_above_size_limit_is_evicted(&bounded().await).await;
-    for (seed, limits) in (0..walk_count()).zip(model::LIMITS.into_iter().cycle()) {
-        model::RandomWalk::new(seed, limits).run(&open(limits).await, 200).await;
+    for (seed, limits) in (0..walk_count()).zip(model::limits().into_iter().cycle()) {
+        model::RandomWalk::new(seed, limits.clone()).run(&open(limits).await, 200).await;
     }
     concurrency::many_writers_lose_nothing(unbounded().await).await;
     concurrency::cap_holds_with_many_writers(capped(concurrency::CAP).await).await;
@@ -100,11 +104,11 @@ where
     concurrency::concurrent_changes_affect_only_their_mailbox(unbounded().await).await;
 }
 
-/// Returns the number of random walks. The default is one for each of [`model::LIMITS`]; `PROPTEST_CASES` overrides it,
+/// Returns the number of random walks. The default is one for each of [`model::limits`]; `PROPTEST_CASES` overrides it,
 /// as in other random tests.
 fn walk_count() -> u64 {
     let cases = env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
-    cases.unwrap_or(model::LIMITS.len() as u64)
+    cases.unwrap_or(model::limits().len() as u64)
 }
 
 /// Returns a message received at second `second` for these mailboxes. Each copy has other tags.
@@ -369,16 +373,16 @@ async fn expire_orders_by_time_of_receipt(store: &impl Store) {
 }
 
 async fn oldest_copies_are_first_by_time_of_receipt(store: &impl Store) {
-    assert!(store.oldest(10).await.unwrap().is_empty());
+    assert!(store.oldest(AgeRange::default(), 10).await.unwrap().is_empty());
     let late = add(store, 100, "bob").await;
     let early = add(store, 10, "bob").await;
     let middle = store.append(message(50, &["cid", "ann"], b"x")).await.unwrap().stored;
     let mut all = vec![early];
     all.extend(middle);
     all.push(late);
-    assert_eq!(store.oldest(10).await.unwrap(), all);
-    assert_eq!(store.oldest(2).await.unwrap(), all[..2]);
-    assert!(store.oldest(0).await.unwrap().is_empty());
+    assert_eq!(store.oldest(AgeRange::default(), 10).await.unwrap(), all);
+    assert_eq!(store.oldest(AgeRange::default(), 2).await.unwrap(), all[..2]);
+    assert!(store.oldest(AgeRange::default(), 0).await.unwrap().is_empty());
 }
 
 async fn usage_counts_contents(store: &impl Store) {
@@ -414,6 +418,35 @@ async fn cap_evicts_lowest_ids(store: &impl Store) {
 }
 
 /// The newest messages stay, whatever the clock says.
+/// Returns a cap of two messages, and other limits for two projects.
+fn policy_limits() -> Limits {
+    let policy =
+        |pattern: &str| MailboxPolicy { mailboxes: Patterns::from_iter([pattern]), ..MailboxPolicy::default() };
+    let policies = MailboxPolicies::from_iter([
+        MailboxPolicy { messages: Some(1), ..policy("shop:ann") },
+        MailboxPolicy { messages: Some(0), bytes: Some(500), ..policy("shop:*") },
+        MailboxPolicy { messages: Some(3), ..policy("run-*:*") },
+    ]);
+    Limits { messages_per_mailbox: 2, bytes: 0, policies }
+}
+
+async fn policies_limit_mailboxes(store: &impl Store) {
+    let all = ["bob", "shop:ann", "shop:bob", "run-1:bob", "run-2:ann"];
+    for second in 0..6 {
+        store.append(message(second, &all, &[b'x'; 70])).await.unwrap();
+    }
+    // A copy in shop:bob has 89 bytes.
+    for (mailbox, expected) in all.iter().zip([2, 1, 5, 3, 3]) {
+        assert_eq!(ids(store, mailbox).await.len(), expected, "{mailbox}");
+    }
+    // As many of the lowest ids are evicted as necessary, and a message that is too large is itself evicted.
+    let evicted = store.append(message(7, &["shop:bob"], &[b'x'; 300])).await.unwrap().evicted;
+    assert_eq!(evicted.iter().map(|copy| copy.received).collect::<Vec<_>>(), [1, 2, 3].map(at));
+    let evicted = store.append(message(8, &["shop:bob"], &[b'x'; 482])).await.unwrap().evicted;
+    assert_eq!(evicted.iter().map(|copy| copy.received).collect::<Vec<_>>(), [4, 5, 7, 8].map(at));
+    assert!(ids(store, "shop:bob").await.is_empty());
+}
+
 async fn cap_orders_by_arrival(store: &impl Store) {
     let first = add(store, 100, "bob").await;
     let second = add(store, 50, "bob").await;

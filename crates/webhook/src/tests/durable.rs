@@ -117,7 +117,7 @@ async fn deliver(mailroom: &Mailroom, mailbox: &str) -> Summary {
     };
     match mailroom.deliver(&envelope, Bytes::from_static(b"Subject: Hello\r\n\r\n")).await.unwrap() {
         DeliveryOutcome::Stored(copies) => copies[0].clone(),
-        DeliveryOutcome::Discarded => panic!("discarded"),
+        outcome => panic!("{outcome:?}"),
     }
 }
 

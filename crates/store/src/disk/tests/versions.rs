@@ -95,7 +95,7 @@ async fn queries_read_only_rows_they_return() {
         (reader::SELECT_NEXT_PROJECT, &[next_project]),
         (reader::SELECT_PROJECT_SUMS, &["SEARCH mailboxes USING PRIMARY KEY (name>? AND name<?)"]),
         (reader::SELECT_COPIES_FROM, &["SEARCH copies USING INDEX copies_by_id (id>?)"]),
-        (reader::SELECT_OLDEST, &["SCAN copies USING INDEX arrivals"]),
+        (reader::SELECT_OLDEST, &["SEARCH copies USING INDEX arrivals ((received,id)>(?,?) AND received<?)"]),
         (reader::SELECT_NEWEST_COPY, &["SCAN copies USING INDEX copies_by_id"]),
         (reader::SELECT_TAGS, &["SCAN copies USING COVERING INDEX tagged"]),
         (reader::SELECT_SHARED_TAGS, &["SCAN copies USING COVERING INDEX tagged_shared"]),

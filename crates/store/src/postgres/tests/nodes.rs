@@ -20,7 +20,7 @@ async fn nodes<const N: usize>(limits: Limits) -> Option<[PostgresStore; N]> {
     let (address, schema) = (address()?, fresh_schema());
     let mut opens = JoinSet::new();
     for _ in 0..N {
-        let (address, settings) = (address.clone(), settings(limits, &schema));
+        let (address, settings) = (address.clone(), settings(limits.clone(), &schema));
         opens.spawn(async move { PostgresStore::open(&address, settings).await });
     }
     let opened = opens.join_all().await.into_iter();
@@ -59,7 +59,7 @@ async fn changes_until_deletion_of(feed: &mut Feed, last: MessageId) -> Vec<Chan
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn ids_ascend_and_cap_holds_across_nodes() {
     const CAP: usize = 20;
-    let Some(nodes) = nodes::<3>(Limits { messages_per_mailbox: CAP, bytes: 0 }).await else { return };
+    let Some(nodes) = nodes::<3>(Limits { messages_per_mailbox: CAP, ..Limits::default() }).await else { return };
     let nodes = nodes.map(Arc::new);
     let mut writers = JoinSet::new();
     for writer in 0..9 {
@@ -111,7 +111,7 @@ async fn changes_are_visible_on_other_nodes_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_feed_has_all_changes_once_and_in_order() {
-    let Some(nodes) = nodes::<3>(Limits { messages_per_mailbox: 10, bytes: 0 }).await else { return };
+    let Some(nodes) = nodes::<3>(Limits { messages_per_mailbox: 10, ..Limits::default() }).await else { return };
     let nodes = nodes.map(Arc::new);
     let mut feeds = nodes.each_ref().map(|node| node.feed().expect("this is the first call"));
     assert!(nodes[0].feed().is_none(), "only the first call returns it");
@@ -149,7 +149,7 @@ async fn every_feed_has_all_changes_once_and_in_order() {
 /// All nodes write, tag and delete. At every moment each lists whole messages, and at the end all list the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nodes_agree_on_messages_and_tags() {
-    let Some(nodes) = nodes::<3>(Limits { messages_per_mailbox: 30, bytes: 0 }).await else { return };
+    let Some(nodes) = nodes::<3>(Limits { messages_per_mailbox: 30, ..Limits::default() }).await else { return };
     let nodes = nodes.map(Arc::new);
     let mut workers = JoinSet::new();
     for worker in 0..6_usize {

@@ -8,27 +8,39 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Project};
+use restante_mail::patterns::Patterns;
 use restante_mail::tags::Tags;
 
 use super::mailboxes::state_of;
 use super::{message, name, project};
 use crate::overview::{Overview, TagCount};
 use crate::{
-    Appended, CopyKey, Limits, MailboxPage, MailboxState, MessageSelector, NewMessage, Page, ProjectState, Store,
-    Usage, Version,
+    Age, AgeRange, Appended, CopyKey, Limits, MailboxPage, MailboxPolicies, MailboxPolicy, MailboxState,
+    MessageSelector, NewMessage, Page, ProjectState, Store, Usage, Version,
 };
 
 const MAILBOXES: [&str; 7] = ["ann", "shop:ann", "bob", "cid", "acme:ann", "shop:bob", "shop-2:ann"];
 /// The projects of these mailboxes, in order, and one without mailboxes.
 const PROJECTS: [&str; 4] = ["acme", "empty", "shop", "shop-2"];
 
-/// The limits that random walks use.
-pub(super) const LIMITS: [Limits; 4] = [
-    Limits { messages_per_mailbox: 0, bytes: 0 },
-    Limits { messages_per_mailbox: 3, bytes: 0 },
-    Limits { messages_per_mailbox: 0, bytes: 6_000 },
-    Limits { messages_per_mailbox: 4, bytes: 8_000 },
-];
+/// Returns the limits that random walks use.
+pub(super) fn limits() -> Vec<Limits> {
+    let policy =
+        |pattern: &str| MailboxPolicy { mailboxes: Patterns::from_iter([pattern]), ..MailboxPolicy::default() };
+    let policies = MailboxPolicies::from_iter([
+        MailboxPolicy { messages: Some(0), bytes: Some(2_000), ..policy("shop:ann") },
+        MailboxPolicy { messages: Some(5), ..policy("shop*:*") },
+        MailboxPolicy { messages: Some(2), bytes: Some(3_000), ..policy("?cme:*") },
+    ]);
+    vec![
+        Limits::default(),
+        Limits { messages_per_mailbox: 3, ..Limits::default() },
+        Limits { bytes: 6_000, ..Limits::default() },
+        Limits { messages_per_mailbox: 4, bytes: 8_000, ..Limits::default() },
+        Limits { policies: policies.clone(), ..Limits::default() },
+        Limits { messages_per_mailbox: 3, bytes: 9_000, policies },
+    ]
+}
 
 /// A random walk over one store, and the expected contents.
 pub(super) struct RandomWalk {
@@ -77,7 +89,14 @@ impl RandomWalk {
             for project in PROJECTS.map(project) {
                 assert_eq!(store.overview(Some(&project)).await.unwrap(), self.overview(Some(&project)), "{project}");
             }
-            assert_eq!(store.oldest(5).await.unwrap(), self.by_age().into_iter().take(5).collect::<Vec<_>>());
+            let mut oldest = self.by_age();
+            let rest = oldest.split_off(oldest.len().min(3));
+            assert_eq!(store.oldest(AgeRange::default(), 3).await.unwrap(), oldest);
+            let before = rest.get(1).map(|copy| copy.received);
+            let after = AgeRange { after: oldest.last().map(Age::from), before };
+            let is_older = |copy: &&Summary| before.is_none_or(|before| copy.received < before);
+            let expected: Vec<Summary> = rest.iter().take(2).filter(is_older).cloned().collect();
+            assert_eq!(store.oldest(after, 2).await.unwrap(), expected, "{after:?}");
         }
         self.check(store).await;
     }
@@ -314,15 +333,18 @@ impl RandomWalk {
         }
     }
 
-    /// Removes what the limits evict after an append: first by the cap, then by the size limit.
+    /// Removes what the limits evict after an append: first by those of mailboxes, then by the size limit.
     fn evict(&mut self) -> Vec<Summary> {
         let mut evicted = Vec::new();
-        let cap = self.limits.messages_per_mailbox;
-        for messages in self.contents.values_mut() {
-            while cap > 0 && messages.len() > cap {
+        for (mailbox, messages) in &mut self.contents {
+            let limits = self.limits.of_mailbox(mailbox);
+            let size =
+                |messages: &BTreeMap<_, StoredMessage>| messages.values().map(|message| message.summary.size).sum();
+            while messages.len() as u64 > limits.messages || limits.bytes < size(messages) {
                 evicted.extend(messages.pop_first().map(|(_, message)| message.summary));
             }
         }
+        self.contents.retain(|_, messages| !messages.is_empty());
         while self.limits.bytes > 0 && self.usage().bytes > self.limits.bytes {
             let oldest = self.by_age().swap_remove(0);
             evicted.extend(self.remove_message(&oldest.mailbox, oldest.id));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use restante_mail::message::{MessageId, Source, Summary};
 
-use super::model::{LIMITS, RandomWalk};
+use super::model::{self, RandomWalk};
 use super::{add, at, ids, message, name};
 use crate::{Limits, MailboxPage, MailboxState, Page, Store, Usage, Version};
 use restante_testdir::TestDir;
@@ -73,11 +73,11 @@ impl StoreContents {
 }
 
 async fn random_changes_survive<S: Store, F: Future<Output = S>>(open: impl Fn(PathBuf, Limits) -> F) {
-    for (seed, limits) in (100..).zip(LIMITS) {
+    for (seed, limits) in (100..).zip(model::limits()) {
         let dir = TestDir::new();
-        let mut walk = RandomWalk::new(seed, limits);
+        let mut walk = RandomWalk::new(seed, limits.clone());
         for _ in 0..6 {
-            let store = open(dir.path().to_owned(), limits).await;
+            let store = open(dir.path().to_owned(), limits.clone()).await;
             walk.check(&store).await;
             walk.run(&store, 30).await;
         }
@@ -145,14 +145,14 @@ async fn new_limits_apply_to_next_message<S: Store, F: Future<Output = S>>(open:
     let before = ids(&store, "bob").await;
     drop(store);
 
-    let store = open(dir.path().to_owned(), Limits { messages_per_mailbox: 4, bytes: 0 }).await;
+    let store = open(dir.path().to_owned(), Limits { messages_per_mailbox: 4, ..Limits::default() }).await;
     let appended = store.append(message(20, &["bob"], &[b'x'; 1000])).await.unwrap();
     let evicted: Vec<_> = appended.evicted.iter().map(|summary| summary.id).collect();
     assert_eq!(evicted, before[..7]);
     assert_eq!(ids(&store, "bob").await, [&before[7..], &[appended.stored[0].id]].concat());
     drop(store);
 
-    let store = open(dir.path().to_owned(), Limits { messages_per_mailbox: 0, bytes: 2_500 }).await;
+    let store = open(dir.path().to_owned(), Limits { bytes: 2_500, ..Limits::default() }).await;
     let appended = store.append(message(30, &["ann"], &[b'x'; 1000])).await.unwrap();
     assert_eq!(appended.evicted.len(), 3);
     assert_eq!(store.usage().await.unwrap().messages, 2);
