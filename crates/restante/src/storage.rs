@@ -11,7 +11,7 @@ use restante_settings::{Config, Storage};
 use restante_store::disk::{self, DiskStore, Durability};
 use restante_store::memory::MemoryStore;
 use restante_store::postgres::{self, Access, PostgresStore};
-use restante_store::{Limits, Result, Store, StoreError, Usage};
+use restante_store::{Result, Store, StoreError, Usage};
 use restante_webhook::Webhooks;
 use tokio::time::{Instant, sleep};
 
