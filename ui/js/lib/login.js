@@ -12,11 +12,11 @@ export function redirectToLogin() {
   location.assign(login(location));
 }
 
-/** Logs out and goes to the login page. */
+/** Logs out and goes to the login page, or to the page that also ends the login at the identity provider. */
 export async function logOut() {
   // The server closes live connections, which must not lead back to this page.
   isRedirecting = true;
   // The login page also reports a failed logout, so errors are ignored here.
-  await fetch(serverPath('logout'), { method: 'POST', redirect: 'manual' }).catch(() => null);
-  location.assign(serverPath('login'));
+  const response = await fetch(serverPath('logout'), { method: 'POST' }).catch(() => null);
+  location.assign(response?.ok ? response.url : serverPath('login'));
 }

@@ -7,6 +7,7 @@ use restante_testdir::TestDir;
 use super::mails;
 use super::page::Page;
 use crate::support::Server;
+use crate::support::oidc_provider::{OidcProvider, SECRET};
 
 /// The user `ann`, whose password is `secret`.
 pub(crate) const USERS: &str =
@@ -35,4 +36,35 @@ fn user_logs_in_and_out() {
     page.open("/m/james");
     page.until("the login page", || page.path() == "/login?next=m%2Fjames");
     assert_eq!(page.external_requests(), [""; 0]);
+}
+
+#[test]
+fn account_of_an_identity_provider_logs_in_and_out() {
+    let Some(mut provider) = OidcProvider::start() else { return };
+    let server = provider.server("restante", SECRET, &["--auth-grants=groups=ann -> all"]);
+    let Some(page) = Page::of(&server) else { return };
+    server.deliver("james@x.org", &mails::text("Hello", "The needle"));
+    page.open("/search?q=needle");
+    page.until("the login page", || page.path().starts_with("/login?next="));
+    assert_eq!(page.count("input"), 0, "there are no users with passwords");
+    page.click("a.button");
+    page.until("the page of the provider", || page.title() == "Provider");
+    page.fill("input", "ann\n");
+    page.until("the results", || page.texts(".row-subject") == ["Hello"]);
+    assert_eq!(page.path(), "/search?q=needle");
+    page.until("the user name", || page.text(".account-name") == "ann");
+    page.click(".account button");
+    // The provider asks for a confirmation.
+    page.click("button[name=logout][value=yes]");
+    page.until("the login page", || page.path() == "/login");
+    page.open("/m/james");
+    page.until("the login page", || page.path() == "/login?next=m%2Fjames");
+    page.click("a.button");
+    page.until("the page of the provider", || page.title() == "Provider");
+    page.fill("input", "eve\n");
+    page.until("the refusal", || page.text("h1") == "No access");
+    assert_eq!(page.text("main p:not(.brand)"), "You are logged in as eve. Your account has no access to this server.");
+    page.click("a.button");
+    page.click("button[name=logout][value=yes]");
+    page.until("the login page", || page.path() == "/login");
 }

@@ -8,6 +8,7 @@ mod listeners;
 mod messages;
 mod metrics;
 mod monitor;
+mod oidc;
 mod search;
 #[path = "../support/mod.rs"]
 mod support;

@@ -7,6 +7,7 @@ pub(crate) mod durability;
 pub(crate) mod exposition;
 pub(crate) mod installed;
 pub(crate) mod monitor;
+pub(crate) mod oidc_provider;
 pub(crate) mod pop3;
 pub(crate) mod random;
 pub(crate) mod rest;
