@@ -210,15 +210,15 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "smtp.credentials", "", CREDENTIALS,
-        "The users and passwords for AUTH, in addition to auth.users and auth.tokens. If none of these is set, AUTH accepts \
-         every name and password. A password can be given as an Argon2 or bcrypt hash; CRAM-MD5 is then not offered. A comma \
-         in a password is written as %2C. Prefer the environment variable or the file: command-line flags are visible to all users of \
-         the machine.",
+        "The users and passwords for AUTH, in addition to auth.users and auth.tokens. If none of these, nor auth.oidcissuer or \
+         auth.userheader, is set, AUTH accepts every name and password. A password can be given as an Argon2 or bcrypt hash; \
+         CRAM-MD5 is then not offered. A comma in a password is written as %2C. Prefer the environment variable or the file: \
+         command-line flags are visible to all users of the machine.",
         |c, v| set(&mut c.smtp.credentials, Credential::parse_list(v)),
     ).secret(),
     Setting::new(
         "smtp.acceptanylogin", "false", Value::Bool,
-        "AUTH accepts every name and password, even if auth.users or auth.tokens is set. Cannot be combined with \
+        "AUTH accepts every name and password, even if a setting of auth requires logins. Cannot be combined with \
          smtp.credentials.",
         |c, v| set(&mut c.smtp.accept_any_login, parse_boolean(v)),
     ),
@@ -323,9 +323,9 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "pop3.credentials", "", CREDENTIALS,
         "The passwords of mailboxes. The user is the name or an address of the mailbox; the user `*` can open all mailboxes. \
-         If neither this nor auth.users nor auth.tokens is set, every password opens every mailbox. A password can be given \
-         as an Argon2 or bcrypt hash. A comma in a password is written as %2C. Prefer the environment \
-         variable or the file: command-line flags are visible to all users of the machine.",
+         If neither this nor auth.users, auth.tokens, auth.oidcissuer or auth.userheader is set, every password opens every \
+         mailbox. A password can be given as an Argon2 or bcrypt hash. A comma in a password is written as %2C. Prefer the \
+         environment variable or the file: command-line flags are visible to all users of the machine.",
         |c, v| set(&mut c.pop3.credentials, Credential::parse_list(v)),
     ).secret(),
     Setting::new(

@@ -38,6 +38,21 @@ fn warns_about_login_sessions_that_other_nodes_cannot_verify() {
 }
 
 #[test]
+fn warns_if_no_account_has_access() {
+    let warning =
+        "no account of the identity provider or of a proxy has access: set auth.grants, for example groups=qa -> all";
+    let provider = ["--auth-oidcissuer=https://login.example.org", "--auth-oidcclientid=a"];
+    let proxy = ["--auth-userheader=X-User", "--web-trustedproxies=::1"];
+    for args in [provider, proxy] {
+        assert_eq!(flags(&args).serve().warnings, [warning]);
+        let loaded = flags(&[&args[..], &["--auth-grants=user=* -> all", "--web-addr=:9000"]].concat()).serve();
+        // Other machines need a login, except for sending mail.
+        assert_eq!(loaded.warnings, Vec::<String>::new());
+        assert!(loaded.config.auth.is_enabled() && !loaded.config.auth.has_accounts());
+    }
+}
+
+#[test]
 fn warns_about_ineffective_webhook_settings() {
     let cases: &[(&[&str], &str)] = &[
         (&["--webhook-secret=a secret of some length"], "webhook.secret has no effect without webhook.urls"),
