@@ -104,9 +104,15 @@ fn wildcard_match<T: Copy>(
     while t < text.len() {
         record(p, t);
         match pattern.get(p) {
-            Some('*') => {
+            Some('*') if pattern[p + 1..].contains(&'*') => {
                 retry = Some((p, t));
                 p += 1;
+            }
+            // What follows the last `*` can only match the end of the text.
+            Some('*') => {
+                retry = None;
+                p += 1;
+                t = t.max(text.len().saturating_sub(pattern.len() - p));
             }
             Some(c) if *c == '?' || *c == to_char(text[t]) => {
                 p += 1;
@@ -211,5 +217,31 @@ mod tests {
     fn entries_are_in_canonical_form() {
         let entries: Vec<String> = Patterns::from_iter(["Example.ORG", "*.deny.com"]).entries().collect();
         assert_eq!(entries, ["example.org", "*.deny.com"]);
+    }
+
+    /// The definition of the wildcards.
+    fn matches_by_definition(pattern: &str, text: &str) -> bool {
+        let without_first = |text: &str| text.chars().next().map(|c| text[c.len_utf8()..].to_owned());
+        let Some(rest) = without_first(pattern) else { return text.is_empty() };
+        match (pattern.chars().next(), without_first(text)) {
+            (Some('*'), after) => {
+                matches_by_definition(&rest, text) || after.is_some_and(|text| matches_by_definition(pattern, &text))
+            }
+            (Some(c), Some(after)) => (c == '?' || text.starts_with(c)) && matches_by_definition(&rest, &after),
+            (_, None) | (None, _) => false,
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn captures_complete_the_pattern(pattern in "[ab*?]{0,8}|[aü*]{0,6}", text in "[ab]{0,12}|[aü]{0,8}") {
+            let patterns = Patterns::from_iter([&pattern]);
+            proptest::prop_assert_eq!(patterns.matches(&text), matches_by_definition(&pattern, &text));
+            if let Some(captures) = patterns.captures(&text) {
+                let mut captures = captures.into_iter();
+                let complete = |c: char| if is_wildcard(&c) { captures.next().unwrap() } else { c.to_string() };
+                proptest::prop_assert_eq!(pattern.chars().map(complete).collect::<String>(), text);
+            }
+        }
     }
 }

@@ -315,9 +315,9 @@ mod tests {
             (&[("{1}", &[("x-application:", &["s*"])])], Some("rs")),
             (&[("team-{login}", &[])], Some("team-shop-qa-ci")),
             (&[("{listener}", &[])], Some("localhost-2526")),
+            (&[("{2}x", &[("login", &["shop?*"])]), ("b", &[])], Some("qa-cix")),
             // Nothing remains of the text.
-            (&[("{1}x", &[("login", &["shop?*"])]), ("b", &[])], Some("qa-cix")),
-            (&[("{1}x", &[("login", &["shop?qa*"])]), ("b", &[])], Some("b")),
+            (&[("{1}x", &[("login", &["shop?*"])]), ("b", &[])], Some("b")),
         ];
         let source = b"X-Application: one\r\nX-Application:\r\n =?utf-8?q?srs?=\r\n\r\nX-Other: body";
         for (rules, expected) in table {

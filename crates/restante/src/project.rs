@@ -22,7 +22,7 @@ pub fn run(config: &Config, task: &ProjectTask) -> ExitCode {
 fn test(config: &Config, task: &ProjectTask) -> Result<String, String> {
     let ProjectTask::Test { login, listener, client, helo, from, recipients, header } = task;
     let envelope = Envelope {
-        peer: Peer { ip: *client, helo: helo.clone() },
+        peer: Peer { ip: *client, helo: helo.clone().unwrap_or_default() },
         login: login.clone(),
         listener: listener.as_ref().map(|addr| addr.to_string().into()),
         from: from.clone(),

@@ -767,12 +767,12 @@ pub const SETTINGS: &[Setting] = &[
     // Projects
     Setting::new(
         "projects.rules", "", Value::Text("RULES"),
-        "Rules that choose the project of a message, separated by semicolons: NAME CONDITION=VALUE ... The first rule whose \
-         conditions are all met decides, and without one the message is in no project. The conditions are login, listener, \
-         client, helo, sender, recipient, domain and header. A value is a pattern with the wildcards `*` and `?`, or several \
-         separated by |; that of client is a network, and that of header is NAME:PATTERN. In a name, {login} stands for the text \
-         of a field, and {1} for what the first wildcard matches. At most 100 rules with 10 conditions each. Example: shop \
-         login=shop-*; acme domain=*.acme.test; srs header=X-Application:srs; {1} login=*-ci.",
+        "Rules that choose the project of a message, separated by semicolons. A rule is the name of a project and conditions. \
+         The first rule whose conditions are all met decides; without one, the message is in no project. The conditions are \
+         login, listener, client, helo, sender, recipient, domain and header. A value is a pattern with the wildcards `*` and \
+         `?`, or several separated by `|`. That of client is a network, and that of header is NAME:PATTERN. In a name, {login} \
+         stands for the text of a field, and {1} for what the first wildcard matches. At most 100 rules with 10 conditions \
+         each. Example: `shop login=shop-*; acme domain=*.acme.test; srs header=X-Application:srs; {1} login=*-ci`.",
         |c, v| set(&mut c.projects, parse_project_rules(v)),
     ),
     // Tags

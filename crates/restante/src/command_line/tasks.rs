@@ -134,8 +134,8 @@ pub enum ProjectTask {
         #[arg(long, value_name = "IP")]
         client: Option<IpAddr>,
         /// The name in EHLO.
-        #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
-        helo: String,
+        #[arg(long, value_name = "NAME")]
+        helo: Option<String>,
         /// The sender of the envelope.
         #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
         from: Option<Address>,

@@ -3,6 +3,7 @@
 mod commands;
 mod config;
 mod mailpit;
+mod project;
 #[path = "../support/mod.rs"]
 mod support;
 mod transfer;

@@ -5,6 +5,7 @@ mod clients;
 mod conversations;
 mod pop3;
 mod process;
+mod projects;
 mod proxies;
 mod ready;
 mod scripting;

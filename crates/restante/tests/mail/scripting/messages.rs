@@ -160,6 +160,28 @@ end
 }
 
 #[test]
+fn script_sees_and_sets_projects() {
+    let folder = Folder::new(
+        "projects",
+        r#"
+local note = require("note")
+
+function inbucket.before.message_stored(msg)
+  note(unpack(msg.mailboxes))
+  msg.mailboxes = { "Acme:Eve+tag@Y.org", msg.mailboxes[1], "ann" }
+  return msg
+end
+"#,
+    );
+    let server = folder.start(&["--projects-rules", "shop header=X-App:*"]);
+    server.deliver("Bob@X.org", b"X-App: a\r\n\r\n");
+    assert_eq!(folder.notes(1), ["shop:bob"]);
+    for (mailbox, count) in [("acme:eve", 1), ("shop:bob", 1), ("ann", 1), ("bob", 0), ("eve", 0)] {
+        assert_eq!(server.count(mailbox), count, "{mailbox}");
+    }
+}
+
+#[test]
 fn script_reads_the_content_of_a_message() {
     let folder = Folder::new(
         "contents",
