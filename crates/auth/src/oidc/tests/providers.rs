@@ -114,7 +114,7 @@ impl TestProvider {
         };
         let (session_time, grants) = (Duration::from_hours(1), grants.parse().unwrap());
         let secret = Some(vec![7; 32]);
-        Authenticator::open(Settings { oidc, grants, session_time, secret, ..Settings::default() }).unwrap()
+        Authenticator::open(Settings { session_time, secret, oidc, grants, ..Settings::default() }).unwrap()
     }
 
     /// Lets the token endpoint return an ID token for this nonce, with changes. A null removes a claim.
@@ -122,7 +122,7 @@ impl TestProvider {
         self.issue_signed("ed25519", "ed25519", nonce, changes);
     }
 
-    fn issue_signed(&self, kind: &str, kid: &str, nonce: &str, changes: &Value) {
+    fn issue_signed(&self, kind: &str, key_id: &str, nonce: &str, changes: &Value) {
         let now = Timestamp::now().as_second();
         let mut claims = json!({
             "iss": self.issuer, "aud": "restante", "sub": "7", "nonce": nonce, "iat": now, "exp": now + 300,
@@ -133,7 +133,7 @@ impl TestProvider {
         }
         claims.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         let algorithm = if kind == "rsa" { "RS256" } else { "EdDSA" };
-        let token = KEYS.sign(kind, &json!({"alg": algorithm, "kid": kid}), &claims);
+        let token = KEYS.sign(kind, &json!({"alg": algorithm, "kid": key_id}), &claims);
         self.set("/token", 200, &json!({"id_token": token, "access_token": "access", "token_type": "Bearer"}));
     }
 }
@@ -384,9 +384,9 @@ async fn the_provider_must_name_itself_if_it_says_so() {
 async fn new_keys_are_requested_at_most_once_a_minute() {
     let provider = TestProvider::start();
     let authenticator = provider.authenticator();
-    let log_in = async |kind: &str, kid: &str| {
+    let log_in = async |kind: &str, key_id: &str| {
         let started = start(&authenticator).await.unwrap();
-        provider.issue_signed(kind, kid, &started.parameters["nonce"], &json!({}));
+        provider.issue_signed(kind, key_id, &started.parameters["nonce"], &json!({}));
         let completed = complete(&authenticator, &started).await;
         (completed.is_ok(), provider.count("GET /keys"))
     };
