@@ -1,8 +1,8 @@
 //! Login with an identity provider: the authorization code flow of OpenID Connect, with PKCE (RFC 7636).
 //!
-//! - [`provider`]: the provider's metadata and keys, and the requests to it
-//! - [`id_token`]: verifies ID tokens
-//! - [`login_state`]: what a browser keeps in a cookie while its user logs in at the provider
+//! - `provider`: the provider's metadata and keys, and the requests to it
+//! - `id_token`: verifies ID tokens
+//! - `login_state`: what a browser keeps in a cookie while its user logs in at the provider
 
 pub(crate) mod id_token;
 pub(crate) mod login_state;
