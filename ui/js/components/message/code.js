@@ -10,7 +10,7 @@ import { visible } from '../../lib/visible.js';
 /** @param {Code} code */
 export function code({ code, before, after, where, origin }) {
   const shown = visible(code);
-  const title = where === 'header' ? 'The header field OTP-Token contains this code.' : `… ${visible(before)} ${shown} ${visible(after)} …`;
+  const title = where === 'header' ? `OTP-Token: ${shown} ${visible(origin ?? '')}` : `… ${visible(before)} ${shown} ${visible(after)} …`;
   return h('p', { class: 'message-helper message-code', title },
     h('span', { class: 'soft' }, 'Code'),
     h('bdi', { class: 'message-code-value mono' }, shown),
