@@ -13,6 +13,7 @@ pub mod postgres;
 #[cfg(test)]
 mod tests {
     pub(crate) mod conformance;
+    mod project_times;
 }
 
 use async_trait::async_trait;

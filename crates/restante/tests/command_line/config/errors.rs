@@ -97,6 +97,10 @@ fn invalid_values_are_rejected() {
         ),
         (&["--storage-connections", "4"], "a whole number from 5 to 1000"),
         (&["--storage-params", "maxkb:many"], "maxkb must be a whole number"),
+        (
+            &["--storage-policies", "a cap=1; shop:* cap=x"],
+            "entry 2 (shop:* cap=x) has an invalid value of cap: must be",
+        ),
         (&["--storage-params", "quota:1"], "unknown parameter \"quota\""),
         (&["--storage-retentionperiod", "1ms"], "or 0 for no limit"),
         (&["--lua-sandbox=perhaps"], "must be true or false"),

@@ -207,3 +207,16 @@ fn check_shows_the_apis_of_each_listener() {
                  #   localhost:9000 /pit/ mailpit\n";
     assert!(check.text.ends_with(table), "{}", check.text);
 }
+
+#[test]
+fn check_shows_the_limits_of_mailboxes() {
+    let policies = "shop:Keep retention=0 cap=0; shop:* cap=50; run-*:* retention=1h maxkb=10240";
+    let args = &["config", "check", "--storage-policies", policies];
+    let check = ProcessInput { args, ..ProcessInput::default() }.exit();
+    assert_eq!(check.code, 0, "{}", check.text);
+    let table = "# The limits of mailboxes by pattern; the first match decides:\n\
+                 #   1 shop:keep retention=0s cap=0 maxkb=0\n\
+                 #   2 shop:* retention=24h0m0s cap=50 maxkb=0\n\
+                 #   3 run-*:* retention=1h0m0s cap=500 maxkb=10240\n";
+    assert!(check.text.contains(table), "{}", check.text);
+}
