@@ -32,6 +32,23 @@ def send(smtp: tuple[str, int], *mails: EmailMessage) -> None:
             session.send_message(mail)
 
 
+def test_runs_do_not_see_each_others_mail(restante, restante_smtp):
+    with restante.lease("10m") as first, restante.lease("10m") as second:
+        assert first.project != second.project and first.smtp == restante_smtp
+        send(restante_smtp, message(first.address("ann"), "to the domain"), message(second.address("ann"), "to the other domain"))
+        with smtplib.SMTP(*first.smtp) as session:
+            session.login(first.username, first.password)
+            session.send_message(message("ann@example.org", "with the login"))
+        found = first.mailbox("ann").wait_for(2)
+        assert [mail.subject for mail in found] == ["to the domain", "with the login"]
+        assert [mail.subject for mail in second.messages()] == ["to the other domain"]
+        first.expect_none(match="subject:other", timeout=0.2)
+        assert Restante(restante.url, token=first.token).mailbox("ann").last() == found[-1].id
+    assert list(restante.mailboxes(prefix="run-")) == []
+    with pytest.raises(RestanteError, match="expires-in"):
+        restante.lease("25h")
+
+
 def test_wait_returns_when_a_message_arrives(mailbox, restante_smtp):
     later = threading.Timer(0.3, send, [restante_smtp, message(mailbox.address, "Grüße aus Köln")])
     later.start()

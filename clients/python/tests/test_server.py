@@ -257,6 +257,27 @@ def test_fixture_starts_a_server_for_a_program(run, program):
         result.assert_outcomes(passed=1)
 
 
+def test_fixtures_lease_a_run(run, program, pytester):
+    code = """
+        def test_run(restante, restante_run, mailbox):
+            assert restante is restante_run and mailbox.address.endswith("@" + restante_run.domain)
+            assert [one["name"] for one in restante.mailboxes()] == []
+        """
+    result = run(textwrap.dedent(USES_A_SERVER) + textwrap.dedent(code), "--restante-lease", "--restante-program", program)
+    result.assert_outcomes(passed=2)
+
+
+def test_fixtures_use_the_domain_of_restante_run(run):
+    code = """
+        def test_address(mailbox):
+            print("ADDRESS", mailbox.address.partition("@")[2])
+            mailbox.purge = lambda: None
+        """
+    result = run(code, "-s", RESTANTE_SERVER="http://b.test:2", RESTANTE_DOMAIN="run-x.test")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*ADDRESS run-x.test"])
+
+
 def test_fixture_starts_the_server_of_the_package(run, program, pytester):
     pytester.makepyfile(restante_server=f"def binary():\n    return {str(program)!r}\n")
     result = run(USES_A_SERVER, PYTHONPATH=os.pathsep.join([str(Path(restante.__file__).parent.parent), str(pytester.path)]))

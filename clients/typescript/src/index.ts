@@ -30,7 +30,9 @@ export type {
 } from "./records.js";
 export {
   Restante,
+  Run,
   type EntryFilter,
+  type LeaseOptions,
   type ListOptions,
   type MailboxState,
   type MessageFilter,

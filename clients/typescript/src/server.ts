@@ -58,6 +58,23 @@ export interface ListOptions extends MessageFilter {
   after?: string | { id: string } | null | undefined;
 }
 
+/** How long a run lasts. */
+export interface LeaseOptions {
+  /** Until the run ends, at most `24h`. Default: `1h`. */
+  expiresIn?: string | undefined;
+}
+
+/** A leased run, as the server describes it. */
+export interface RunRecord {
+  project: string;
+  token: string;
+  /** In RFC 3339 format. */
+  expires: string;
+  domain: string;
+  address: string;
+  smtp: { host: string; port: number | null; tls: string; username: string; password: string };
+}
+
 /** Where a message is sent to. */
 export interface ReleaseOptions {
   /** One address, or several. Default: the recipients of the envelope. */
@@ -98,8 +115,10 @@ const DEFAULT_URL = "http://localhost:9000";
 /** A Restante server. */
 export class Restante {
   readonly #transport: Transport;
+  readonly #fetch: typeof fetch | undefined;
 
   constructor(options: RestanteOptions = {}) {
+    this.#fetch = options.fetch;
     const url = new URL(options.url || variable("RESTANTE_SERVER") || DEFAULT_URL);
     const authorized = authorization(options, url);
     // The credentials must not appear in error messages.
@@ -259,6 +278,15 @@ export class Restante {
     return waitForRelay(() => this.relayEntry(id), options.timeout);
   }
 
+  /**
+   * Leases a run: a client with a project of its own, whose mail no other client sees. Mail is delivered to it if its recipient is an
+   * address of the run's domain, or if its sender logs in with the name and password in `smtp`.
+   */
+  async lease({ expiresIn }: LeaseOptions = {}): Promise<Run> {
+    const record: RunRecord = await this.#transport.json("POST", "/api/v2/runs", { json: { "expires-in": expiresIn } });
+    return new Run(this.url, record, this.#fetch);
+  }
+
   /** Returns the numbers of messages, copies and mailboxes that the credentials allow, and their size. */
   async usage(): Promise<Usage> {
     return this.#transport.json("GET", "/api/v2/usage");
@@ -275,6 +303,41 @@ export class Restante {
     for await (const one of this.messages({ limit: 5 })) newest.unshift(one);
     const content = newest.length === 0 ? "no messages" : newest.map(describe).join("; ");
     return `The server contains ${content}`;
+  }
+}
+
+/** A leased run, and the client for its mail. */
+export class Run extends Restante {
+  /** The name of the project that contains the mail of the run. */
+  readonly project: string;
+  /** The token, for other clients of this run. */
+  readonly token: string;
+  /** The domain whose mail is delivered to the run. */
+  readonly domain: string;
+  /** The time when the run ends, in RFC 3339 format. */
+  readonly expires: string;
+  /** The host and port for SMTP, and a login whose mail is delivered to the run. */
+  readonly smtp: RunRecord["smtp"];
+  readonly #transport: Transport;
+
+  constructor(url: string, { project, token, domain, expires, smtp }: RunRecord, send: typeof fetch = fetch) {
+    super({ url, token, fetch: send });
+    this.#transport = new Transport(url, `Bearer ${token}`, send);
+    this.project = project;
+    this.token = token;
+    this.domain = domain;
+    this.expires = expires;
+    this.smtp = smtp;
+  }
+
+  /** Returns an address whose mail is delivered to the run. */
+  address(name: string): string {
+    return `${name}@${this.domain}`;
+  }
+
+  /** Deletes all mail of the run. Its token is valid until it expires. */
+  async end(): Promise<void> {
+    await this.#transport.request("DELETE", "/api/v2/runs/current");
   }
 }
 

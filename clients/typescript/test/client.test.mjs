@@ -69,6 +69,22 @@ test("waitForMessage returns when a message arrives", async () => {
   await assert.rejects(mail.link("confirm"), NotFound);
 });
 
+test("runs do not see each other's mail", async () => {
+  const [first, second] = [await restante.lease({ expiresIn: "10m" }), await restante.lease()];
+  assert.notEqual(first.project, second.project);
+  assert.equal(`${first.smtp.host}:${first.smtp.port}`, process.env.RESTANTE_SMTP);
+  await send(first.address("ann"), "Subject: first" + CRLF + CRLF);
+  await send(second.address("ann"), "Subject: second" + CRLF + CRLF);
+  assert.equal((await first.mailbox("ann").waitForMessage()).subject, "first");
+  assert.equal((await second.waitForMessage()).subject, "second");
+  await first.expectNone({ match: "subject:second", timeout: 200 });
+  await first.end();
+  assert.equal(await first.last(), "0");
+  assert.notEqual(await second.last(), "0");
+  await second.end();
+  await assert.rejects(restante.lease({ expiresIn: "25h" }), /expires-in/);
+});
+
 test("link and code", async () => {
   const box = newMailbox();
   await send(box.address, message("x", '<a href="https://shop.example/v?t=1">Confirm <b>now</b></a>', "text/html"));

@@ -30,6 +30,7 @@ use crate::oidc::OidcSettings;
 use crate::oidc::provider::Provider;
 use crate::reloading_file::{ReloadingFile, Source};
 use crate::rights::Rights;
+use crate::runs::{Run, Runs};
 use crate::session::{FINGERPRINT_BYTES, Identity, Session, Sessions};
 use crate::tokens::{Token, Tokens};
 use crate::users::Users;
@@ -53,8 +54,8 @@ pub struct Settings {
     pub tokens: Option<PathBuf>,
     /// How long a login to the web interface is valid.
     pub session_time: Duration,
-    /// The key that signs session cookies. If `None`, a random key is used, and cookies are valid for this process
-    /// only.
+    /// The key that signs session cookies and leased runs. If `None`, a random key is used, and they are valid for this
+    /// process only.
     pub secret: Option<Vec<u8>>,
     /// The identity provider.
     pub oidc: OidcSettings,
@@ -101,6 +102,7 @@ pub struct Authenticator {
     configured_users: Arc<Users>,
     tokens: Option<Arc<ReloadingFile<Tokens>>>,
     sessions: Sessions,
+    runs: Arc<Runs>,
     verified: VerifiedCache,
     throttle: Arc<LoginThrottle>,
     hash_memory: Arc<HashMemoryPool>,
@@ -170,6 +172,7 @@ impl Authenticator {
             Ok::<_, String>(secret)
         };
         let session_secret = secret.map_or_else(|| random_secret().map(Vec::from), Ok)?;
+        let runs = Arc::new(Runs::new(session_secret.clone()));
         let sessions = Sessions::new(session_secret, session_time);
         let fingerprint = |(number, _)| {
             let rule = [&oidc.issuer, &oidc.client_id, grants.text(), &format!("{number}")].join("\n");
@@ -183,6 +186,7 @@ impl Authenticator {
             users: users.transpose()?,
             configured_users: Arc::new(Users::from_credentials(credentials)),
             tokens: tokens.transpose()?,
+            runs,
             sessions,
             verified: VerifiedCache::new(random_secret()?),
             throttle: Arc::default(),
@@ -203,6 +207,11 @@ impl Authenticator {
     /// Returns true if users with passwords are configured.
     pub fn has_users(&self) -> bool {
         self.users.is_some() || !self.configured_users.is_empty()
+    }
+
+    /// Returns the leased runs. Their tokens are also valid if there are no users and tokens.
+    pub fn runs(&self) -> &Arc<Runs> {
+        &self.runs
     }
 
     /// Checks a user name and a password. The password may be a token, and then the name is ignored.
@@ -266,6 +275,7 @@ impl Authenticator {
                 self.tokens().await.find_by_digest(digest).and_then(|token| self.token_login(token).ok())
             }
             Identity::Account(name) => self.account_login(name, fingerprint),
+            Identity::Run(project) => self.runs.find(project).and_then(|run| self.run_login(&run).ok()),
         }
     }
 
@@ -287,6 +297,18 @@ impl Authenticator {
             grant: token.grant.clone(),
             identity: Identity::Token(token.digest),
             fingerprint,
+            session: None,
+        })
+    }
+
+    fn run_login(&self, run: &Run) -> Result<VerifiedLogin, Denied> {
+        if run.has_expired(Timestamp::now()) {
+            return Err(Denied::new(Some(run.project.as_str()), DenialReason::Expired));
+        }
+        Ok(VerifiedLogin {
+            grant: run.grant(),
+            identity: Identity::Run(run.project.clone()),
+            fingerprint: self.sessions.fingerprint(run.project.as_str().as_bytes()),
             session: None,
         })
     }

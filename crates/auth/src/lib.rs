@@ -4,8 +4,9 @@
 //! [`Authenticator`] checks all logins. The files of `users` and `tokens` are `reloading_file`s. `verified_cache`
 //! caches successful logins, `login_throttle` delays logins after failures, and `session` creates the cookies of the
 //! web interface. The commands that change the files use [`tokens`] and [`users`], which write the file with `replace`.
-//! [`Rights`] are what an operator grants to a user or token, and a [`Grant`] is what they mean for a request. `oidc` logs in
-//! accounts of an identity provider, and [`ClaimGrants`] are the rights of these and of the users of an authenticating proxy.
+//! [`runs`] are projects with a limited lifetime and a signed token. [`Rights`] are what an operator grants to a user or token, and a
+//! [`Grant`] is what they mean for a request. `oidc` logs in accounts of an identity provider, and [`ClaimGrants`] are the rights of
+//! these and of the users of an authenticating proxy.
 
 mod auth;
 mod authenticator;
@@ -20,6 +21,7 @@ pub mod oidc;
 mod reloading_file;
 mod replace;
 mod rights;
+pub mod runs;
 mod session;
 pub mod tokens;
 pub mod users;

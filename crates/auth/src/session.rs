@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use restante_mail::naming::Project;
 use ring::error::Unspecified;
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -70,6 +71,8 @@ pub(crate) enum Identity {
     Token([u8; 32]),
     /// The name of an account of the identity provider, or of an authenticating proxy.
     Account(String),
+    /// A leased run.
+    Run(Project),
 }
 
 impl Sessions {
@@ -106,6 +109,7 @@ impl Sessions {
             Identity::User(name) => (b'u', name.as_bytes()),
             Identity::Token(digest) => (b't', &digest[..]),
             Identity::Account(name) => (b'a', name.as_bytes()),
+            Identity::Run(project) => (b'r', project.as_str().as_bytes()),
         };
         let content = [&[kind], &until.to_be_bytes()[..], &nonce, fingerprint, name].concat();
         Ok(URL_SAFE_NO_PAD.encode([self.sign(COOKIE_PURPOSE, &content).as_ref(), &content].concat()))
@@ -169,14 +173,18 @@ impl Sessions {
         ended_by_identity.get(&session.identity).is_some_and(|ended| ended.contains(session))
     }
 
-    /// Signs content. `purpose` precedes it, so that a signature cannot be used for anything else.
     pub(crate) fn sign(&self, purpose: &[u8], content: &[u8]) -> hmac::Tag {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.secret);
-        let mut signer = hmac::Context::with_key(&key);
-        signer.update(purpose);
-        signer.update(content);
-        signer.sign()
+        sign(&self.secret, purpose, content)
     }
+}
+
+/// Signs content. `purpose` precedes it, so that a signature cannot be used for anything else.
+pub(crate) fn sign(secret: &[u8], purpose: &[u8], content: &[u8]) -> hmac::Tag {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+    let mut signer = hmac::Context::with_key(&key);
+    signer.update(purpose);
+    signer.update(content);
+    signer.sign()
 }
 
 impl EndedSessions {
@@ -214,6 +222,7 @@ impl Session {
             b'u' => Identity::User(str::from_utf8(name).ok()?.to_owned()),
             b't' => Identity::Token(name.try_into().ok()?),
             b'a' => Identity::Account(str::from_utf8(name).ok()?.to_owned()),
+            b'r' => Identity::Run(str::from_utf8(name).ok()?.parse().ok()?),
             _ => return None,
         };
         Some(Self { identity, fingerprint: *fingerprint, nonce: *nonce, expires_at: i64::from_be_bytes(*until) })

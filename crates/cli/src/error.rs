@@ -27,6 +27,8 @@ pub enum CommandError {
     },
     /// A local file or standard output failed.
     Local(String),
+    /// The command of `restante run` has ended with this exit code.
+    CommandFailed(u8),
     /// The reader of standard output is gone, so there is nothing left to do.
     OutputClosed,
 }
@@ -36,6 +38,7 @@ impl CommandError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
+            Self::CommandFailed(code) => *code,
             Self::NotFound(_) => 1,
             Self::Usage(_) => 2,
             Self::Unreachable(_) => 3,
@@ -52,7 +55,7 @@ impl CommandError {
     /// Returns the message for standard error, if any.
     pub(crate) fn message(&self) -> Option<&str> {
         match self {
-            Self::OutputClosed => None,
+            Self::OutputClosed | Self::CommandFailed(_) => None,
             Self::NotFound(message) => message.as_deref(),
             Self::Usage(message)
             | Self::Unreachable(message)

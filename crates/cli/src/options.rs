@@ -15,13 +15,23 @@ use crate::output::Color;
 use crate::server::{Credentials, Server, parse_base_url};
 
 /// The environment variables of the commands. They are not settings of the server.
-pub const ENVIRONMENT_VARIABLES: &[&str] =
-    &[SERVER_VARIABLE, TOKEN_VARIABLE, USER_VARIABLE, PASSWORD_VARIABLE, SMTP_VARIABLE];
+pub const ENVIRONMENT_VARIABLES: &[&str] = &[
+    SERVER_VARIABLE,
+    TOKEN_VARIABLE,
+    USER_VARIABLE,
+    PASSWORD_VARIABLE,
+    SMTP_VARIABLE,
+    PROJECT_VARIABLE,
+    DOMAIN_VARIABLE,
+];
 
-const SERVER_VARIABLE: &str = "RESTANTE_SERVER";
-const TOKEN_VARIABLE: &str = "RESTANTE_TOKEN";
-const USER_VARIABLE: &str = "RESTANTE_USER";
-const PASSWORD_VARIABLE: &str = "RESTANTE_PASSWORD";
+pub(crate) const SERVER_VARIABLE: &str = "RESTANTE_SERVER";
+pub(crate) const TOKEN_VARIABLE: &str = "RESTANTE_TOKEN";
+pub(crate) const USER_VARIABLE: &str = "RESTANTE_USER";
+pub(crate) const PASSWORD_VARIABLE: &str = "RESTANTE_PASSWORD";
+/// The project and the domain of the leased run that a command is run with.
+pub(crate) const PROJECT_VARIABLE: &str = "RESTANTE_PROJECT";
+pub(crate) const DOMAIN_VARIABLE: &str = "RESTANTE_DOMAIN";
 /// The address of the SMTP server.
 pub(crate) const SMTP_VARIABLE: &str = "RESTANTE_SMTP";
 

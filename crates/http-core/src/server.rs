@@ -60,7 +60,7 @@ pub struct Settings {
     pub registry: Arc<Registry>,
     /// The optional services.
     pub services: Services,
-    /// Checks credentials. Without it, anonymous requests may do everything.
+    /// Checks credentials, and leases runs. Unless it requires credentials, anonymous requests may do everything.
     pub auth: Option<Arc<AuthService>>,
 }
 
@@ -96,6 +96,11 @@ impl Settings {
     /// socket: a client that a PROXY header names can send any headers.
     pub fn trusts(&self, peer: Peer) -> bool {
         peer.socket_ip.is_some_and(|ip| self.is_proxy(ip))
+    }
+
+    /// Returns what checks credentials, if they are required.
+    pub fn required_auth(&self) -> Option<&Arc<AuthService>> {
+        self.auth.as_ref().filter(|auth| auth.is_enabled())
     }
 
     /// Returns the prefix of links to pages of this server. It does not depend on the host name that a client uses.

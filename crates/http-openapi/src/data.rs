@@ -28,6 +28,7 @@ const TAGS: &[&str] = &[
     include_str!("api/all_mail.json"),
     include_str!("api/mailboxes.json"),
     include_str!("api/arrivals.json"),
+    include_str!("api/runs.json"),
     include_str!("api/extracts.json"),
     include_str!("api/search.json"),
     include_str!("api/transcripts.json"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::Request;
-use axum::routing::{MethodRouter, get, patch, post};
+use axum::routing::{MethodRouter, delete, get, patch, post};
 use restante_http_core::api::Api;
 use restante_http_core::credentials::Credentials;
 use restante_http_core::render::file::PartSelector;
@@ -19,7 +19,7 @@ use crate::v1::mailbox;
 use crate::v2::about::{self, About};
 use crate::v2::{
     attachment_counts, batch, body, chaos, extract, html_check, inject, mailboxes, message, message_changes, messages,
-    projects, queue, relay, search, sessions, tags, usage, wait, webhooks,
+    projects, queue, relay, runs, search, sessions, tags, usage, wait, webhooks,
 };
 use crate::{attachments, live, preview, serve};
 
@@ -92,6 +92,8 @@ fn routes(Descriptions { about, status }: Descriptions) -> Vec<(String, MethodRo
         ("/api/v2/webhooks/pause".to_owned(), post(webhooks::pause)),
         ("/api/v2/webhooks/resume".to_owned(), post(webhooks::resume)),
         ("/api/v2/chaos".to_owned(), get(chaos::get).put(chaos::set)),
+        ("/api/v2/runs".to_owned(), post(runs::lease).layer(about.clone())),
+        ("/api/v2/runs/{project}".to_owned(), delete(runs::end)),
         ("/api/v2/usage".to_owned(), get(usage::usage)),
         ("/api/v2/wait".to_owned(), get(wait::wait_for_any)),
         ("/api/v2/search".to_owned(), get(search::search)),

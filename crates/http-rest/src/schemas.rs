@@ -18,6 +18,7 @@ use crate::v2::message::MessageDetails;
 use crate::v2::messages::MessageEntries;
 use crate::v2::projects::Projects;
 use crate::v2::relay::{RelayEntries, RelayEntryDetails};
+use crate::v2::runs::Run;
 use crate::v2::search::SearchResponse;
 use crate::v2::sessions::{Sessions, Transcript};
 use crate::v2::tags::{RenamedTag, Tags};
@@ -56,6 +57,7 @@ pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
         RelayEntryDetails<'_>,
         RelayTarget<'_>,
         RenamedTag<'_>,
+        Run<'_>,
         SearchResponse<'_>,
         Sessions<'_>,
         SimulatedFailures,

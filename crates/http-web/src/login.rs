@@ -59,7 +59,7 @@ pub(crate) async fn log_out(State(server): State<Arc<Server>>, headers: HeaderMa
 }
 
 pub(crate) fn auth(server: &Server) -> Result<&Arc<AuthService>, Problem> {
-    server.settings.auth.as_ref().ok_or(Problem::NoSuchPath)
+    server.settings.required_auth().ok_or(Problem::NoSuchPath)
 }
 
 /// Without users, only the identity provider is offered, if there is one. Programs use tokens without this page.

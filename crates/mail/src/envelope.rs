@@ -95,6 +95,8 @@ impl SenderRefusal {
 pub enum RecipientRefusal {
     /// The address cannot be mapped to a mailbox name.
     UnusableName(NameError),
+    /// The recipient's domain belongs to a leased run that has expired, or that another server has leased.
+    UnknownRun,
     /// The client's credentials do not permit mail to the recipient's mailbox.
     NotPermitted,
     /// A hook refuses the recipient and gives its own reply.
@@ -111,7 +113,7 @@ impl RecipientRefusal {
     /// Returns the reason that this refusal is counted under.
     pub fn reason(&self) -> RefusalReason {
         match self {
-            Self::UnusableName(_) => RefusalReason::Address,
+            Self::UnusableName(_) | Self::UnknownRun => RefusalReason::Address,
             Self::NotPermitted | Self::Hook(_) | Self::Policy | Self::NotAllowed | Self::Chaos(_) => {
                 RefusalReason::Policy
             }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use restante_auth::runs::{Run, UnknownRun};
 use restante_mail::address::Address;
 use restante_mail::details::{DetailFields, Details};
 use restante_mail::envelope::{Envelope, Recipient, RecipientRefusal, SenderRefusal, reverse_path_text};
@@ -59,7 +60,8 @@ impl Mailroom {
     /// Decides whether one more recipient is accepted. This is the only place that decides it, in this order:
     ///
     /// 1. A mailbox can be named after the recipient.
-    /// 2. The mailbox is in the home of the client, if it has one. Otherwise rules choose its project.
+    /// 2. The mailbox is in the home of the client, if it has one. Otherwise the domain of a leased run or rules choose its
+    ///    project.
     /// 3. The client may write to that mailbox.
     /// 4. A hook accepts or refuses the recipient, or leaves the decision to the policy.
     /// 5. The policy accepts the recipient's domain and address.
@@ -70,10 +72,13 @@ impl Mailroom {
         access: WriteAccess<'_>,
     ) -> Result<Recipient, RecipientRefusal> {
         let mut recipient = Recipient::new(candidate, self.settings.naming).map_err(RecipientRefusal::UnusableName)?;
-        match access.home {
-            Some(home) => recipient.mailbox = recipient.mailbox.in_project(home),
+        if let Some(home) = access.home {
+            recipient.mailbox = recipient.mailbox.in_project(home);
+        } else if let Some(run) = self.find_run(&recipient.address)? {
+            recipient.mailbox = recipient.mailbox.in_project(&run.project);
+        } else {
             // The header comes after this check, so it must not move the message out of the permitted mailboxes.
-            None => self.settings.projects.assign(envelope, &mut recipient, access.is_permitted.is_some()),
+            self.settings.projects.assign(envelope, &mut recipient, access.is_permitted.is_some());
         }
         if access.is_permitted.is_some_and(|is_permitted| !is_permitted(&recipient.mailbox)) {
             return Err(RecipientRefusal::NotPermitted);
@@ -87,6 +92,12 @@ impl Mailroom {
             Verdict::Defer => self.settings.policy.check_recipient(&recipient.address).map(|()| recipient),
             Verdict::Deny(refusal) => Err(RecipientRefusal::Hook(refusal)),
         }
+    }
+
+    /// Returns the leased run that the domain of a recipient belongs to.
+    fn find_run(&self, recipient: &Address) -> Result<Option<Run>, RecipientRefusal> {
+        let Some(runs) = &self.runs else { return Ok(None) };
+        runs.find_by_domain(recipient.domain(), Timestamp::now()).map_err(|UnknownRun| RecipientRefusal::UnknownRun)
     }
 
     /// Stores a message in all of its mailboxes or in none. When this returns, the store has it. Once the store was

@@ -18,6 +18,7 @@ pub mod policy;
 pub mod projects;
 mod publish;
 mod retention;
+mod run_expiry;
 mod run_to_completion;
 pub mod store_error_log;
 pub mod tagging;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use restante_auth::runs::Runs;
 use restante_journal::Journal;
 use restante_mail::address::Address;
 use restante_mail::message::{Message, MessageId, Source, Summary};
@@ -93,6 +95,7 @@ pub struct Mailroom {
     inner: Arc<Inner>,
     journal: Option<Arc<Journal>>,
     chaos: Option<Chaos>,
+    runs: Option<Arc<Runs>>,
     /// The feed of a shared store, until [`Mailroom::follow_feed`] takes it.
     feed: Mutex<Option<Feed>>,
 }
@@ -126,7 +129,7 @@ impl Mailroom {
             tag_changes: tokio::sync::Mutex::new(()),
             is_shared,
         });
-        Self { settings, inner, journal: None, chaos: None, feed: Mutex::new(feed) }
+        Self { settings, inner, journal: None, chaos: None, runs: None, feed: Mutex::new(feed) }
     }
 
     /// Returns whether other nodes change the store as well.
@@ -154,6 +157,12 @@ impl Mailroom {
     /// Returns the simulated failures of SMTP, if they are enabled.
     pub fn chaos(&self) -> Option<&Chaos> {
         self.chaos.as_ref()
+    }
+
+    /// Delivers mail for the domains of leased runs to their projects.
+    #[must_use]
+    pub fn with_runs(self, runs: Arc<Runs>) -> Self {
+        Self { runs: Some(runs), ..self }
     }
 
     /// Returns the mailbox for a name or an address given by a reader without a home.
@@ -381,7 +390,7 @@ impl Mailroom {
         let operation = async move {
             // Messages that arrive from now on stay.
             let Some(latest) = inner.store.find(&mailbox, MessageSelector::Latest).await? else { return Ok(0) };
-            inner.purge(&mailbox, latest.id).await
+            inner.purge(&mailbox, latest.id, DeletionCause::Request).await
         };
         run_to_completion(operation).await
     }
@@ -391,6 +400,20 @@ impl Mailroom {
     pub async fn purge_mailboxes(
         &self,
         prefix: String,
+        filter: impl Fn(&MailboxName) -> bool + Send + 'static,
+    ) -> Result<usize> {
+        self.purge_prefix(prefix, DeletionCause::Request, filter).await
+    }
+
+    /// Deletes all messages of a project as [`Self::purge_mailboxes`] does, and counts them under this cause.
+    pub async fn purge_project(&self, project: &Project, cause: DeletionCause) -> Result<usize> {
+        self.purge_prefix(project.prefix(), cause, |_| true).await
+    }
+
+    async fn purge_prefix(
+        &self,
+        prefix: String,
+        cause: DeletionCause,
         filter: impl Fn(&MailboxName) -> bool + Send + 'static,
     ) -> Result<usize> {
         let inner = self.inner.clone();
@@ -405,7 +428,7 @@ impl Mailroom {
                 let Some(last_name) = names.last() else { return Ok(count) };
                 page.after = last_name.to_string();
                 names.retain(&filter);
-                count += inner.purge_each(names, last).await?;
+                count += inner.purge_each(names, last, cause).await?;
                 wait_budget = inner.hub.wait_for_subscribers(wait_budget).await;
             }
         };
@@ -494,13 +517,13 @@ impl Inner {
     }
 
     /// Deletes the messages of a mailbox up to and including the id `last`, in batches.
-    async fn purge(&self, mailbox: &MailboxName, last: MessageId) -> Result<usize> {
+    async fn purge(&self, mailbox: &MailboxName, last: MessageId, cause: DeletionCause) -> Result<usize> {
         let (mut count, mut wait_budget) = (0, MAX_SUBSCRIBER_WAIT);
         loop {
             let removed = self.store.purge(mailbox, last, PURGE_BATCH_SIZE).await?;
             let deleted = removed.len();
             count += deleted;
-            self.publish_deleted(DeletionCause::Request, removed);
+            self.publish_deleted(cause, removed);
             if deleted < PURGE_BATCH_SIZE {
                 return Ok(count);
             }
@@ -509,10 +532,15 @@ impl Inner {
     }
 
     /// Deletes the messages of these mailboxes up to and including the id `last`, in all mailboxes concurrently.
-    async fn purge_each(self: &Arc<Self>, mailboxes: Vec<MailboxName>, last: MessageId) -> Result<usize> {
+    async fn purge_each(
+        self: &Arc<Self>,
+        mailboxes: Vec<MailboxName>,
+        last: MessageId,
+        cause: DeletionCause,
+    ) -> Result<usize> {
         let purge = |_, mailbox: MailboxName| {
             let inner = self.clone();
-            async move { inner.purge(&mailbox, last).await }
+            async move { inner.purge(&mailbox, last, cause).await }
         };
         let (counts, last_error) = self.change_each(mailboxes, purge).await;
         last_error.map_or(Ok(counts.into_iter().sum()), Err)

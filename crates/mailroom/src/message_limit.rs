@@ -6,7 +6,7 @@ use std::time::Duration;
 use restante_mail::message::Summary;
 use restante_store::{AgeRange, CopyKey, Result};
 
-use crate::retention::{RoundMessages, run_every_second};
+use crate::retention::{ROUND_INTERVAL, RoundMessages, run_every};
 use crate::{DeletionCause, Mailroom};
 
 /// The number of copies that are deleted at once. A store with one writer delays deliveries during a batch, so it is small.
@@ -22,7 +22,7 @@ impl Mailroom {
             resumed: "the limit on messages is enforced again",
             failed: "cannot delete the messages above storage.maxmessages, retrying every second",
         };
-        run_every_second(messages, || self.enforce_message_limit(max_messages as u64)).await;
+        run_every(ROUND_INTERVAL, messages, || self.enforce_message_limit(max_messages as u64)).await;
     }
 
     /// Deletes the oldest messages until there are at most `max_messages`.

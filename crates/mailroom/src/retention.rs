@@ -13,7 +13,7 @@ use crate::run_to_completion::run_to_completion;
 use crate::{DeletionCause, Mailroom};
 
 /// How often the oldest messages and the number of messages are checked. A message is deleted at most about this late.
-const ROUND_INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of messages that are deleted at once. A store with one writer delays deliveries during a batch, so it is
 /// small. The next batch follows after a pause of the same duration.
 const BATCH_SIZE: usize = 100;
@@ -69,7 +69,8 @@ impl Mailroom {
             failed: "retention cannot delete expired messages, retrying every second",
         };
         let scans = Mutex::new(scans);
-        run_every_second(messages, || async { self.expire(&retention, &mut *scans.lock().await).await }).await;
+        let round = || async { self.expire(&retention, &mut *scans.lock().await).await };
+        run_every(ROUND_INTERVAL, messages, round).await;
     }
 
     /// Deletes the messages that are too old now.
@@ -158,10 +159,14 @@ pub(crate) struct RoundMessages {
     pub(crate) failed: &'static str,
 }
 
-/// Runs a round of deletions every second, for as long as the future is polled.
-pub(crate) async fn run_every_second<R: Future<Output = Result<()>>>(messages: RoundMessages, round: impl Fn() -> R) {
+/// Runs a round of deletions at this interval, for as long as the future is polled.
+pub(crate) async fn run_every<R: Future<Output = Result<()>>>(
+    interval: Duration,
+    messages: RoundMessages,
+    round: impl Fn() -> R,
+) {
     let mut reminder = ErrorReminder::default();
-    let mut ticks = tokio::time::interval(ROUND_INTERVAL);
+    let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;

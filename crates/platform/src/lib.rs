@@ -2,6 +2,7 @@
 //! that the other crates need no conditional compilation.
 
 mod files;
+mod foreground_command;
 mod host;
 mod limits;
 mod process_group;
@@ -17,6 +18,7 @@ pub use files::{
     Access, DiskSpace, FileExt, FileId, FileSystem, check_access, disk_space, file_id, private_dir, private_file,
     punch_hole, sync_dir, sync_file,
 };
+pub use foreground_command::{exit_code, run_in_foreground};
 pub use host::host_name;
 pub use limits::{lower_thread_priority, raise_file_limit};
 pub use process_group::{ProcessGroup, shell};

@@ -114,8 +114,10 @@ fn run_server(
     services.add_search(config);
     let journal = storage::open_journal(config, &opened);
     let services = Arc::new(services);
+    let auth = AuthService::open(config.auth.clone())?;
     let mailroom = build_mailroom(config, opened.store.clone(), journal.clone(), &services);
-    let result = runtime.block_on(serve(config, options, &opened, Arc::new(mailroom), services, signals, log));
+    let mailroom = Arc::new(mailroom.with_runs(auth.authenticator.runs().clone()));
+    let result = runtime.block_on(serve(config, options, &opened, mailroom, services, auth, signals, log));
     // The runtime drops all other references to store and journal, so that this thread closes them.
     runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
     drop((opened, journal));
@@ -234,6 +236,7 @@ async fn serve(
     opened: &OpenedStore,
     mailroom: Arc<Mailroom>,
     services: Arc<ManagedServices>,
+    auth: Arc<AuthService>,
     mut signals: Signals,
     log: &restante_logging::Handle,
 ) -> Result<(), String> {
@@ -243,7 +246,6 @@ async fn serve(
     let mut registry = Registry::default();
     let metrics = Arc::new(Metrics::new(config.storage.retention_period, &mut registry));
     metrics::register(services.services.clone(), &metrics, &mut registry);
-    let auth = AuthService::open(config.auth.clone())?;
     let emulated = options.emulated;
     let (registry, readiness) = (Arc::new(registry), Arc::default());
     let components = Components { config, emulated, mailroom, services, metrics, registry, readiness, auth };
@@ -285,6 +287,10 @@ async fn serve(
         let mailroom = mailroom.clone();
         tokio::spawn(async move { mailroom.run_message_limit(max_messages).await })
     });
+    let run_expiry = {
+        let mailroom = mailroom.clone();
+        tokio::spawn(async move { mailroom.delete_expired_runs().await })
+    };
     {
         let metrics = metrics.clone();
         tokio::spawn(async move { metrics.run_history(&mailroom).await });
@@ -318,7 +324,7 @@ async fn serve(
     };
     auth.log_suppressed();
     // The last changes of sessions and retention still cause events, so the services are shut down after them.
-    for task in message_limit.into_iter().chain([retention, feed_task]) {
+    for task in message_limit.into_iter().chain([retention, run_expiry, feed_task]) {
         task.abort();
         // The task was aborted, so there is no result.
         let _ = task.await;

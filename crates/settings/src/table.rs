@@ -498,8 +498,8 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "auth.secret", "", Value::Text("KEY"),
-        "The key that signs logins to the web interface, with at least 32 bytes. Servers with the same users share one key, \
-         so that a login is valid on all of them. Without it, logins end with the process. Prefer the environment variable or \
+        "The key that signs logins to the web interface and leased runs, with at least 32 bytes. Servers with the same users \
+         share one key, so that a login or run is valid on all of them. Without it, both end with the process. Prefer the environment variable or \
          the file: command-line flags are visible to all users of the machine.",
         |c, v| set(&mut c.auth.secret, session_key(v)),
     ).secret(),

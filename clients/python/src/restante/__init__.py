@@ -14,7 +14,7 @@
         enter(r.mailbox("ann").wait().code())
 """
 
-from .client import Mailbox, Restante
+from .client import Mailbox, Restante, Run
 from .errors import NotFound, Refused, RestanteError, StartError, UnexpectedMail, WaitTimeout
 from .message import (
     Attachment,
@@ -51,6 +51,7 @@ __all__ = [
     "RelayRecipient",
     "Restante",
     "RestanteError",
+    "Run",
     "Score",
     "Server",
     "StartError",

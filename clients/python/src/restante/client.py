@@ -224,6 +224,12 @@ class Restante:
             time.sleep(min(pause, left))
             pause = min(pause * 2, MAX_PAUSE)
 
+    def lease(self, expires_in: str = "1h") -> Run:
+        """Leases a run: a client with a project of its own, whose mail no other client sees, for at most ``24h``. Mail is delivered
+        to it if its recipient is an address of the run's ``domain``, or if its sender logs in with ``username`` and ``password``."""
+        record = self._transport.json("POST", "/api/v2/runs", body={"expires-in": expires_in})
+        return Run(self._transport.with_token(record["token"]), record)
+
     def usage(self) -> dict[str, Any]:
         """Returns the numbers of ``messages``, ``copies`` and ``mailboxes`` that the credentials allow, and their size in
         ``bytes``. ``messages`` is ``None`` for a token for some mailboxes."""
@@ -249,6 +255,42 @@ class Restante:
 
     def __repr__(self) -> str:
         return f"Restante({self.url!r})"
+
+
+class Run(Restante):
+    """A leased run, and the client for its mail. As a context manager, it ends the run."""
+
+    def __init__(self, transport: Transport, record: Mapping[str, Any]) -> None:
+        self._transport = transport
+        #: The name of the project that contains the mail of the run.
+        self.project: str = record["project"]
+        #: The token, for other clients of this run.
+        self.token: str = record["token"]
+        #: The domain whose mail is delivered to the run.
+        self.domain: str = record["domain"]
+        #: The time when the run ends, in RFC 3339 format.
+        self.expires: str = record["expires"]
+        #: The host and port for SMTP, and a login whose mail is delivered to the run.
+        self.smtp: tuple[str, int] = (record["smtp"]["host"], record["smtp"]["port"])
+        self.username: str = record["smtp"]["username"]
+        self.password: str = record["smtp"]["password"]
+
+    def address(self, name: str) -> str:
+        """Returns an address whose mail is delivered to the run."""
+        return f"{name}@{self.domain}"
+
+    def end(self) -> None:
+        """Deletes all mail of the run. Its token is valid until it expires."""
+        self._transport.json("DELETE", "/api/v2/runs/current")
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.end()
+
+    def __repr__(self) -> str:
+        return f"Run({self.project!r})"
 
 
 class Mailbox:

@@ -11,6 +11,9 @@
 ``restante_smtp`` is the SMTP address of that server, as a pair of host and port. ``mailbox`` is a mailbox that no other test uses,
 with an ``address`` to send to; it is emptied after the test. ``--restante-address`` sets the pattern of these addresses. Override
 ``restante_options`` to change the options of ``restante.start`` for a server that is started.
+
+With ``--restante-lease``, all of them use a leased run, so that no other test run on the same server sees this mail. It is
+``restante_run``. Each worker of pytest-xdist leases its own.
 """
 
 from __future__ import annotations
@@ -22,10 +25,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from .client import Mailbox, Restante
+from .client import Mailbox, Restante, Run
 from .errors import LOG_LINES, Refused
 from .process import Server, packaged_program, start
 
+#: The longest lifetime of a run. It usually ends with the tests.
+LEASE_TIME = "24h"
 #: The server that was started for this run.
 SERVER: pytest.StashKey[Server] = pytest.StashKey()
 
@@ -44,11 +49,12 @@ def pytest_addoption(parser: Any) -> None:
     group = parser.getgroup("restante", "mail")
     group.addoption("--restante-server", metavar="URL", help="the URL of the Restante server")
     group.addoption("--restante-program", metavar="FILE", help="the restante program to start for this run, on free ports")
+    group.addoption("--restante-lease", action="store_true", help="lease a run, whose mail no other test run sees")
     group.addoption(
         "--restante-address",
         metavar="PATTERN",
-        default="test-*@example.org",
-        help="the pattern of test addresses, with * for the part that differs [default: %(default)s]",
+        help="the pattern of test addresses, with * for the part that differs [default: test-*@ and the domain of the leased run, "
+        "or example.org]",
     )
 
 
@@ -71,9 +77,19 @@ def restante_server(request: Any, restante_options: dict[str, Any]) -> Iterator[
 
 
 @pytest.fixture(scope="session")
-def restante(request: Any, restante_server: Server | None) -> Restante:
+def restante_run(request: Any, restante_server: Server | None) -> Iterator[Run | None]:
+    """The run that was leased for these tests, or ``None`` without ``--restante-lease``."""
+    if not request.config.getoption("--restante-lease"):
+        yield None
+        return
+    with (restante_server or Restante(request.config.getoption("--restante-server"))).lease(LEASE_TIME) as run:
+        yield run
+
+
+@pytest.fixture(scope="session")
+def restante(request: Any, restante_server: Server | None, restante_run: Run | None) -> Restante:
     """The client."""
-    return restante_server or Restante(request.config.getoption("--restante-server"))
+    return restante_run or restante_server or Restante(request.config.getoption("--restante-server"))
 
 
 @pytest.fixture(scope="session")
@@ -86,9 +102,14 @@ def restante_smtp(restante: Restante, restante_server: Server | None) -> tuple[s
 
 
 @pytest.fixture
-def mailbox(restante: Restante, request: Any) -> Iterator[OwnMailbox]:
+def mailbox(
+    restante: Restante, restante_server: Server | None, restante_run: Run | None, request: Any
+) -> Iterator[OwnMailbox]:
     """A mailbox that no other test uses."""
-    pattern = request.config.getoption("--restante-address")
+    # `restante run` sets the variable for the server that it has leased the run from.
+    domain = os.environ.get("RESTANTE_DOMAIN") if restante_server is None else None
+    domain = restante_run.domain if restante_run else domain or "example.org"
+    pattern = request.config.getoption("--restante-address") or f"test-*@{domain}"
     box = OwnMailbox(restante, pattern.replace("*", uuid.uuid4().hex[:16]))
     yield box
     try:

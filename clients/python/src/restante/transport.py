@@ -37,6 +37,10 @@ class Transport:
             credentials = base64.b64encode(":".join(user).encode()).decode()
             self._headers["Authorization"] = f"Basic {credentials}"
 
+    def with_token(self, token: str) -> Transport:
+        """Returns a transport for the same server with this token."""
+        return Transport(self.url, token, tls=self._tls)
+
     def request(
         self,
         method: str,

@@ -10,6 +10,7 @@ use crate::denied::{DenialReason, Denied};
 use crate::hash::PasswordHash;
 use crate::hash_memory::HashMemory;
 use crate::login_throttle::Attempt;
+use crate::runs::is_run_token;
 use crate::tokens;
 
 /// The maximum length of a password that is verified, in bytes.
@@ -114,7 +115,7 @@ impl Authenticator {
     ) -> Result<Option<VerifiedLogin>, Denied> {
         let login = Login { user, client, configured };
         match secret {
-            Some(text) if self.has_accounts() && tokens::looks_like_token(text) => {
+            Some(text) if is_run_token(text) || self.has_accounts() && tokens::looks_like_token(text) => {
                 self.verify_token(text, client, configured).await
             }
             Some(password) => self.verify_password(login, password).await,
@@ -247,6 +248,9 @@ impl Authenticator {
         client: Client,
         configured: Option<&ConfiguredLogin<'_>>,
     ) -> Result<Option<VerifiedLogin>, Denied> {
+        if let Some(run) = self.runs.find_by_token(text) {
+            return self.run_login(&run).map(Some);
+        }
         let tokens = self.tokens().await;
         if let Some(token) = tokens.find(text) {
             return self.token_login(token).map(Some);

@@ -310,6 +310,52 @@ async fn users_have_the_rights_of_the_file() {
     }
 }
 
+/// The token of a run is valid until the run expires, also if there are no accounts, and on every node with the same secret.
+#[tokio::test(start_paused = true)]
+async fn tokens_of_runs_are_valid_with_and_without_accounts() {
+    let fixture = Fixture::new();
+    let open =
+        |secret: u8| Authenticator::open(Settings { secret: Some(vec![secret; 32]), ..Settings::default() }).unwrap();
+    let (without_accounts, other) = (open(7), open(8));
+    let in_an_hour = Timestamp::now() + Duration::from_hours(1);
+    let (run, token) = without_accounts.runs().lease(in_an_hour).unwrap();
+    let (_, old) = without_accounts.runs().lease(Timestamp::now()).unwrap();
+    let configured = |matches| ConfiguredLogin {
+        setting: "smtp.credentials",
+        user: None,
+        hashes: Vec::new(),
+        dummy_hashes: Vec::new(),
+        matches,
+    };
+    let (no, yes) = (configured(&|| false), configured(&|| true));
+    for authenticator in [&without_accounts, &fixture.authenticator] {
+        for (number, (secret, expected)) in (1..).zip([
+            (&token, Ok(run.project.as_str())),
+            (&old, Err(DenialReason::Expired)),
+            (&format!("{token}x"), Err(DenialReason::UnknownToken)),
+        ]) {
+            let name = |login: &Result<VerifiedLogin, Denied>| {
+                let name = login.as_ref().map(|login| login.grant.name().unwrap().to_owned());
+                name.map_err(|denied| denied.reason)
+            };
+            let expected = expected.map(str::to_owned);
+            assert_eq!(name(&authenticator.check_token(secret, client(number)).await), expected, "{secret}");
+            assert_eq!(name(&authenticator.check_password("any", secret, client(number)).await), expected, "{secret}");
+            let grant = authenticator.check_configured("any", Some(secret), client(number), &no).await;
+            let name = grant.map(|grant| grant.name().unwrap().to_owned()).map_err(|denied| denied.reason);
+            assert_eq!(name, expected, "{secret}");
+        }
+        // A configured password may look like a token.
+        assert!(authenticator.check_configured("app", Some("rst_run_x"), client(9), &yes).await.is_ok());
+    }
+    let denied = other.check_token(&token, client(1)).await.unwrap_err();
+    assert_eq!(denied.reason, DenialReason::UnknownToken);
+    let login = fixture.authenticator.check_password("any", &token, client(1)).await.unwrap();
+    let cookie = fixture.authenticator.create_session_cookie(&login).unwrap().0;
+    assert_eq!(fixture.authenticator.check_cookie(&cookie).await.unwrap().grant.home(), Some(&run.project));
+    assert!(fixture.authenticator.is_still_valid(&login).await);
+}
+
 #[tokio::test]
 async fn session_ends_at_expiry_and_at_logout() {
     let fixture = Fixture::new();

@@ -11,6 +11,7 @@ mod queue;
 mod read;
 mod release;
 mod remove;
+mod run;
 mod scope;
 mod search;
 mod tag;
@@ -39,6 +40,7 @@ const COMMANDS: &[CommandEntry] = &[
     entry::<extract::Codes>(),
     entry::<extract::Links>(),
     entry::<html_check::HtmlCheck>(),
+    entry::<run::Run>(),
     (send::command, send::parse),
     entry::<send::demo::SendSamples>(),
     entry::<release::Release>(),

@@ -158,6 +158,7 @@ impl Task for SendmailTask {
     fn exit_code(&self, error: &CommandError) -> u8 {
         match error {
             CommandError::OutputClosed => 0,
+            CommandError::CommandFailed(code) => *code,
             CommandError::Usage(_) => sysexits::USAGE,
             CommandError::Unauthorized(_) => sysexits::NO_PERMISSION,
             CommandError::Local(_) => sysexits::IO,

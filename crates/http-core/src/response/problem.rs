@@ -76,6 +76,11 @@ pub enum Problem {
     /// No message that the grant of the client includes has this tag.
     #[error("No message has this tag.")]
     NoSuchTag,
+    /// There is no such run.
+    #[error(
+        "There is no such run. A run is known only to servers with the key in auth.secret that it was leased with."
+    )]
+    NoSuchRun,
     /// A tag cannot get this name, because another one has it.
     #[error("There is another tag with this name.")]
     TagExists,
@@ -305,6 +310,7 @@ impl Problem {
             | Self::NoSuchCopy
             | Self::NoSuchMessage
             | Self::NoSuchTag
+            | Self::NoSuchRun
             | Self::ChaosDisabled
             | Self::NoSuchAttachment
             | Self::NoAttachments

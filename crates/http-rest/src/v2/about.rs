@@ -33,19 +33,19 @@ pub struct About {
     mailbox_naming: String,
     /// Whether the web interface shows the monitor and the list of mailboxes.
     monitor_visible: bool,
-    smtp: Smtp,
+    pub(super) smtp: Smtp,
     pop3: Pop3,
 }
 
 /// How to send mail to the server.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-struct Smtp {
+pub(super) struct Smtp {
     #[schema(required)]
-    port: Option<u16>,
+    pub(super) port: Option<u16>,
     domain: String,
     /// `off`, `starttls` (offered) or `implicit`.
-    tls: &'static str,
+    pub(super) tls: &'static str,
     auth_required: bool,
     max_message_bytes: usize,
     max_recipients: usize,
@@ -133,7 +133,7 @@ pub(crate) async fn about(
     Extension(about): Extension<Arc<About>>,
     Extension(grant): Extension<Grant>,
 ) -> Result<Response, Problem> {
-    let Settings { services, auth, .. } = &server.settings;
+    let Settings { services, .. } = &server.settings;
     let (script, webhooks) =
         (services.script_name(), services.webhooks.as_ref().map_or(0, |webhooks| webhooks.target_count()));
     let can_release = grant.allows_somewhere(Scope::Relay) && grant.allows_somewhere(Scope::Read);
@@ -146,7 +146,7 @@ pub(crate) async fn about(
         chaos: server.mailroom.chaos().is_some(),
         project: grant.home().map(Project::as_str),
         user: grant.name(),
-        locked: auth.is_some(),
+        locked: server.settings.required_auth().is_some(),
     })
 }
 

@@ -11,7 +11,7 @@
 //! - `batch`: changes of many messages of a mailbox; `inject`: delivery over HTTP
 //! - `wait`: waiting for messages; `search`: searching
 //! - `sessions`: SMTP sessions and their transcripts
-//! - `chaos`: simulated failures of SMTP
+//! - `chaos`: simulated failures of SMTP; `runs`: leased runs
 //! - `relay`: release of messages, and the relay queue; `webhooks`: the webhook queue; `queue`: what both queues share
 
 pub(crate) mod about;
@@ -30,6 +30,7 @@ pub(crate) mod messages;
 pub(crate) mod projects;
 pub(crate) mod queue;
 pub(crate) mod relay;
+pub(crate) mod runs;
 pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod tags;

@@ -1,5 +1,6 @@
 //! Authenticates requests, and refuses those without valid credentials. The extractors in `extractors::parameters`
-//! check what the credentials allow. Without authentication, all requests may do everything.
+//! check what the credentials allow. Without authentication, all requests may do everything, except for those with the token
+//! of a leased run.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use restante_auth::runs::is_run_token;
 use restante_auth::{AuthService, Authenticator, DenialReason, Denied, Grant, VerifiedLogin};
 use restante_http_connection::clean_path::path_and_query;
 use restante_http_connection::context::Peer;
@@ -43,7 +45,9 @@ struct ProxyUser {
 
 /// Authenticates a request and adds its grant as an extension. Logs the request if access is denied.
 pub(super) async fn authenticate(mount: &Mount, mut request: Request, next: Next) -> Response {
-    if let Some(auth) = &mount.server.settings.auth {
+    if let Some(auth) = &mount.server.settings.auth
+        && (auth.is_enabled() || has_run_token(mount, &request))
+    {
         // Boxed, so that the future of a request without authentication is small.
         return Box::pin(authenticate_by(auth, mount, request, next)).await;
     }
@@ -63,6 +67,14 @@ fn in_project(grant: Grant, request: &Request) -> Result<Grant, Problem> {
         None => Ok(grant),
         Some(RequestProject(project)) if grant.covers_some_of(project) => Ok(grant.in_project(project.clone())),
         Some(_) => Err(Problem::ProjectNotAllowed),
+    }
+}
+
+/// Returns whether the credentials of a request are the token of a leased run, valid or not.
+fn has_run_token(mount: &Mount, request: &Request) -> bool {
+    match (mount.credentials)(mount.route_template(request), request) {
+        Credentials::Token(token) | Credentials::Basic { password: token, .. } => is_run_token(&token),
+        Credentials::Missing | Credentials::Cookies(_) => false,
     }
 }
 

@@ -30,6 +30,7 @@ mod preview;
 mod projects;
 mod relay;
 mod request_checks;
+mod runs;
 mod sessions;
 mod single_sign_on;
 mod store_errors;
@@ -45,6 +46,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use bytes::Bytes;
 use jiff::Timestamp;
+use restante_auth::AuthService;
 use restante_http_core::server::{Server, Settings};
 use restante_mail::details::{DetailFields, Details};
 use restante_mail::message::Headline;
@@ -122,7 +124,13 @@ fn router(mailroom: Arc<Mailroom>, settings: Settings) -> Router {
 }
 
 fn router_with_info(mailroom: Arc<Mailroom>, settings: Settings, info: ServerInfo) -> Router {
-    Service::new(mailroom, settings, info).router(&ListenerApis::main(&[]))
+    Service::new(mailroom, with_runs(settings), info).router(&ListenerApis::main(&[]))
+}
+
+/// Returns the settings with an authentication service, as every server has one. It requires no credentials.
+fn with_runs(settings: Settings) -> Settings {
+    let open = || AuthService::open(restante_auth::Settings::default()).expect("random bytes");
+    Settings { auth: Some(settings.auth.unwrap_or_else(open)), ..settings }
 }
 
 fn build_router(server: Arc<Server>) -> Router {
@@ -158,7 +166,7 @@ impl TestServer {
         let mailroom_settings =
             restante_mailroom::Settings { domain: "localhost".to_owned(), policy, ..Default::default() };
         let mailroom = Mailroom::new(mailroom_settings, store.clone(), Extensions::default());
-        let mut server = Server::new(Arc::new(mailroom), settings);
+        let mut server = Server::new(Arc::new(mailroom), with_runs(settings));
         change(&mut server);
         Self { store, router: build_router(Arc::new(server)) }
     }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use md5::{Digest as _, Md5};
+use restante_auth::runs::is_run_token;
 use restante_auth::{AuthService, ConfiguredLogin, DenialReason, Denied, Grant, PasswordHash, Scope};
 use restante_mail::naming::MailboxName;
 use restante_proto::pop3::Proof;
@@ -73,7 +74,9 @@ impl Login {
         user_mailbox: Option<&MailboxName>,
     ) -> Result<Grant, Denied> {
         let LoginAttempt { mailbox, user, proof, ip } = attempt;
-        if self.accepts_any_login() {
+        // The token of a run chooses its project, even if any login is accepted.
+        let is_run = matches!(proof, Proof::Password(password) if is_run_token(password.expose()));
+        if self.accepts_any_login() && !is_run {
             return Ok(Grant::EVERYTHING);
         }
         let matches = || self.matches_credentials(mailbox, user_mailbox, proof);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use md5::Md5;
+use restante_auth::runs::is_run_token;
 use restante_auth::{AuthService, ConfiguredLogin, DenialReason, Denied, Grant, PasswordHash, Scope};
 use restante_proto::smtp::Proof;
 use restante_settings::Credential;
@@ -40,7 +41,9 @@ impl Login {
     /// Returns the grant for this login. A token, used as password, must have the scope `write`. If the client or the
     /// user has failed logins, waits before the password is checked.
     pub async fn check(&self, user: &str, proof: &Proof, ip: Option<IpAddr>) -> Result<Grant, Denied> {
-        if self.accepts_any {
+        // The token of a run chooses its project, even if any login is accepted.
+        let is_run = matches!(proof, Proof::Password(password) if is_run_token(password.expose()));
+        if self.accepts_any && !is_run {
             return Ok(Grant::EVERYTHING);
         }
         let matches = || self.matches_credentials(user, proof);

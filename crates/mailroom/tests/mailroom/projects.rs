@@ -1,12 +1,17 @@
 //! The projects that rules choose when recipients are checked and messages are delivered.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
+use restante_auth::Authenticator;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, RecipientRefusal};
 use restante_mail::naming::{MailboxName, Project};
 use restante_mail::rules::{Condition, Field};
 use restante_mailroom::projects::ProjectRule;
-use restante_mailroom::{Settings, WriteAccess};
-use restante_store::Limits;
+use restante_mailroom::{DeletionCause, Settings, WriteAccess};
+use restante_store::{Limits, MailboxPage};
+use tokio::time::timeout;
 
 use crate::delivery::{deliver_stored, envelope, mailroom, settings};
 
@@ -49,4 +54,68 @@ async fn rules_choose_the_mailboxes_of_a_message() {
         let recipients: Vec<_> = copies.iter().flat_map(|copy| copy.details.recipients()).collect();
         assert_eq!(recipients.len(), envelope.recipients.len(), "each recipient belongs to one copy");
     }
+}
+
+/// The domain of a run chooses its project before the rules. The home of a client has priority.
+#[tokio::test]
+async fn domains_of_runs_choose_their_projects() {
+    let authenticator = Authenticator::open(restante_auth::Settings::default()).unwrap();
+    let runs = authenticator.runs();
+    let in_an_hour = Timestamp::now() + Duration::from_hours(1);
+    let [(run, _), (other, _), (old, _)] =
+        [in_an_hour, in_an_hour, Timestamp::now()].map(|time| runs.lease(time).unwrap());
+    let leased_elsewhere = Authenticator::open(restante_auth::Settings::default()).unwrap();
+    let (foreign, _) = leased_elsewhere.runs().lease(in_an_hour).unwrap();
+    let mailroom = mailroom(settings_with_rules(), Limits::default(), None).with_runs(runs.clone());
+    let is_other = |mailbox: &MailboxName| mailbox.project() == Some(other.project.clone());
+    let limited = WriteAccess { home: None, is_permitted: Some(&is_other) };
+    let in_home = WriteAccess { home: Some(&other.project), is_permitted: Some(&is_other) };
+    let (all, unknown) = (WriteAccess::default(), Err(RecipientRefusal::UnknownRun));
+    let table = [
+        (all, format!("bob@{}.test", run.project), Ok(format!("{}:bob", run.project))),
+        (all, format!("bob@{}.acme.test", run.project), Ok(format!("{}:bob", run.project))),
+        (all, format!("bob@{}.test", old.project), unknown.clone()),
+        (all, format!("bob@{}.test", foreign.project), unknown),
+        (all, "bob@acme.test".to_owned(), Ok("acme:bob".to_owned())),
+        (limited, format!("bob@{}.test", run.project), Err(RecipientRefusal::NotPermitted)),
+        (limited, format!("bob@{}.test", other.project), Ok(format!("{}:bob", other.project))),
+        (in_home, format!("bob@{}.test", run.project), Ok(format!("{}:bob", other.project))),
+        (in_home, "bob@acme.test".to_owned(), Ok(format!("{}:bob", other.project))),
+    ];
+    for (access, text, expected) in table {
+        let address = Address::parse(&text, Alphabet::Ascii).unwrap();
+        let recipient = mailroom.check_recipient(&envelope("a@x.org", &[]), address, access).await;
+        assert_eq!(recipient.map(|recipient| recipient.mailbox.to_string()), expected, "{text}");
+    }
+    // A header does not move mail out of a run.
+    let mut envelope: Envelope = envelope("a@x.org", &[]);
+    let address = Address::parse(&format!("bob@{}.test", run.project), Alphabet::Ascii).unwrap();
+    envelope.recipients.push(mailroom.check_recipient(&envelope, address, all).await.unwrap());
+    let copies = deliver_stored(&mailroom, &envelope, "X-App: srs\r\n\r\n").await;
+    assert_eq!(copies[0].mailbox.project(), Some(run.project));
+}
+
+/// The mail of expired runs is deleted, whichever server has leased them, and no other mail.
+#[tokio::test]
+async fn mail_of_expired_runs_is_deleted() {
+    let runs = Authenticator::open(restante_auth::Settings::default()).unwrap().runs().clone();
+    let lease = |time| runs.lease(time).unwrap().0.project;
+    let (old, active) = (lease(Timestamp::now()), lease(Timestamp::now() + Duration::from_hours(1)));
+    let mailroom = mailroom(settings(), Limits::default(), None);
+    // The mailboxes of a project can fill more than one page.
+    let many = (0..600).map(|number| format!("{old}:m{number}"));
+    let kept = [format!("{active}:bob"), "bob".to_owned(), "run-shop:bob".to_owned(), "run-bob".to_owned()];
+    for name in many.chain(kept.clone()) {
+        let mut envelope: Envelope = envelope("a@x.org", &["bob@x.org"]);
+        envelope.recipients[0].mailbox = name.into();
+        deliver_stored(&mailroom, &envelope, "\r\n").await;
+    }
+    timeout(Duration::from_secs(1), mailroom.delete_expired_runs()).await.unwrap_err();
+    let mut left: Vec<String> =
+        mailroom.mailboxes(MailboxPage::ALL).await.unwrap().iter().map(|mailbox| mailbox.name.to_string()).collect();
+    left.sort();
+    let mut kept = Vec::from(kept);
+    kept.sort();
+    assert_eq!(left, kept);
+    assert_eq!(mailroom.counts().deleted_by(DeletionCause::Age), 600);
 }

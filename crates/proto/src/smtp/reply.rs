@@ -198,6 +198,9 @@ pub fn recipient_refusal(refusal: RecipientRefusal) -> Refusal {
         RecipientRefusal::UnusableName(error) => {
             Refusal::new(553, format!("5.1.3 No mailbox here can have that name: {error}"))
         }
+        RecipientRefusal::UnknownRun => {
+            Refusal::new(550, "5.1.1 The run of this domain has expired, or another server has leased it")
+        }
         RecipientRefusal::NotPermitted => Refusal::new(550, "5.7.1 The credentials are not for this mailbox"),
         RecipientRefusal::Policy => Refusal::new(550, "5.7.1 Mail to this domain is not accepted here"),
         RecipientRefusal::NotAllowed => Refusal::new(550, "5.7.1 Mail to this address is not accepted here"),

@@ -179,6 +179,11 @@ fn sender_and_recipient_refusals_have_reasons() {
             "553 5.1.3 No mailbox here can have that name: the mailbox name has a character that needs quotes\r\n",
             Address,
         ),
+        (
+            RecipientRefusal::UnknownRun,
+            "550 5.1.1 The run of this domain has expired, or another server has leased it\r\n",
+            Address,
+        ),
         (RecipientRefusal::NotPermitted, "550 5.7.1 The credentials are not for this mailbox\r\n", Policy),
         (RecipientRefusal::Policy, "550 5.7.1 Mail to this domain is not accepted here\r\n", Policy),
         (RecipientRefusal::NotAllowed, "550 5.7.1 Mail to this address is not accepted here\r\n", Policy),

@@ -151,7 +151,7 @@ fn settings(components: &Components<'_>, admission: &AdmissionControl) -> restan
         metrics: components.metrics.clone(),
         registry: components.registry.clone(),
         services: components.services.services.clone(),
-        auth: Some(components.auth.clone()).filter(|auth| auth.is_enabled()),
+        auth: Some(components.auth.clone()),
     }
 }
 

@@ -76,14 +76,14 @@ fn basic(user: &str, password: &str) -> String {
 }
 
 /// A response: status, head and body.
-struct Response {
-    status: u16,
+pub(crate) struct Response {
+    pub(crate) status: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 /// Sends a request on a new connection, with further header lines, each terminated by CRLF.
-fn send(http: SocketAddr, request: &str, headers: &str, body: &str) -> Response {
+pub(crate) fn send(http: SocketAddr, request: &str, headers: &str, body: &str) -> Response {
     let mut stream = connect(http);
     stream.set_read_timeout(Some(TEST_TIMEOUT * 2)).unwrap();
     let length = body.len();
@@ -101,7 +101,7 @@ fn status(http: SocketAddr, request: &str, authorization: &str) -> u16 {
     send(http, request, &header, "").status
 }
 
-fn plain(identity: &str, user: &str, password: &str) -> String {
+pub(crate) fn plain(identity: &str, user: &str, password: &str) -> String {
     format!("AUTH PLAIN {}", STANDARD.encode(format!("{identity}\0{user}\0{password}")))
 }
 

@@ -9,6 +9,7 @@ mod messages;
 mod metrics;
 mod monitor;
 mod oidc;
+mod runs;
 mod search;
 #[path = "../support/mod.rs"]
 mod support;

@@ -314,6 +314,7 @@ async fn responses_match_description() {
     arrivals(&mut checker).await;
     without_search(&mut checker).await;
     simulated_failures(&mut checker).await;
+    runs(&mut checker).await;
     extracts(&mut checker).await;
     deletions(&mut checker).await;
     relays(&mut checker).await;
@@ -408,6 +409,20 @@ async fn simulated_failures(checker: &mut ResponseChecker<'_>) {
             assert_eq!(response.status, status, "{request}");
             checker.check(request, &response);
         }
+    }
+}
+
+/// Leases and ends a run, and ends one that does not exist.
+async fn runs(checker: &mut ResponseChecker<'_>) {
+    let server = TestServer::new();
+    let request = "POST /api/v2/runs\nContent-Type: application/json";
+    let response = server.request_with(request, "{}", Peer::default()).await;
+    checker.check(request, &response);
+    for (name, status) in [(response.json()["project"].as_str().unwrap(), 200), ("current", 404)] {
+        let request = format!("DELETE /api/v2/runs/{name}");
+        let response = server.request(&request).await;
+        assert_eq!(response.status, status, "{request}");
+        checker.check(&request, &response);
     }
 }
 

@@ -40,6 +40,8 @@ const NARROWER_PATTERNS: &[(&str, &str)] = &[
     ("ids", "([1-9][0-9]{0,18}(,[1-9][0-9]{0,18}){0,5})?"),
     // Longer times are refused, or delay the test.
     ("duration", "0(\\.0)?(ms|s|m|h)?"),
+    // The description limits it.
+    ("lifetime", "[1-9][0-9]?m"),
     // Some fields are made from other members.
     ("field-name", "X-[!-9;-~]{1,60}"),
 ];

@@ -8,6 +8,8 @@ mod inbucket;
 mod reading;
 mod reference;
 mod relay;
+#[cfg(unix)]
+mod run;
 mod sending;
 mod shell_words;
 mod webhook;
