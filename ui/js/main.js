@@ -13,6 +13,7 @@ import { discardRest } from './lib/early.js';
 import { openComposeDialog } from './components/compose-dialog.js';
 import { ignoreOtherDrops } from './components/import-files.js';
 import { openMailboxDialog } from './components/open-mailbox-dialog.js';
+import { projects } from './lib/projects.js';
 import { setUpMenu } from './lib/menu.js';
 import { icon } from './lib/icons.js';
 import { go, moves } from './lib/router.js';
@@ -166,6 +167,8 @@ async function updateServerParts() {
   }
   for (const part of document.querySelectorAll('.pending')) part.classList.remove('pending');
   if (!server) return;
+  document.documentElement.toggleAttribute('data-project', server.project !== null);
+  projects.setCurrent(server.project);
   const account = find(document, '.account', HTMLElement);
   account.hidden = !server.locked;
   find(account, '.account-name', HTMLElement).textContent = visible(server.user ?? '');

@@ -300,6 +300,7 @@
  * @property {number} webhooks The number of webhooks.
  * @property {string[]} [relay] The names of the relay targets that the page may send messages to.
  * @property {boolean} [chaos] Whether failures of SMTP can be simulated.
+ * @property {string | null} project The project that all mail of this page is in, or null.
  * @property {string | null} user The user name of the login, or null.
  * @property {boolean} locked True if a login is required.
  */
@@ -308,6 +309,8 @@
 
 /** A simulated failure: the reply code, and the probability in percent. @typedef {{ code: number, probability: number }} ChaosTrigger */
 /** @typedef {{ sender: ChaosTrigger, recipient: ChaosTrigger, authentication: ChaosTrigger }} Chaos */
+
+/** A project, with the counts of the copies in its mailboxes. @typedef {{ name: string, messages: number, unseen: number }} Project */
 
 /**
  * The configuration, as returned by `/serve/status`.

@@ -8,6 +8,7 @@ import * as notifications from '../lib/notifications.js';
 import { fill, h, set } from '../lib/dom.js';
 import { count, plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
+import { projects } from '../lib/projects.js';
 import { visible } from '../lib/visible.js';
 import { menuButton } from './menu-button.js';
 
@@ -51,8 +52,9 @@ export class ListHead extends HTMLElement {
   /** @param {ListDescription & { isLost: boolean, isSaved: boolean | null }} list `isLost` is true if there is no connection; `isSaved` is null if the list is not a search. */
   show({ title, total, unread, isMore, isListed, isPaused, waiting, isLost, isSaved }) {
     const name = visible(title);
-    if (this.#name.title !== name) fill(this.#name, h('bdi', {}, name));
-    this.#name.title = name;
+    const place = projects.current === null ? '' : ` · ${projects.current}`;
+    if (this.#name.title !== name + place) fill(this.#name, h('bdi', {}, name), place !== '' && h('span', { class: 'soft' }, place));
+    this.#name.title = name + place;
     this.#total.textContent = total === null ? '' : total === 0 ? 'No messages' : isMore ? `${count(total)}+ messages` : plural(total, 'message');
     this.#unread.textContent = unread === null || total === 0 ? '' : `${unread === 0 ? 'none' : count(unread)} unread`;
     const [words, kind] = isLost ? ['Connection lost', 'lost'] : isPaused ? [waiting ? `Paused, ${count(waiting)} new` : 'Paused', 'paused'] : isListed ? ['Live', 'live'] : ['', ''];

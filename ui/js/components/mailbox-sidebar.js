@@ -1,4 +1,4 @@
-// <mailbox-sidebar>: the navigation between the inbox, saved searches, mailboxes and tags. It dispatches the bubbling event
+// <mailbox-sidebar>: the navigation between projects, the inbox, saved searches, mailboxes and tags. It dispatches the bubbling event
 // `tags-changed` with `{ from, to }` after a tag was renamed, or deleted if `to` is null.
 
 /** @import { Mailboxes } from '../lib/mailboxes.js' */
@@ -16,9 +16,11 @@ import { fold, matcher } from '../lib/filter.js';
 import { hasTerm, tagTerm } from '../lib/filters.js';
 import { count, plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
+import { projects } from '../lib/projects.js';
 import { isSameScope, scopeKey } from '../lib/scope.js';
 import { colorTag } from '../lib/tags.js';
 import { visible } from '../lib/visible.js';
+import { ProjectSwitch } from './project-switch.js';
 import { SidebarSection } from './sidebar-section.js';
 
 const TYPING_DELAY_MS = 200;
@@ -47,7 +49,7 @@ export class MailboxSidebar extends HTMLElement {
     if (this.firstChild) return;
     this.id = 'mailbox-sidebar';
     this.#mailboxRows.element.append(this.#note);
-    fill(this, h('nav', { 'aria-label': 'Mailboxes' }, this.#inbox, this.#searchRows.element, this.#mailboxRows.element, this.#tagRows.element));
+    fill(this, h('nav', { 'aria-label': 'Mailboxes' }, new ProjectSwitch(), this.#inbox, this.#searchRows.element, this.#mailboxRows.element, this.#tagRows.element));
     this.#mailboxRows.whenLeft(() => this.#drawMailboxes());
   }
 
@@ -69,6 +71,7 @@ export class MailboxSidebar extends HTMLElement {
   show(mailboxes, tags, signal) {
     [this.#mailboxes, this.#tags] = [mailboxes, tags];
     mailboxes.addEventListener('change', () => this.#drawMailboxes(), { signal });
+    mailboxes.addEventListener('change', () => projects.update(mailboxes), { signal });
     tags.addEventListener('change', () => this.#drawTags(), { signal });
     window.addEventListener('restante:searches', () => this.#drawSearches(), { signal });
     this.#draw();

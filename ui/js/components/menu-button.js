@@ -2,7 +2,7 @@
 
 /** @import { Child } from '../lib/dom.js' */
 
-import { fill, h, set } from '../lib/dom.js';
+import { fill, h } from '../lib/dom.js';
 import { visible } from '../lib/visible.js';
 
 /**
@@ -11,7 +11,7 @@ import { visible } from '../lib/visible.js';
  * @property {string} label
  * @property {string} [detail] More words after the label.
  * @property {string} [href]
- * @property {boolean} [download] True if the link is saved as a file.
+ * @property {boolean} [download] True if the link is saved as a file, otherwise it is a page.
  * @property {() => void} [run]
  * @property {boolean} [checked] Given if one entry of the menu is selected.
  * @property {boolean} [disabled]
@@ -35,8 +35,9 @@ export function menuButton({ class: kind = 'button', title, label }, content, it
   const root = h('span', { class: 'menu-root' }, button, menu);
   const entries = () => /** @type {HTMLElement[]} */ ([...menu.querySelectorAll('[role^=menuitem]:not([aria-disabled])')]);
 
+  const draw = () => fill(menu, items().map((item) => entry(item, () => menu.hidePopover())));
   const open = (/** @type {'first' | 'last'} */ focused = 'first') => {
-    fill(menu, items().map((item) => entry(item, () => menu.hidePopover())));
+    draw();
     menu.showPopover();
     place(menu, button);
     const all = entries();
@@ -66,7 +67,14 @@ export function menuButton({ class: kind = 'button', title, label }, content, it
     button.title = text;
     menu.setAttribute('aria-label', text);
   };
-  return { root, button, setTitle };
+  /** Updates the entries of an open menu. The focus keeps its place. */
+  const refresh = () => {
+    if (!menu.matches(':popover-open')) return;
+    const focused = entries().findIndex((one) => one === document.activeElement);
+    draw();
+    entries()[focused]?.focus();
+  };
+  return { root, button, setTitle, refresh };
 }
 
 /**
@@ -82,9 +90,7 @@ function entry({ label, detail, href, download, run, checked, disabled }, close)
     run?.();
   };
   if (href === undefined) return h('button', { ...attributes, type: 'button', onclick: act }, ...words);
-  const link = h('a', { ...attributes, href, onclick: act }, ...words);
-  set(link, download ? { download: true } : { target: '_blank', rel: 'noopener noreferrer' });
-  return link;
+  return h('a', { ...attributes, href, download, onclick: act }, ...words);
 }
 
 /**

@@ -26,6 +26,23 @@ function segment(name) {
 
 /** The inbox: all messages. */
 export const inbox = () => ROOT.pathname;
+
+/**
+ * Returns whether the root is that of a project: `/p/shop/`.
+ * @param {string | null} current The project of this page.
+ */
+export const isBelowProject = (current) => current !== null && ROOT.pathname.endsWith(`/p/${current}/`);
+
+/**
+ * The root of another project, or that of the server for all mail.
+ * @param {string | null} name Null for all mail.
+ * @param {string | null} current The project of this page.
+ */
+export function project(name, current) {
+  const root = isBelowProject(current) ? ROOT.pathname.slice(0, -`p/${current}/`.length) : ROOT.pathname;
+  return name === null ? root : `${root}p/${name}/`;
+}
+
 export const status = () => serverPath('status');
 export const settings = () => serverPath('settings');
 /** The API documentation. */

@@ -2,6 +2,7 @@
 
 import { find } from './dom.js';
 import { count } from './format.js';
+import { projects } from './projects.js';
 import { visible } from './visible.js';
 
 const MAX_IN_ICON = 99;
@@ -9,13 +10,17 @@ const MAX_IN_ICON = 99;
 const link = find(document, 'link[rel=icon]', HTMLLinkElement);
 /** The icon without a number. */
 const plainIcon = link.href;
+/** @type {Parameters<typeof title>} */
+let shown = [''];
+projects.addEventListener('change', () => title(...shown));
 
 /**
- * @param {string} page The title of the page; empty for the name of the program alone.
+ * @param {string} page The title of the page; may be empty. The project and the name of the program follow.
  * @param {number} [unread]
  */
 export function title(page, unread = 0) {
-  const name = page ? `${visible(page)} · Restante` : 'Restante';
+  shown = [page, unread];
+  const name = [visible(page), projects.current, 'Restante'].filter(Boolean).join(' · ');
   document.title = unread > 0 ? `(${count(unread)}) ${name}` : name;
   const href = unread > 0 ? iconWith(unread > MAX_IN_ICON ? `${MAX_IN_ICON}+` : String(unread)) : plainIcon;
   if (link.href !== href) link.href = href;

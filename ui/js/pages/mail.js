@@ -18,6 +18,7 @@ import { Debounce } from '../lib/debounce.js';
 import { Deletions } from '../lib/deletions.js';
 import { Mailboxes } from '../lib/mailboxes.js';
 import { Messages } from '../lib/messages.js';
+import { projects } from '../lib/projects.js';
 import { Tags } from '../lib/tags.js';
 import { go, moves } from '../lib/router.js';
 import { describeList, listName } from '../lib/list-description.js';
@@ -155,6 +156,7 @@ export class MailPage extends HTMLElement {
     connection.changes.addEventListener('change', () => this.#drawHead(), { signal });
     this.#mailboxes.addEventListener('change', () => this.#mailboxesChanged(), { signal });
     window.addEventListener('restante:searches', () => this.#drawHead(), { signal });
+    projects.addEventListener('change', () => this.#drawHead(), { signal });
     window.addEventListener('pagehide', () => this.#deletions.commit(), { signal });
     keys.add(mailKeys(this.#list, {
       step: (by, isExtending) => this.#step(by, isExtending),
