@@ -243,5 +243,5 @@ fn fill(route: &str, name: &str) -> String {
     let id = id(ACME).to_string();
     let values = [("{name}", name), ("{id}", &id), ("{index}", "0"), ("{*file}", "x"), ("{tag}", "sesame")];
     let path = values.iter().fold(route.to_owned(), |path, (parameter, value)| path.replace(parameter, value));
-    path.replace("{part}", "1").replace("{file}", &format!("{id}.txt"))
+    path.replace("{project}", "acme").replace("{part}", "1").replace("{file}", &format!("{id}.txt"))
 }
