@@ -29,13 +29,13 @@ impl Patterns {
         })?;
         let text = canonical_chars(text);
         let parts = self.0[matching].iter().zip(starts.windows(2));
-        let captured = parts.filter(|(c, _)| is_wildcard(c)).map(|(_, span)| text[span[0]..span[1]].iter().collect());
+        let captured = parts.filter(|(c, _)| is_wildcard(**c)).map(|(_, span)| text[span[0]..span[1]].iter().collect());
         Some(captured.take(self.capture_count()).collect())
     }
 
     /// Returns the number of texts that [`Self::captures`] returns.
     pub fn capture_count(&self) -> usize {
-        self.0.iter().map(|pattern| pattern.iter().filter(|c| is_wildcard(c)).count()).min().unwrap_or(0)
+        self.0.iter().map(|pattern| pattern.iter().filter(|c| is_wildcard(**c)).count()).min().unwrap_or(0)
     }
 
     /// Returns the index of the first pattern that matches the text. Calls `record` as [`wildcard_match`] does.
@@ -56,7 +56,7 @@ impl Patterns {
     /// Returns the prefixes of all texts that can match: for each pattern, the characters before its first wildcard.
     /// The result is sorted and omits prefixes that start with another prefix.
     pub fn prefixes(&self) -> Vec<String> {
-        let before_wildcard = |entry: &Vec<char>| entry.iter().take_while(|c| !is_wildcard(c)).collect();
+        let before_wildcard = |entry: &Vec<char>| entry.iter().take_while(|c| !is_wildcard(**c)).collect();
         let mut prefixes: Vec<String> = self.0.iter().map(before_wildcard).collect();
         prefixes.sort_unstable();
         prefixes.dedup_by(|later, earlier| later.starts_with(earlier.as_str()));
@@ -86,7 +86,7 @@ fn canonical_chars(text: &str) -> Vec<char> {
     lowercase_nfc(text).chars().collect()
 }
 
-fn is_wildcard(c: &char) -> bool {
+fn is_wildcard(c: char) -> bool {
     matches!(c, '*' | '?')
 }
 
@@ -239,7 +239,7 @@ mod tests {
             proptest::prop_assert_eq!(patterns.matches(&text), matches_by_definition(&pattern, &text));
             if let Some(captures) = patterns.captures(&text) {
                 let mut captures = captures.into_iter();
-                let complete = |c: char| if is_wildcard(&c) { captures.next().unwrap() } else { c.to_string() };
+                let complete = |c: char| if is_wildcard(c) { captures.next().unwrap() } else { c.to_string() };
                 proptest::prop_assert_eq!(pattern.chars().map(complete).collect::<String>(), text);
             }
         }
