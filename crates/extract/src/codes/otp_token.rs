@@ -1,7 +1,7 @@
 //! The header field OTP-Token (draft-goto-otp-token): `OTP-Token: "731946"; origin="https://example.com"`, and its defects. The
 //! value is a structured field (RFC 8941): a string with parameters.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
 use restante_mail::mime::{Defect, Mime};
 
@@ -65,14 +65,10 @@ fn parse(value: &str) -> Result<Code, String> {
             "The field is ignored, because its origin is \"{origin}\". Accepted are https, and http for a loopback host, in \
              lower case and without a path: \"https://example.com\"."
         )),
-        origin => Ok(Code {
-            code,
-            score: 1.0,
-            before: String::new(),
-            after: String::new(),
-            source: CodeSource::Header,
-            origin,
-        }),
+        origin => {
+            let (before, after) = Default::default();
+            Ok(Code { code, score: 1.0, before, after, source: CodeSource::Header, origin })
+        }
     }
 }
 
@@ -143,19 +139,14 @@ fn is_origin(text: &str) -> bool {
     let Some((scheme, authority)) = text.split_once("://") else { return false };
     let host_end = authority.find(']').map(|at| at + 1).or_else(|| authority.find(':')).unwrap_or(authority.len());
     let (host, port) = authority.split_at(host_end);
-    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')?.parse::<Ipv6Addr>().ok());
+    let ipv6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')?.parse::<Ipv6Addr>().ok());
     let is_label = |label: &str| {
         !label.is_empty() && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b))
     };
-    let is_host = address.is_some() && !host.contains(char::is_uppercase) || host.split('.').all(is_label);
-    let is_loopback = address.map_or_else(
-        || {
-            host == "localhost"
-                || host.ends_with(".localhost")
-                || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
-        },
-        |address| address.is_loopback(),
-    );
+    let is_host = ipv6.is_some() && !host.contains(char::is_uppercase) || host.split('.').all(is_label);
+    let is_loopback = host == "localhost"
+        || host.ends_with(".localhost")
+        || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     let default_port = match scheme {
         "https" => 443,
         "http" if is_loopback => 80,
@@ -249,6 +240,9 @@ mod tests {
             ("\"731946\"; origin=\"http://localhost.example.com\"", "is \"http:"),
             ("\"731946\"; origin=\"http://127.0.0.1.example.com\"", "is \"http:"),
             ("\"731946\"; origin=\"http://[::1].example.com\"", "is \"http:"),
+            ("\"731946\"; origin=\"http://[127.0.0.1]\"", "is \"http:"),
+            ("\"731946\"; origin=\"http://::1\"", "is \"http:"),
+            ("\"731946\"; origin=\"http://127.0.0.1]\"", "is \"http:"),
             ("\"731946\"; origin=\"https://example.com/\"", "is \"https:"),
             ("\"731946\"; origin=\"https://example.com?a\"", "is \"https:"),
             ("\"731946\"; origin=\"https://user@example.com\"", "is \"https:"),
