@@ -69,7 +69,7 @@ impl Mailroom {
             failed: "retention cannot delete expired messages, retrying every second",
         };
         let scans = Mutex::new(scans);
-        let round = || async { self.expire(&retention, &mut *scans.lock().await).await };
+        let round = || async { self.expire(&retention, &mut scans.lock().await).await };
         run_every(ROUND_INTERVAL, messages, round).await;
     }
 
@@ -241,7 +241,7 @@ mod tests {
         let policies =
             policies.into_iter().chain([MailboxPolicy { retention: None, ..policy("cap:*", Duration::ZERO) }]);
         let policies = policies.collect();
-        let retention = Retention { period: Some(Duration::from_mins(60)), policies: &policies };
+        let retention = Retention { period: Some(Duration::from_hours(1)), policies: &policies };
         // More messages of another mailbox than are checked at once.
         for _ in 0..=BATCH_SIZE {
             add(&store, 90, &["shop:bob"]).await;
@@ -262,7 +262,9 @@ mod tests {
         add(&store, 29, &["run-1:bob"]).await;
         mailroom.expire(&retention, &mut scans).await.unwrap();
         assert_eq!(counts(&store, &names).await, [3, 2, 1, 2, expected[4], 4]);
-        scans.iter_mut().for_each(|scan| scan.started -= SCAN_RESTART_INTERVAL);
+        for scan in &mut scans {
+            scan.started -= SCAN_RESTART_INTERVAL;
+        }
         mailroom.expire(&retention, &mut scans).await.unwrap();
         assert_eq!(counts(&store, &names).await, expected);
     }

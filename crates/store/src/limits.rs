@@ -93,7 +93,7 @@ mod tests {
             |pattern: &str| MailboxPolicy { mailboxes: Patterns::from_iter([pattern]), ..MailboxPolicy::default() };
         let policies = MailboxPolicies::from_iter([
             MailboxPolicy { messages: Some(5), ..policy("shop:qa-*") },
-            MailboxPolicy { retention: Some(Duration::from_secs(60)), bytes: Some(1000), ..policy("shop:*") },
+            MailboxPolicy { retention: Some(Duration::from_mins(1)), bytes: Some(1000), ..policy("shop:*") },
             MailboxPolicy { retention: Some(Duration::ZERO), messages: Some(0), ..policy("*keep") },
         ]);
         let limits = Limits { messages_per_mailbox: 10, bytes: 1, policies };
@@ -101,8 +101,8 @@ mod tests {
         let table = [
             ("bob", 10, u64::MAX, hour),
             ("shop:qa-1", 5, u64::MAX, hour),
-            ("shop:bob", 10, 1000, Some(Duration::from_secs(60))),
-            ("shop:keep", 10, 1000, Some(Duration::from_secs(60))),
+            ("shop:bob", 10, 1000, Some(Duration::from_mins(1))),
+            ("shop:keep", 10, 1000, Some(Duration::from_mins(1))),
             ("acme:keep", u64::MAX, u64::MAX, None),
         ];
         for (name, messages, bytes, retention) in table {

@@ -22,13 +22,13 @@ fn small() -> Settings {
 }
 
 fn open(dir: &Path) -> DiskStore {
-    try_open(dir, small()).unwrap()
+    try_open(dir, &small()).unwrap()
 }
 
 /// Opens a store, and retries while its directory is in use. Tests open a store again right after they dropped it, but
 /// dropping waits for the writer thread only up to [`CLOSE_TIMEOUT`]. On a loaded machine the thread can take longer,
 /// and it holds the lock of the directory until it ends.
-fn try_open(dir: &Path, settings: Settings) -> Result<DiskStore, OpenError> {
+fn try_open(dir: &Path, settings: &Settings) -> Result<DiskStore, OpenError> {
     let deadline = Instant::now() + LONG;
     loop {
         match DiskStore::open(dir, settings.clone()) {
@@ -41,7 +41,7 @@ fn try_open(dir: &Path, settings: Settings) -> Result<DiskStore, OpenError> {
 }
 
 fn refusal(dir: &Path) -> String {
-    try_open(dir, small()).err().expect("it cannot be opened").to_string()
+    try_open(dir, &small()).err().expect("it cannot be opened").to_string()
 }
 
 /// Returns the paths of the segment files, in order.
@@ -148,7 +148,7 @@ async fn counters_equal_rows_after_crash() {
     let dir = TestDir::new();
     let limits = Limits { messages_per_mailbox: 7, bytes: 30_000, ..Limits::default() };
     let settings = Settings { limits, ..small() };
-    let store = try_open(dir.path(), settings.clone()).unwrap();
+    let store = try_open(dir.path(), &settings).unwrap();
     let tags = Tags::new(["x"]).unwrap();
     for byte in 0..60 {
         let mailboxes: &[&str] = if byte % 3 == 0 { &["ann", "shop:bob", "cid"] } else { &["shop:bob"] };
@@ -164,7 +164,7 @@ async fn counters_equal_rows_after_crash() {
         if byte % 6 == 5 {
             let copy = copy_as_after_crash(dir.path());
             let before = (store.usage().await.unwrap(), store.messages(None, Page::ALL).await.unwrap().messages);
-            let reopened = try_open(copy.path(), settings.clone()).unwrap();
+            let reopened = try_open(copy.path(), &settings).unwrap();
             let after = (reopened.usage().await.unwrap(), reopened.messages(None, Page::ALL).await.unwrap().messages);
             assert_eq!(after, before);
             drop(reopened);
@@ -254,7 +254,7 @@ async fn replay_keeps_segment_of_evicted_message() {
     }
     let limits = Limits { bytes: 5000, ..Limits::default() };
     for _ in 0..3 {
-        let reopened = try_open(copy.path(), Settings { limits: limits.clone(), ..small() }).unwrap();
+        let reopened = try_open(copy.path(), &Settings { limits: limits.clone(), ..small() }).unwrap();
         assert_eq!(body(&reopened, &kept).await.unwrap(), [b'k'; 1000]);
         add(&reopened, &["bob"], b'n').await;
         reopened.purge(&name("bob"), MessageId::MAX, usize::MAX).await.unwrap();
@@ -302,7 +302,7 @@ async fn passes_conformance_suite() {
 async fn passes_restart_conformance_suite() {
     for durability in [Durability::Full, Durability::Relaxed] {
         conformance::run_durable(async |dir: PathBuf, limits| {
-            try_open(&dir, Settings { limits, durability, ..small() }).unwrap()
+            try_open(&dir, &Settings { limits, durability, ..small() }).unwrap()
         })
         .await;
     }
@@ -377,7 +377,7 @@ async fn refuses_contradictory_tables() {
     drop(store);
     let database = rusqlite::Connection::open(dir.path().join("restante.db")).unwrap();
     database.execute_batch("CREATE TABLE saved AS SELECT * FROM segments; DELETE FROM segments").unwrap();
-    let refused = try_open(dir.path(), small()).err().unwrap();
+    let refused = try_open(dir.path(), &small()).err().unwrap();
     assert!(refused.is_permanent() && refused.to_string().contains("its table of segments is empty"), "{refused}");
     database.execute_batch("INSERT INTO segments SELECT * FROM saved; DROP TABLE saved").unwrap();
     drop(database);
