@@ -474,14 +474,14 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "auth.users", "", FILE,
         "The user file. Its lines have the form name:hash, as written by htpasswd and restante user, with Argon2 or bcrypt \
-         hashes. Users have full access. The file is reloaded when it changes. Once users or tokens are configured, anonymous \
-         requests are refused.",
+         hashes. Users have full access, unless a line of the file limits their rights. The file is reloaded when it changes. Once \
+         users or tokens are configured, anonymous requests are refused.",
         |c, v| set(&mut c.auth.users, Ok(optional_path(v))),
     ),
     Setting::new(
         "auth.credentials", "", CREDENTIALS,
-        "Users and passwords with full access, in addition to auth.users. A password can be given as an Argon2 or bcrypt \
-         hash. A comma in a password is written as %2C. Prefer the environment variable or the file: command-line flags are \
+        "Users and passwords, in addition to auth.users. They have full access, unless a line of that file limits their rights. A \
+         password can be given as an Argon2 or bcrypt hash. A comma in a password is written as %2C. Prefer the environment variable or the file: command-line flags are \
          visible to all users of the machine.",
         |c, v| set(&mut c.auth.credentials, parse_users(v)),
     ).secret(),
