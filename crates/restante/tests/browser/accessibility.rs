@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::appearance::open;
 use super::login::USERS;
 use super::page::{DESKTOP, PHONE, Page, TABLET, key};
-use super::{mails, relay, sample_mail, webhooks};
+use super::{mails, projects, relay, sample_mail, webhooks};
 use crate::support::Server;
 use crate::support::installed::skip;
 use crate::support::webhook_receiver::{Receiver, status};
@@ -363,6 +363,29 @@ fn webhooks_are_accessible() {
             page.click("queue-entry .outgoing summary");
             page.find("queue-entry pre");
             audit.check("webhooks");
+        }
+    }
+    audit.finish();
+}
+
+#[test]
+fn projects_are_accessible() {
+    let Some(axe) = axe() else { return };
+    let server = projects::server_with_projects(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    let mut audit = Audit::new(&page, &axe);
+    for size in [DESKTOP, TABLET, PHONE] {
+        for is_dark in [false, true] {
+            audit.set_display(size, is_dark);
+            open(&page, "/p/shop/", ".message-row");
+            if size != DESKTOP {
+                page.click(".sidebar-toggle");
+            }
+            page.find(projects::SWITCH);
+            audit.check_layer("project", "mailbox-sidebar");
+            page.click(projects::SWITCH);
+            page.find("project-switch .menu-item:nth-child(3)");
+            audit.check_layer("menu of projects", ":popover-open");
         }
     }
     audit.finish();

@@ -33,6 +33,7 @@ mod other_hosts;
 mod page;
 mod pages;
 mod pictures;
+mod projects;
 mod proxy;
 mod reading;
 mod reconnect;
