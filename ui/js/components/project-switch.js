@@ -33,12 +33,12 @@ export class ProjectSwitch extends HTMLElement {
   }
 
   #draw() {
-    const { current, all } = projects;
-    const state = JSON.stringify([current, all]);
+    const { current, canSwitch, all } = projects;
+    const state = JSON.stringify([current, canSwitch, all]);
     if (state === this.#drawn) return;
     this.#drawn = state;
     this.hidden = current === null && all.length === 0;
-    const part = all.length > 0 ? this.#menu.root : this.#label;
+    const part = canSwitch ? this.#menu.root : this.#label;
     if (this.firstChild !== part) fill(this, part);
     this.#name.textContent = current ?? ALL_MAIL;
     this.#label.textContent = current;

@@ -11,7 +11,9 @@ const LIMIT = 1000;
 class Projects extends LiveData {
   /** The project whose mail this page shows, or null. @type {string | null} */
   current = null;
-  /** The first projects with messages, in the order of their names. Empty if the user may see only the current one. @type {Project[]} */
+  /** True if the user may also see other mail than that of the current project. */
+  canSwitch = false;
+  /** The first projects with messages, in the order of their names. @type {Project[]} */
   all = [];
   isComplete = true;
 
@@ -41,10 +43,10 @@ class Projects extends LiveData {
     const root = paths.project(null, this.current);
     // Not `api.requestJson`: a proxy may refuse the root, which must not lead to the login page.
     const get = async (/** @type {string} */ path) => (await fetch(root + path, { signal })).json();
-    const isLimited = this.current !== null && (await get('api/v2/server')).project !== null;
-    const { projects, next } = isLimited ? { projects: [], next: null } : await get(`api/v2/projects${paths.parameters({ limit: LIMIT })}`);
+    if (this.current !== null && (await get('api/v2/server')).project !== null) return;
+    const { projects, next } = await get(`api/v2/projects${paths.parameters({ limit: LIMIT })}`);
     if (!Array.isArray(projects)) throw new TypeError('The response is not a list of projects.');
-    [this.all, this.isComplete] = [projects, next === null];
+    [this.canSwitch, this.all, this.isComplete] = [true, projects, next === null];
   }
 }
 
