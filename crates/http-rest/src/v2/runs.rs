@@ -21,6 +21,7 @@ use restante_http_core::server::Server;
 use restante_mail::duration;
 use restante_mailroom::DeletionCause;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::v2::about::About;
@@ -88,7 +89,9 @@ pub(crate) async fn lease(
 ) -> Result<Response, Problem> {
     require_scope(&grant, Scope::Read)?;
     let runs = runs(&server)?;
-    let new: NewRun = body::read_json(request, MAX_BODY_BYTES).await?.unwrap_or_default();
+    // A list would be read as the members of the type in their order.
+    let body: Map<String, Value> = body::read_json(request, MAX_BODY_BYTES).await?.unwrap_or_default();
+    let new: NewRun = serde_json::from_value(body.into()).map_err(Problem::InvalidJson)?;
     let requested = Timestamp::now() + parse_lifetime(&new.expires_in)?;
     // A run that was leased with the token of another one ends with that.
     let outer = grant.home().and_then(|home| runs.find(home));

@@ -21,7 +21,9 @@ use crate::About;
 const UNTESTABLE_STATUS: &str = "500";
 /// Operations that do not return 503 if the store fails, because they do not use it, or fail an earlier check.
 /// Other causes of 503, such as too many connections, do not reach the router.
-const WITHOUT_STORE: [&str; 22] = [
+const WITHOUT_STORE: [&str; 24] = [
+    "leaseRun",
+    "endRun",
     "isLive",
     "aboutServer",
     "getSimulatedFailures",
