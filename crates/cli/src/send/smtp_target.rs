@@ -18,7 +18,8 @@ const DEFAULT_PORT: u16 = 2500;
 pub(super) struct SmtpTarget {
     /// Host and port, or `unix:/path`.
     pub(super) addr: String,
-    /// True if credentials should be sent. A read-only token would be refused even if no authentication is required.
+    /// True if credentials should be sent: they are required, or choose the project of the message. A read-only token would be
+    /// refused even if no authentication is required.
     pub(super) use_credentials: bool,
 }
 
@@ -45,7 +46,8 @@ impl SmtpTarget {
         let smtp = &info["smtp"];
         match (server.host(), smtp["port"].as_u64()) {
             (Some(host), Some(port)) => {
-                let use_credentials = options.user.is_some() || smtp["auth-required"] != false;
+                let has_project = info["project"].is_string();
+                let use_credentials = options.user.is_some() || has_project || smtp["auth-required"] != false;
                 Ok(Self { addr: format!("{host}:{port}"), use_credentials })
             }
             _ if options.is_server_named() => {

@@ -113,8 +113,9 @@ impl<S: Sync> FromRequestParts<S> for RequireAdmin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let is_admin = request_grant(parts)?.allows_everywhere(Scope::Admin);
-        if is_admin { Ok(Self) } else { Err(Problem::MissingScope(Scope::Admin)) }
+        let grant = request_grant(parts)?;
+        require_scope(grant, Scope::Admin)?;
+        if grant.allows_everywhere(Scope::Admin) { Ok(Self) } else { Err(Problem::ScopeNotEverywhere(Scope::Admin)) }
     }
 }
 
