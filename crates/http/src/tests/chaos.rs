@@ -91,11 +91,14 @@ async fn simulated_failures_are_disabled_by_default() {
 #[tokio::test]
 async fn simulated_failures_are_set_by_administrators() {
     let accounts = Accounts::new(Duration::from_hours(1));
-    let refused = [(&[Scope::Read, Scope::Write, Scope::Relay][..], &[][..]), (&Scope::ALL[..], &["ci-*"][..])];
-    for (scopes, mailboxes) in refused {
+    let refused = [
+        (&[Scope::Read, Scope::Write, Scope::Relay][..], &[][..], "."),
+        (&Scope::ALL[..], &["ci-*"][..], " for all mailboxes."),
+    ];
+    for (scopes, mailboxes, end) in refused {
         let token = accounts.token_with(scopes, mailboxes).await;
         let problem = set(&accounts.server, &token, "{}").await.problem(403);
-        assert_eq!(problem, "The credentials do not allow this: it needs the scope admin.");
+        assert_eq!(problem, format!("The credentials do not allow this: it needs the scope admin{end}"));
         accounts.server.request(&format!("GET {CHAOS}\n{token}")).await.problem(404);
     }
     let token = accounts.token_with(&[Scope::Admin], &[]).await;
