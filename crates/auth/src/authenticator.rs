@@ -240,6 +240,16 @@ impl Authenticator {
         Ok(verified.map_or(Grant::EVERYTHING, |login| login.grant))
     }
 
+    /// Checks a login to a leased run with a digest of its token. The user is the name of the run, and `matches` returns true
+    /// if the digest is one of this token. Returns `None` if the user has no name of a run.
+    pub fn check_run_digest(&self, user: &str, matches: impl FnOnce(&str) -> bool) -> Option<Result<Grant, Denied>> {
+        let project = user.parse().ok().filter(|project| Run::from_name(project).is_some())?;
+        Some(match self.runs.find(&project) {
+            Some(run) if matches(&self.runs.token(&project)) => self.run_login(&run).map(|login| login.grant),
+            _ => Err(DenialReason::UnknownToken.into()),
+        })
+    }
+
     /// Reloads the files, even if they look unchanged.
     pub async fn reload(&self) {
         if let Some(users) = &self.users {

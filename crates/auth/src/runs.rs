@@ -124,7 +124,8 @@ impl Runs {
         BASE32_NOPAD.encode(mac.as_ref()).chars().take(NAME_MAC_CHARS).map(|char| char.to_ascii_lowercase()).collect()
     }
 
-    fn token(&self, project: &Project) -> String {
+    /// Returns the token of the run with this name.
+    pub(crate) fn token(&self, project: &Project) -> String {
         let mac = sign(&self.secret, b"restante run token 1\0", project.as_str().as_bytes());
         let name = project.as_str().trim_start_matches(NAME_PREFIX);
         format!("{TOKEN_PREFIX}{name}{}", URL_SAFE_NO_PAD.encode(&mac.as_ref()[..TOKEN_MAC_BYTES]))

@@ -42,7 +42,16 @@ impl Login {
     /// user has failed logins, waits before the password is checked.
     pub async fn check(&self, user: &str, proof: &Proof, ip: Option<IpAddr>) -> Result<Grant, Denied> {
         // The token of a run chooses its project, even if any login is accepted.
-        let is_run = matches!(proof, Proof::Password(password) if is_run_token(password.expose()));
+        let is_run = match proof {
+            Proof::Password(password) => is_run_token(password.expose()),
+            Proof::CramMd5 { challenge, digest } => {
+                let matches = |token: &str| verify_digest(token.as_bytes(), challenge, digest);
+                if let Some(checked) = self.auth.authenticator.check_run_digest(user, matches) {
+                    return checked;
+                }
+                false
+            }
+        };
         if self.accepts_any && !is_run {
             return Ok(Grant::EVERYTHING);
         }
@@ -88,10 +97,12 @@ fn verify(credential: &Credential, proof: &Proof) -> bool {
     let password = credential.password.expose().as_bytes();
     match proof {
         Proof::Password(given) => bool::from(password.ct_eq(given.expose().as_bytes())),
-        Proof::CramMd5 { challenge, digest } => {
-            cram_md5_digest(password, challenge).is_some_and(|expected| bool::from(expected.ct_eq(digest)))
-        }
+        Proof::CramMd5 { challenge, digest } => verify_digest(password, challenge, digest),
     }
+}
+
+fn verify_digest(password: &[u8], challenge: &str, digest: &[u8; 16]) -> bool {
+    cram_md5_digest(password, challenge).is_some_and(|expected| bool::from(expected.ct_eq(digest)))
 }
 
 /// Returns the HMAC-MD5 of the challenge with the password as key (RFC 2195 section 2).
@@ -103,6 +114,9 @@ fn cram_md5_digest(password: &[u8], challenge: &str) -> Option<[u8; 16]> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
     use restante_proto::Secret;
 
     use super::*;
@@ -118,6 +132,39 @@ mod tests {
             let login = Login::new(Vec::new(), accepts_any, accounts());
             assert_eq!(login.check("tim", &password, None).await.is_ok(), is_accepted);
             assert_eq!(login.can_verify_digests(), is_accepted);
+        }
+    }
+
+    /// Clients that prefer CRAM-MD5 must not be accepted with the rights of an unknown user.
+    #[tokio::test(start_paused = true)]
+    async fn runs_log_in_with_passwords_and_digests() {
+        let auth = AuthService::open(restante_auth::Settings::default()).unwrap();
+        let lease = |time| auth.authenticator.runs().lease(time).unwrap();
+        let (run, token) = lease(Timestamp::now() + Duration::from_hours(1));
+        let (old, old_token) = lease(Timestamp::now());
+        let digest = |token: &str| {
+            let digest = cram_md5_digest(token.as_bytes(), "<1@x>").unwrap();
+            Proof::CramMd5 { challenge: "<1@x>".to_owned(), digest }
+        };
+        let password = |text: &str| Proof::Password(Secret::new(text));
+        let (name, old) = (run.project.as_str(), old.project.as_str());
+        let unknown = Err(DenialReason::UnknownToken);
+        let table = [
+            (name, digest(&token), Ok(Some(&run.project))),
+            ("any", password(&token), Ok(Some(&run.project))),
+            (name, digest("x"), unknown),
+            (name, digest(&old_token), unknown),
+            (old, digest(&old_token), Err(DenialReason::Expired)),
+            ("any", password(&old_token), Err(DenialReason::Expired)),
+            ("any", password("rst_run_x"), unknown),
+            ("tim", digest("x"), Ok(None)),
+            ("tim", password("x"), Ok(None)),
+        ];
+        let login = Login::new(Vec::new(), false, auth.clone());
+        for (user, proof, expected) in table {
+            let checked = login.check(user, &proof, None).await;
+            let home = checked.as_ref().map(Grant::home).map_err(|denied| denied.reason);
+            assert_eq!(home, expected, "{user} {proof:?}");
         }
     }
 
