@@ -72,7 +72,8 @@ async fn users_of_a_proxy_have_the_rights_of_their_groups() {
     ];
     for (peer, headers, expected) in table {
         let requests =
-            ["GET /api/v1/mailbox/shop:a", "DELETE /api/v1/mailbox/shop:a", "GET /api/v1/mailbox/acme:other"].into_iter();
+            ["GET /api/v1/mailbox/shop:a", "DELETE /api/v1/mailbox/shop:a", "GET /api/v1/mailbox/acme:other"]
+                .into_iter();
         for (request, expected) in requests.zip(expected) {
             let mut request = format!("{request}\n{}", headers.join("\n"));
             if !request.contains("\nOrigin:") {
