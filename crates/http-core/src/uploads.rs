@@ -90,7 +90,9 @@ impl Uploads {
         };
         // A hook may have delivered to mailboxes outside of the grant.
         stored.retain(|message| grant.covers(&message.mailbox));
-        stored.iter_mut().for_each(|message| message.mailbox = message.mailbox.relative_to(grant.home()));
+        for message in &mut stored {
+            message.mailbox = message.mailbox.relative_to(grant.home());
+        }
         Ok(stored)
     }
 }

@@ -190,7 +190,9 @@ impl Message {
     /// Returns the message with the names of its mailboxes relative to a home.
     #[must_use]
     pub fn relative_to(mut self, home: Option<&Project>) -> Self {
-        self.copies.iter_mut().for_each(|copy| copy.mailbox = copy.mailbox.relative_to(home));
+        for copy in &mut self.copies {
+            copy.mailbox = copy.mailbox.relative_to(home);
+        }
         self
     }
 }

@@ -458,7 +458,9 @@ impl Inner {
     async fn list(&self, mailbox: &MailboxName, page: Page) -> Result<Listing> {
         let mut listing = self.store.list(mailbox, page).await?;
         if mailbox.is_relative() {
-            listing.messages.iter_mut().for_each(|summary| summary.mailbox = mailbox.clone());
+            for summary in &mut listing.messages {
+                summary.mailbox = mailbox.clone();
+            }
         }
         Ok(listing)
     }

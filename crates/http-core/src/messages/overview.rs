@@ -17,9 +17,12 @@ use crate::response::problem::Problem;
 /// The maximum number of overviews that are cached.
 const MAX_OVERVIEWS: usize = 100;
 
-/// The overviews of the whole store and of projects, and the version of the store before they were computed.
+/// Overviews, and the version of the store before they were computed.
 #[derive(Default)]
-pub struct OverviewCache(Mutex<(Version, HashMap<Option<Project>, Arc<Overview>>)>);
+pub struct OverviewCache(Mutex<(Version, Overviews)>);
+
+/// The overview of the whole store under `None`, and those of projects.
+type Overviews = HashMap<Option<Project>, Arc<Overview>>;
 
 impl Messages {
     /// Returns the overview of the messages that the grant allows. If it does not cover its home, only the
