@@ -403,7 +403,7 @@ mod tests {
                 assert_eq!(name.as_ref().map_or("", MailboxName::as_str), expected, "{text:?} {home:?}");
                 if let Ok(name) = name {
                     assert_eq!(name.shown(), shown, "{text:?} {home:?}");
-                    assert_eq!(Naming::Local.parse_mailbox_in(home, &name.shown()), Ok(name));
+                    assert_eq!(Naming::Local.parse_mailbox_in(home, name.shown()), Ok(name));
                 }
             }
         }

@@ -158,7 +158,8 @@ mod tests {
 
     #[test]
     fn captures_what_wildcards_match() {
-        let table: [(&[&str], &str, Option<&[&str]>); 10] = [
+        type Row = (&'static [&'static str], &'static str, Option<&'static [&'static str]>);
+        let table: [Row; 10] = [
             (&["*-ci"], "Shop-CI", Some(&["shop"])),
             (&["*-*-ci"], "a-b-c-ci", Some(&["a", "b-c"])),
             (&["?*"], "abc", Some(&["a", "bc"])),

@@ -117,7 +117,7 @@ fn run_server(
     let auth = AuthService::open(config.auth.clone())?;
     let mailroom = build_mailroom(config, opened.store.clone(), journal.clone(), &services);
     let mailroom = Arc::new(mailroom.with_runs(auth.authenticator.runs().clone()));
-    let result = runtime.block_on(serve(config, options, &opened, mailroom, services, auth, signals, log));
+    let result = runtime.block_on(serve(config, options, &opened, (mailroom, auth), services, signals, log));
     // The runtime drops all other references to store and journal, so that this thread closes them.
     runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
     drop((opened, journal));
@@ -234,9 +234,8 @@ async fn serve(
     config: &Config,
     options: ServeOptions,
     opened: &OpenedStore,
-    mailroom: Arc<Mailroom>,
+    (mailroom, auth): (Arc<Mailroom>, Arc<AuthService>),
     services: Arc<ManagedServices>,
-    auth: Arc<AuthService>,
     mut signals: Signals,
     log: &restante_logging::Handle,
 ) -> Result<(), String> {
