@@ -136,6 +136,7 @@ const SHELL_EXAMPLES: &[(&str, Example)] = &[
         "Wait for messages, or check that none arrive",
         Run("message --subject Welcome; message --subject 'Welcome back'; message --subject 'Your order'"),
     ),
+    ("Run tests with mail of their own", Skip("needs the tests of a project")),
     ("Watch mail arrive", Skip("runs until Ctrl-C")),
     (
         "List, read and search",
