@@ -11,7 +11,7 @@ use restante_auth::{AuthService, AuthorizationResponse, DenialReason, SingleSign
 use restante_http_connection::context::Peer;
 use restante_http_core::credentials::cookies;
 use restante_http_core::extractors::query::QueryPairs;
-use restante_http_core::extractors::request_context::{BaseUrl, RequestHost};
+use restante_http_core::extractors::request_context::{BaseUrl, RequestHost, RequestProject, project_path};
 use restante_http_core::paths::{self, relative_root};
 use restante_http_core::response::problem::Problem;
 use restante_http_core::response::success::see_other;
@@ -30,7 +30,9 @@ struct Context {
     auth: Arc<AuthService>,
     /// The URL under which the browser sees the server.
     base: Arc<str>,
-    /// The path to the root of the server.
+    /// The path of the project of the request below that of the server, such as `/p/shop`, or empty.
+    project_path: String,
+    /// The path to the root of the server or of the project.
     root: String,
     query: QueryPairs,
     is_secure: bool,
@@ -42,10 +44,14 @@ impl Context {
         if !auth.authenticator.has_single_sign_on() {
             return Err(Problem::NoSuchPath);
         }
+        let project_path = project_path(&parts.extensions);
+        // The provider knows the URLs of the server, not those of a project.
+        parts.extensions.remove::<RequestProject>();
         let BaseUrl(base) = BaseUrl::from_request_parts(parts, server).await?;
         Ok(Self {
             auth: auth.clone(),
             base,
+            project_path,
             root: relative_root(&server.settings.base_path, parts.uri.path()),
             query: QueryPairs::parse_leniently(&parts.uri).unwrap_or_default(),
             is_secure: parts.extensions.get::<RequestHost>().is_some_and(|host| host.scheme == "https"),
@@ -62,7 +68,11 @@ impl Context {
 pub(crate) async fn start(State(server): State<Arc<Server>>, request: Request) -> Result<Response, Problem> {
     let context = Context::new(&server, &mut request.into_parts().0).await?;
     let next = context.query.first("next").filter(|next| next.len() <= MAX_NEXT_BYTES).unwrap_or_default();
-    let started = match context.auth.authenticator.start_single_sign_on(&context.callback(), next).await {
+    let next = match context.project_path.strip_prefix('/') {
+        Some(project) => format!("{project}/{next}"),
+        None => next.to_owned(),
+    };
+    let started = match context.auth.authenticator.start_single_sign_on(&context.callback(), &next).await {
         Ok(started) => started,
         Err(error) => return Ok(error_page(&server, &context.root, error)),
     };

@@ -19,6 +19,8 @@ pub(crate) const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 const BATCH_SIZE: usize = 100;
 /// How long one round waits in total for subscribers, so that they get every event.
 const MAX_SUBSCRIBER_WAIT: Duration = Duration::from_secs(1);
+/// The number of batches after which a scan with policies lets the other scans continue.
+const MAX_BATCHES_PER_SCAN: usize = 100;
 /// How often a scan with policies starts again at the oldest message.
 const SCAN_RESTART_INTERVAL: Duration = Duration::from_hours(1);
 /// How often a lasting error is logged.
@@ -41,7 +43,10 @@ impl Retention<'_> {
     fn scans(&self) -> Vec<Scan> {
         let periods = self.policies.iter().filter_map(|policy| policy.retention).chain(self.period);
         let periods: BTreeSet<Duration> = periods.filter(|period| !period.is_zero()).collect();
-        periods.into_iter().map(|period| Scan { period, last: None, started: Instant::now() }).collect()
+        periods
+            .into_iter()
+            .map(|period| Scan { period, last: None, started: Instant::now(), has_ended: false })
+            .collect()
     }
 }
 
@@ -52,12 +57,15 @@ struct Scan {
     /// The last message that was checked.
     last: Option<Age>,
     started: Instant,
+    /// Whether the last batch reached the newest message that is old enough.
+    has_ended: bool,
 }
 
 impl Mailroom {
     /// Deletes messages that are older than `period` or the period of their mailbox, about a second after they expire, for
-    /// as long as the future is polled. Returns at once if all messages are kept forever. With policies, a message that arrives with an earlier time of receipt than others before it, for example because the
-    /// clock was set back, can be deleted up to [`SCAN_RESTART_INTERVAL`] later.
+    /// as long as the future is polled. Returns at once if all messages are kept forever. With policies, the first scan after
+    /// a start reads all messages that are old enough, and a message that arrives with an earlier time of receipt than others
+    /// before it, for example because the clock was set back, can be deleted up to [`SCAN_RESTART_INTERVAL`] later.
     pub async fn run_retention(&self, period: Option<Duration>) {
         let retention = Retention { period, policies: &self.settings.limits.policies };
         let scans = retention.scans();
@@ -84,6 +92,11 @@ impl Mailroom {
         let (mut any_expired, mut wait_budget) = (false, MAX_SUBSCRIBER_WAIT);
         for scan in scans {
             let Some(deadline) = deadline(scan.period) else { continue };
+            // Only a scan that has reached its end restarts, so that it always reaches the newest messages.
+            if scan.has_ended && scan.started.elapsed() >= SCAN_RESTART_INTERVAL {
+                *scan = Scan { last: None, started: Instant::now(), ..*scan };
+            }
+            let mut batches = 0;
             loop {
                 let started = Instant::now();
                 let batch = if retention.has_policies() {
@@ -96,7 +109,10 @@ impl Mailroom {
                     let lag = deadline.duration_since(oldest);
                     self.inner.counters.set_retention_lag(lag.try_into().unwrap_or_default());
                 }
-                if batch.is_last {
+                batches += 1;
+                scan.has_ended = batch.is_last;
+                // With policies, the other scans continue after some batches, and this one in the next round.
+                if batch.is_last || retention.has_policies() && batches >= MAX_BATCHES_PER_SCAN {
                     break;
                 }
                 wait_budget = self.inner.hub.wait_for_subscribers(wait_budget).await;
@@ -130,9 +146,6 @@ impl Mailroom {
         scan: &mut Scan,
         deadline: Timestamp,
     ) -> Result<Batch> {
-        if scan.started.elapsed() >= SCAN_RESTART_INTERVAL {
-            *scan = Scan { last: None, started: Instant::now(), ..*scan };
-        }
         let range = AgeRange { after: scan.last, before: Some(deadline) };
         let checked = self.inner.store.oldest(range, BATCH_SIZE).await?;
         let is_expired =

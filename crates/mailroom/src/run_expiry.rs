@@ -30,15 +30,19 @@ impl Mailroom {
     /// Deletes the mail of the runs that have expired at this time.
     async fn expire_runs(&self, now: Timestamp) -> Result<()> {
         let mut page = MailboxPage { prefix: NAME_PREFIX.to_owned(), after: String::new(), limit: PAGE_SIZE };
+        let mut result = Ok(());
         loop {
             let mailboxes = self.mailboxes(page.clone()).await?;
-            let Some(last) = mailboxes.last().map(|mailbox| &mailbox.name) else { return Ok(()) };
+            let Some(last) = mailboxes.last().map(|mailbox| &mailbox.name) else { return result };
             // The other mailboxes of the last project are skipped: in the order of names, `;` follows `:`.
             page.after = last.project().map_or_else(|| last.to_string(), |project| format!("{project};"));
             let projects: BTreeSet<Project> = mailboxes.iter().filter_map(|mailbox| mailbox.name.project()).collect();
             for run in projects.iter().filter_map(Run::from_name).filter(|run| run.has_expired(now)) {
-                let count = self.purge_project(&run.project, DeletionCause::Age).await?;
-                tracing::debug!(project = %run.project, count, "deleted the mail of an expired run");
+                match self.purge_project(&run.project, DeletionCause::Age).await {
+                    Ok(count) => tracing::debug!(project = %run.project, count, "deleted the mail of an expired run"),
+                    // The other runs are deleted all the same.
+                    Err(error) => result = Err(error),
+                }
             }
         }
     }
