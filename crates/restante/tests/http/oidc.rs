@@ -83,7 +83,12 @@ impl Browser {
 
     /// Starts a login, and enters this name at the provider. Returns the URL that the provider redirects to.
     fn log_in_at_provider(&mut self, server: &Server, provider: &OidcProvider, name: &str) -> String {
-        let started = self.get(&server.url("/login/oidc?next=m%2Fshop:a"));
+        self.log_in_from("/login/oidc?next=m%2Fshop:a", server, provider, name)
+    }
+
+    /// Does the same from this path.
+    fn log_in_from(&mut self, start: &str, server: &Server, provider: &OidcProvider, name: &str) -> String {
+        let started = self.get(&server.url(start));
         let page = self.follow_until(started, &format!("{}/interaction/", provider.issuer));
         let mut response = self.get(&format!("{}?login={name}", page.url));
         while !response.location.starts_with(&server.url("/login/oidc/callback")) {
@@ -163,6 +168,19 @@ fn accounts_log_in_and_out() {
     server.signal("TERM");
     server.wait();
     assert!(!server.full_log().contains("ERROR") && !server.full_log().contains("secret"), "{}", server.full_log());
+}
+
+/// The provider knows only the URL of the server.
+#[test]
+fn login_that_starts_in_a_project_ends_there() {
+    let Some(mut provider) = OidcProvider::start() else { return };
+    let server = provider.server("restante", SECRET, &[GRANTS]);
+    let mut browser = Browser::new();
+    let callback = browser.log_in_from("/p/shop/login/oidc?next=m%2Fa", &server, &provider, "ann");
+    let completed = browser.get(&callback);
+    assert_eq!((completed.status, completed.location), (303, server.url("/p/shop/m/a")));
+    assert_eq!(status(&mut browser, &server, "/p/shop/api/v1/mailbox/a"), 200);
+    assert_eq!(status(&mut browser, &server, "/p/acme/api/v1/mailbox/a"), 403);
 }
 
 #[test]
