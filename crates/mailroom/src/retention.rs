@@ -65,7 +65,7 @@ impl Mailroom {
     /// Deletes messages that are older than `period` or the period of their mailbox, about a second after they expire, for
     /// as long as the future is polled. Returns at once if all messages are kept forever. With policies, the first scan after
     /// a start reads all messages that are old enough, and a message that arrives with an earlier time of receipt than others
-    /// before it, for example because the clock was set back, can be deleted up to [`SCAN_RESTART_INTERVAL`] later.
+    /// before it, for example because the clock was set back, can be deleted up to an hour later.
     pub async fn run_retention(&self, period: Option<Duration>) {
         let retention = Retention { period, policies: &self.settings.limits.policies };
         let scans = retention.scans();
