@@ -17,7 +17,7 @@ use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
 
 /// The sizes of a signature, a nonce and a fingerprint in bytes.
-pub(crate) const MAC_BYTES: usize = 32;
+const MAC_BYTES: usize = 32;
 const NONCE_BYTES: usize = 16;
 pub(crate) const FINGERPRINT_BYTES: usize = 16;
 /// The maximum length of a cookie in bytes.
@@ -112,22 +112,14 @@ impl Sessions {
             Identity::Run(project) => (b'r', project.as_str().as_bytes()),
         };
         let content = [&[kind], &until.to_be_bytes()[..], &nonce, fingerprint, name].concat();
-        Ok(URL_SAFE_NO_PAD.encode([self.sign(COOKIE_PURPOSE, &content).as_ref(), &content].concat()))
+        Ok(self.seal(COOKIE_PURPOSE, &content))
     }
 
     /// Parses a cookie. Returns `None` if the signature is wrong. The second value is true if the session is still
     /// valid.
     pub(crate) fn parse_cookie(&self, cookie: &str, now: Timestamp) -> Option<(Session, bool)> {
-        if cookie.len() > MAX_COOKIE_BYTES {
-            return None;
-        }
-        let bytes = URL_SAFE_NO_PAD.decode(cookie).ok()?;
-        let (mac, content) = bytes.split_at_checked(MAC_BYTES)?;
-        let is_authentic = self.sign(COOKIE_PURPOSE, content).as_ref().ct_eq(mac);
-        if !bool::from(is_authentic) {
-            return None;
-        }
-        let session = Session::parse(content)?;
+        let content = self.open(COOKIE_PURPOSE, cookie, MAX_COOKIE_BYTES)?;
+        let session = Session::parse(&content)?;
         let is_valid = self.is_valid(&session, now);
         Some((session, is_valid))
     }
@@ -171,6 +163,23 @@ impl Sessions {
     fn has_ended(&self, session: &Session) -> bool {
         let ended_by_identity = self.ended.lock();
         ended_by_identity.get(&session.identity).is_some_and(|ended| ended.contains(session))
+    }
+
+    /// Returns a cookie with this content and its signature.
+    pub(crate) fn seal(&self, purpose: &[u8], content: &[u8]) -> String {
+        URL_SAFE_NO_PAD.encode([self.sign(purpose, content).as_ref(), content].concat())
+    }
+
+    /// Returns the content of a cookie that [`Self::seal`] created. Returns `None` if its signature is wrong, or if it has
+    /// more than `max_bytes`.
+    pub(crate) fn open(&self, purpose: &[u8], cookie: &str, max_bytes: usize) -> Option<Vec<u8>> {
+        if cookie.len() > max_bytes {
+            return None;
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(cookie).ok()?;
+        let (mac, content) = bytes.split_at_checked(MAC_BYTES)?;
+        let is_authentic = self.sign(purpose, content).as_ref().ct_eq(mac);
+        bool::from(is_authentic).then(|| content.to_vec())
     }
 
     pub(crate) fn sign(&self, purpose: &[u8], content: &[u8]) -> hmac::Tag {

@@ -7,9 +7,8 @@ use jiff::Timestamp;
 use ring::digest;
 use ring::error::Unspecified;
 use ring::rand::{SecureRandom as _, SystemRandom};
-use subtle::ConstantTimeEq as _;
 
-use crate::session::{MAC_BYTES, Sessions};
+use crate::session::Sessions;
 
 /// How long a login at the provider may take, in seconds.
 pub(crate) const LIFETIME_SECONDS: u64 = 600;
@@ -49,22 +48,16 @@ impl LoginState {
     pub(crate) fn to_cookie(&self, sessions: &Sessions, now: Timestamp) -> String {
         let until = now.as_second().saturating_add_unsigned(LIFETIME_SECONDS);
         let content = [&self.seed[..], &until.to_be_bytes(), self.next.as_bytes()].concat();
-        URL_SAFE_NO_PAD.encode([sessions.sign(COOKIE_PURPOSE, &content).as_ref(), &content].concat())
+        sessions.seal(COOKIE_PURPOSE, &content)
     }
 
     /// Parses a cookie. Returns `None` if its signature is wrong, or if the login has taken too long.
     pub(crate) fn parse_cookie(sessions: &Sessions, cookie: &str, now: Timestamp) -> Option<Self> {
-        if cookie.len() > MAX_COOKIE_BYTES {
-            return None;
-        }
-        let bytes = URL_SAFE_NO_PAD.decode(cookie).ok()?;
-        let (mac, content) = bytes.split_at_checked(MAC_BYTES)?;
-        let is_authentic = sessions.sign(COOKIE_PURPOSE, content).as_ref().ct_eq(mac);
+        let content = sessions.open(COOKIE_PURPOSE, cookie, MAX_COOKIE_BYTES)?;
         let (seed, rest) = content.split_first_chunk()?;
         let (until, next) = rest.split_first_chunk()?;
-        let is_valid = bool::from(is_authentic) && i64::from_be_bytes(*until) > now.as_second();
         let next = String::from_utf8(next.to_vec()).ok()?;
-        is_valid.then_some(Self { seed: *seed, next })
+        (i64::from_be_bytes(*until) > now.as_second()).then_some(Self { seed: *seed, next })
     }
 
     /// Returns the values of this login.
