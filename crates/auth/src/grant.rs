@@ -100,7 +100,7 @@ impl Grant {
     pub fn covers_home(&self) -> bool {
         match (&self.mailboxes, &self.home) {
             (None, _) => true,
-            (Some(patterns), Some(home)) => patterns.cover_project(home),
+            (Some(patterns), Some(home)) => patterns.covers_project(home),
             (Some(_), None) => false,
         }
     }

@@ -71,7 +71,7 @@ impl Patterns {
     }
 
     /// Returns whether one of the patterns matches all mailboxes of a project.
-    pub fn cover_project(&self, project: &Project) -> bool {
+    pub fn covers_project(&self, project: &Project) -> bool {
         let whole = format!("{}*", project.prefix());
         self.entries().any(|entry| entry == "*" || entry == whole)
     }
@@ -210,7 +210,7 @@ mod tests {
         for (patterns, project, covers) in table {
             let list = Patterns::from_iter(patterns);
             assert_eq!(list.project().as_ref().map(Project::as_str), project, "{patterns:?}");
-            assert_eq!(list.cover_project(&shop), covers, "{patterns:?}");
+            assert_eq!(list.covers_project(&shop), covers, "{patterns:?}");
         }
     }
 
