@@ -112,6 +112,10 @@ impl Runs {
 
     /// Returns the run that a domain belongs to: its first label is the name of the run.
     pub fn find_by_domain(&self, domain: &str, now: Timestamp) -> Result<Option<Run>, UnknownRun> {
+        // Most domains are decided without an allocation.
+        if !domain.get(..NAME_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(NAME_PREFIX)) {
+            return Ok(None);
+        }
         let label = domain.split('.').next().unwrap_or_default().to_ascii_lowercase();
         let Some(project) = label.parse().ok().filter(|project| Run::from_name(project).is_some()) else {
             return Ok(None);
