@@ -30,3 +30,17 @@ impl Exit {
         ExitCode::from(self.code)
     }
 }
+
+/// Prints the result of a command for programs to standard output, and a note for people to standard error. The error is a
+/// sentence for the operator.
+pub fn print_output(output: Result<(String, String), String>) -> ExitCode {
+    match output {
+        Ok((result, note)) => {
+            // A failed write does not matter: the reader has closed the pipe.
+            let _ = io::stdout().write_all(result.as_bytes());
+            let _ = io::stderr().write_all(note.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => Exit::error(&error, 1).print(),
+    }
+}

@@ -1,7 +1,6 @@
 //! `restante token`: creates, lists and revokes tokens. A running server with the same file notices it within a second.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use restante_settings::Config;
 use serde_json::{Value, json};
 
 use crate::command_line::TokenTask;
-use crate::exit::Exit;
+use crate::exit::print_output;
 
 /// Runs the command.
 pub fn run(config: &Config, task: &TokenTask) -> ExitCode {
@@ -21,15 +20,7 @@ pub fn run(config: &Config, task: &TokenTask) -> ExitCode {
         Some(path) => run_task(&path, task),
         None => Err("there is no token file: set --auth-tokens FILE or --data DIR".to_owned()),
     };
-    match output {
-        Ok((result, note)) => {
-            // A failed write does not matter: the reader has closed the pipe.
-            let _ = io::stdout().write_all(result.as_bytes());
-            let _ = io::stderr().write_all(note.as_bytes());
-            ExitCode::SUCCESS
-        }
-        Err(error) => Exit::error(&error, 1).print(),
-    }
+    print_output(output)
 }
 
 /// Returns the result for programs, and a note for people.

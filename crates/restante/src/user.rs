@@ -1,6 +1,6 @@
 //! `restante user`: adds and lists the users of the user file. A running server with the same file notices it within a second.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use restante_settings::Config;
 use serde_json::{Value, json};
 
 use crate::command_line::UserTask;
-use crate::exit::Exit;
+use crate::exit::print_output;
 use crate::token::{format_table, mailboxes_text, scopes_text};
 
 /// The maximum length of a password that is read, in bytes.
@@ -22,15 +22,7 @@ pub fn run(config: &Config, task: &UserTask) -> ExitCode {
         Some(path) => run_task(path, task),
         None => Err("there is no user file: set --auth-users FILE".to_owned()),
     };
-    match output {
-        Ok((result, note)) => {
-            // A failed write does not matter: the reader has closed the pipe.
-            let _ = io::stdout().write_all(result.as_bytes());
-            let _ = io::stderr().write_all(note.as_bytes());
-            ExitCode::SUCCESS
-        }
-        Err(error) => Exit::error(&error, 1).print(),
-    }
+    print_output(output)
 }
 
 /// Returns the result for programs, and a note for people.
