@@ -3,8 +3,28 @@
 
 use percent_encoding::percent_decode_str;
 
+use super::values::collect_all;
+
 /// The separator of several values of an option.
 const SEPARATOR: char = '|';
+
+/// Parses a list of entries with semicolons between them. `names` are the words for one entry and for several in errors. The
+/// errors of all entries are returned together.
+pub(super) fn parse_entries<T>(
+    text: &str,
+    names: [&str; 2],
+    max_entries: usize,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let [name, plural] = names;
+    let entries: Vec<&str> = text.split(';').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+    if entries.len() > max_entries {
+        return Err(format!("has {} {plural}: must be at most {max_entries}", entries.len()));
+    }
+    let parse =
+        |(entry, number): (&str, usize)| parse(entry).map_err(|error| format!("{name} {number} ({entry}) {error}"));
+    collect_all(entries.into_iter().zip(1..).map(parse))
+}
 
 /// Splits an entry into words at blanks. The value of an option may be in double quotes, and then contain blanks.
 pub(super) fn split_words(entry: &str) -> Result<Vec<String>, String> {

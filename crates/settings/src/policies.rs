@@ -3,9 +3,9 @@
 use restante_mail::patterns::Patterns;
 use restante_store::{MailboxPolicies, MailboxPolicy};
 
-use super::options::{Options, decode, split_words};
+use super::options::{Options, decode, parse_entries, split_words};
 use super::table::{MAX_KIB, MAX_MAILBOX_MESSAGES};
-use super::values::{collect_all, kibibytes, number, retention_period};
+use super::values::{kibibytes, number, retention_period};
 
 const MAX_POLICIES: usize = 100;
 const OPTIONS: &[&str] = &["retention", "cap", "maxkb"];
@@ -14,14 +14,7 @@ const EXAMPLE: &str = "shop:* retention=24h cap=500 maxkb=10240; run-*:* retenti
 
 /// Parses a list of policies.
 pub(super) fn parse_policies(text: &str) -> Result<MailboxPolicies, String> {
-    let entries: Vec<&str> = text.split(';').map(str::trim).filter(|entry| !entry.is_empty()).collect();
-    if entries.len() > MAX_POLICIES {
-        return Err(format!("has {} entries: must be at most {MAX_POLICIES}", entries.len()));
-    }
-    let parse = |(entry, number): (&str, usize)| {
-        parse_policy(entry).map_err(|error| format!("entry {number} ({entry}) {error}"))
-    };
-    collect_all(entries.into_iter().zip(1..).map(parse)).map(MailboxPolicies::from_iter)
+    parse_entries(text, ["entry", "entries"], MAX_POLICIES, parse_policy).map(MailboxPolicies::from_iter)
 }
 
 fn parse_policy(entry: &str) -> Result<MailboxPolicy, String> {

@@ -3,8 +3,7 @@
 use restante_mail::rules::{Condition, Field};
 use restante_mailroom::projects::{FIELDS, ProjectRule, ProjectRules};
 
-use super::options::{decode_list, split_words};
-use super::values::collect_all;
+use super::options::{decode_list, parse_entries, split_words};
 
 const MAX_RULES: usize = 100;
 const MAX_CONDITIONS: usize = 10;
@@ -14,14 +13,8 @@ const EXAMPLE: &str = "shop login=shop-*; acme domain=acme.test|*.acme.test; {1}
 
 /// Parses a list of rules.
 pub(super) fn parse_project_rules(text: &str) -> Result<ProjectRules, String> {
-    let entries: Vec<&str> = text.split(';').map(str::trim).filter(|entry| !entry.is_empty()).collect();
-    if entries.len() > MAX_RULES {
-        return Err(format!("has {} rules: must be at most {MAX_RULES}", entries.len()));
-    }
-    let parse = |(entry, number): (&str, usize)| {
-        parse_rule(entry).map_err(|error| format!("rule {number} ({entry}) {error}; an example is {EXAMPLE}"))
-    };
-    collect_all(entries.into_iter().zip(1..).map(parse)).map(ProjectRules::from_iter)
+    let parse = |entry: &str| parse_rule(entry).map_err(|error| format!("{error}; an example is {EXAMPLE}"));
+    parse_entries(text, ["rule", "rules"], MAX_RULES, parse).map(ProjectRules::from_iter)
 }
 
 fn parse_rule(entry: &str) -> Result<ProjectRule, String> {
