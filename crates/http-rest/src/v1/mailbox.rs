@@ -35,7 +35,7 @@ pub(crate) async fn list(
     if if_none_match.matches(&tag) {
         return Ok(success::not_modified(success::JSON, tag));
     }
-    let home = mailbox.project().filter(|_| mailbox.is_relative());
+    let home = if mailbox.is_relative() { mailbox.project() } else { None };
     let key = CacheKey::List { name: "v1 list", home, mailbox: Some(mailbox.clone()), limit: usize::MAX };
     if page == Page::ALL
         && let Some(body) = server.renderer.cache.get(&key, version.0)
