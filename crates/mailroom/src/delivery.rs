@@ -97,7 +97,7 @@ impl Mailroom {
     /// Returns the leased run that the domain of a recipient belongs to.
     fn find_run(&self, recipient: &Address) -> Result<Option<Run>, RecipientRefusal> {
         let Some(runs) = &self.runs else { return Ok(None) };
-        runs.find_by_domain(recipient.domain(), Timestamp::now()).map_err(|UnknownRun| RecipientRefusal::UnknownRun)
+        runs.find_by_domain(recipient.domain(), Timestamp::now).map_err(|UnknownRun| RecipientRefusal::UnknownRun)
     }
 
     /// Stores a message in all of its mailboxes or in none. When this returns, the store has it. Once the store was

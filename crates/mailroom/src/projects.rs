@@ -163,13 +163,25 @@ impl ProjectRules {
             return Cow::Borrowed(envelope);
         }
         let header = self.header_values(source);
-        let mut decided = envelope.clone();
-        for recipient in decided.recipients.iter_mut().filter(|recipient| recipient.awaits_header) {
+        let mut decided = Cow::Borrowed(envelope);
+        // Without these fields no condition about the header is met, so the projects are those from RCPT.
+        if header.is_empty() {
+            return decided;
+        }
+        for (index, recipient) in
+            envelope.recipients.iter().enumerate().filter(|(_, recipient)| recipient.awaits_header)
+        {
             let mailbox = MailboxName::from(recipient.mailbox.without_project().to_owned());
             let (chosen, _) = self.decide(&Message::new(envelope, &recipient.address, Some(&header)));
-            recipient.mailbox = chosen.map_or(mailbox.clone(), |(project, _)| mailbox.in_project(&project));
+            let mailbox = match chosen {
+                Some((project, _)) => mailbox.in_project(&project),
+                None => mailbox,
+            };
+            if mailbox != recipient.mailbox {
+                decided.to_mut().recipients[index].mailbox = mailbox;
+            }
         }
-        Cow::Owned(decided)
+        decided
     }
 
     /// Returns the project that the first matching rule chooses, and the index of the rule. If the header is not known, its
@@ -376,9 +388,11 @@ mod tests {
                 assert_eq!(recipient.awaits_header, awaits_header && !ignore_header, "{rules:?}");
                 envelope.recipients = vec![recipient];
             }
-            for (source, expected) in
-                [("x-app: SRS\r\n\r\n", with_header), ("X-App: a\r\n\r\nX-App: srs", without_header)]
-            {
+            for (source, expected) in [
+                ("x-app: SRS\r\n\r\n", with_header),
+                ("X-App: a\r\n\r\nX-App: srs", without_header),
+                ("X-Other: srs\r\n\r\nX-App: srs", without_header),
+            ] {
                 let decided = rules.assign_by_header(&envelope, source.as_bytes());
                 assert_eq!(decided.recipients[0].mailbox.as_str(), expected, "{source:?} {rules:?}");
             }
