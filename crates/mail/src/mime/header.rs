@@ -98,7 +98,8 @@ impl<'a, F: Fn(&[u8]) -> bool> Fields<'a, F> {
     /// Reads a field with its folded lines. Its name ends at `name_end`, and its first line is `line`.
     fn read_field(&mut self, name_end: usize, line: &LineSpan) -> RawField {
         let name = self.pos..self.pos + name_end;
-        let colon = name.end + memchr(b':', &self.source[name.end..line.end]).unwrap_or(0);
+        // The colon is usually the next byte.
+        let colon = name.end + self.source[name.end..line.end].iter().position(|&b| b == b':').unwrap_or(0);
         let mut end = line.end;
         let mut next = line.next_start;
         while matches!(self.source.get(next), Some(b' ' | b'\t')) {
