@@ -62,14 +62,19 @@ const CONNECTING_XML: [(&str, &str); 3] = [
 /// The number of documents that are loaded concurrently, each in its own frame.
 const CONCURRENT_FRAMES: usize = 35;
 
-/// Loads documents of the server in frames without a sandbox, so that only their own policies apply.
+/// Loads documents of the server in frames without a sandbox, so that only their own policies apply. On a loaded machine, Chromium
+/// sometimes fires no `load` event for one of many frames; such a frame is loaded again.
 const FRAMES: &str = "
     document.querySelectorAll('iframe').forEach(frame => frame.remove());
     return Promise.all(arguments[0].map(path => new Promise(done => {
-        const frame = document.createElement('iframe');
-        frame.onload = () => done(path);
-        frame.src = path;
-        document.body.append(frame);
+        const load = () => {
+            const frame = document.createElement('iframe');
+            const retry = setTimeout(() => { frame.remove(); load(); }, 30_000);
+            frame.onload = () => { clearTimeout(retry); done(path); };
+            frame.src = path;
+            document.body.append(frame);
+        };
+        load();
     })))";
 
 /// Loads all these paths, several at a time, and checks that nothing runs.
