@@ -116,8 +116,8 @@ async fn deliver(
     cancellation.check_credentials().await?;
     let login = grant.name().map(str::to_owned);
     let message = message.into();
-    let upload = Upload { ip, login, from: Some(from), recipients, project: None, message, reservation };
-    let stored = server.uploads.deliver_upload(grant, upload).await?;
+    let upload = Upload { ip, login, from: Some(from), recipients, project: None, message };
+    let stored = server.uploads.deliver_upload(grant, upload, reservation).await?;
     Ok(stored.first().map(|copy| copy.message.to_string()).unwrap_or_default())
 }
 

@@ -39,8 +39,12 @@ pub struct Upload {
     pub project: Option<Project>,
     /// The message.
     pub message: Bytes,
-    /// The memory of the message. It is released when the message is stored.
-    pub reservation: Reservation,
+}
+
+/// A message from a request, with accepted sender and recipients.
+pub struct CheckedUpload {
+    envelope: Envelope,
+    message: Bytes,
 }
 
 /// Delivers messages from requests.
@@ -63,9 +67,21 @@ impl Uploads {
 
     /// Delivers a message if the sender and all recipients are accepted and the grant allows to write to all of their
     /// mailboxes. Returns the stored copies that the grant covers. Once it has begun, the delivery completes even if the
-    /// client disconnects.
-    pub async fn deliver_upload(&self, grant: &Grant, upload: Upload) -> Result<Vec<Summary>, Problem> {
-        let Upload { ip, login, from, recipients, project, message, reservation } = upload;
+    /// client disconnects. The memory of the message is released when it is stored.
+    pub async fn deliver_upload(
+        &self,
+        grant: &Grant,
+        upload: Upload,
+        reservation: Reservation,
+    ) -> Result<Vec<Summary>, Problem> {
+        let checked = self.check(grant, upload).await?;
+        let mut stored = self.deliver(grant, vec![checked], reservation).await?;
+        stored.pop().unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    /// Checks the sender and all recipients of a message, and that the grant allows to write to all of their mailboxes.
+    pub async fn check(&self, grant: &Grant, upload: Upload) -> Result<CheckedUpload, Problem> {
+        let Upload { ip, login, from, recipients, project, message } = upload;
         let peer = Peer { ip, helo: String::new() };
         let mut envelope = Envelope { peer, login, listener: None, from, recipients: Vec::new() };
         self.mailroom.check_sender(&envelope).await?;
@@ -77,22 +93,42 @@ impl Uploads {
             let recipient = self.mailroom.check_recipient(&envelope, recipient, access).await?;
             envelope.recipients.push(recipient);
         }
-        let (mailroom, bytes) = (self.mailroom.clone(), message.len() as u64);
-        let delivery = tokio::spawn(async move {
-            let outcome = mailroom.deliver(&envelope, message).await;
+        Ok(CheckedUpload { envelope, message })
+    }
+
+    /// Delivers messages one after the other. Returns the stored copies of each message that the grant covers. Once it has
+    /// begun, the delivery of all messages completes even if the client disconnects. Their memory is released then.
+    pub async fn deliver(
+        &self,
+        grant: &Grant,
+        uploads: Vec<CheckedUpload>,
+        reservation: Reservation,
+    ) -> Result<Vec<Result<Vec<Summary>, Problem>>, Problem> {
+        let mailroom = self.mailroom.clone();
+        let deliveries = tokio::spawn(async move {
+            let mut results = Vec::with_capacity(uploads.len());
+            for CheckedUpload { envelope, message } in uploads {
+                let bytes = message.len() as u64;
+                results.push(match mailroom.deliver(&envelope, message).await {
+                    Ok(DeliveryOutcome::Stored(stored)) => Ok(stored),
+                    Ok(DeliveryOutcome::Discarded) => Ok(Vec::new()),
+                    Ok(DeliveryOutcome::TooLarge { max_bytes }) => {
+                        Err(Problem::MessageTooLarge { bytes, max: max_bytes })
+                    }
+                    Err(error) => Err(error.into()),
+                });
+            }
             drop(reservation);
-            outcome
+            results
         });
-        let mut stored = match delivery.await.map_err(|error| internal_error(&error))?? {
-            DeliveryOutcome::Stored(stored) => stored,
-            DeliveryOutcome::Discarded => Vec::new(),
-            DeliveryOutcome::TooLarge { max_bytes } => return Err(Problem::MessageTooLarge { bytes, max: max_bytes }),
-        };
-        // A hook may have delivered to mailboxes outside of the grant.
-        stored.retain(|message| grant.covers(&message.mailbox));
-        for message in &mut stored {
-            message.mailbox = message.mailbox.relative_to(grant.home());
+        let mut results = deliveries.await.map_err(|error| internal_error(&error))?;
+        for stored in results.iter_mut().flatten() {
+            // A hook may have delivered to mailboxes outside of the grant.
+            stored.retain(|message| grant.covers(&message.mailbox));
+            for message in stored {
+                message.mailbox = message.mailbox.relative_to(grant.home());
+            }
         }
-        Ok(stored)
+        Ok(results)
     }
 }
