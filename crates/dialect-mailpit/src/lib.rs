@@ -77,7 +77,7 @@ pub const VERSION: &str = concat!("v1.30.5+restante.", env!("CARGO_PKG_VERSION")
 /// Returns the API. All paths respond to OPTIONS.
 pub fn api() -> Api {
     let routes = routes().into_iter().map(|(path, handlers)| (path.to_owned(), handlers.options(success::empty)));
-    Api { name: "mailpit", routes: routes.collect(), credentials, error_form: error::text_form }
+    Api { credentials, error_form: error::text_form, ..Api::new("mailpit", routes.collect()) }
 }
 
 fn credentials(template: &str, request: &Request) -> Credentials {

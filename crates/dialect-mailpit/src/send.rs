@@ -116,7 +116,7 @@ async fn deliver(
     cancellation.check_credentials().await?;
     let login = grant.name().map(str::to_owned);
     let message = message.into();
-    let upload = Upload { ip, login, from: Some(from), recipients, project: None, message };
+    let upload = Upload { ip, login, key: None, from: Some(from), recipients, project: None, message };
     let stored = server.uploads.deliver_upload(grant, upload, reservation).await?;
     Ok(stored.first().map(|copy| copy.message.to_string()).unwrap_or_default())
 }

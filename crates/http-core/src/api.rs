@@ -17,6 +17,10 @@ pub struct Api {
     pub name: &'static str,
     /// Its paths and their handlers.
     pub routes: Vec<Route>,
+    /// Handlers of further methods for paths that another API of the listener may have too.
+    pub shared_routes: Vec<Route>,
+    /// Whether all paths may end in a slash.
+    pub allows_trailing_slash: bool,
     /// Reads the credentials of a request. The first parameter is the template of its path, without a prefix.
     pub credentials: fn(&str, &Request) -> Credentials,
     /// Writes an error as the API reports it. The response has the status and the headers of a problem document.
@@ -30,6 +34,16 @@ impl Api {
     /// Creates an API that reads credentials from headers and reports problem documents.
     pub fn new(name: &'static str, routes: Vec<Route>) -> Self {
         let credentials = |_: &str, request: &_| Credentials::from_headers(request);
-        Self { name, routes, credentials, error_form: |_, response| response }
+        let error_form = |_: &_, response| response;
+        Self { name, routes, shared_routes: Vec::new(), allows_trailing_slash: false, credentials, error_form }
+    }
+
+    /// Returns all paths and their handlers, except for shared ones.
+    pub fn all_routes(&self) -> impl Iterator<Item = Route> {
+        let with_slash = |(path, handlers): &Route| (format!("{path}/"), handlers.clone());
+        self.routes.iter().flat_map(move |route| {
+            let second = (self.allows_trailing_slash && !route.0.ends_with('/')).then(|| with_slash(route));
+            [route.clone()].into_iter().chain(second)
+        })
     }
 }

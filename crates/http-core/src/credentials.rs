@@ -32,6 +32,10 @@ pub enum Credentials {
     Token(String),
     /// The session cookies of a browser.
     Cookies(Vec<String>),
+    /// In the body of the request. The handler checks them with [`check_late_token`].
+    ///
+    /// [`check_late_token`]: crate::extractors::late_token::check_late_token
+    InBody,
 }
 
 impl Credentials {

@@ -31,6 +31,8 @@ pub struct Upload {
     pub ip: Option<IpAddr>,
     /// The name with which the client has logged in, if the message shows it.
     pub login: Option<String>,
+    /// The API key of the client, if it has one. Rules that choose projects can match it; it is not stored.
+    pub key: Option<Arc<str>>,
     /// The sender of the envelope.
     pub from: ReversePath,
     /// The recipients of the envelope.
@@ -81,9 +83,9 @@ impl Uploads {
 
     /// Checks the sender and all recipients of a message, and that the grant allows to write to all of their mailboxes.
     pub async fn check(&self, grant: &Grant, upload: Upload) -> Result<CheckedUpload, Problem> {
-        let Upload { ip, login, from, recipients, project, message } = upload;
+        let Upload { ip, login, key, from, recipients, project, message } = upload;
         let peer = Peer { ip, helo: String::new() };
-        let mut envelope = Envelope { peer, login, listener: None, from, recipients: Vec::new() };
+        let mut envelope = Envelope { peer, login, key, listener: None, from, recipients: Vec::new() };
         self.mailroom.check_sender(&envelope).await?;
         let home = project.as_ref().or(grant.home());
         let is_permitted = |mailbox: &MailboxName| grant.allows(Scope::Write, mailbox);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
+use std::slice::from_ref;
 
 use restante_http_core::api::Api;
 use restante_http_rest::{About, Descriptions, Status};
@@ -23,10 +24,11 @@ pub struct ServerInfo {
 
 /// All APIs of the server.
 pub(crate) struct Apis {
-    rest: Api,
-    web: Api,
+    pub(crate) rest: Api,
+    pub(crate) web: Api,
     operations: Api,
     mailpit: Api,
+    providers: Vec<Api>,
 }
 
 impl Apis {
@@ -39,15 +41,18 @@ impl Apis {
             web: restante_http_web::api(greeting_file),
             operations: operations::api(),
             mailpit: restante_dialect_mailpit::api(),
+            providers: restante_providers::apis(),
         }
     }
 
-    pub(crate) fn get(&self, name: ApiName) -> &Api {
+    /// Returns the API of this name. Each provider has its own.
+    pub(crate) fn get(&self, name: ApiName) -> &[Api] {
         match name {
-            ApiName::Rest => &self.rest,
-            ApiName::Web => &self.web,
-            ApiName::Operations => &self.operations,
-            ApiName::Mailpit => &self.mailpit,
+            ApiName::Rest => from_ref(&self.rest),
+            ApiName::Web => from_ref(&self.web),
+            ApiName::Operations => from_ref(&self.operations),
+            ApiName::Mailpit => from_ref(&self.mailpit),
+            ApiName::Providers => &self.providers,
         }
     }
 }
@@ -83,8 +88,8 @@ impl ListenerApis {
     /// Fails if two APIs have the same path.
     pub fn check(&self) -> Result<(), Collision> {
         let apis = Apis::new(ServerInfo::default());
-        let mounted = self.mounts.iter().map(|(prefix, api)| (prefix.as_str(), apis.get(*api)));
-        check_collisions(mounted)
+        let mounted = self.mounts.iter();
+        check_collisions(mounted.flat_map(|(prefix, name)| apis.get(*name).iter().map(|api| (prefix.as_str(), api))))
     }
 }
 
@@ -116,11 +121,12 @@ impl Display for Collision {
     }
 }
 
-/// Fails if two APIs have the same path. Paths with parameters are the same if they differ only in the names of these.
+/// Fails if two APIs have the same path, unless they share it. Paths with parameters are the same if they differ only in the
+/// names of these.
 pub(crate) fn check_collisions<'a>(apis: impl Iterator<Item = (&'a str, &'a Api)>) -> Result<(), Collision> {
     let mut owners: HashMap<String, &'static str> = HashMap::new();
     for (prefix, api) in apis {
-        for (path, _) in &api.routes {
+        for (path, _) in api.all_routes() {
             let path = format!("{prefix}{path}");
             if let Some(first) = owners.insert(path_shape(&path), api.name) {
                 return Err(Collision { first, second: api.name, path });

@@ -11,7 +11,6 @@ use restante_http_core::api::Api;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::server::{Server, Settings};
 use restante_mailroom::Mailroom;
-use restante_settings::ApiName;
 
 use crate::apis::{Apis, ListenerApis, ServerInfo, path_shape};
 use crate::middleware::{self, Mount, cors};
@@ -39,7 +38,10 @@ impl Service {
         let base = self.server.settings.base_path.as_str();
         let mut routes =
             Routes { server: &self.server, is_main: listener.is_main, router: Router::new(), shapes: HashSet::new() };
-        let apis = || listener.mounts.iter().map(|(prefix, api)| (prefix, self.apis.get(*api)));
+        let apis = || {
+            let mounts = listener.mounts.iter();
+            mounts.flat_map(|(prefix, name)| self.apis.get(*name).iter().map(move |api| (prefix, api)))
+        };
         if !base.is_empty() {
             if listener.is_main {
                 let home = vec![(String::new(), get(restante_http_web::redirect_to_home))];
@@ -67,12 +69,12 @@ impl Service {
     /// Returns the service for paths that no API of the listener has. A listener with one API responds in its form, others in that
     /// of the REST API.
     fn unknown_paths(&self, listener: &ListenerApis) -> Router<Arc<Server>> {
-        let (router, api) = match listener.mounts.as_slice() {
-            _ if listener.is_main => {
-                (Router::new().fallback(restante_http_web::not_found), self.apis.get(ApiName::Web))
-            }
-            [(_, api)] => (Router::new().fallback(async || Problem::NoSuchPath), self.apis.get(*api)),
-            _ => (Router::new().fallback(async || Problem::NoSuchPath), self.apis.get(ApiName::Rest)),
+        let (router, api) = if listener.is_main {
+            (Router::new().fallback(restante_http_web::not_found), &self.apis.web)
+        } else {
+            let apis = listener.mounts.iter().flat_map(|(_, name)| self.apis.get(*name)).collect::<Vec<_>>();
+            let api = if let [api] = apis[..] { api } else { &self.apis.rest };
+            (Router::new().fallback(async || Problem::NoSuchPath), api)
         };
         with_checks(router, &self.server, listener.is_main, "", api)
     }
@@ -90,15 +92,25 @@ struct Routes<'s> {
 impl Routes<'_> {
     fn add(&mut self, prefix: &str, api: &Api) {
         let mut router = Router::new();
-        for (path, handlers) in &api.routes {
+        for (path, handlers) in api.all_routes() {
+            let path = format!("{prefix}{path}");
+            if self.shapes.insert(path_shape(&path)) {
+                router = router.route(&path, handlers);
+            }
+        }
+        let mut added = Router::new();
+        for (path, handlers) in &api.shared_routes {
             let path = format!("{prefix}{path}");
             if self.shapes.insert(path_shape(&path)) {
                 router = router.route(&path, handlers.clone());
+            } else {
+                // The API that has the path responds to other methods.
+                added = added.route(&path, handlers.clone());
             }
         }
         let router = router.method_not_allowed_fallback(async || Problem::MethodNotAllowed);
-        self.router =
-            std::mem::take(&mut self.router).merge(with_checks(router, self.server, self.is_main, prefix, api));
+        let checked = with_checks(router.merge(added), self.server, self.is_main, prefix, api);
+        self.router = std::mem::take(&mut self.router).merge(checked);
     }
 }
 

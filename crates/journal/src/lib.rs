@@ -115,6 +115,8 @@ named_enum! {
         Smtp = "smtp",
         /// LMTP.
         Lmtp = "lmtp",
+        /// HTTP, with the API of a mail provider. A session is one request.
+        Http = "http",
     }
 }
 

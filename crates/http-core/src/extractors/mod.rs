@@ -9,6 +9,7 @@
 //! - `body`: request bodies, limited in size and time
 //! - `request_context`: the host, the route and the origin of a request, as middleware has determined them
 //! - `accepted_credentials`: the credentials that a request was accepted with
+//! - `late_token`: tokens that are found only in the body of a request
 //! - `access`: the server, the grant and the cancellation together
 //! - `cancellation`: cancels long responses when the client disconnects, the credentials become invalid or the server
 //!   shuts down
@@ -17,6 +18,7 @@ pub mod accepted_credentials;
 pub mod access;
 pub mod body;
 pub mod cancellation;
+pub mod late_token;
 pub mod latest;
 pub mod messages;
 pub mod parameters;

@@ -51,7 +51,7 @@ pub(crate) async fn inject(
     // A large message may take a while to arrive.
     cancellation.check_credentials().await?;
     let from = sender.unwrap_or_else(|| sender_from_header(&message));
-    let upload = Upload { ip, login: None, from, recipients: vec![recipient], project, message };
+    let upload = Upload { ip, login: None, key: None, from, recipients: vec![recipient], project, message };
     let stored = server.uploads.deliver_upload(&grant, upload, reservation).await?;
     stored_response(&root, &stored)
 }

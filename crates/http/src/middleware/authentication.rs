@@ -15,9 +15,8 @@ use restante_http_connection::clean_path::path_and_query;
 use restante_http_connection::context::Peer;
 use restante_http_core::credentials::Credentials;
 use restante_http_core::extractors::accepted_credentials::AcceptedCredentials;
-use restante_http_core::extractors::request_context::{
-    AllowedOrigin, FETCH_MODE, RequestProject, has_origin, is_page_navigation,
-};
+use restante_http_core::extractors::late_token::grant_in_project;
+use restante_http_core::extractors::request_context::{AllowedOrigin, FETCH_MODE, has_origin, is_page_navigation};
 use restante_http_core::paths::{
     ASSETS, ICON, LIVE, LOGIN, LOGIN_OIDC, LOGIN_OIDC_CALLBACK, LOGOUT, LOGOUT_OIDC, READY, ROBOTS, below_base,
     relative_root,
@@ -51,7 +50,7 @@ pub(super) async fn authenticate(mount: &Mount, mut request: Request, next: Next
         // Boxed, so that the future of a request without authentication is small.
         return Box::pin(authenticate_by(auth, mount, request, next)).await;
     }
-    match in_project(Grant::EVERYTHING, &request) {
+    match grant_in_project(Grant::EVERYTHING, request.extensions()) {
         Ok(grant) => {
             request.extensions_mut().insert(grant);
             next.run(request).await
@@ -60,21 +59,11 @@ pub(super) async fn authenticate(mount: &Mount, mut request: Request, next: Next
     }
 }
 
-/// Returns the part of a grant in the project in the path of a request, if there is one. Fails if the grant covers nothing
-/// there.
-fn in_project(grant: Grant, request: &Request) -> Result<Grant, Problem> {
-    match request.extensions().get() {
-        None => Ok(grant),
-        Some(RequestProject(project)) if grant.covers_some_of(project) => Ok(grant.in_project(project.clone())),
-        Some(_) => Err(Problem::ProjectNotAllowed),
-    }
-}
-
 /// Returns whether the credentials of a request are the token of a leased run, valid or not.
 fn has_run_token(mount: &Mount, request: &Request) -> bool {
     match (mount.credentials)(mount.route_template(request), request) {
         Credentials::Token(token) | Credentials::Basic { password: token, .. } => is_run_token(&token),
-        Credentials::Missing | Credentials::Cookies(_) => false,
+        Credentials::Missing | Credentials::Cookies(_) | Credentials::InBody => false,
     }
 }
 
@@ -115,6 +104,10 @@ async fn check_request(
         return Ok(());
     }
     let (credentials, challenge) = ((mount.credentials)(template, request), challenge(request.headers()));
+    if proxy_user.is_none() && matches!(credentials, Credentials::InBody) {
+        // The request has no grant until its handler has checked them.
+        return Ok(());
+    }
     // Browsers send cookies automatically, and so does a proxy with the user. Therefore such a request that changes something
     // must prove that it comes from a page of this server.
     let is_automatic = proxy_user.is_some() || matches!(credentials, Credentials::Cookies(_));
@@ -127,7 +120,7 @@ async fn check_request(
     };
     match checked {
         Ok(login) => {
-            let grant = in_project(login.grant.clone(), request).map_err(Problem::into_response)?;
+            let grant = grant_in_project(login.grant.clone(), request.extensions()).map_err(Problem::into_response)?;
             request.extensions_mut().insert(grant);
             request.extensions_mut().insert(AcceptedCredentials::new(auth.clone(), login, challenge));
             Ok(())
@@ -160,7 +153,7 @@ async fn check_credentials(
 ) -> Result<VerifiedLogin, Denied> {
     let authenticator = &auth.authenticator;
     match credentials {
-        Credentials::Missing => Err(DenialReason::NoCredentials.into()),
+        Credentials::Missing | Credentials::InBody => Err(DenialReason::NoCredentials.into()),
         Credentials::Basic { user, password } => authenticator.check_password(&user, &password, ip.into()).await,
         Credentials::Token(token) => authenticator.check_token(&token, ip.into()).await,
         Credentials::Cookies(cookies) => {

@@ -96,6 +96,7 @@ impl EventServer {
         let envelope = Envelope {
             peer: envelope::Peer { ip: None, helo: "client.test".into() },
             login: None,
+            key: None,
             listener: None,
             from: None,
             recipients,

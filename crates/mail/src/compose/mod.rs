@@ -218,7 +218,8 @@ impl ComposeContext {
         }
     }
 
-    fn message_id(&self) -> String {
+    /// Returns the Message-ID of the message, with angle brackets.
+    pub fn message_id(&self) -> String {
         format!("<{}@{}>", self.unique_token, self.host)
     }
 }

@@ -313,6 +313,7 @@ async fn excluded_terms_apply_to_long_values() {
         let envelope = Envelope {
             peer: envelope::Peer { ip: None, helo: "client.test".into() },
             login: None,
+            key: None,
             listener: None,
             from: None,
             recipients: vec![recipient("bob@x.org"), recipient("hidden@x.org")],

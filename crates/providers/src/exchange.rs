@@ -1,0 +1,288 @@
+//! A request and its response: reads the request, lets the provider decide, composes and delivers messages, and records the
+//! transcript.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts as _, Request};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_auth::{Grant, Scope};
+use restante_http_connection::context::Peer;
+use restante_http_core::extractors::body;
+use restante_http_core::extractors::cancellation::Cancellation;
+use restante_http_core::extractors::late_token::check_late_token;
+use restante_http_core::extractors::parameters::{path_values, require_scope};
+use restante_http_core::response::problem::Problem;
+use restante_http_core::server::Server;
+use restante_http_core::uploads::{JSON_SIZE_FACTOR, Upload};
+use restante_mail::message::{MessageId, Summary};
+use restante_net::Reservation;
+
+use crate::email::{Composed, Email, Sent};
+use crate::failure::{Failure, FailureKind};
+use crate::incoming::Incoming;
+use crate::provider::{Action, Description, Handler};
+use crate::reply::Reply;
+use crate::stored::StoredEmail;
+use crate::templates::TemplateStore;
+use crate::transcript::{Delivered, Transcript};
+
+/// The maximum number of characters of a key that are shown completely.
+const MAX_SHOWN_KEY_CHARS: usize = 8;
+/// The number of characters of a longer key that are shown.
+const SHOWN_KEY_CHARS: usize = 6;
+
+/// Why a request fails: for a reason that the provider knows, or that all APIs have. The middleware writes the latter in the
+/// form of the provider, and logs it.
+enum Error {
+    Failure(Failure),
+    Problem(Problem),
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl<T: Into<Problem>> From<T> for Error {
+    fn from(problem: T) -> Self {
+        Self::Problem(problem.into())
+    }
+}
+
+impl Error {
+    fn into_failure(self) -> Failure {
+        match self {
+            Self::Failure(failure) => failure,
+            Self::Problem(problem) => Failure::from(&problem),
+        }
+    }
+}
+
+/// A request with its grant.
+struct Exchange {
+    server: Arc<Server>,
+    templates: Arc<TemplateStore>,
+    provider: Description,
+    incoming: Arc<Incoming>,
+    grant: Grant,
+    /// The API key.
+    key: Option<String>,
+    peer: Peer,
+}
+
+/// Responds to a request.
+pub(crate) async fn respond(
+    server: Arc<Server>,
+    templates: Arc<TemplateStore>,
+    provider: Description,
+    handler: Handler,
+    request: Request,
+) -> Response {
+    let mut transcript = Transcript::start(server.mailroom.journal(), &request);
+    let result = process(server, templates, provider, handler, request, &mut transcript).await;
+    let (response, recorded) = match result {
+        Ok(reply) => (None, reply),
+        Err(Error::Failure(failure)) => (None, (provider.failure)(&failure)),
+        Err(Error::Problem(problem)) => {
+            let recorded = (provider.failure)(&Failure::from(&problem));
+            (Some(problem.into_response()), recorded)
+        }
+    };
+    transcript.finish(&recorded);
+    response.unwrap_or_else(|| recorded.into_response())
+}
+
+async fn process(
+    server: Arc<Server>,
+    templates: Arc<TemplateStore>,
+    provider: Description,
+    handler: Handler,
+    request: Request,
+    transcript: &mut Transcript,
+) -> Result<Reply, Error> {
+    let (mut parts, body) = request.into_parts();
+    let mut reservation = server.uploads.budget.reservation();
+    let path = path_values(&mut parts, &server).await?;
+    let limit = server.settings.max_message_bytes.saturating_mul(JSON_SIZE_FACTOR);
+    let body = body::read_upload(&parts.headers, body, limit, &mut reservation).await?;
+    let incoming = Incoming::new(&parts, path, body);
+    let key = (provider.key)(&parts.headers).or_else(|| provider.body_key.and_then(|key| key(&incoming)));
+    transcript.record_request(&incoming, key.as_deref());
+    let grant = grant(&server, &parts, key.as_deref()).await?;
+    require_scope(&grant, if parts.method.is_safe() { Scope::Read } else { Scope::Write })?;
+    // A large request may take a while to arrive.
+    let Ok(cancellation) = Cancellation::from_request_parts(&mut parts, &()).await;
+    cancellation.check_credentials().await?;
+    let peer = parts.extensions.get().copied().unwrap_or_default();
+    let exchange = Exchange { server, templates, provider, incoming: Arc::new(incoming), grant, key, peer };
+    transcript.set_login(exchange.login());
+    exchange.run(handler, reservation, transcript).await
+}
+
+/// Returns the grant of a request: that of the middleware, or that of the key in the body.
+async fn grant(server: &Server, parts: &Parts, key: Option<&str>) -> Result<Grant, Error> {
+    match parts.extensions.get::<Grant>() {
+        Some(grant) => Ok(grant.clone()),
+        None => Ok(check_late_token(server, &parts.extensions, key).await?),
+    }
+}
+
+/// What a request asks for, with composed messages.
+enum Prepared {
+    Reply(Reply),
+    Send(Vec<Composed>, fn(&Incoming, &[Sent]) -> Reply),
+    SendEach(Vec<Result<Composed, Failure>>, fn(&Incoming, &[Result<Sent, Failure>]) -> Reply),
+    Read(MessageId, fn(&StoredEmail) -> Reply),
+}
+
+impl Exchange {
+    /// Returns the name that messages show as login: that of the token, or the beginning of the key.
+    fn login(&self) -> Option<String> {
+        self.grant.name().map(str::to_owned).or_else(|| self.key.as_deref().map(shown_key))
+    }
+
+    async fn run(
+        self,
+        handler: Handler,
+        mut reservation: Reservation,
+        transcript: &mut Transcript,
+    ) -> Result<Reply, Error> {
+        let work = self.server.renderer.work_permit(self.incoming.body.len()).await?;
+        let (server, incoming, templates) = (self.server.clone(), self.incoming.clone(), self.templates.clone());
+        let (home, name) = (self.grant.home().cloned(), self.provider.name);
+        let prepare = move || {
+            let templates = templates.scope(home, name);
+            let compose = |email: Email| email.compose(&templates, &server.uploads.compose_context());
+            Ok(match handler(&incoming, &templates)? {
+                Action::Reply(reply) => Prepared::Reply(reply),
+                Action::Read(id, reply) => Prepared::Read(id, reply),
+                Action::Send(emails, reply) => {
+                    check_size(&server, emails.iter())?;
+                    Prepared::Send(emails.into_iter().map(compose).collect::<Result<_, _>>()?, reply)
+                }
+                Action::SendEach(emails, reply) => {
+                    check_size(&server, emails.iter().flatten())?;
+                    Prepared::SendEach(emails.into_iter().map(|email| email.and_then(compose)).collect(), reply)
+                }
+            })
+        };
+        match work.run(prepare).await?.map_err(|failure: Failure| Error::Failure(failure))? {
+            Prepared::Reply(reply) => Ok(reply),
+            Prepared::Read(id, reply) => Ok(reply(&StoredEmail::read(&self.server, &self.grant, id).await?)),
+            Prepared::Send(emails, reply) => {
+                self.reserve(&mut reservation, emails.iter().map(|email| &email.message)).await?;
+                let mut uploads = Vec::with_capacity(emails.len());
+                let mut sent = Vec::with_capacity(emails.len());
+                for email in emails {
+                    let (upload, details) = self.upload(email)?;
+                    uploads.push(self.server.uploads.check(&self.grant, upload).await?);
+                    sent.push(details);
+                }
+                let stored = self.server.uploads.deliver(&self.grant, uploads, reservation).await?;
+                for (details, stored) in sent.iter_mut().zip(stored) {
+                    self.record(details, stored?, transcript);
+                }
+                Ok(reply(&self.incoming, &sent))
+            }
+            Prepared::SendEach(emails, reply) => {
+                self.reserve(&mut reservation, emails.iter().flatten().map(|email| &email.message)).await?;
+                let results = self.send_each(emails, reservation, transcript).await?;
+                Ok(reply(&self.incoming, &results))
+            }
+        }
+    }
+
+    /// Delivers each message that is accepted. The results are in the order of the messages.
+    async fn send_each(
+        &self,
+        emails: Vec<Result<Composed, Failure>>,
+        reservation: Reservation,
+        transcript: &mut Transcript,
+    ) -> Result<Vec<Result<Sent, Failure>>, Error> {
+        let (mut uploads, mut results) = (Vec::new(), Vec::with_capacity(emails.len()));
+        for email in emails {
+            results.push(match email {
+                Ok(email) => match self.check(email).await {
+                    Ok((upload, details)) => {
+                        uploads.push(upload);
+                        Ok(details)
+                    }
+                    Err(error) => Err(error.into_failure()),
+                },
+                Err(failure) => Err(failure),
+            });
+        }
+        let mut stored = self.server.uploads.deliver(&self.grant, uploads, reservation).await?.into_iter();
+        for result in &mut results {
+            let Ok(details) = result else { continue };
+            match stored.next() {
+                Some(Ok(stored)) => self.record(details, stored, transcript),
+                Some(Err(problem)) => *result = Err(Failure::from(&problem)),
+                None => {}
+            }
+        }
+        Ok(results)
+    }
+
+    async fn check(&self, email: Composed) -> Result<(restante_http_core::uploads::CheckedUpload, Sent), Error> {
+        let (upload, details) = self.upload(email)?;
+        Ok((self.server.uploads.check(&self.grant, upload).await?, details))
+    }
+
+    fn upload(&self, email: Composed) -> Result<(Upload, Sent), Problem> {
+        let Composed { from, recipients, message, sent } = email;
+        let max = self.server.settings.max_message_bytes;
+        if message.len() > max {
+            return Err(Problem::MessageTooLarge { bytes: message.len() as u64, max: max as u64 });
+        }
+        let (login, key) = (self.login(), self.key.as_deref().map(Into::into));
+        let upload = Upload { ip: self.peer.ip, login, key, from, recipients, project: None, message };
+        Ok((upload, sent))
+    }
+
+    /// Reserves memory for composed messages, in addition to that for the request.
+    async fn reserve(
+        &self,
+        reservation: &mut Reservation,
+        messages: impl Iterator<Item = &Bytes>,
+    ) -> Result<(), Problem> {
+        let bytes = messages.map(Bytes::len).sum::<usize>() + self.incoming.body.len();
+        body::reserve_memory(reservation, bytes).await
+    }
+
+    /// Records where a message is stored. One that was discarded gets an id too.
+    fn record(&self, sent: &mut Sent, stored: Vec<Summary>, transcript: &mut Transcript) {
+        let now = u64::try_from(Timestamp::now().as_microsecond()).unwrap_or_default();
+        sent.id = stored.first().map_or_else(|| now.into(), |copy| copy.message);
+        let messages = stored.into_iter().map(|copy| (copy.mailbox, copy.id)).collect();
+        transcript.record_message(Delivered {
+            to: sent.recipients().map(|person| person.address.text()).collect(),
+            messages,
+        });
+    }
+}
+
+/// Fails if the messages of a request together are larger than a request may be.
+fn check_size<'e>(server: &Server, emails: impl Iterator<Item = &'e Email>) -> Result<(), Failure> {
+    let max = server.settings.max_message_bytes.saturating_mul(JSON_SIZE_FACTOR);
+    let size: usize = emails.map(Email::size).sum();
+    if size <= max {
+        return Ok(());
+    }
+    Err(Failure::new(
+        FailureKind::TooLarge,
+        format!("The messages of the request have {size} bytes together. At most {max} are accepted."),
+    ))
+}
+
+/// Returns a key as it is shown: a short one completely, otherwise its beginning.
+fn shown_key(key: &str) -> String {
+    if key.chars().count() <= MAX_SHOWN_KEY_CHARS {
+        return key.to_owned();
+    }
+    key.chars().take(SHOWN_KEY_CHARS).chain("...".chars()).collect()
+}

@@ -1,0 +1,101 @@
+//! The addresses in a request, with their display names.
+
+use restante_mail::address::{Address, Alphabet};
+use restante_mail::mime::NamedAddress;
+
+use crate::failure::Failure;
+use crate::values::MAX_ITEMS;
+
+/// A display name, which may be empty, and an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Person {
+    pub(crate) name: String,
+    pub(crate) address: Address,
+}
+
+impl Person {
+    /// Creates a person from the members of a request. Fails if the address is missing or invalid, or if the name has a line
+    /// break or another control character.
+    pub(crate) fn new(field: &str, name: &str, address: &str) -> Result<Self, Failure> {
+        let address = address.trim();
+        if address.is_empty() {
+            return Err(Failure::missing(field));
+        }
+        if name.contains(char::is_control) {
+            return Err(Failure::invalid(field, "has a name with a line break or another control character"));
+        }
+        let address = Address::parse(address, Alphabet::Utf8)
+            .map_err(|error| Failure::invalid(field, &format!("is not a valid address: {error}")))?;
+        Ok(Self { name: name.trim().to_owned(), address })
+    }
+
+    /// Parses `Ann Example <ann@example.org>` or `ann@example.org`.
+    pub(crate) fn parse(field: &str, text: &str) -> Result<Self, Failure> {
+        let mut people = Self::parse_list(field, text)?;
+        match (people.pop(), people.is_empty()) {
+            (Some(person), true) => Ok(person),
+            (None, _) => Err(Failure::missing(field)),
+            (Some(_), false) => Err(Failure::invalid(field, "has more than one address")),
+        }
+    }
+
+    /// Parses addresses that are separated by commas. An empty text is an empty list.
+    pub(crate) fn parse_list(field: &str, text: &str) -> Result<Vec<Self>, Failure> {
+        if text.trim().is_empty() {
+            return Ok(Vec::new());
+        }
+        if text.contains(char::is_control) {
+            return Err(Failure::invalid(field, "has a line break or another control character"));
+        }
+        let people = NamedAddress::parse_recipients(text.as_bytes(), MAX_ITEMS + 1);
+        match people.len() {
+            0 => return Err(Failure::invalid(field, "is not a valid address")),
+            count if count > MAX_ITEMS => {
+                return Err(Failure::invalid(field, &format!("has more than {MAX_ITEMS} addresses")));
+            }
+            _ => {}
+        }
+        people.into_iter().map(|NamedAddress { name, address }| Self::new(field, &name, &address)).collect()
+    }
+
+    /// Parses a list in which each item has the form that [`Person::parse_list`] accepts.
+    pub(crate) fn parse_all<T: AsRef<str>>(field: &str, texts: &[T]) -> Result<Vec<Self>, Failure> {
+        let parse = |(index, text): (usize, &T)| Self::parse_list(&format!("{field}[{index}]"), text.as_ref());
+        let lists = texts.iter().enumerate().map(parse).collect::<Result<Vec<_>, _>>()?;
+        Ok(lists.concat())
+    }
+
+    /// Returns the text that a draft contains.
+    pub(crate) fn display(&self) -> String {
+        let Self { name, address } = self;
+        if name.is_empty() { address.text() } else { format!("{name} <{}>", address.text()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_lists_of_people() {
+        let table = [
+            ("", Some("")),
+            ("ann@x.org", Some("ann@x.org")),
+            ("Ann <ann@x.org>, bob@x.org", Some("Ann <ann@x.org>; bob@x.org")),
+            ("\"Ex, Ann\" <ann@x.org>", Some("Ex, Ann <ann@x.org>")),
+            ("=?utf-8?q?=C3=84nn?= <ann@x.org>", Some("Änn <ann@x.org>")),
+            ("ann", None),
+            ("ann@", None),
+            ("ann@x.org\r\nBcc: eve@x.org", None),
+            ("Ann <ann@x.org>, nobody", None),
+        ];
+        for (text, expected) in table {
+            let people = Person::parse_list("to", text).ok();
+            let texts = people.map(|people| people.iter().map(Person::display).collect::<Vec<_>>().join("; "));
+            assert_eq!(texts.as_deref(), expected, "{text}");
+        }
+        assert!(Person::parse("from", "a@x.org, b@x.org").is_err());
+        assert!(Person::parse_list("to", &"a@x.org,".repeat(MAX_ITEMS + 1)).is_err());
+        assert!(Person::new("to", "a\r\nb", "ann@x.org").is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! The templates that clients have stored with the API of a provider, in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use restante_mail::compose::Attachment;
+use restante_mail::naming::Project;
+
+use crate::email::Parts;
+use crate::failure::{Failure, FailureKind};
+
+/// The maximum number of templates in memory.
+const MAX_TEMPLATES: usize = 1000;
+/// The maximum size of the texts of a template.
+const MAX_TEMPLATE_BYTES: usize = 512 * 1024;
+/// The name of the attachment with the data of an unknown template.
+const DATA_FILENAME: &str = "template-data.json";
+
+/// A template.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Template {
+    /// The id by which the provider finds it.
+    pub(crate) id: String,
+    /// Another name by which it can be found.
+    pub(crate) alias: Option<String>,
+    /// The name that people see.
+    pub(crate) name: String,
+    pub(crate) subject: String,
+    pub(crate) text: Option<String>,
+    pub(crate) html: Option<String>,
+}
+
+/// A template in a request to send.
+#[derive(Clone, Debug)]
+pub(crate) struct TemplateUse {
+    pub(crate) source: TemplateSource,
+    /// The data, as JSON.
+    pub(crate) data: String,
+}
+
+/// Where a template comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum TemplateSource {
+    /// A stored one with this id or alias.
+    Stored(String),
+    /// The request contains it.
+    Inline(Template),
+}
+
+/// The templates of all providers.
+#[derive(Debug, Default)]
+pub(crate) struct TemplateStore {
+    templates: Mutex<BTreeMap<TemplateKey, Arc<Template>>>,
+}
+
+/// The project, the provider, and the id.
+type TemplateKey = (Option<Project>, &'static str, String);
+
+/// The templates of a provider that a request may use: those of its project.
+#[derive(Debug)]
+pub(crate) struct Templates<'a> {
+    store: &'a TemplateStore,
+    project: Option<Project>,
+    provider: &'static str,
+}
+
+impl TemplateStore {
+    /// Returns the templates of a provider in a project.
+    pub(crate) fn scope(&self, project: Option<Project>, provider: &'static str) -> Templates<'_> {
+        Templates { store: self, project, provider }
+    }
+}
+
+impl Templates<'_> {
+    fn key(&self, id: &str) -> TemplateKey {
+        (self.project.clone(), self.provider, id.to_owned())
+    }
+
+    /// Returns all templates, in the order of their ids.
+    pub(crate) fn list(&self) -> Vec<Arc<Template>> {
+        let templates = self.store.templates.lock();
+        let is_own = |key: &TemplateKey| key.0 == self.project && key.1 == self.provider;
+        templates.iter().filter(|(key, _)| is_own(key)).map(|(_, template)| template.clone()).collect()
+    }
+
+    /// Returns the template with this id or alias.
+    pub(crate) fn find(&self, id_or_alias: &str) -> Option<Arc<Template>> {
+        let by_id = self.store.templates.lock().get(&self.key(id_or_alias)).cloned();
+        by_id.or_else(|| self.list().into_iter().find(|template| template.alias.as_deref() == Some(id_or_alias)))
+    }
+
+    /// Stores a template. It replaces the one with the same id.
+    pub(crate) fn put(&self, template: Template) -> Result<(), Failure> {
+        let size = template.subject.len()
+            + [&template.text, &template.html].into_iter().flatten().map(String::len).sum::<usize>();
+        if size > MAX_TEMPLATE_BYTES {
+            return Err(Failure::new(
+                FailureKind::TooLarge,
+                format!("The template has more than {MAX_TEMPLATE_BYTES} bytes."),
+            ));
+        }
+        let mut templates = self.store.templates.lock();
+        let key = self.key(&template.id);
+        if templates.len() >= MAX_TEMPLATES && !templates.contains_key(&key) {
+            return Err(Failure::new(
+                FailureKind::Invalid,
+                format!("This server stores at most {MAX_TEMPLATES} templates."),
+            ));
+        }
+        templates.insert(key, Arc::new(template));
+        Ok(())
+    }
+
+    /// Removes the template with this id or alias. Returns it if there was one.
+    pub(crate) fn remove(&self, id_or_alias: &str) -> Option<Arc<Template>> {
+        let template = self.find(id_or_alias)?;
+        self.store.templates.lock().remove(&self.key(&template.id))
+    }
+
+    /// Returns the parts of a message that a template and its data make. Parts of the request replace those of the template.
+    /// If the provider has no templates here, the data becomes an attachment; if it has others, an unknown name is an error.
+    pub(crate) fn render(&self, template: &TemplateUse, parts: Parts) -> Result<Parts, Failure> {
+        let TemplateUse { source, data } = template;
+        let stored;
+        let template = match source {
+            TemplateSource::Inline(template) => template,
+            TemplateSource::Stored(name) => {
+                let Some(found) = self.find(name) else { return self.without_template(name, data, parts) };
+                stored = found;
+                &*stored
+            }
+        };
+        let rendered = crate::rendering::render(template, data)?;
+        Ok(Parts {
+            subject: if parts.subject.is_empty() { rendered.subject } else { parts.subject },
+            text: parts.text.or(rendered.text),
+            html: parts.html.or(rendered.html),
+            attachments: parts.attachments,
+        })
+    }
+
+    fn without_template(&self, name: &str, data: &str, mut parts: Parts) -> Result<Parts, Failure> {
+        if !self.list().is_empty() {
+            return Err(Failure::new(FailureKind::NotFound, format!("The template {name} does not exist.")));
+        }
+        if parts.subject.is_empty() {
+            parts.subject = format!("(unknown template {})", name.replace(char::is_control, " "));
+        }
+        if parts.text.is_none() && parts.html.is_none() {
+            parts.text = Some(format!(
+                "The template {name} is not stored on this server. Its data is in the attachment {DATA_FILENAME}.\n"
+            ));
+        }
+        parts.attachments.push(Attachment {
+            filename: Some(DATA_FILENAME.to_owned()),
+            content_type: Some("application/json".to_owned()),
+            content: data.as_bytes().to_vec().into(),
+            content_id: None,
+        });
+        Ok(parts)
+    }
+}

@@ -1,0 +1,228 @@
+//! The transcript of a request: a session of the journal with one chunk for the beginning of the request, and one for each
+//! message. The rest of the exchange is in the chunk of the message if there is only one, otherwise in a chunk of its own,
+//! because it concerns recipients that the client of one mailbox must not see.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::header;
+use jiff::Timestamp;
+use restante_http_connection::context::Peer;
+use restante_journal::{
+    Chunk, Journal, Outcome, Protocol, Recipient, SessionEnd, SessionId, SessionInfo, Side, Transaction,
+    TranscriptLine, TranscriptLines,
+};
+use restante_mail::message::MessageId;
+use restante_mail::naming::MailboxName;
+
+use crate::incoming::Incoming;
+use crate::reply::Reply;
+
+/// The header fields of requests that are recorded. Others can contain keys.
+const RECORDED_FIELDS: [&str; 6] =
+    ["host", "user-agent", "accept", "content-type", "content-length", "idempotency-key"];
+/// The maximum length of a text in a body that is recorded completely.
+const MAX_TEXT_BYTES: usize = 200;
+/// The maximum length of a recorded body.
+const MAX_BODY_BYTES: usize = 8 * 1024;
+/// What is recorded instead of a key.
+const HIDDEN_KEY: &str = "(key)";
+
+/// A transcript that is being recorded. It records nothing if there is no journal.
+pub(crate) struct Transcript {
+    journal: Option<Arc<Journal>>,
+    started: Timestamp,
+    info: SessionInfo,
+    head: TranscriptLines,
+    body: TranscriptLines,
+    messages: Vec<Delivered>,
+}
+
+/// A message that was delivered.
+pub(crate) struct Delivered {
+    /// The recipients.
+    pub(crate) to: Vec<String>,
+    /// The copies in the store.
+    pub(crate) messages: Vec<(MailboxName, MessageId)>,
+}
+
+impl Transcript {
+    /// Starts the transcript of a request.
+    pub(crate) fn start(journal: Option<&Arc<Journal>>, request: &Request) -> Self {
+        let peer: Peer = request.extensions().get().copied().unwrap_or_default();
+        let started = Timestamp::now();
+        let info = SessionInfo {
+            protocol: Protocol::Http,
+            client: peer.ip,
+            helo: None,
+            tls: None,
+            user: None,
+            started,
+            end: None,
+            refusals: 0,
+        };
+        let (head, body) = Default::default();
+        Self { journal: journal.cloned(), started, info, head, body, messages: Vec::new() }
+    }
+
+    /// Records the name of the client.
+    pub(crate) fn set_login(&mut self, login: Option<String>) {
+        self.info.user = login;
+    }
+
+    /// Records a request, without its key.
+    pub(crate) fn record_request(&mut self, incoming: &Incoming, key: Option<&str>) {
+        if self.journal.is_none() {
+            return;
+        }
+        let hide = |text: &str| match key {
+            Some(key) if key.len() >= 4 && text.contains(key) => text.replace(key, HIDDEN_KEY),
+            _ => text.to_owned(),
+        };
+        let path = incoming.uri.path_and_query().map_or("/", |path| path.as_str());
+        push(&mut self.head, self.started, Side::Client, &hide(&format!("{} {path}", incoming.method)));
+        for name in RECORDED_FIELDS {
+            if let Some(value) = incoming.header(name) {
+                push(&mut self.head, self.started, Side::Client, &hide(&format!("{name}: {value}")));
+            }
+        }
+        if !incoming.body.is_empty() {
+            let body = hide(&shorten(&incoming.body));
+            push(&mut self.body, self.started, Side::Client, "");
+            body.lines().for_each(|line| push(&mut self.body, self.started, Side::Client, line));
+        }
+    }
+
+    /// Records a message that was delivered.
+    pub(crate) fn record_message(&mut self, message: Delivered) {
+        self.messages.push(message);
+    }
+
+    /// Records the response, and writes the transcript.
+    pub(crate) fn finish(mut self, reply: &Reply) {
+        let Some(journal) = self.journal.take() else { return };
+        let status = format!("HTTP {}", reply.status);
+        push(&mut self.body, self.started, Side::Server, &status);
+        let types = reply.headers.iter().filter(|(name, _)| *name != header::WWW_AUTHENTICATE);
+        for (name, value) in types {
+            push(
+                &mut self.body,
+                self.started,
+                Side::Server,
+                &format!("{name}: {}", value.to_str().unwrap_or_default()),
+            );
+        }
+        if !reply.body.is_empty() {
+            push(&mut self.body, self.started, Side::Server, "");
+            shorten(&reply.body).lines().for_each(|line| push(&mut self.body, self.started, Side::Server, line));
+        }
+        let is_error = reply.status.is_client_error() || reply.status.is_server_error();
+        self.info.refusals = u32::from(is_error);
+        let at = Timestamp::now();
+        self.info.end = Some(SessionEnd { at: Some(at), reason: Cow::Borrowed("done") });
+        let (session, info) = (journal.start_session(self.started), Arc::new(self.info));
+        let mut writer = ChunkWriter { journal: &journal, session, info, at, number: 0 };
+        writer.write(self.head, None);
+        let reply: Arc<str> = status.into();
+        let mut messages = self.messages;
+        let transaction = |Delivered { to, messages }| {
+            let to = to.into_iter().map(|address| Recipient { address, parameters: String::new() }).collect();
+            let outcome = if messages.is_empty() { Outcome::Discarded } else { Outcome::Stored };
+            let reply = Some(reply.clone());
+            Transaction { from: String::new(), parameters: String::new(), to, outcome, reply, messages }
+        };
+        match messages.pop() {
+            Some(only) if messages.is_empty() => writer.write(self.body, Some(transaction(only))),
+            None if is_error => {
+                let refused = Delivered { to: Vec::new(), messages: Vec::new() };
+                writer.write(self.body, Some(Transaction { outcome: Outcome::Refused, ..transaction(refused) }));
+            }
+            None => writer.write(self.body, None),
+            Some(last) => {
+                for message in messages.into_iter().chain([last]) {
+                    writer.write(TranscriptLines::default(), Some(transaction(message)));
+                }
+                writer.write(self.body, None);
+            }
+        }
+    }
+}
+
+/// Writes the chunks of a session.
+struct ChunkWriter<'j> {
+    journal: &'j Journal,
+    session: SessionId,
+    info: Arc<SessionInfo>,
+    at: Timestamp,
+    number: u32,
+}
+
+impl ChunkWriter<'_> {
+    fn write(&mut self, lines: TranscriptLines, transaction: Option<Transaction>) {
+        let (session, number, at, info) = (self.session, self.number, self.at, self.info.clone());
+        self.journal.append(Chunk { session, number, at, info, transaction, lines });
+        self.number += 1;
+    }
+}
+
+/// Adds a line with the current time.
+fn push(lines: &mut TranscriptLines, started: Timestamp, side: Side, text: &str) {
+    let micros = Timestamp::now().as_microsecond().saturating_sub(started.as_microsecond());
+    lines.push(TranscriptLine { micros: u64::try_from(micros).unwrap_or_default(), side, text });
+}
+
+/// Returns a body as text, in which long texts are shortened: those in quotes, and words without spaces.
+fn shorten(body: &[u8]) -> String {
+    let mut out = String::new();
+    let mut rest = String::from_utf8_lossy(&body[..body.len().min(16 * MAX_BODY_BYTES)]).into_owned();
+    rest.retain(|c| c == '\n' || !c.is_control());
+    let mut run = 0;
+    let mut left_out = 0;
+    for c in rest.chars() {
+        run = if matches!(c, '"' | '&' | '\n') { 0 } else { run + c.len_utf8() };
+        if run > MAX_TEXT_BYTES {
+            left_out += 1;
+            continue;
+        }
+        note_left_out(&mut out, &mut left_out);
+        if out.len() >= MAX_BODY_BYTES {
+            let _ = write!(out, "\n(the rest of {} bytes is left out)", body.len());
+            return out;
+        }
+        out.push(c);
+    }
+    note_left_out(&mut out, &mut left_out);
+    out
+}
+
+/// Adds a note about characters that are left out.
+fn note_left_out(out: &mut String, count: &mut usize) {
+    if *count > 0 {
+        let _ = write!(out, "... ({count} more characters)");
+        *count = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_shortened() {
+        let long = "x".repeat(300);
+        let table = [
+            ("{\"a\":\"b\"}".to_owned(), "{\"a\":\"b\"}".to_owned()),
+            (
+                format!("{{\"a\":\"{long}\",\"b\":1}}"),
+                format!("{{\"a\":\"{}... (100 more characters)\",\"b\":1}}", "x".repeat(200)),
+            ),
+            (format!("a={long}&b=1"), format!("a={}... (102 more characters)&b=1", "x".repeat(198))),
+        ];
+        for (body, expected) in table {
+            assert_eq!(shorten(body.as_bytes()), expected);
+        }
+        assert!(shorten("\"x\",".repeat(1_000_000).as_bytes()).len() < MAX_BODY_BYTES + 100);
+    }
+}
