@@ -1,7 +1,9 @@
 //! Tokens, which programs use instead of a password. The file contains only their hashes; the token itself is printed
-//! once, when it is created. A token has enough random bits that a plain hash is sufficient.
+//! once, when it is created. A token has enough random bits that a plain hash is sufficient, unless its text was chosen: the key
+//! of a mail provider, which programs have in their configuration.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
@@ -18,8 +20,10 @@ use crate::grant::{Grant, Scope, Scopes};
 use crate::replace::LockedFile;
 use crate::rights::Rights;
 
-/// The prefix of all tokens, so that people and secret scanners recognize them.
+/// The prefix of all random tokens, so that people and secret scanners recognize them. No chosen text has it.
 const PREFIX: &str = "rst_";
+/// The length of a chosen text in characters.
+const CHOSEN_LENGTH: RangeInclusive<usize> = 12..=512;
 /// The number of random bytes in a token.
 const SECRET_BYTES: usize = 32;
 /// The number of random bytes in an id.
@@ -74,7 +78,7 @@ impl Token {
     }
 }
 
-/// Returns true if a text looks like a token rather than a password.
+/// Returns true if a text looks like a random token rather than a password or a token with a chosen text.
 pub(crate) fn looks_like_token(text: &str) -> bool {
     text.starts_with(PREFIX)
 }
@@ -137,17 +141,33 @@ pub fn list(path: &Path) -> Result<Vec<Token>, String> {
 
 /// Creates a token and adds it to the file. The second value is the text of the token, which is not stored.
 pub fn create(path: &Path, access: RequestedAccess) -> Result<(Token, String), String> {
-    let fill_random =
-        |bytes: &mut [u8]| SystemRandom::new().fill(bytes).map_err(|_| "cannot get random bytes".to_owned());
-    let (mut secret, mut id) = ([0; SECRET_BYTES], [0; ID_BYTES]);
+    let mut secret = [0; SECRET_BYTES];
     fill_random(&mut secret)?;
-    fill_random(&mut id)?;
     let text = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(secret));
+    Ok((add(path, access, &text)?, text))
+}
+
+/// Creates a token with a chosen text and adds it to the file. The text is not stored.
+pub fn create_with_text(path: &Path, access: RequestedAccess, text: &str) -> Result<Token, String> {
+    if !CHOSEN_LENGTH.contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let (min, max) = CHOSEN_LENGTH.into_inner();
+        return Err(format!("the text of a token must have {min} to {max} printable ASCII characters and no spaces"));
+    }
+    if looks_like_token(text) {
+        return Err(format!("the text of a token must not begin with {PREFIX}, as random tokens do"));
+    }
+    add(path, access, text)
+}
+
+/// Adds a token to the file.
+fn add(path: &Path, access: RequestedAccess, text: &str) -> Result<Token, String> {
+    let mut id = [0; ID_BYTES];
+    fill_random(&mut id)?;
     let RequestedAccess { name, scopes, mailboxes, expires } = access;
     let record = TokenRecord {
         id: HEXLOWER.encode(&id),
         name,
-        sha256: HEXLOWER.encode(&token_digest(&text)),
+        sha256: HEXLOWER.encode(&token_digest(text)),
         scopes: scopes.iter().map(|scope| scope.name().to_owned()).collect(),
         mailboxes,
         created: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
@@ -158,10 +178,17 @@ pub fn create(path: &Path, access: RequestedAccess) -> Result<(Token, String), S
         if tokens.iter().any(|other| other.name == token.name) {
             return Err(format!("a token named {} already exists", token.name));
         }
+        if let Some(other) = tokens.iter().find(|other| other.digest == token.digest) {
+            return Err(format!("the token {} has the same text", other.name));
+        }
         tokens.push(Arc::new(token.clone()));
         Ok(())
     })?;
-    Ok((token, text))
+    Ok(token)
+}
+
+fn fill_random(bytes: &mut [u8]) -> Result<(), String> {
+    SystemRandom::new().fill(bytes).map_err(|_| "cannot get random bytes".to_owned())
 }
 
 /// Revokes the token with this id or name.
@@ -310,6 +337,36 @@ mod tests {
         assert_eq!(revoke(&path, &token.id).unwrap().name, "ci");
         assert!(revoke(&path, "ci").unwrap_err().contains("no token has the id or name ci"));
         assert!(list(&path).unwrap().is_empty());
+    }
+
+    #[test]
+    fn chosen_texts_are_checked_and_not_stored() {
+        let dir = TestDir::new();
+        let path = dir.path().join("tokens.toml");
+        let long = "x".repeat(513);
+        let length = "the text of a token must have 12 to 512 printable ASCII characters and no spaces";
+        // In this order. The name of each is its text.
+        let table = [
+            ("SG.abcdefghi", Ok(())),
+            (&long[1..], Ok(())),
+            ("!~:=+/aA0@{}", Ok(())),
+            ("SG.abcdefgh", Err(length)),
+            (&long, Err(length)),
+            ("", Err(length)),
+            ("SG.abc defghi", Err(length)),
+            ("SG.abcdefghi\n", Err(length)),
+            ("SG.abcdefghü", Err(length)),
+            ("rst_abcdefghi", Err("the text of a token must not begin with rst_, as random tokens do")),
+            ("SG.abcdefghi", Err("the token chosen 0 has the same text")),
+        ];
+        for (number, (text, expected)) in table.into_iter().enumerate() {
+            let created = create_with_text(&path, access(&format!("chosen {number}")), text);
+            assert_eq!(created.map(drop), expected.map_err(str::to_owned), "{text}");
+        }
+        let content = fs::read_to_string(&path).unwrap();
+        assert!(!content.contains("SG.") && !content.contains("xxxx"), "{content}");
+        let tokens = Tokens::parse(content.as_bytes()).unwrap();
+        assert_eq!((tokens.all.len(), tokens.find("SG.abcdefghi").unwrap().name.as_str()), (3, "chosen 0"));
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl VerifiedCache {
         false
     }
 
-    /// Counts a wrong login for which [`VerifiedCache::contains`] returned true.
+    /// Counts a wrong login for which [`VerifiedCache::contains`] returned true, or would have.
     pub(crate) fn record_miss(&self, client: Client, user: &Arc<str>) {
         let mut entries = self.entries.lock();
         count_miss(&mut entries, &(client, user.clone()));

@@ -9,14 +9,17 @@ use crate::client::Client;
 use crate::denied::{DenialReason, Denied};
 use crate::hash::PasswordHash;
 use crate::hash_memory::HashMemory;
-use crate::login_throttle::Attempt;
+use crate::login_throttle::{Attempt, TooManyAttempts};
 use crate::runs::is_run_token;
-use crate::tokens;
+use crate::tokens::{self, Token};
 
 /// The maximum length of a password that is verified, in bytes.
 pub(super) const MAX_PASSWORD_BYTES: usize = 1024;
 /// The maximum length of a user name, in bytes. Longer names are truncated for counting failures.
 const MAX_NAME_BYTES: usize = 255;
+
+/// The cache key of all tokens with a chosen text. User names contain no control characters.
+const CHOSEN_TOKEN: &str = "\ntoken";
 
 /// The credentials in the settings of a mail protocol, applied to one login.
 pub struct ConfiguredLogin<'a> {
@@ -137,6 +140,10 @@ impl Authenticator {
         if self.has_cached_hash(login, password) {
             return Ok(None);
         }
+        if let Some(token) = self.find_token(password, client).await {
+            let attempt = self.throttle.begin_password_attempt(client, login.name(), || Some(true));
+            return self.accept_chosen_token(&token, client, attempt).await.map(Some);
+        }
         let attempt = self.verify_unhashed(login, "password", password).await.map_err(denied)?;
         let Some(attempt) = attempt else { return Ok(None) };
         let hashes = self.candidate_hashes(login, &users);
@@ -241,7 +248,7 @@ impl Authenticator {
         hashes.get(usize::try_from(index).ok()?).copied()
     }
 
-    /// Verifies a token. A known token is not throttled: it has too many random bits to be guessed.
+    /// Verifies a token. A known random token is not throttled: it has too many random bits to be guessed.
     pub(super) async fn verify_token(
         &self,
         text: &str,
@@ -251,9 +258,13 @@ impl Authenticator {
         if let Some(run) = self.runs.find_by_token(text) {
             return self.run_login(&run).map(Some);
         }
-        let tokens = self.tokens().await;
-        if let Some(token) = tokens.find(text) {
-            return self.token_login(token).map(Some);
+        match self.find_token(text, client).await {
+            Some(token) if tokens::looks_like_token(text) => return self.token_login(&token).map(Some),
+            Some(token) => {
+                let attempt = self.throttle.begin_token_attempt(client, || Some(true));
+                return self.accept_chosen_token(&token, client, attempt).await.map(Some);
+            }
+            None => {}
         }
         let matches_settings = || configured.map(|configured| (configured.matches)());
         let attempt =
@@ -266,5 +277,32 @@ impl Authenticator {
             }
             Some(_) => Err(DenialReason::UnknownToken.into()),
         }
+    }
+
+    /// Returns the token with this text. Other texts count as wrong: see [`Self::accept_chosen_token`].
+    async fn find_token(&self, text: &str, client: Client) -> Option<Arc<Token>> {
+        let token = self.tokens().await.find(text).cloned();
+        if token.is_none() && !tokens::looks_like_token(text) {
+            self.verified.record_miss(client, &CHOSEN_TOKEN.into());
+        }
+        token
+    }
+
+    /// Accepts a token with a chosen text. Such a text may be guessed, so a correct one waits for `attempt` as long as a wrong
+    /// one. A client that has recently logged in with such a token does not wait, until it has tried several wrong texts.
+    async fn accept_chosen_token(
+        &self,
+        token: &Token,
+        client: Client,
+        attempt: impl Future<Output = Result<Option<Attempt>, TooManyAttempts>>,
+    ) -> Result<VerifiedLogin, Denied> {
+        let key = CHOSEN_TOKEN.into();
+        if !self.verified.contains(client, &key, "", "") {
+            if let Some(attempt) = attempt.await.map_err(|_| DenialReason::TooMany)? {
+                attempt.succeeded();
+            }
+            self.verified.insert(client, &key, "", "");
+        }
+        self.token_login(token)
     }
 }

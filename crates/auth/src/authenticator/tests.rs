@@ -244,6 +244,68 @@ async fn tokens_are_valid_until_they_expire_or_are_revoked() {
     assert!(denied.reason == DenialReason::Expired && denied.name.is_some_and(|name| name.starts_with("ci ")));
 }
 
+/// A token with a chosen text is accepted over all protocols. It may be guessed, so it waits like a wrong one, except for a client
+/// that has recently logged in with such a token and has not tried many others.
+#[tokio::test(start_paused = true)]
+async fn tokens_with_a_chosen_text_are_accepted_and_throttled() {
+    const KEY: &str = "AKIAIOSFODNN7EXAMPLE";
+    let fixture = Fixture::new();
+    let access = |name: &str| RequestedAccess {
+        name: name.to_owned(),
+        scopes: [Scope::Write].into_iter().collect(),
+        mailboxes: Vec::new(),
+        expires: None,
+    };
+    let path = fixture.dir.path().join("tokens.toml");
+    tokens::create_with_text(&path, access("shop"), KEY).unwrap();
+    fixture.authenticator.reload().await;
+    let check = async |text: &str, last: u8| {
+        let checked = fixture.authenticator.check_token(text, client(last)).await;
+        checked.map(|login| login.grant.name().map(str::to_owned)).map_err(|denied| denied.reason)
+    };
+    let started = Instant::now();
+    let shop = || Ok(Some("shop".to_owned()));
+    assert_eq!(check(KEY, 1).await, shop());
+    assert_eq!(fixture.try_password("api", KEY, 2).await, Ok(()));
+    // The same user name with another password is that of the user.
+    assert_eq!(fixture.try_password("ann", KEY, 2).await, Ok(()));
+    assert_eq!(fixture.try_password("ann", "one", 2).await, Ok(()));
+    assert!(try_configured(&fixture.authenticator, "smtp", "app", KEY, 3).await.is_ok());
+    assert_eq!(started.elapsed(), Duration::ZERO);
+
+    // Failures of a client delay the correct text, and those of a name as well.
+    for wrong in ["akiaiosfodnn7example", "AKIAIOSFODNN7EXAMPLE ", "AKIAIOSFODNN7EXAMPL", "rst_AKIAIOSFODNN7EXAMPLE"] {
+        assert_eq!(check(wrong, 4).await, Err(DenialReason::UnknownToken), "{wrong}");
+    }
+    assert_eq!(started.elapsed(), Duration::from_millis(1400));
+    assert_eq!(check(KEY, 4).await, shop());
+    assert_eq!(started.elapsed(), Duration::from_millis(3000));
+    for _ in 0..3 {
+        assert_eq!(fixture.try_password("bob", "wrong", 5).await, Err(DenialReason::WrongPassword));
+    }
+    assert_eq!(started.elapsed(), Duration::from_millis(3600));
+    assert_eq!(fixture.try_password("bob", KEY, 6).await, Ok(()));
+    assert_eq!(started.elapsed(), Duration::from_millis(4400));
+
+    // A guess that is abandoned before its answer has still learned nothing.
+    let guess = async |text| timeout(Duration::from_millis(100), check(text, 5)).await;
+    assert!(check("wrong-wrong-wrong", 5).await.is_err());
+    assert!(guess(KEY).await.is_err() && guess("wrong-wrong-wrong").await.is_err());
+
+    // A client that has logged in does not wait, until it has tried some wrong texts.
+    let started = Instant::now();
+    assert_eq!(check(KEY, 4).await, shop());
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    for _ in 0..16 {
+        assert!(timeout(Duration::from_millis(1), check("wrong-wrong-wrong", 4)).await.is_err());
+    }
+    assert!(timeout(Duration::from_millis(100), check(KEY, 4)).await.is_err());
+
+    tokens::revoke(&path, "shop").unwrap();
+    fixture.authenticator.reload().await;
+    assert_eq!(check(KEY, 1).await, Err(DenialReason::UnknownToken));
+}
+
 #[tokio::test(start_paused = true)]
 async fn sessions_end_with_their_credentials() {
     let fixture = Fixture::new();
