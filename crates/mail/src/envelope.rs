@@ -1,6 +1,7 @@
 //! The envelope of a message: the peer, the sender and the recipients, and the reasons to refuse them. The syntax of
 //! SMTP is in `proto`.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -21,18 +22,35 @@ pub struct Peer {
 }
 
 /// The envelope of one message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Envelope {
     /// The peer that sent the message.
     pub peer: Peer,
     /// The name with which the peer logged in. `None` if it did not log in.
     pub login: Option<String>,
+    /// The API key of the request. It is never stored.
+    pub key: Option<Arc<str>>,
     /// The configured address of the listener, such as `localhost:2500`. `None` over HTTP.
     pub listener: Option<Arc<str>>,
     /// The sender, from MAIL.
     pub from: ReversePath,
     /// The accepted recipients in the order of RCPT. Not empty when a message is delivered.
     pub recipients: Vec<Recipient>,
+}
+
+/// The API key is not shown.
+impl fmt::Debug for Envelope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { peer, login, key, listener, from, recipients } = self;
+        f.debug_struct("Envelope")
+            .field("peer", peer)
+            .field("login", login)
+            .field("key", &key.as_ref().map(|_| "***"))
+            .field("listener", listener)
+            .field("from", from)
+            .field("recipients", recipients)
+            .finish()
+    }
 }
 
 /// A recipient and the mailbox that receives its messages.
@@ -148,4 +166,18 @@ named_enum! {
 /// Returns the text between the angle brackets of a reverse-path.
 pub fn reverse_path_text(from: &ReversePath) -> String {
     from.as_ref().map(Address::text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_does_not_show_the_key() {
+        let peer = Peer { ip: None, helo: String::new() };
+        let key = Some("SG.secret".into());
+        let envelope = Envelope { peer, login: None, key, listener: None, from: None, recipients: Vec::new() };
+        let text = format!("{envelope:?}");
+        assert!(text.contains("key: Some(\"***\")") && !text.contains("SG."), "{text}");
+    }
 }

@@ -12,6 +12,8 @@ named_enum! {
     pub enum Field {
         /// The name with which the client has logged in.
         Login = "login",
+        /// The API key of a request to the API of a provider.
+        Key = "key",
         /// The address of the listener.
         Listener = "listener",
         /// The name in EHLO.

@@ -13,8 +13,8 @@ use restante_mail::naming::{MAX_PROJECT_CHARS, MailboxName, Project, ProjectErro
 use restante_mail::rules::{Condition, Field, FieldTexts};
 
 /// The fields that conditions and names can contain.
-pub const FIELDS: [Field; 6] =
-    [Field::Login, Field::Listener, Field::Helo, Field::Sender, Field::Recipient, Field::Domain];
+pub const FIELDS: [Field; 7] =
+    [Field::Login, Field::Key, Field::Listener, Field::Helo, Field::Sender, Field::Recipient, Field::Domain];
 
 /// The part of a message in which header fields are compared.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
@@ -54,6 +54,9 @@ pub enum RuleNameError {
     /// A placeholder is unknown, or refers to a wildcard that not all patterns of its condition have.
     #[error("{{{0}}} is neither a field nor the number of a wildcard in all patterns of a condition")]
     Placeholder(String),
+    /// A placeholder stands for a secret.
+    #[error("{{key}} would show the API key in the name of the project: use a part of it, as in {{1}} key=shop-*")]
+    Secret,
 }
 
 impl ProjectRule {
@@ -70,6 +73,9 @@ impl ProjectRule {
         while let Some((before, after)) = rest.split_once('{') {
             let (inside, after) = after.split_once('}').ok_or(ProjectError)?;
             parts.push(NamePart::Text(before.to_owned()));
+            if inside == Field::Key.name() {
+                return Err(RuleNameError::Secret);
+            }
             parts.push(placeholder(inside).ok_or_else(|| RuleNameError::Placeholder(inside.to_owned()))?);
             rest = after;
         }
@@ -231,9 +237,10 @@ impl<'a> Message<'a> {
 
 impl FieldTexts for Message<'_> {
     fn any_text(&self, field: Field, visit: &mut dyn FnMut(&str) -> bool) -> bool {
-        let Envelope { peer, login, listener, from, .. } = self.envelope;
+        let Envelope { peer, login, key, listener, from, .. } = self.envelope;
         match field {
             Field::Login => login.as_deref().is_some_and(visit),
+            Field::Key => key.as_deref().is_some_and(visit),
             Field::Listener => listener.as_deref().is_some_and(|addr| visit(addr) || port(addr).is_some_and(visit)),
             Field::Helo => !peer.helo.is_empty() && visit(&peer.helo),
             Field::Sender => visit(self.sender_text.get_or_init(|| reverse_path_text(from))),
@@ -282,6 +289,7 @@ mod tests {
         Envelope {
             peer: Peer { ip: Some([10, 1, 2, 3].into()), helo: "Legacy-7.test".to_owned() },
             login: Some("Shop_QA-ci".to_owned()),
+            key: Some("SG.Shop-x.y".into()),
             listener: Some("localhost:2526".into()),
             from: Some(address("Ann@x.org")),
             recipients: Vec::new(),
@@ -304,12 +312,15 @@ mod tests {
     fn first_rule_whose_conditions_are_met_chooses_the_project() {
         type Rule = (&'static str, &'static [(&'static str, &'static [&'static str])]);
         // The rules, and the project.
-        let table: [(&[Rule], Option<&str>); 24] = [
+        let table: [(&[Rule], Option<&str>); 27] = [
             (&[], None),
             (&[("rest", &[])], Some("rest")),
             (&[("shop", &[("login", &["shop*"])])], Some("shop")),
             (&[("acme", &[("login", &["acme*"])]), ("shop", &[("login", &["shop*"])]), ("b", &[])], Some("shop")),
             (&[("a", &[("login", &["acme*", "SHOP_QA-CI"])])], Some("a")),
+            (&[("a", &[("key", &["re_*", "sg.shop*"])])], Some("a")),
+            (&[("a", &[("key", &["SG.shop"])])], None),
+            (&[("{1}", &[("key", &["sg.*.*"])])], Some("shop-x")),
             (&[("a", &[("helo", &["legacy-*"]), ("client", &["10.1.0.0/16"])])], Some("a")),
             (&[("a", &[("helo", &["legacy-*"]), ("client", &["10.2.0.0/16"])])], None),
             (&[("a", &[("listener", &[":2526"])])], Some("a")),
@@ -341,13 +352,15 @@ mod tests {
 
     #[test]
     fn missing_fields_meet_no_condition() {
-        let message = Envelope { login: None, listener: None, from: None, ..envelope() };
+        let message = Envelope { login: None, key: None, listener: None, from: None, ..envelope() };
         let message = Envelope { peer: Peer { ip: None, helo: String::new() }, ..message };
         for field in ["login", "listener", "helo"] {
             let rules = [rule("a", &[(field, &["*"])]), rule(&format!("{{{field}}}"), &[])];
             let rules: ProjectRules = rules.into_iter().map(Result::unwrap).collect();
             assert!(rules.choose(&message, &address("bob@x.org"), b"").is_none(), "{field}");
         }
+        let rules: ProjectRules = rule("a", &[("key", &["*"])]).into_iter().collect();
+        assert!(rules.choose(&message, &address("bob@x.org"), b"").is_none());
         let rules: ProjectRules = rule("a", &[("client", &["0.0.0.0/0", "::/0"])]).into_iter().collect();
         assert!(rules.choose(&message, &address("bob@x.org"), b"").is_none());
     }

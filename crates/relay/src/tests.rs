@@ -132,6 +132,7 @@ impl Test {
             recipients: vec![Recipient::new(address(to), Naming::Local).unwrap()],
             peer: Peer { ip: None, helo: "client.test".to_owned() },
             login: None,
+            key: None,
             listener: None,
         };
         self.mailroom.deliver(&envelope, source.to_owned().into()).await.unwrap();

@@ -204,7 +204,7 @@ mod tests {
         let peer = Peer { ip: None, helo: "client.test".into() };
         let address = Address::parse("ann@x.org", Alphabet::Ascii).unwrap();
         let recipients = vec![Recipient::new(address, Naming::Local).unwrap()];
-        let envelope = Envelope { peer, login: None, listener: None, from: None, recipients };
+        let envelope = Envelope { peer, login: None, key: None, listener: None, from: None, recipients };
         match mailroom.deliver(&envelope, Bytes::from_static(b"Subject: x\r\n\r\n")).await.unwrap() {
             DeliveryOutcome::Stored(mut copies) => copies.remove(0),
             outcome => panic!("{outcome:?}"),

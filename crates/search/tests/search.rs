@@ -58,6 +58,7 @@ impl Fixture {
         let envelope = Envelope {
             peer: Peer { ip: None, helo: "client.test".into() },
             login: None,
+            key: None,
             listener: None,
             from: None,
             recipients: vec![Recipient::new(address, Naming::Local).unwrap()],

@@ -60,10 +60,10 @@ mod tests {
     fn parses_rules() {
         let rules = "shop login=shop-*; acme domain=*.acme.test ;; srs header=X-Application:srs;{1} login=*-ci; \
                      legacy client=10.1.0.0/16|192.0.2.1 helo=legacy-*;two header=\"X-App:two words|%3B\" header=X-B:*;\n\
-                     {2}-{domain}-x sender=*@* listener=:2526; rest";
+                     {2}-{domain}-x sender=*@* listener=:2526; shop key=SG.shop*; {1} key=re_*; rest";
         let texts: Vec<String> = parse_project_rules(rules).unwrap().iter().map(ToString::to_string).collect();
-        assert_eq!(texts.len(), 8, "{texts:?}");
-        assert_eq!((texts[1].as_str(), texts[7].as_str()), ("acme domain=*.acme.test", "rest"));
+        assert_eq!(texts.len(), 10, "{texts:?}");
+        assert_eq!((texts[1].as_str(), texts[9].as_str()), ("acme domain=*.acme.test", "rest"));
         assert_eq!(parse_project_rules("").unwrap().iter().count(), 0);
     }
 
@@ -77,7 +77,10 @@ mod tests {
                 "rule 1 (login=shop-*) has the invalid name \"login=shop-*\": the name of a project has 1",
             ),
             ("a; Shop", "rule 2 (Shop) has the invalid name \"Shop\": the name of a project has 1 to 63 letters"),
-            ("a b", "rule 1 (a b) has the unknown condition \"b\": the conditions are login, listener, helo, sender"),
+            (
+                "a b",
+                "rule 1 (a b) has the unknown condition \"b\": the conditions are login, key, listener, helo, sender",
+            ),
             ("a subject=x", "rule 1 (a subject=x) has the unknown condition \"subject=x\": "),
             ("a login=", "rule 1 (a login=) has an empty value of login"),
             ("a login=x|", "rule 1 (a login=x|) has an empty value of login"),
@@ -93,6 +96,7 @@ mod tests {
             ("{2} login=*|a*-*", "rule 1 ({2} login=*|a*-*) has the invalid name \"{2}\": {2} is neither"),
             ("{0} login=*", "rule 1 ({0} login=*) has the invalid name"),
             ("{subject}", "rule 1 ({subject}) has the invalid name \"{subject}\": {subject} is neither a field"),
+            ("x-{key} key=*", "rule 1 (x-{key} key=*) has the invalid name \"x-{key}\": {key} would show the API key"),
             ("a{login", "rule 1 (a{login) has the invalid name \"a{login\": the name of a project"),
             ("-{login}", "rule 1 (-{login}) has the invalid name"),
             (&many, "has 101 rules: must be at most 100"),

@@ -38,6 +38,7 @@ async fn deliver(mailroom: &Mailroom, to: &str, body: Bytes) {
     let envelope = Envelope {
         peer: Peer { ip: None, helo: "client.test".into() },
         login: None,
+        key: None,
         listener: None,
         from: None,
         recipients: vec![Recipient::new(address, Naming::Local).unwrap()],

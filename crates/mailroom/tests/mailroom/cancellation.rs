@@ -148,6 +148,7 @@ fn envelope() -> Envelope {
     Envelope {
         peer: Peer { ip: None, helo: "client.test".into() },
         login: None,
+        key: None,
         listener: None,
         from: Some(address("ann@x.org")),
         recipients: vec![Recipient::new(address("bob@x.org"), Naming::Local).unwrap()],

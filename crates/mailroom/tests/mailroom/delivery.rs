@@ -26,6 +26,7 @@ pub(crate) fn envelope(from: &str, to: &[&str]) -> Envelope {
     Envelope {
         peer: Peer { ip: Some([192, 0, 2, 7].into()), helo: "client.test".into() },
         login: None,
+        key: None,
         listener: None,
         from: (!from.is_empty()).then(|| address(from)),
         recipients: to.iter().map(|to| Recipient::new(address(to), Naming::Local).unwrap()).collect(),

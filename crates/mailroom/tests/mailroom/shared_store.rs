@@ -119,6 +119,7 @@ async fn deliver(mailroom: &Mailroom, to: &str, subject: &str) -> Summary {
     let envelope = Envelope {
         peer: Peer { ip: None, helo: "client.test".into() },
         login: None,
+        key: None,
         listener: None,
         from: None,
         recipients: vec![Recipient::new(address, Naming::Local).unwrap()],

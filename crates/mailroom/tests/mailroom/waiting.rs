@@ -31,6 +31,7 @@ async fn deliver(mailroom: &Mailroom, to: &str) -> MessageId {
     let envelope = Envelope {
         peer: Peer { ip: None, helo: "test".to_owned() },
         login: None,
+        key: None,
         listener: None,
         from: None,
         recipients: vec![Recipient::new(address, Naming::Local).unwrap()],

@@ -143,6 +143,7 @@ impl Session {
             envelope: Envelope {
                 peer: client.peer,
                 login: client.login,
+                key: None,
                 listener: self.settings.listener.clone(),
                 from: parsed.from,
                 recipients: Vec::new(),

@@ -74,6 +74,7 @@ fn envelope() -> Envelope {
     Envelope {
         peer: Peer { ip: None, helo: "client".to_owned() },
         login: None,
+        key: None,
         listener: None,
         from: Some(Address::from_parts("ann", "example.org")),
         recipients: Vec::new(),

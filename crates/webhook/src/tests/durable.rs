@@ -111,6 +111,7 @@ async fn deliver(mailroom: &Mailroom, mailbox: &str) -> Summary {
     let envelope = Envelope {
         peer: Peer { ip: None, helo: "client.test".into() },
         login: None,
+        key: None,
         listener: None,
         from: None,
         recipients: vec![Recipient::new(address(&format!("{mailbox}@x.org")), Naming::Local).unwrap()],

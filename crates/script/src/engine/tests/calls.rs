@@ -17,6 +17,7 @@ pub(super) fn envelope() -> Envelope {
     Envelope {
         peer: Peer { ip: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), helo: "client".to_owned() },
         login: None,
+        key: None,
         listener: None,
         from: Some(Address::from_parts("ann", "example.org")),
         recipients: vec![Recipient::new(Address::from_parts("bob", "example.org"), Naming::Local).unwrap()],
