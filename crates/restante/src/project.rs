@@ -20,10 +20,11 @@ pub fn run(config: &Config, task: &ProjectTask) -> ExitCode {
 
 /// Returns a line for each recipient.
 fn test(config: &Config, task: &ProjectTask) -> Result<String, String> {
-    let ProjectTask::Test { login, listener, client, helo, from, recipients, header } = task;
+    let ProjectTask::Test { login, key, listener, client, helo, from, recipients, header } = task;
     let envelope = Envelope {
         peer: Peer { ip: *client, helo: helo.clone().unwrap_or_default() },
         login: login.clone(),
+        key: key.as_deref().map(Into::into),
         listener: listener.as_ref().map(|addr| addr.to_string().into()),
         from: from.clone(),
         recipients: Vec::new(),

@@ -1,6 +1,8 @@
 //! `restante token`: creates, lists and revokes tokens. A running server with the same file notices it within a second.
 
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,6 +16,11 @@ use serde_json::{Value, json};
 use crate::command_line::TokenTask;
 use crate::exit::print_output;
 
+/// The maximum size of a file with the text of a token in bytes, including white space.
+const MAX_KEY_FILE_BYTES: u64 = 4096;
+/// The number of characters below which the text of a token causes a warning.
+const MIN_STRONG_CHARS: usize = 20;
+
 /// Runs the command.
 pub fn run(config: &Config, task: &TokenTask) -> ExitCode {
     let output = match config.token_file() {
@@ -26,7 +33,7 @@ pub fn run(config: &Config, task: &TokenTask) -> ExitCode {
 /// Returns the result for programs, and a note for people.
 fn run_task(path: &Path, task: &TokenTask) -> Result<(String, String), String> {
     match task {
-        TokenTask::Create { name, scopes, mailboxes, projects, expires } => {
+        TokenTask::Create { name, scopes, mailboxes, projects, expires, key_file } => {
             let expiry = |time: Duration| {
                 let time = SignedDuration::try_from(time).map_err(|error| error.to_string())?;
                 Timestamp::now().checked_add(time).map_err(|error| error.to_string())
@@ -35,13 +42,24 @@ fn run_task(path: &Path, task: &TokenTask) -> Result<(String, String), String> {
             let is_first = !path.exists();
             let mailboxes = patterns_in_projects(projects, mailboxes);
             let access = RequestedAccess { name: name.clone(), scopes: *scopes, mailboxes, expires };
-            let (token, text) = tokens::create(path, access)?;
-            let mut note =
-                format!("Created token {} ({name}) in {}. It is not shown again.\n", token.id, path.display());
+            let (token, output, remark) = match key_file {
+                None => {
+                    let (token, text) = tokens::create(path, access)?;
+                    (token, format!("{text}\n"), "It is not shown again.")
+                }
+                Some(file) => {
+                    let text = read_key(file).map_err(|error| format!("{}: {error}", file.display()))?;
+                    let token = tokens::create_with_text(path, access, &text)?;
+                    let is_short = text.len() < MIN_STRONG_CHARS;
+                    let warning = "Warning: a text of less than 20 characters may be guessed.";
+                    (token, String::new(), if is_short { warning } else { "Only a hash of its text is stored." })
+                }
+            };
+            let mut note = format!("Created token {} ({name}) in {}. {remark}\n", token.id, path.display());
             if is_first {
                 note.push_str("A server that was started without a token file must be restarted to require tokens.\n");
             }
-            Ok((format!("{text}\n"), note))
+            Ok((output, note))
         }
         TokenTask::List { json: true } => {
             let tokens: Vec<Value> = tokens::list(path)?.iter().map(token_json).collect();
@@ -54,6 +72,15 @@ fn run_task(path: &Path, task: &TokenTask) -> Result<(String, String), String> {
             Ok((String::new(), format!("Revoked token {} ({}).\n", token.id, token.name)))
         }
     }
+}
+
+/// Reads the text of a token from a file, or from standard input if the file is `-`.
+fn read_key(file: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let reader: Box<dyn Read> =
+        if file == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(file)?) };
+    reader.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text)?;
+    Ok(text.trim().to_owned())
 }
 
 fn token_json(token: &Token) -> Value {

@@ -47,7 +47,7 @@ pub enum Task {
 /// `restante token`.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum TokenTask {
-    /// Creates a token and prints it once.
+    /// Creates a token and prints it once, or creates a token with a given text.
     Create {
         /// The name of the token.
         name: String,
@@ -66,6 +66,9 @@ pub enum TokenTask {
             help = "The lifetime, such as 30d or 12h [default: unlimited]"
         )]
         expires: Option<Duration>,
+        /// Uses the text in this file as the token, such as the key in the configuration of a program; - is standard input.
+        #[arg(long, value_name = "FILE")]
+        key_file: Option<PathBuf>,
     },
     /// Lists the tokens, without their secrets.
     List {
@@ -127,6 +130,9 @@ pub enum ProjectTask {
         /// The name with which the client has logged in.
         #[arg(long, value_name = "NAME")]
         login: Option<String>,
+        /// The API key of a request to the API of a provider.
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
         /// The address of the listener as configured, such as localhost:2500.
         #[arg(long, value_name = "ADDRESS")]
         listener: Option<ListenAddr>,

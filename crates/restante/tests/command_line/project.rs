@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 const RULES: &str = "shop login=shop-*; srs header=X-Application:srs; {1} domain=*.acme.test; ci listener=:2526; \
-                     legacy client=10.1.0.0/16 helo=legacy-* sender=*@old.test";
+                     legacy client=10.1.0.0/16 helo=legacy-* sender=*@old.test; {1} key=SG.*.*";
 
 fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_restante"));
@@ -14,7 +14,7 @@ fn run(arguments: &[&str]) -> Output {
 fn prints_project_mailbox_and_rule_of_each_recipient() {
     let bob = ["--to", "Bob+x@x.org"];
     let by_shop = "Bob+x@x.org  shop:bob  shop (rule 1: shop login=shop-*)\n";
-    let table: [(&[&str], &str); 9] = [
+    let table: [(&[&str], &str); 11] = [
         (&["--login", "shop-7"], by_shop),
         (&["--login", "shop-7", "--header", "X-Application: srs"], by_shop),
         (&["--login", "other"], "Bob+x@x.org  bob  none: no rule matches\n"),
@@ -36,6 +36,8 @@ fn prints_project_mailbox_and_rule_of_each_recipient() {
             &["--client", "10.2.2.3", "--helo", "legacy-1", "--from", "a@old.test"],
             "Bob+x@x.org  bob  none: no rule matches\n",
         ),
+        (&["--key", "SG.Shop.x1"], "Bob+x@x.org  shop:bob  shop (rule 6: {1} key=SG.*.*)\n"),
+        (&["--key", "re_Shop"], "Bob+x@x.org  bob  none: no rule matches\n"),
         (&["--projects-rules", "all", "--mailboxnaming", "full"], "Bob+x@x.org  all:bob@x.org  all (rule 1: all)\n"),
     ];
     for (arguments, expected) in table {
