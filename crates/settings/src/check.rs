@@ -14,6 +14,7 @@ use restante_net::{Certificate, ListenAddr, Network};
 use restante_platform::{Access, check_access};
 
 use super::ReadFile;
+use super::api_mount::ambiguous_addr;
 use super::credential::MailboxPassword;
 use super::problem::{Origin, Problem};
 use super::protocols::ProtocolListeners;
@@ -30,6 +31,7 @@ const GREETING_FILE: &Setting = row("web.greetingfile");
 const WEBHOOK_URLS: &Setting = row("webhook.urls");
 const WEBHOOK_SECRET: &Setting = row("webhook.secret");
 const WEBHOOK_PRIVATE: &Setting = row("webhook.private");
+const WEB_LISTENERS: &Setting = row("web.listeners");
 const WEB_TRUSTED: &Setting = row("web.trustedproxies");
 
 /// The greeting file of the container image. It is optional, so there is no warning if it does not exist.
@@ -62,7 +64,7 @@ pub(super) fn find_problems(
     let mut checker = Checker { sources, earlier_problems, problems: Vec::new() };
     // HTTP cannot switch to TLS on a plain connection, so a certificate is used only if a listener always has TLS.
     let web = &mut config.web;
-    web.tls.enabled = web.tls.force || !web.tls_addr.is_empty();
+    web.tls.enabled = web.tls.force || !web.tls_addr.is_empty() || web.listeners.iter().any(|mount| mount.tls);
     if purpose == Purpose::Serve {
         checker.check_service(config, read_file);
     }
@@ -313,6 +315,12 @@ impl Checker<'_> {
 
     /// Checks that no two listeners have the same address, and that there is at least one listener.
     fn check_listeners(&mut self, config: &Config) {
+        if let Some(addr) = ambiguous_addr(&config.web.listeners) {
+            self.add(
+                WEB_LISTENERS,
+                &format!("{addr} has entries with and without tls: write it in all of them or in none"),
+            );
+        }
         let lists: Vec<_> = config.protocols().into_iter().flat_map(listeners).collect();
         let all_valid = lists.iter().all(|(setting, _)| self.is_valid(setting));
         if all_valid && lists.iter().all(|(_, addrs)| addrs.is_empty()) {

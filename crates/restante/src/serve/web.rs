@@ -39,8 +39,9 @@ pub(super) fn bind(
     binder.bind([PLAIN, WITH_TLS], "web.addr", &web.addr, web.tls.force, &router);
     binder.bind([PLAIN, WITH_TLS], "web.tlsaddr", &web.tls_addr, true, &router);
     for (addr, mounts) in web.separate_listeners() {
+        let has_tls = web.tls.force || mounts.iter().any(|mount| mount.tls);
         let router = lazy_router(&service, ListenerApis::separate(mounts));
-        binder.bind(OTHER_APIS, "web.listeners", from_ref(addr), web.tls.force, &router);
+        binder.bind(OTHER_APIS, "web.listeners", from_ref(addr), has_tls, &router);
     }
     binder.listeners
 }
@@ -146,6 +147,7 @@ fn settings(components: &Components<'_>, admission: &AdmissionControl) -> restan
         cache_bytes: web.cache_bytes,
         max_monitors: web.max_monitors,
         max_message_bytes: components.config.effective_max_message_bytes(),
+        signing_keys: components.config.signing_keys.clone(),
         clients: admission.limits.clients().clone(),
         readiness: admission.readiness.clone(),
         metrics: components.metrics.clone(),

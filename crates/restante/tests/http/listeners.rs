@@ -2,11 +2,16 @@
 
 use std::net::SocketAddr;
 
+use crate::support::tls::ClientStream;
 use crate::support::{LineConnection, Server, command, connect};
 
 /// Returns the status line of a GET request.
 fn status(address: SocketAddr, path: &str) -> String {
-    let mut connection = LineConnection::new(connect(address));
+    status_on(ClientStream::Plain(connect(address)), path)
+}
+
+fn status_on(stream: ClientStream, path: &str) -> String {
+    let mut connection = LineConnection::new(stream);
     connection.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
     connection.line().expect("a status line")
 }
@@ -27,6 +32,20 @@ fn apis_at_an_address_and_below_a_path() {
     for (address, path, expected) in table {
         assert_eq!(status(address, path), expected, "{address}{path}");
     }
+}
+
+#[test]
+fn an_address_with_tls_uses_https_and_others_http() {
+    let listeners = "--web-listeners=127.0.0.1:0 tls operations,127.0.0.1:0 tls /pit mailpit,/old mailpit";
+    let mut server = Server::start(&[listeners, "--web-tlscert=self-signed"]);
+    let https = server.address_of("HTTPS APIs listening on tcp4 ");
+    for (path, expected) in [("/livez", "200 OK"), ("/pit/api/v1/info", "200 OK"), ("/api/v1/info", "404 Not Found")] {
+        let mut stream = ClientStream::Plain(connect(https));
+        stream.start_tls();
+        assert_eq!(status_on(stream, path), format!("HTTP/1.1 {expected}"), "{path}");
+    }
+    assert_eq!(status(https, "/livez"), "HTTP/1.1 400 Bad Request");
+    assert_eq!(status(server.http, "/old/api/v1/info"), "HTTP/1.1 200 OK");
 }
 
 #[test]

@@ -180,9 +180,11 @@ fn tls_certificates_are_validated() {
 
 #[test]
 fn https_requires_a_certificate() {
-    let table: [(&[&str], Option<bool>); 4] = [
+    let table: [(&[&str], Option<bool>); 6] = [
         (&[], None),
         (&["--web-tlsaddr=:443"], Some(false)),
+        (&["--web-listeners=:443 tls rest"], Some(false)),
+        (&["--web-listeners=:443 rest"], None),
         (&["--web-tlsenabled"], Some(true)),
         (&["--web-tlsenabled", "--web-tlsaddr=:443"], Some(true)),
     ];

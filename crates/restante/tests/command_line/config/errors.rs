@@ -192,6 +192,10 @@ fn invalid_values_are_rejected() {
         ),
         (&["--smtp-credentials=ann:$apr1$x$y"], "entry 1: the password has a hash format that is not supported"),
         (&["--smtp-tlsenabled"], "smtp.tlscert = \"cert.crt\" (default): cannot be read"),
+        (
+            &["--web-listeners", ":1 tls rest,:2 rest,:1 /x rest", "--web-tlscert=self-signed"],
+            "web.listeners = \":1 tls rest,:2 rest,:1 /x rest\" (flag --web-listeners): :1 has entries with and without tls",
+        ),
         (&["--pop3-tlsaddr", ":995"], "requires pop3.tlsenabled"),
         (&["--pop3-tlsenabled"], "pop3.tlscert = \"cert.crt\" (default): cannot be read"),
         (&["--pop3-credentials", "james"], "pop3.credentials = \"***\" (flag --pop3-credentials): entry 1"),

@@ -198,13 +198,15 @@ fn settings_table_is_consistent() {
 
 #[test]
 fn check_shows_the_apis_of_each_listener() {
-    let args = &["config", "check", "--web-listeners", "localhost:8025 mailpit,/pit mailpit"];
+    let listeners = "localhost:8025 mailpit,/pit mailpit,localhost:9443 tls /x rest";
+    let args = &["config", "check", "--web-listeners", listeners, "--web-tlscert=self-signed"];
     let check = ProcessInput { args, ..ProcessInput::default() }.exit();
     assert_eq!(check.code, 0, "{}", check.text);
     let table = "# The APIs of each listener:\n\
-                 #   localhost:9000 / rest web operations mailpit\n\
+                 #   localhost:9000 / rest web operations mailpit providers\n\
                  #   localhost:8025 / mailpit\n\
-                 #   localhost:9000 /pit/ mailpit\n";
+                 #   localhost:9000 /pit/ mailpit\n\
+                 #   localhost:9443 tls /x/ rest\n";
     assert!(check.text.ends_with(table), "{}", check.text);
 }
 
