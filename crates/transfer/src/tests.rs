@@ -134,13 +134,14 @@ fn any_message() -> impl Strategy<Value = TestMessage> {
 }
 
 async fn deliver(store: &dyn Store, message: &TestMessage) {
-    let trace = if message.trace { trace(&message.mailbox) } else { String::new() };
+    let mailbox = MailboxName::from(message.mailbox.clone());
+    let trace = if message.trace { trace(mailbox.without_project()) } else { String::new() };
     let new_message = NewMessage {
         received: noon() + i64::from(message.micros).microseconds(),
         headline: Headline::new("<ann@x.org>", ["<bob>"], ""),
         body: message.body.clone().into(),
         copies: vec![NewCopy {
-            mailbox: message.mailbox.clone().into(),
+            mailbox,
             tags: Tags::default(),
             details: Details::default(),
             trace: Some(trace.into()),
@@ -229,6 +230,25 @@ async fn exports_an_mbox_per_mailbox() {
 }
 
 #[tokio::test]
+async fn messages_keep_their_project() {
+    let mailboxes_before = ["acme:bob@x.org", "bob@x.org", "shop:a/b", "shop:bob@x.org"];
+    let messages = mailboxes_before.map(|mailbox| TestMessage {
+        mailbox: mailbox.to_owned(),
+        trace: true,
+        body: format!("Subject: {mailbox}\r\n\r\nx\r\n"),
+        seen: false,
+        micros: 0,
+    });
+    for format in [ExportFormat::Maildir, ExportFormat::Eml, ExportFormat::Mbox] {
+        let (first, second) = export_and_import(&messages, format).await;
+        assert_eq!(mailboxes(&*second).await, mailboxes_before.map(|name| name.to_owned().into()), "{format:?}");
+        for mailbox in mailboxes_before {
+            assert_eq!(sources(&*first, mailbox).await, sources(&*second, mailbox).await, "{format:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn selects_the_mailbox_of_a_message() {
     let table: &[(&str, &str, &str)] = &[
         // The name of a Maildir takes precedence over the trace of a message, which may have been moved there.
@@ -240,6 +260,9 @@ async fn selects_the_mailbox_of_a_message() {
         ("Bob/1.eml", "ann", "ann"),
         ("Bob/1.eml", "", "bob"),
         ("a%2Fb/1.eml", "", "a/b"),
+        ("shop%3Abob/1.eml", "Bob+x@x.org", "shop:bob"),
+        ("shop%3Abob/1.eml", "ann", "ann"),
+        ("shop%3Abob/1.eml", "", "shop:bob"),
         ("mail/81f/81fe8b/81fe8bfe87576c3ecb22426f8e57847382917acf/20260115T120000-0000.raw", "Bob+x@X.org", "bob"),
         ("no mailbox/1.eml", "", ""),
         ("81fe8bfe87576c3ecb22426f8e57847382917acf/1.raw", "", ""),
