@@ -1,4 +1,5 @@
 //! Commands that run in the place of this process: it waits for them, passes signals on, and ends with their exit code.
+//! `tokio::process` is not used: its feature adds work to every wait of a driver, also in the server.
 
 use std::io;
 use std::process::{Command, ExitStatus};
@@ -7,16 +8,7 @@ use tokio::runtime::Builder;
 
 /// Runs a command until it ends. Requests to end this process are passed on to the command, and do not end this process.
 pub fn run_in_foreground(command: Command) -> io::Result<ExitStatus> {
-    Builder::new_current_thread().enable_io().build()?.block_on(async {
-        let mut signals = imp::ForwardedSignals::listen()?;
-        let mut child = tokio::process::Command::from(command).spawn()?;
-        loop {
-            tokio::select! {
-                status = child.wait() => return status,
-                signal = signals.next() => imp::forward(signal, &child),
-            }
-        }
-    })
+    Builder::new_current_thread().enable_io().build()?.block_on(imp::run(command))
 }
 
 /// Returns the exit code of a command as a shell reports it.
@@ -29,48 +21,40 @@ pub fn exit_code(status: ExitStatus) -> u8 {
 mod imp {
     use std::io::{self, IsTerminal as _};
     use std::os::unix::process::ExitStatusExt as _;
-    use std::process::ExitStatus;
+    use std::process::{Child, Command, ExitStatus};
 
     use rustix::process::{Pid, Signal, kill_process};
-    use tokio::process::Child;
-    use tokio::signal::unix::{self, SignalKind, signal};
+    use tokio::signal::unix::{SignalKind, signal};
 
     /// The exit code of a command that was ended by a signal is this plus the number of the signal.
     const SIGNAL_BASE: i32 = 128;
 
-    pub(super) struct ForwardedSignals {
-        terminate: unix::Signal,
-        interrupt: unix::Signal,
-        hangup: unix::Signal,
-        /// A terminal sends these two to the command as well.
-        has_terminal: bool,
-    }
-
-    impl ForwardedSignals {
-        pub(super) fn listen() -> io::Result<Self> {
-            let has_terminal = io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal();
-            Ok(Self {
-                terminate: signal(SignalKind::terminate())?,
-                interrupt: signal(SignalKind::interrupt())?,
-                hangup: signal(SignalKind::hangup())?,
-                has_terminal,
-            })
-        }
-
-        /// Waits for the next signal. Returns `None` if the command gets it from the terminal.
-        pub(super) async fn next(&mut self) -> Option<Signal> {
-            let from_terminal = |signal| (!self.has_terminal).then_some(signal);
-            tokio::select! {
-                _ = self.terminate.recv() => Some(Signal::TERM),
-                _ = self.interrupt.recv() => from_terminal(Signal::INT),
-                _ = self.hangup.recv() => from_terminal(Signal::HUP),
-            }
+    pub(super) async fn run(mut command: Command) -> io::Result<ExitStatus> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut hangup = signal(SignalKind::hangup())?;
+        let mut child_ended = signal(SignalKind::child())?;
+        // A terminal sends these two to the command as well.
+        let has_terminal = io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal();
+        let from_terminal = |signal| (!has_terminal).then_some(signal);
+        let mut child = command.spawn()?;
+        loop {
+            let signal = tokio::select! {
+                _ = child_ended.recv() => match child.try_wait()? {
+                    Some(status) => return Ok(status),
+                    None => None,
+                },
+                _ = terminate.recv() => Some(Signal::TERM),
+                _ = interrupt.recv() => from_terminal(Signal::INT),
+                _ = hangup.recv() => from_terminal(Signal::HUP),
+            };
+            forward(signal, &child);
         }
     }
 
-    pub(super) fn forward(signal: Option<Signal>, child: &Child) {
-        // The command has an id until it was waited for.
-        let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
+    /// Sends a signal to the command. Its id is valid until its exit status was read.
+    fn forward(signal: Option<Signal>, child: &Child) {
+        let pid = child.id().try_into().ok().and_then(Pid::from_raw);
         if let (Some(pid), Some(signal)) = (pid, signal) {
             // It fails if the command has just ended.
             let _ = kill_process(pid, signal);
@@ -85,26 +69,24 @@ mod imp {
 #[cfg(windows)]
 mod imp {
     use std::io;
-    use std::process::ExitStatus;
+    use std::process::{Command, ExitStatus};
 
-    use tokio::process::Child;
+    use tokio::task::spawn_blocking;
 
     use crate::signals::SystemSignals;
 
-    pub(super) struct ForwardedSignals(SystemSignals);
-
-    impl ForwardedSignals {
-        pub(super) fn listen() -> io::Result<Self> {
-            SystemSignals::listen().map(Self)
-        }
-
-        pub(super) async fn next(&mut self) {
-            self.0.wait_for_shutdown().await;
+    pub(super) async fn run(mut command: Command) -> io::Result<ExitStatus> {
+        let mut signals = SystemSignals::listen()?;
+        let mut child = command.spawn()?;
+        let mut ended = spawn_blocking(move || child.wait());
+        loop {
+            tokio::select! {
+                status = &mut ended => return status?,
+                // The command shares the console, which sends it the same event.
+                () = signals.wait_for_shutdown() => {}
+            }
         }
     }
-
-    /// The command shares the console, which sends it the same event.
-    pub(super) fn forward((): (), _: &Child) {}
 
     pub(super) fn code_of_signal(_: ExitStatus) -> Option<i32> {
         None
