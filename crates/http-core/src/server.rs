@@ -16,6 +16,7 @@ use restante_relay::Relay;
 use restante_script::Host;
 use restante_search::Search;
 use restante_settings::AllowList;
+pub use restante_settings::SigningKey;
 use restante_webhook::Webhooks;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -50,6 +51,8 @@ pub struct Settings {
     pub max_monitors: Option<usize>,
     /// The maximum size of a message in bytes, as over SMTP.
     pub max_message_bytes: usize,
+    /// The keys with which clients sign requests. If there are none, signatures are not verified.
+    pub signing_keys: Vec<SigningKey>,
     /// The limit on open requests per client behind a trusted proxy.
     pub clients: Arc<ClientLimits>,
     /// Whether the server accepts new work.

@@ -21,24 +21,55 @@ impl Credential {
     /// Parses a list of `user:password`. Errors give the number of the entry and nothing of its content. A list of commas
     /// and blanks is an error: the server would accept every login.
     pub(super) fn parse_list(text: &str) -> Result<Vec<Self>, String> {
-        let items = split_list(text);
-        if items.is_empty() && !text.is_empty() {
-            return Err("must contain at least one USER:PASSWORD, or be empty".to_owned());
+        let pairs = parse_pairs(text, "USER:PASSWORD", "a user name", |password| {
+            PasswordHash::parse_or_plain(password).map(drop).map_err(|error| error.to_string())
+        })?;
+        Ok(pairs.into_iter().map(|(user, password)| Self { user, password }).collect())
+    }
+}
+
+/// Parses a list of names and secrets with a colon between them. `form` is how an entry is written, and `name` what its first
+/// part is. Errors contain nothing of the entries.
+fn parse_pairs(
+    text: &str,
+    form: &str,
+    name: &str,
+    check: impl Fn(&str) -> Result<(), String>,
+) -> Result<Vec<(String, Secret)>, String> {
+    let items = split_list(text);
+    if items.is_empty() && !text.is_empty() {
+        return Err(format!("must contain at least one {form}, or be empty"));
+    }
+    let mut names = HashSet::new();
+    collect_all(items.iter().zip(1..).map(|(item, number)| {
+        let (first, secret) = item
+            .split_once(':')
+            .filter(|(first, secret)| !first.is_empty() && !secret.is_empty())
+            .ok_or_else(|| format!("entry {number} is not of the form {form}"))?;
+        // A comma separates the entries.
+        let secret = secret.replace("%2C", ",");
+        check(&secret).map_err(|error| format!("entry {number}: {error}"))?;
+        if !names.insert(first) {
+            return Err(format!("entry {number} repeats {name}"));
         }
-        let mut names = HashSet::new();
-        collect_all(items.iter().zip(1..).map(|(item, number)| {
-            let (user, password) = item
-                .split_once(':')
-                .filter(|(user, password)| !user.is_empty() && !password.is_empty())
-                .ok_or_else(|| format!("entry {number} is not of the form USER:PASSWORD"))?;
-            // A comma separates the entries.
-            let password = password.replace("%2C", ",");
-            PasswordHash::parse_or_plain(&password).map_err(|error| format!("entry {number}: {error}"))?;
-            if !names.insert(user) {
-                return Err(format!("entry {number} repeats a user name"));
-            }
-            Ok(Self { user: user.to_owned(), password: Secret::new(password) })
-        }))
+        Ok((first.to_owned(), Secret::new(secret)))
+    }))
+}
+
+/// A key with which clients sign requests. They send its id, or nothing of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SigningKey {
+    /// The id.
+    pub id: String,
+    /// The secret.
+    pub secret: Secret,
+}
+
+impl SigningKey {
+    /// Parses a list of `id:secret`. Errors give the number of the entry and nothing of its content.
+    pub(super) fn parse_list(text: &str) -> Result<Vec<Self>, String> {
+        let pairs = parse_pairs(text, "ID:SECRET", "an id", |_| Ok(()))?;
+        Ok(pairs.into_iter().map(|(id, secret)| Self { id, secret }).collect())
     }
 }
 
@@ -107,6 +138,24 @@ mod tests {
         for text in [" ", ",", " , "] {
             assert!(Credential::parse_list(text).unwrap_err().contains("at least one USER:PASSWORD"), "{text:?}");
             assert!(parse_users(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn signing_keys_hide_their_secrets() {
+        let keys = SigningKey::parse_list("AKIDEXAMPLE:a/b+c=:d%2Ce, azure:Zm9v").unwrap();
+        let pairs: Vec<_> = keys.iter().map(|key| (key.id.as_str(), key.secret.expose())).collect();
+        assert_eq!(pairs, [("AKIDEXAMPLE", "a/b+c=:d,e"), ("azure", "Zm9v")]);
+        let shown = format!("{keys:?}");
+        assert!(shown.contains("AKIDEXAMPLE") && !shown.contains("a/b") && !shown.contains("Zm9v"), "{shown}");
+        let table = [
+            (",", "must contain at least one ID:SECRET, or be empty"),
+            ("a:b,c", "entry 2 is not of the form ID:SECRET"),
+            (":b", "entry 1 is not of the form ID:SECRET"),
+            ("a:b,a:c", "entry 2 repeats an id"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(SigningKey::parse_list(text), Err(expected.to_owned()), "{text}");
         }
     }
 

@@ -31,7 +31,7 @@ use std::path::Path;
 
 pub use api_mount::{ApiMount, ApiName};
 pub use check::Purpose;
-pub use credential::{Credential, MailboxPassword};
+pub use credential::{Credential, MailboxPassword, SigningKey};
 pub use example::render_example;
 pub use load::{EffectiveSetting, Flags, Loaded, Preset, load};
 pub use problem::{Origin, Problem, report};

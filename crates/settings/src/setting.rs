@@ -152,6 +152,7 @@ impl Setting {
             Some("lmtp") => "LMTP",
             Some("pop3") => "POP3",
             Some("web") => "Web",
+            Some("providers") => "Providers",
             Some("auth") => "Access",
             Some("storage") => "Storage",
             Some("lua") => "Scripting",

@@ -8,7 +8,7 @@ use restante_proto::smtp::OptionalCommand;
 use restante_store::disk::Durability;
 use restante_store::postgres::Url;
 
-use super::credential::{Credential, parse_users};
+use super::credential::{Credential, SigningKey, parse_users};
 use super::policies::parse_policies;
 use super::projects::parse_project_rules;
 use super::relay;
@@ -470,6 +470,16 @@ pub const SETTINGS: &[Setting] = &[
         "Enables Go's profiler in Inbucket.",
         |_, _| Ok(()),
     ).ignored(),
+    // Providers
+    Setting::new(
+        "providers.signingkeys", "", Value::List("ID:SECRET"),
+        "The keys with which clients sign requests to the APIs of mail providers: for Amazon SES an access key id and its secret \
+         access key, for Azure any id and an access key. Without this setting, signatures are not verified. With it, a request to \
+         these providers must be signed by one of the keys, at a time that differs by at most 15m from that of this server, and a \
+         proxy must not change the header field Host. A comma in a secret is written as %2C. Prefer the environment variable or the \
+         file: command-line flags are visible to all users of the machine.",
+        |c, v| set(&mut c.signing_keys, SigningKey::parse_list(v)),
+    ).secret(),
     // Access
     Setting::new(
         "auth.users", "", FILE,

@@ -16,7 +16,7 @@ use restante_store::postgres::{Address, Url};
 use restante_store::{Limits, MailboxPolicies};
 
 use super::api_mount::ApiMount;
-use super::credential::{Credential, MailboxPassword};
+use super::credential::{Credential, MailboxPassword, SigningKey};
 
 /// All settings, parsed and checked.
 #[derive(Debug, Clone)]
@@ -43,6 +43,8 @@ pub struct Config {
     pub pop3: Pop3,
     /// The HTTP listeners.
     pub web: Web,
+    /// The keys with which clients sign requests to the APIs of providers. If there are none, signatures are not verified.
+    pub signing_keys: Vec<SigningKey>,
     /// Authentication. In a loaded configuration, the token file is also the one in the data directory, if it exists.
     pub auth: restante_auth::Settings,
     /// The store and its limits.
@@ -89,6 +91,7 @@ impl Config {
             lmtp: Lmtp::default(),
             pop3: Pop3::default(),
             web: Web::default(),
+            signing_keys: Vec::new(),
             auth: restante_auth::Settings::default(),
             storage: Storage::default(),
             scripting: Scripting::default(),
