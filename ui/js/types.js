@@ -174,7 +174,7 @@
  * An SMTP or LMTP session.
  * @typedef {object} Session
  * @property {string} id
- * @property {'smtp' | 'lmtp'} protocol
+ * @property {'smtp' | 'lmtp' | 'http'} protocol
  * @property {string | null} client The IP address of the client.
  * @property {string | null} helo
  * @property {{ version: string, cipher: string } | null} tls

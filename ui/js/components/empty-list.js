@@ -11,7 +11,7 @@ import { fill, h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
 import * as paths from '../lib/paths.js';
 import { scopeKey } from '../lib/scope.js';
-import { SNIPPETS, target } from '../lib/snippets.js';
+import { SNIPPETS, serverPlace, target } from '../lib/snippets.js';
 import { visible } from '../lib/visible.js';
 import { searchHelp } from './search-help.js';
 import { composeButton } from './compose-dialog.js';
@@ -67,7 +67,7 @@ export class EmptyList extends HTMLElement {
       const naming = server?.['mailbox-naming'];
       if (naming === 'full' && !mailbox.includes('@')) return [icon('envelope'), h('h2', {}, 'This mailbox is empty'), h('p', {}, 'No messages can arrive under this name. ', ...hint(naming))];
       const recipient = mailbox.includes('@') ? mailbox : naming === 'domain' ? `anyone@${mailbox}` : `${mailbox}@example.org`;
-      const to = target(location.hostname, server, recipient);
+      const to = target(serverPlace(), server, recipient);
       const snippets = PLAIN.test(recipient) ? SNIPPETS.filter(({ id }) => SHOWN.includes(id)) : [];
       return [
         icon('envelope'),

@@ -1,4 +1,5 @@
-// <send-here>: snippets that configure a program to send to this server, and how to fetch messages by POP3.
+// <send-here>: snippets that configure a program to send to this server by SMTP or with the API of a mail provider, and how to fetch
+// messages by POP3.
 
 /** @import { Server, Status } from '../types.js' */
 /** @import { Snippet } from '../lib/snippets.js' */
@@ -11,7 +12,7 @@ import { copy } from '../lib/clipboard.js';
 import { expiry } from '../lib/config-text.js';
 import { fill, h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
-import { GROUPS, RECIPIENT, SNIPPETS, DEFAULT_PORT, isLocal, mailboxOf, target } from '../lib/snippets.js';
+import { GROUPS, RECIPIENT, SNIPPETS, DEFAULT_PORT, isLocal, mailboxOf, serverPlace, target } from '../lib/snippets.js';
 
 export class SendHere extends HTMLElement {
   /** @type {Server | null} */
@@ -30,7 +31,7 @@ export class SendHere extends HTMLElement {
     const { signal } = this.#disconnected = new AbortController();
     const copyButton = h('button', { class: 'button small', type: 'button', onclick: () => copy(this.#code.textContent ?? '') }, icon('copy'), 'Copy');
     fill(this,
-      h('h2', { id: 'send-here' }, 'SMTP settings'),
+      h('h2', { id: 'send-here' }, 'Settings for sending'),
       h('section', { class: 'sheet snippet', 'aria-labelledby': 'send-here' },
         h('div', { class: 'snippet-head' }, this.#choice, this.#context, copyButton),
         this.#code,
@@ -57,12 +58,12 @@ export class SendHere extends HTMLElement {
   }
 
   #draw() {
-    const { id, context, code } = /** @type {Snippet} */ (SNIPPETS.find(({ id }) => id === this.#choice.value));
+    const { id, context, isHttp, code } = /** @type {Snippet} */ (SNIPPETS.find(({ id }) => id === this.#choice.value));
     this.#context.textContent = context;
     this.#context.title = context;
-    this.#code.textContent = code(target(location.hostname, this.#server));
+    this.#code.textContent = code(target(serverPlace(), this.#server));
     this.#code.scrollLeft = 0;
-    fill(this.#hints, id === 'docker' && isLocal(location.hostname) && this.#loopbackWarning(), ...(this.#server ? hints(this.#server, this.#status) : [h('p', { class: 'note warn' }, icon('warning'),
+    fill(this.#hints, id === 'docker' && isLocal(location.hostname) && this.#loopbackWarning(), ...(this.#server ? hints(this.#server, this.#status, isHttp) : [h('p', { class: 'note warn' }, icon('warning'),
       `The port of the server could not be loaded, so the snippet shows the default port ${DEFAULT_PORT}.`)]));
   }
 
@@ -79,21 +80,29 @@ export class SendHere extends HTMLElement {
  * Returns notes about the snippet.
  * @param {Server} server
  * @param {Status | null} status
+ * @param {boolean} [isHttp] Whether the snippet is for the API of a mail provider.
  */
-function hints({ smtp, pop3, 'mailbox-naming': naming }, status) {
+function hints({ smtp, pop3, locked, 'mailbox-naming': naming }, status, isHttp = false) {
   const mailbox = mailboxOf(naming);
   const host = location.hostname;
+  if (isHttp) return [locked && h('p', { class: 'note' }, icon('shield'), 'The server requires a login. Replace TOKEN with a token of this server.'), stored(mailbox, status)];
   return [
     smtp.port === null && h('p', { class: 'note warn' }, icon('warning'),
       h('span', {}, `The server does not listen on a TCP port for SMTP, so the snippet shows the default port ${DEFAULT_PORT}. The `, h('a', { href: paths.status() }, 'status page'), ' shows where it listens.')),
     smtp['auth-required'] && h('p', { class: 'note' }, icon('shield'), 'SMTP requires a login. Replace USER and PASSWORD with a user and password of this server.'),
     smtp.tls !== 'off' && h('p', { class: 'note' }, icon('shield'), h('span', {}, TLS_HINTS[smtp.tls])),
-    h('p', { class: 'soft' }, 'Messages to ', h('span', { class: 'mono' }, RECIPIENT), ' are stored in the mailbox ', h('a', { href: paths.mailbox(mailbox) }, mailbox),
-      `. You do not need to create mailboxes.${status ? ` ${expiry(status['storage-config']['retention-period'])}` : ''}`),
+    stored(mailbox, status),
     pop3.port !== null && h('p', { class: 'soft' }, 'To fetch messages by POP3, connect to ', h('span', { class: 'mono' }, `${host}:${pop3.port}`),
       `${pop3.tls === 'implicit' ? ' with TLS' : ''}. The user name is the name of the mailbox.`),
   ];
 }
+
+/**
+ * @param {string} mailbox
+ * @param {Status | null} status
+ */
+const stored = (mailbox, status) => h('p', { class: 'soft' }, 'Messages to ', h('span', { class: 'mono' }, RECIPIENT), ' are stored in the mailbox ', h('a', { href: paths.mailbox(mailbox) }, mailbox),
+  `. You do not need to create mailboxes.${status ? ` ${expiry(status['storage-config']['retention-period'])}` : ''}`);
 
 const CERTIFICATE = 'If the certificate is self-signed, the client must trust it or skip the check.';
 const TLS_HINTS = {

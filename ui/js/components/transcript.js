@@ -14,7 +14,7 @@ const FIRST_MAILS = 20;
 const FIRST_RECIPIENTS = 20;
 
 /** A reply that refuses something. */
-const REFUSAL = /^[45]\d\d/u;
+const REFUSAL = /^(HTTP )?[45]\d\d/u;
 
 /** @type {Record<string, string>} */
 const ENDINGS = {
@@ -25,6 +25,7 @@ const ENDINGS = {
   tls: 'the TLS handshake failed',
   refused: 'too many connections',
   shutdown: 'the server was shut down',
+  done: 'the response was sent',
   lost: 'the server terminated before the session ended',
 };
 

@@ -1,6 +1,9 @@
-// Configuration snippets for sending messages to this server, one per tool or framework. The display is in `send-here.js`.
+// Configuration snippets for sending messages to this server, one per tool, framework or API of a mail provider. The display is in
+// `send-here.js`.
 
 /** @import { Server } from '../types.js' */
+
+import * as paths from './paths.js';
 
 /**
  * The address and options of the SMTP server.
@@ -10,25 +13,32 @@
  * @property {'off' | 'implicit'} tls What a client must use; optional STARTTLS counts as `off`.
  * @property {boolean} auth True if a login is required.
  * @property {string} recipient An address that needs no quoting.
+ * @property {string} url The root of the APIs of mail providers, without a trailing slash.
+ * @property {string} key An API key. Without logins, any key is accepted.
  */
 
-/** @typedef {{ id: string, name: string, context: string, code: (to: Target) => string }} Snippet */
+/** @typedef {{ id: string, name: string, context: string, isHttp?: boolean, code: (to: Target) => string }} Snippet */
 
 /** The default SMTP port. */
 export const DEFAULT_PORT = 2500;
 const SENDER = 'app@example.org';
 export const RECIPIENT = 'test@example.org';
 
+/** Returns the host of the server, and the URL of its root. In a project, that is the root of the project. */
+export const serverPlace = () => ({ hostname: location.hostname, root: location.origin + paths.inbox() });
+
 /**
- * @param {string} hostname As in `location.hostname`.
+ * @param {ReturnType<typeof serverPlace>} place
  * @param {Server | null} server Null if the request failed.
  * @param {string} [recipient]
  * @returns {Target}
  */
-export function target(hostname, server, recipient = RECIPIENT) {
+export function target({ hostname, root }, server, recipient = RECIPIENT) {
   const smtp = server?.smtp;
   const tls = smtp?.tls === 'implicit' ? 'implicit' : 'off';
-  return { host: hostname.replace(/^\[|\]$/gu, ''), port: smtp?.port ?? DEFAULT_PORT, tls, auth: smtp?.['auth-required'] ?? false, recipient };
+  const host = hostname.replace(/^\[|\]$/gu, '');
+  const [url, key] = [root.replace(/\/$/u, ''), server?.locked ? 'TOKEN' : 'any-key'];
+  return { host, port: smtp?.port ?? DEFAULT_PORT, tls, auth: smtp?.['auth-required'] ?? false, recipient, url, key };
 }
 
 /**
@@ -299,6 +309,103 @@ export const GROUPS = [
             '  your-image',
           );
         },
+      },
+    ],
+  },
+  {
+    name: 'APIs of mail providers',
+    snippets: [
+      {
+        id: 'ses',
+        name: 'Amazon SES',
+        context: 'Environment of any AWS SDK',
+        isHttp: true,
+        code: (to) => lines(
+          `AWS_ENDPOINT_URL_SESV2=${to.url}`,
+          `AWS_ENDPOINT_URL_SES=${to.url}/ses`,
+          'AWS_REGION=us-east-1',
+          `AWS_ACCESS_KEY_ID=${to.key}`,
+          'AWS_SECRET_ACCESS_KEY=any-secret',
+        ),
+      },
+      {
+        id: 'resend',
+        name: 'Resend',
+        context: 'Environment',
+        isHttp: true,
+        code: (to) => lines(
+          '# Node.js, Go and PHP',
+          `RESEND_BASE_URL=${to.url}`,
+          '# Python',
+          `RESEND_API_URL=${to.url}`,
+          `RESEND_API_KEY=${to.key}`,
+        ),
+      },
+      {
+        id: 'sendgrid',
+        name: 'SendGrid',
+        context: 'JavaScript',
+        isHttp: true,
+        code: (to) => lines(
+          "import sgMail from '@sendgrid/mail';",
+          '',
+          `sgMail.setApiKey('${to.key}');`,
+          '// After setApiKey, which resets the URL.',
+          `sgMail.client.setDefaultRequest('baseUrl', '${to.url}/');`,
+        ),
+      },
+      {
+        id: 'postmark',
+        name: 'Postmark',
+        context: 'JavaScript',
+        isHttp: true,
+        code: (to) => {
+          const [scheme, host] = to.url.split('://');
+          return lines(
+            "import { ServerClient } from 'postmark';",
+            '',
+            `const client = new ServerClient('${to.key}', {`,
+            `  requestHost: '${host}', useHttps: ${scheme === 'https'},`,
+            '});',
+          );
+        },
+      },
+      {
+        id: 'mailgun',
+        name: 'Mailgun',
+        context: 'JavaScript',
+        isHttp: true,
+        code: (to) => lines(
+          "import Mailgun from 'mailgun.js';",
+          '',
+          'const mailgun = new Mailgun(FormData).client({',
+          `  username: 'api', key: '${to.key}', url: '${to.url}',`,
+          '});',
+        ),
+      },
+      {
+        id: 'brevo',
+        name: 'Brevo',
+        context: 'JavaScript',
+        isHttp: true,
+        code: (to) => lines(
+          "import { BrevoClient } from '@getbrevo/brevo';",
+          '',
+          `const client = new BrevoClient({ apiKey: '${to.key}', baseUrl: '${to.url}/v3' });`,
+        ),
+      },
+      {
+        id: 'anymail',
+        name: 'Django (Anymail)',
+        context: 'settings.py',
+        isHttp: true,
+        code: (to) => lines(
+          'EMAIL_BACKEND = "anymail.backends.sendgrid.EmailBackend"',
+          'ANYMAIL = {',
+          `    "SENDGRID_API_URL": "${to.url}/v3/",`,
+          `    "SENDGRID_API_KEY": "${to.key}",`,
+          '}',
+        ),
       },
     ],
   },
