@@ -158,7 +158,8 @@ impl Authenticator {
         if !is_name(user) {
             return Err(DenialReason::NoCredentials.into());
         }
-        let groups: Vec<&str> = groups.split(',').map(str::trim).take(MAX_GROUPS).collect();
+        let groups: Vec<&str> =
+            groups.split(',').map(str::trim).filter(|group| !group.is_empty()).take(MAX_GROUPS).collect();
         let claims = [("user", json!(user)), ("groups", json!(groups))];
         self.login_by_claims(user, &claims.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }

@@ -511,3 +511,13 @@ fn proxy_users_get_the_rights_of_their_groups() {
         assert!(login.is_err() || login.unwrap().grant.name() == Some(user));
     }
 }
+
+#[test]
+fn a_proxy_user_without_groups_matches_no_group() {
+    let headers = UserHeaders { user: "remote-user".to_owned(), groups: "remote-groups".to_owned() };
+    let grants = "groups=* -> read".parse().unwrap();
+    let authenticator = Authenticator::open(Settings { headers, grants, ..Settings::default() }).unwrap();
+    for (groups, has_access) in [("", false), (" , ,", false), ("qa", true), (",qa", true)] {
+        assert_eq!(authenticator.check_proxy_user("ann", groups).is_ok(), has_access, "{groups}");
+    }
+}
