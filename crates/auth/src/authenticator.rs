@@ -155,8 +155,21 @@ impl Authenticator {
     /// Loads the files, if any. The error is a sentence for the operator.
     pub fn open(settings: Settings) -> Result<Self, String> {
         let Settings { users, credentials, tokens, session_time, secret, oidc, headers, grants } = settings;
+        let configured_users = Arc::new(Users::from_credentials(credentials));
         let users = users.map(|path| {
-            ReloadingFile::open(Source { path, description: "users", parse: Users::parse, default_if_absent: None })
+            let (shown_path, configured) = (path.display().to_string(), configured_users.clone());
+            let warn_about_unknown = move |users: &Users| {
+                if let Some(user) = users.unknown_with_rights(&configured) {
+                    tracing::warn!(path = shown_path, user, "the rights of a user who does not exist have no effect");
+                }
+            };
+            ReloadingFile::open(Source {
+                path,
+                description: "users",
+                parse: Users::parse,
+                default_if_absent: None,
+                on_load: Some(Box::new(warn_about_unknown)),
+            })
         });
         let tokens = tokens.map(|path| {
             ReloadingFile::open(Source {
@@ -164,6 +177,7 @@ impl Authenticator {
                 description: "tokens",
                 parse: Tokens::parse,
                 default_if_absent: Some(Tokens::default),
+                on_load: None,
             })
         });
         let random_secret = || {
@@ -184,7 +198,7 @@ impl Authenticator {
             headers,
             grants,
             users: users.transpose()?,
-            configured_users: Arc::new(Users::from_credentials(credentials)),
+            configured_users,
             tokens: tokens.transpose()?,
             runs,
             sessions,

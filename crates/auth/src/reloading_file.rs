@@ -29,7 +29,6 @@ pub(crate) struct ReloadingFile<T> {
 }
 
 /// The file and its parser.
-#[derive(Clone)]
 pub(crate) struct Source<T> {
     /// The path of the file.
     pub(crate) path: PathBuf,
@@ -39,6 +38,8 @@ pub(crate) struct Source<T> {
     pub(crate) parse: fn(&[u8]) -> Result<T, String>,
     /// The value if the file does not exist. If `None`, a missing file is an error.
     pub(crate) default_if_absent: Option<fn() -> T>,
+    /// Called with each value that is used from now on, so that it can log warnings.
+    pub(crate) on_load: Option<Box<dyn Fn(&T) + Send + Sync>>,
 }
 
 struct State<T> {
@@ -65,6 +66,7 @@ impl<T: Send + Sync + 'static> ReloadingFile<T> {
     pub(crate) fn open(source: Source<T>) -> Result<Arc<Self>, String> {
         let ReadResult { value, content_hash, stamp } = source.read();
         let value = value.map_err(|message| format!("{}: {message}", source.path.display()))?;
+        source.on_load.iter().for_each(|on_load| on_load(&value));
         let state = State { current: Arc::new(value), content_hash, stamp, checked_at: Instant::now() };
         Ok(Arc::new(Self { source, state: Mutex::new(state), check_lock: Mutex::default() }))
     }
@@ -116,8 +118,11 @@ impl<T: Send + Sync + 'static> ReloadingFile<T> {
         state.content_hash = content_hash;
         match value {
             Ok(value) => {
-                state.current = Arc::new(value);
+                let value = Arc::new(value);
+                state.current = value.clone();
+                drop(state);
                 tracing::info!(path = %path.display(), "reloaded {description}");
+                self.source.on_load.iter().for_each(|on_load| on_load(&value));
             }
             Err(message) => {
                 let path = path.display();
@@ -185,8 +190,13 @@ mod tests {
     async fn reloads_changed_files_and_ignores_invalid_ones() {
         let dir = TestDir::new();
         let path = dir.path().join("file");
-        let source =
-            |absent| Source { path: path.clone(), description: "numbers", parse: number, default_if_absent: absent };
+        let source = |absent| Source {
+            path: path.clone(),
+            description: "numbers",
+            parse: number,
+            default_if_absent: absent,
+            on_load: None,
+        };
         assert!(ReloadingFile::open(source(None)).err().is_some_and(|message| message.contains("cannot be read")));
         let file = ReloadingFile::open(source(Some(|| 0))).unwrap();
         assert_eq!(check(&file).await, 0);
@@ -218,7 +228,13 @@ mod tests {
         let dir = TestDir::new();
         let path = dir.path().join("file");
         fs::write(&path, "1").unwrap();
-        let source = Source { path: path.clone(), description: "numbers", parse: slow_number, default_if_absent: None };
+        let source = Source {
+            path: path.clone(),
+            description: "numbers",
+            parse: slow_number,
+            default_if_absent: None,
+            on_load: None,
+        };
         let file = &ReloadingFile::open(source).unwrap();
         let gate = GATE.lock();
         fs::write(&path, "2").unwrap();
@@ -247,6 +263,7 @@ mod tests {
             description: "numbers",
             parse: number,
             default_if_absent: None,
+            on_load: None,
         })
         .unwrap();
         fs::remove_file(&path).unwrap();

@@ -18,6 +18,9 @@ const MAX_NAME_BYTES: usize = 255;
 /// The start of a line with the rights of a user.
 const RIGHTS_PREFIX: &str = "#restante ";
 
+/// What a line with rights must be.
+const RIGHTS_FORM: &str = "#restante NAME:RIGHTS, such as #restante ann:read shop:*";
+
 /// The users of a file or of the settings.
 #[derive(Debug, Default)]
 pub(crate) struct Users {
@@ -38,6 +41,7 @@ impl Users {
             let line = line.trim_end();
             let added = match line.strip_prefix(RIGHTS_PREFIX) {
                 Some(rights) => users.add_rights(rights),
+                None if resembles_rights(line) => Err(format!("rights must be of the form {RIGHTS_FORM}")),
                 None if line.is_empty() || line.starts_with('#') => Ok(()),
                 None => users.add(line).map_err(str::to_owned),
             };
@@ -69,6 +73,12 @@ impl Users {
         self.rights.get(name).unwrap_or(EVERYTHING)
     }
 
+    /// Returns the first of the names with rights that are neither in this file nor among the other users.
+    pub(crate) fn unknown_with_rights(&self, others: &Self) -> Option<&str> {
+        let is_unknown = |name: &&str| self.find(name).or_else(|| others.find(name)).is_none();
+        self.rights.keys().map(String::as_str).filter(is_unknown).min()
+    }
+
     fn add(&mut self, line: &str) -> Result<(), &'static str> {
         let (name, hash) = line.split_once(':').ok_or("must be of the form NAME:HASH")?;
         check_name(name)?;
@@ -85,9 +95,7 @@ impl Users {
     }
 
     fn add_rights(&mut self, text: &str) -> Result<(), String> {
-        let (name, rights) = text
-            .split_once(':')
-            .ok_or("must be of the form #restante NAME:RIGHTS, such as #restante ann:read shop:*")?;
+        let (name, rights) = text.split_once(':').ok_or_else(|| format!("must be of the form {RIGHTS_FORM}"))?;
         check_name(name)?;
         if self.rights.len() >= MAX_USERS {
             return Err("too many users with rights: the limit is 10000".to_owned());
@@ -97,6 +105,13 @@ impl Users {
             Some(_) => Err("the rights of the user are already defined".to_owned()),
         }
     }
+}
+
+/// Returns whether a comment was probably meant to be a line with rights. If it were ignored, the user could do everything.
+fn resembles_rights(line: &str) -> bool {
+    let text = line.strip_prefix('#').unwrap_or_default().trim_start().to_lowercase();
+    let rest = text.strip_prefix(RIGHTS_PREFIX.trim_matches(['#', ' ']));
+    rest.is_some_and(|rest| rest.starts_with([' ', '\t', ':']) && rest.contains(':'))
 }
 
 /// Returns the names and rights of all users of a file, sorted by name. The error is a sentence for the operator.
@@ -206,16 +221,26 @@ mod tests {
 
     #[test]
     fn parses_rights() {
-        let text =
-            format!("#restante ann:read,write shop:* acme:*\nann:{HASH}\nbob:{HASH}\n#restante eve:read\n# restante\n");
+        let text = format!(
+            "#restante ann:read,write shop:* acme:*\nann:{HASH}\nbob:{HASH}\n#restante eve:read\n\
+                 # restante\n# Restante users\n#restante-users: all\n"
+        );
         let users = Users::parse(text.as_bytes()).unwrap();
         for (name, expected) in [("ann", "read,write shop:* acme:*"), ("bob", "all"), ("eve", "read")] {
             assert_eq!(users.rights(name).to_string(), expected);
         }
+        assert_eq!(users.unknown_with_rights(&Users::default()), Some("eve"));
+        let eve = Users::from_credentials(vec![("eve".to_owned(), PasswordHash::parse(HASH).unwrap())]);
+        assert_eq!(users.unknown_with_rights(&eve), None);
         let table = [
             ("\n#restante ann", "line 2: must be of the form #restante NAME:RIGHTS"),
             ("#restante :read", "line 1: a name must have 1 to 255 bytes"),
             ("#restante ann:", "line 1: scopes are missing"),
+            ("# restante ann:read shop:*", "line 1: rights must be of the form #restante NAME:RIGHTS, such as"),
+            ("#Restante ann:read", "line 1: rights must be of the form"),
+            ("#restante\tann:read", "line 1: rights must be of the form"),
+            ("#  restante: ann:read", "line 1: rights must be of the form"),
+            (" #restante ann:read", "line 1: a name must not begin or end with whitespace"),
             ("#restante ann:shop:*", "line 1: \"shop:*\" must be all or scopes"),
             ("#restante ann:read\n#restante ann:all", "line 2: the rights of the user are already defined"),
         ];
