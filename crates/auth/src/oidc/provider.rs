@@ -186,8 +186,8 @@ impl Provider {
             }
         }
         claims.extend(id_claims);
-        // Users can often enter any address. It counts once the provider has verified it, or if it verifies none.
-        if claims.get("email_verified").is_some_and(|verified| *verified != true && *verified != "true") {
+        // Users can often enter any address, so it counts only if the provider has verified it.
+        if claims.get("email_verified").is_none_or(|verified| *verified != true && *verified != "true") {
             claims.remove("email");
         }
         Ok(claims)

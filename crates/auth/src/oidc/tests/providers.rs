@@ -245,8 +245,9 @@ async fn claims_are_those_of_the_token_and_of_userinfo() {
     let table = [
         (json!({"groups": []}), json!({"sub": "7", "groups": ["qa"]}), Err(no_access)),
         (json!({"groups": null}), json!({"sub": "7", "groups": ["qa"]}), reader.clone()),
-        (json!({"groups": [], "email": "a@acme.test"}), json!({"sub": "7"}), owner.clone()),
-        (json!({"groups": []}), json!({"sub": "7", "email": "a@acme.test", "email_verified": true}), owner.clone()),
+        (json!({"groups": [], "email": "a@acme.test"}), json!({"sub": "7"}), Err(no_access)),
+        (json!({"groups": [], "email": "a@acme.test", "email_verified": "true"}), json!({"sub": "7"}), owner.clone()),
+        (json!({"groups": []}), json!({"sub": "7", "email": "a@acme.test", "email_verified": true}), owner),
         (json!({"groups": []}), json!({"sub": "7", "email": "a@acme.test", "email_verified": false}), Err(no_access)),
         (json!({}), json!({"sub": "7", "preferred_username": "other"}), reader),
         (json!({}), json!({"sub": "8"}), Err("userinfo responded with the claims of another subject")),
@@ -275,7 +276,8 @@ async fn the_first_valid_claim_is_the_name() {
     let long = "x".repeat(256);
     let table = [
         (json!({"preferred_username": "bob"}), "bob"),
-        (json!({"preferred_username": "", "email": "b@acme.test"}), "b@acme.test"),
+        (json!({"preferred_username": "", "email": "b@acme.test", "email_verified": true}), "b@acme.test"),
+        (json!({"preferred_username": "", "email": "b@acme.test"}), "7"),
         (json!({"preferred_username": "a\nb", "email": 7}), "7"),
         (json!({"preferred_username": long, "sub": "subject"}), "subject"),
     ];
