@@ -29,6 +29,11 @@ impl Person {
         Ok(Self { name: name.trim().to_owned(), address })
     }
 
+    /// Returns the sender of a message without one whose template has it, but is not stored here.
+    pub(crate) fn unknown_sender() -> Result<Self, Failure> {
+        Self::new("from", "", "unknown-sender@example.invalid")
+    }
+
     /// Parses `Ann Example <ann@example.org>` or `ann@example.org`.
     pub(crate) fn parse(field: &str, text: &str) -> Result<Self, Failure> {
         let mut people = Self::parse_list(field, text)?;

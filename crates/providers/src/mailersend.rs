@@ -1,0 +1,290 @@
+//! The API of MailerSend. A message with several recipients in `to` is sent once if all of them have the same personalization.
+//! Otherwise each of them gets a message of its own, which also goes to the recipients of `cc` and `bcc`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use jiff::Timestamp;
+use restante_http_core::api::Api;
+use restante_mail::compose::Attachment;
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::email::{Content, Email, Parts, Sent, parse_id};
+use crate::failure::{Failure, FailureKind};
+use crate::incoming::{Incoming, decode_base64};
+use crate::person::Person;
+use crate::provider::{Action, Provider, Routes, bearer};
+use crate::reply::Reply;
+use crate::stored::StoredEmail;
+use crate::templates::{TemplateSource, TemplateStore, TemplateUse, Templates};
+use crate::values::{List, OneOrMany, Text, merge_objects};
+use crate::variables::{TextBudget, Variables};
+
+const MESSAGE_ID: HeaderName = HeaderName::from_static("x-message-id");
+
+struct MailerSend;
+
+impl Provider for MailerSend {
+    const NAME: &'static str = "mailersend";
+
+    fn key(headers: &HeaderMap) -> Option<String> {
+        bearer(headers)
+    }
+
+    fn failure(failure: &Failure) -> Reply {
+        let Failure { kind, field, message } = failure;
+        let body = match (kind, field) {
+            (FailureKind::Unauthorized, _) => json!({"message": "Unauthenticated."}),
+            (FailureKind::Missing | FailureKind::Invalid, Some(field)) => {
+                json!({"message": message, "errors": {field.as_str(): [message]}})
+            }
+            _ => json!({"message": message}),
+        };
+        let status = match kind {
+            FailureKind::Missing | FailureKind::Invalid | FailureKind::Exists => StatusCode::UNPROCESSABLE_ENTITY,
+            kind => kind.status(),
+        };
+        Reply::json(status, &body)
+    }
+}
+
+/// Returns the API.
+pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
+    let empty = |_: &Incoming, _: &Templates<'_>| {
+        Ok(Action::Reply(Reply::json(StatusCode::OK, &json!({"data": [], "links": {}, "meta": {"total": 0}}))))
+    };
+    let quota = |_: &Incoming, _: &Templates<'_>| {
+        let body = json!({"quota": 100_000, "remaining": 100_000, "reset": "2100-01-01T00:00:00Z"});
+        Ok(Action::Reply(Reply::json(StatusCode::OK, &body)))
+    };
+    Routes::new::<MailerSend>(templates)
+        .post("/v1/email", send)
+        .post("/v1/bulk-email", send_bulk)
+        .get("/v1/bulk-email/{id}", read_bulk)
+        .get("/v1/domains", empty)
+        .get("/v1/identities", empty)
+        .get("/v1/messages", empty)
+        .get("/v1/templates", empty)
+        .get("/v1/api-quota", quota)
+        .api()
+}
+
+#[derive(Deserialize)]
+struct SendRequest<'a> {
+    from: Option<Mailbox>,
+    #[serde(default)]
+    to: List<Mailbox>,
+    #[serde(default)]
+    cc: List<Mailbox>,
+    #[serde(default)]
+    bcc: List<Mailbox>,
+    #[serde(default)]
+    reply_to: OneOrMany<Mailbox>,
+    subject: Option<String>,
+    text: Option<String>,
+    html: Option<String>,
+    #[serde(borrow, default)]
+    attachments: List<File<'a>>,
+    template_id: Option<String>,
+    #[serde(default)]
+    tags: List<String>,
+    #[serde(borrow, default)]
+    personalization: List<Personalization<'a>>,
+    #[serde(default)]
+    headers: List<Header>,
+    in_reply_to: Option<String>,
+    #[serde(default)]
+    references: List<String>,
+    list_unsubscribe: Option<String>,
+    #[serde(default)]
+    precedence_bulk: Option<bool>,
+    /// A Unix time.
+    send_at: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct Mailbox {
+    #[serde(default)]
+    email: String,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct File<'a> {
+    #[serde(borrow, default)]
+    content: Text<'a>,
+    filename: Option<String>,
+    /// `inline` or `attachment`.
+    disposition: Option<String>,
+    /// The Content-ID.
+    id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Personalization<'a> {
+    #[serde(default)]
+    email: String,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    name: String,
+    value: String,
+}
+
+fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    let emails = emails("", &incoming.json()?, &TextBudget::new(incoming))?;
+    let reply = |_: &Incoming, sent: &[Sent]| {
+        // Clients read the body as JSON if the content type is that of JSON.
+        Reply::empty(StatusCode::ACCEPTED).with(MESSAGE_ID, sent[0].hex()).with_body("text/html; charset=utf-8", "")
+    };
+    Ok(Action::Send(emails, reply))
+}
+
+fn send_bulk(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    let List(requests) = incoming.json()?;
+    let budget = TextBudget::new(incoming);
+    let mut all = Vec::new();
+    for (index, request) in requests.iter().enumerate() {
+        all.extend(emails(&format!("message.{index}."), request, &budget)?);
+    }
+    if all.is_empty() {
+        return Err(Failure::missing("message"));
+    }
+    let reply = |_: &Incoming, sent: &[Sent]| {
+        let body = json!({"message": "The bulk email is being processed.", "bulk_email_id": sent[0].hex()});
+        Reply::json(StatusCode::ACCEPTED, &body)
+    };
+    Ok(Action::Send(all, reply))
+}
+
+/// Returns the state of a bulk request: that of its first message, because the others are not known.
+fn read_bulk(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    let id = parse_id(incoming.path_value("id"))
+        .ok_or_else(|| Failure::new(FailureKind::NotFound, "Resource not found."))?;
+    let reply = |email: &StoredEmail| {
+        let (id, time) = (format!("{:016x}", email.id.number()), email.received.to_string());
+        let data = json!({
+            "id": id,
+            "state": "completed",
+            "total_recipients_count": email.header.to.as_ref().map_or(0, Vec::len),
+            "suppressed_recipients_count": 0,
+            "suppressed_recipients": null,
+            "validation_errors_count": 0,
+            "validation_errors": null,
+            "messages_id": [id],
+            "created_at": time,
+            "updated_at": time,
+        });
+        Reply::json(StatusCode::OK, &json!({"data": data}))
+    };
+    Ok(Action::Read(id, reply))
+}
+
+/// Returns the messages of a request. `prefix` is the path of the request in a list.
+fn emails(prefix: &str, request: &SendRequest<'_>, budget: &TextBudget) -> Result<Vec<Email>, Failure> {
+    let field = |name: &str| format!("{prefix}{name}");
+    let is_template = request.template_id.is_some();
+    let from = match &request.from {
+        Some(from) => person(&field("from"), from)?,
+        None if is_template => Person::unknown_sender()?,
+        None => return Err(Failure::missing(field("from.email"))),
+    };
+    if request.subject.is_none() && !is_template {
+        return Err(Failure::missing(field("subject")));
+    }
+    if request.text.is_none() && request.html.is_none() && !is_template {
+        return Err(Failure::missing(field("text")));
+    }
+    let to = people(&field("to"), &request.to.0)?;
+    if to.is_empty() {
+        return Err(Failure::missing(field("to")));
+    }
+    let files = request.attachments.0.iter().enumerate();
+    let files = files.map(|(index, file)| attachment(&format!("{prefix}attachments.{index}"), file));
+    let files = files.collect::<Result<Vec<_>, _>>()?;
+    let personalization = request.personalization.0.iter();
+    let data: HashMap<String, &str> = personalization
+        .filter_map(|Personalization { email, data }| Some((email.to_lowercase(), data.as_ref()?.get())))
+        .collect();
+    let data_of = |person: &Person| data.get(&person.address.text().to_lowercase()).copied().unwrap_or("{}");
+    let groups = if to.iter().all(|person| data_of(person) == data_of(&to[0])) {
+        vec![to]
+    } else {
+        to.into_iter().map(|person| vec![person]).collect()
+    };
+    let mut emails = Vec::with_capacity(groups.len());
+    for to in groups {
+        let data = merge_objects(&field("personalization"), [data_of(&to[0])])?;
+        budget.take(data.len())?;
+        let variables = Variables::new(serde_json::from_str(&data).map_err(Failure::malformed)?);
+        let value = |name: &str| variables.get(name).map(str::to_owned);
+        let render = |text: &Option<String>| match text {
+            Some(text) if data != "{}" => {
+                let text = budget.replace(text, ["{$", "}"], value)?;
+                budget.replace(&text, ["{{", "}}"], value).map(Some)
+            }
+            text => Ok(text.clone()),
+        };
+        let parts = Parts {
+            subject: render(&request.subject)?.unwrap_or_default(),
+            text: render(&request.text)?,
+            html: render(&request.html)?,
+            attachments: files.clone(),
+        };
+        let content = match request.template_id.clone() {
+            Some(id) => Content::Template(TemplateUse { source: TemplateSource::Stored(id), data }, parts),
+            None => Content::Parts(parts),
+        };
+        emails.push(budget.add(Email {
+            from: Some(from.clone()),
+            to,
+            cc: people(&field("cc"), &request.cc.0)?,
+            bcc: people(&field("bcc"), &request.bcc.0)?,
+            reply_to: people(&field("reply_to"), &request.reply_to.0)?,
+            content,
+            headers: headers(request),
+            tags: request.tags.0.clone(),
+            metadata: Vec::new(),
+            scheduled: request.send_at.and_then(|time| Timestamp::from_second(time).ok()).map(|time| time.to_string()),
+        })?);
+    }
+    Ok(emails)
+}
+
+fn headers(request: &SendRequest<'_>) -> Vec<(String, String)> {
+    let mut headers: Vec<_> =
+        request.headers.0.iter().map(|Header { name, value }| (name.clone(), value.clone())).collect();
+    let references = Some(request.references.0.join(" ")).filter(|text| !text.is_empty());
+    let fields = [
+        ("In-Reply-To", request.in_reply_to.clone()),
+        ("References", references),
+        ("List-Unsubscribe", request.list_unsubscribe.clone()),
+        ("Precedence", request.precedence_bulk.filter(|is_bulk| *is_bulk).map(|_| "bulk".to_owned())),
+    ];
+    headers.extend(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    headers
+}
+
+fn person(field: &str, Mailbox { email, name }: &Mailbox) -> Result<Person, Failure> {
+    Person::new(&format!("{field}.email"), name.as_deref().unwrap_or_default(), email)
+}
+
+fn people(field: &str, list: &[Mailbox]) -> Result<Vec<Person>, Failure> {
+    list.iter().enumerate().map(|(index, mailbox)| person(&format!("{field}.{index}"), mailbox)).collect()
+}
+
+fn attachment(field: &str, file: &File<'_>) -> Result<Attachment, Failure> {
+    let is_inline = file.disposition.as_deref() == Some("inline");
+    Ok(Attachment {
+        filename: file.filename.clone(),
+        content_type: None,
+        content: decode_base64(&format!("{field}.content"), &file.content.0)?,
+        content_id: file.id.clone().filter(|_| is_inline),
+    })
+}

@@ -1,0 +1,399 @@
+//! The API of Mailjet, version 3.1 and the older version 3. The token is the API key, which is the user name of Basic
+//! authentication; the secret is not checked.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, StatusCode, header};
+use restante_http_core::api::Api;
+use restante_mail::compose::Attachment;
+use restante_mail::message::MessageId;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::email::{Content, Email, Parts, Sent, uuid};
+use crate::failure::{Failure, FailureKind};
+use crate::incoming::{Incoming, decode_base64};
+use crate::person::Person;
+use crate::provider::{Action, Provider, Routes, basic, bearer};
+use crate::reply::Reply;
+use crate::stored::StoredEmail;
+use crate::templates::{TemplateSource, TemplateStore, TemplateUse, Templates};
+use crate::values::{List, Text, Texts, merge_objects};
+use crate::variables::{TextBudget, Variables};
+
+struct Mailjet;
+
+impl Provider for Mailjet {
+    const NAME: &'static str = "mailjet";
+
+    fn key(headers: &HeaderMap) -> Option<String> {
+        basic(headers).map(|(user, _)| user).or_else(|| bearer(headers))
+    }
+
+    fn failure(failure: &Failure) -> Reply {
+        Reply::json(failure.kind.status(), &error(failure))
+    }
+}
+
+/// Returns the API.
+pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
+    let empty = |_: &Incoming, _: &Templates<'_>| {
+        Ok(Action::Reply(Reply::json(StatusCode::OK, &json!({"Count": 0, "Data": [], "Total": 0}))))
+    };
+    Routes::new::<Mailjet>(templates)
+        .post("/v3.1/send", send)
+        .post("/v3/send", send_legacy)
+        .get("/v3/REST/message/{id}", read)
+        .get("/v3/REST/sender", empty)
+        .get("/v3/REST/user", empty)
+        .get("/v3/REST/apikey", empty)
+        .api()
+}
+
+/// Returns the error of a request or of a message.
+fn error(failure: &Failure) -> Value {
+    let code = match failure.kind {
+        FailureKind::Malformed => "mj-0002",
+        FailureKind::Missing => "mj-0003",
+        FailureKind::Invalid | FailureKind::Exists => "mj-0004",
+        FailureKind::Unauthorized | FailureKind::Forbidden => "mj-0015",
+        FailureKind::NotFound => "mj-0010",
+        _ => "mj-0001",
+    };
+    json!({
+        "ErrorIdentifier": "00000000-0000-0000-0000-000000000000",
+        "ErrorCode": code,
+        "StatusCode": failure.kind.status().as_u16(),
+        "ErrorMessage": failure.message,
+        "ErrorRelatedTo": failure.field.iter().collect::<Vec<_>>(),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct SendRequest<'a> {
+    #[serde(borrow, default)]
+    messages: List<Message<'a>>,
+    /// The values of members that messages do not have.
+    #[serde(borrow, default)]
+    globals: Message<'a>,
+    #[serde(default)]
+    sandbox_mode: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Message<'a> {
+    from: Option<Mailbox>,
+    sender: Option<Mailbox>,
+    to: Option<List<Mailbox>>,
+    cc: Option<List<Mailbox>>,
+    bcc: Option<List<Mailbox>>,
+    reply_to: Option<Mailbox>,
+    subject: Option<String>,
+    text_part: Option<String>,
+    #[serde(rename = "HTMLPart")]
+    html_part: Option<String>,
+    #[serde(borrow)]
+    attachments: Option<List<File<'a>>>,
+    #[serde(borrow)]
+    inlined_attachments: Option<List<File<'a>>>,
+    headers: Option<Texts>,
+    #[serde(rename = "CustomID")]
+    custom_id: Option<String>,
+    event_payload: Option<String>,
+    custom_campaign: Option<String>,
+    #[serde(rename = "TemplateID", borrow)]
+    template_id: Option<&'a RawValue>,
+    template_language: Option<bool>,
+    #[serde(borrow)]
+    variables: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Mailbox {
+    #[serde(default)]
+    email: String,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct File<'a> {
+    #[serde(alias = "Content-type")]
+    content_type: Option<String>,
+    filename: Option<String>,
+    #[serde(rename = "ContentID")]
+    content_id: Option<String>,
+    #[serde(borrow, alias = "content")]
+    base64_content: Option<Text<'a>>,
+}
+
+fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    let SendRequest { messages: List(messages), globals, sandbox_mode } = incoming.json()?;
+    if messages.is_empty() {
+        return Err(Failure::missing("Messages"));
+    }
+    let global_files = files(&globals)?.unwrap_or_default();
+    let budget = TextBudget::new(incoming);
+    let emails = messages.iter().map(|message| {
+        let files = files(message)?.unwrap_or_else(|| global_files.clone());
+        let email = email(message, &globals, files, &budget)?;
+        budget.add(email)
+    });
+    let emails: Vec<Result<Email, Failure>> = emails.collect();
+    if sandbox_mode {
+        let no_id = MessageId::from(0);
+        let sent = |Email { to, cc, bcc, .. }| Sent { id: no_id, message_id: String::new(), to, cc, bcc };
+        let results: Vec<_> = emails.into_iter().map(|email| email.map(sent)).collect();
+        return Ok(Action::Reply(results_reply(incoming, &results)));
+    }
+    Ok(Action::SendEach(emails, results_reply))
+}
+
+/// Returns the files of a message, or `None` if it has no list of them.
+fn files(message: &Message<'_>) -> Result<Option<Vec<Attachment>>, Failure> {
+    let lists = [("Attachments", &message.attachments), ("InlinedAttachments", &message.inlined_attachments)];
+    if lists.iter().all(|(_, list)| list.is_none()) {
+        return Ok(None);
+    }
+    let files = lists.into_iter().flat_map(|(name, list)| {
+        let files = list.iter().flat_map(|List(files)| files).enumerate();
+        files.map(move |(index, file)| attachment(&format!("{name}[{index}]"), file, name.starts_with('I')))
+    });
+    files.collect::<Result<_, _>>().map(Some)
+}
+
+fn attachment(field: &str, file: &File<'_>, is_inline: bool) -> Result<Attachment, Failure> {
+    let field = format!("{field}.Base64Content");
+    let Some(Text(content)) = &file.base64_content else { return Err(Failure::missing(field)) };
+    // The older version has no Content-ID: pages name the file.
+    let content_id = file.content_id.as_ref().or(file.filename.as_ref()).filter(|_| is_inline);
+    Ok(Attachment {
+        filename: file.filename.clone(),
+        content_type: file.content_type.clone(),
+        content: decode_base64(&field, content)?,
+        content_id: content_id.cloned(),
+    })
+}
+
+fn email(
+    message: &Message<'_>,
+    globals: &Message<'_>,
+    attachments: Vec<Attachment>,
+    budget: &TextBudget,
+) -> Result<Email, Failure> {
+    macro_rules! member {
+        ($name:ident) => {
+            message.$name.as_ref().or(globals.$name.as_ref())
+        };
+    }
+    let data = [globals.variables, message.variables].into_iter().flatten().map(RawValue::get);
+    let data = merge_objects("Variables", data)?;
+    budget.take(data.len())?;
+    let variables = Variables::new(serde_json::from_str(&data).map_err(Failure::malformed)?);
+    let is_template = member!(template_language) == Some(&true);
+    let render = |text: Option<&String>| match text {
+        Some(text) if is_template => budget.replace(text, ["{{", "}}"], |name| value(&variables, name)).map(Some),
+        text => Ok(text.cloned()),
+    };
+    let parts = Parts {
+        subject: render(member!(subject))?.unwrap_or_default(),
+        text: render(member!(text_part))?,
+        html: render(member!(html_part))?,
+        attachments,
+    };
+    let template = member!(template_id);
+    if template.is_none() && parts.text.is_none() && parts.html.is_none() {
+        return Err(Failure {
+            message: "At least \"HTMLPart\", \"TextPart\" or \"TemplateID\" must be provided.".to_owned(),
+            ..Failure::missing("HTMLPart")
+        });
+    }
+    let content = match template {
+        Some(id) => {
+            let source = TemplateSource::Stored(id.get().trim_matches('"').to_owned());
+            Content::Template(TemplateUse { source, data }, parts)
+        }
+        None => Content::Parts(parts),
+    };
+    let from = match member!(from) {
+        Some(from) => person("From", from)?,
+        None if template.is_some() => Person::unknown_sender()?,
+        None => return Err(Failure::missing("From")),
+    };
+    let to = people("To", member!(to))?;
+    if to.is_empty() {
+        return Err(Failure::missing("To"));
+    }
+    let mut headers = member!(headers).map(|Texts(headers)| headers.clone()).unwrap_or_default();
+    if let Some(sender) = member!(sender) {
+        headers.push(("Sender".to_owned(), person("Sender", sender)?.address.text()));
+    }
+    let mut metadata = member!(event_payload).map(|payload| payload_members(payload)).unwrap_or_default();
+    metadata.extend(member!(custom_id).map(|id| ("CustomID".to_owned(), id.clone())));
+    Ok(Email {
+        from: Some(from),
+        to,
+        cc: people("Cc", member!(cc))?,
+        bcc: people("Bcc", member!(bcc))?,
+        reply_to: member!(reply_to).map(|reply_to| person("ReplyTo", reply_to)).transpose()?.into_iter().collect(),
+        content,
+        headers,
+        tags: member!(custom_campaign).cloned().into_iter().collect(),
+        metadata,
+        scheduled: None,
+    })
+}
+
+fn person(field: &str, Mailbox { email, name }: &Mailbox) -> Result<Person, Failure> {
+    Person::new(&format!("{field}.Email"), name.as_deref().unwrap_or_default(), email)
+}
+
+fn people(field: &str, list: Option<&List<Mailbox>>) -> Result<Vec<Person>, Failure> {
+    let people = list.into_iter().flat_map(|List(people)| people).enumerate();
+    people.map(|(index, mailbox)| person(&format!("{field}[{index}]"), mailbox)).collect()
+}
+
+/// Returns the value of `var:name` or `var:name:"default"`.
+fn value(variables: &Variables, expression: &str) -> Option<String> {
+    let name = expression.strip_prefix("var:")?;
+    let (name, default) = name.split_once(':').map_or((name, None), |(name, default)| (name, Some(default)));
+    let default = default.map(|text| text.trim_matches('"'));
+    variables.get(name.trim()).or(default).map(str::to_owned)
+}
+
+/// Returns the members of an event payload that is an object as JSON, otherwise the payload.
+fn payload_members(payload: &str) -> Vec<(String, String)> {
+    match serde_json::from_str(payload) {
+        Ok(Texts(members)) => members,
+        Err(_) => vec![("EventPayload".to_owned(), payload.to_owned())],
+    }
+}
+
+fn results_reply(incoming: &Incoming, results: &[Result<Sent, Failure>]) -> Reply {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "PascalCase", default)]
+    struct Named {
+        #[serde(rename = "CustomID")]
+        custom_id: Option<String>,
+        messages: List<Self>,
+    }
+
+    let named = incoming.json::<Named>().unwrap_or_default().messages.0;
+    let names = named.iter().map(|message| message.custom_id.as_deref()).chain(std::iter::repeat(None));
+    let host = incoming.header(header::HOST.as_str()).unwrap_or("api.mailjet.com");
+    let messages = results.iter().zip(names).map(|(result, name)| match result {
+        Err(failure) => json!({"Status": "error", "Errors": [error(failure)]}),
+        Ok(sent) => {
+            let entries = |people: &[Person]| people.iter().map(|person| entry(host, sent, person)).collect::<Vec<_>>();
+            let [to, cc, bcc] = [&sent.to, &sent.cc, &sent.bcc].map(|people| entries(people));
+            json!({"Status": "success", "CustomID": name.unwrap_or_default(), "To": to, "Cc": cc, "Bcc": bcc})
+        }
+    });
+    let messages: Vec<_> = messages.collect();
+    let status = if results.iter().all(Result::is_ok) { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    Reply::json(status, &json!({"Messages": messages}))
+}
+
+fn entry(host: &str, sent: &Sent, person: &Person) -> Value {
+    let id = sent.id.number();
+    json!({
+        "Email": person.address.text(),
+        "MessageUUID": sent.uuid(),
+        "MessageID": id,
+        "MessageHref": format!("https://{host}/v3/REST/message/{id}"),
+    })
+}
+
+fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    let id: u64 =
+        incoming.path_value("id").parse().map_err(|_| Failure::new(FailureKind::NotFound, "Object not found"))?;
+    let reply = |email: &StoredEmail| {
+        let data = json!({
+            "ID": email.id.number(),
+            "UUID": uuid(email.id),
+            "ArrivedAt": email.received.to_string(),
+            "Status": "sent",
+            "Subject": email.header.subject,
+        });
+        Reply::json(StatusCode::OK, &json!({"Count": 1, "Data": [data], "Total": 1}))
+    };
+    Ok(Action::Read(id.into(), reply))
+}
+
+/// A request of version 3.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct LegacyRequest<'a> {
+    #[serde(default)]
+    from_email: String,
+    from_name: Option<String>,
+    #[serde(default)]
+    to: String,
+    #[serde(default)]
+    cc: String,
+    #[serde(default)]
+    bcc: String,
+    /// Each of them gets a message of its own.
+    #[serde(default)]
+    recipients: List<Mailbox>,
+    subject: Option<String>,
+    #[serde(rename = "Text-part")]
+    text_part: Option<String>,
+    #[serde(rename = "Html-part")]
+    html_part: Option<String>,
+    #[serde(borrow)]
+    attachments: Option<List<File<'a>>>,
+    #[serde(rename = "Inline_attachments", borrow)]
+    inlined_attachments: Option<List<File<'a>>>,
+    headers: Option<Texts>,
+    #[serde(rename = "Mj-CustomID")]
+    custom_id: Option<String>,
+    #[serde(rename = "Mj-EventPayLoad")]
+    event_payload: Option<String>,
+    #[serde(rename = "Mj-campaign")]
+    custom_campaign: Option<String>,
+}
+
+fn send_legacy(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    let request: LegacyRequest<'_> = incoming.json()?;
+    let mailbox = |Person { name, address }: Person| Mailbox { email: address.text(), name: Some(name) };
+    let list = |field: &str, text: &str| -> Result<_, Failure> {
+        Ok(Some(List(Person::parse_list(field, text)?.into_iter().map(mailbox).collect())))
+    };
+    let message = Message {
+        from: Some(Mailbox { email: request.from_email, name: request.from_name }),
+        cc: list("Cc", &request.cc)?,
+        bcc: list("Bcc", &request.bcc)?,
+        subject: request.subject,
+        text_part: request.text_part,
+        html_part: request.html_part,
+        attachments: request.attachments,
+        inlined_attachments: request.inlined_attachments,
+        headers: request.headers,
+        custom_id: request.custom_id,
+        event_payload: request.event_payload,
+        custom_campaign: request.custom_campaign,
+        ..Message::default()
+    };
+    let mut to: Vec<_> = request.recipients.0.into_iter().map(|mailbox| Some(List(vec![mailbox]))).collect();
+    if to.is_empty() {
+        to.push(list("To", &request.to)?);
+    }
+    let files = files(&message)?.unwrap_or_default();
+    let budget = TextBudget::new(incoming);
+    let emails = to.into_iter().map(|to| {
+        let email = email(&Message { to, ..Message::default() }, &message, files.clone(), &budget)?;
+        budget.add(email)
+    });
+    let emails = emails.collect::<Result<_, _>>()?;
+    let reply = |_: &Incoming, sent: &[Sent]| {
+        let entries =
+            sent.iter().flat_map(|sent| sent.recipients().map(|person| entry("api.mailjet.com", sent, person)));
+        Reply::json(StatusCode::OK, &json!({"Sent": entries.collect::<Vec<_>>()}))
+    };
+    Ok(Action::Send(emails, reply))
+}

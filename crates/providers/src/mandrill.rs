@@ -1,0 +1,386 @@
+//! The API of Mandrill (Mailchimp Transactional). A message is sent to each recipient separately if `preserve_recipients` is false, or
+//! if there are merge variables or metadata for single recipients. Otherwise all recipients see each other. Editable regions
+//! (`mc:edit`) of templates are not replaced: the contents for them are merge variables.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, StatusCode};
+use restante_http_core::api::Api;
+use restante_mail::compose::Attachment;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::email::{Content, Email, Parts, Sent, parse_id};
+use crate::failure::{Failure, FailureKind};
+use crate::incoming::{Incoming, decode_base64};
+use crate::person::Person;
+use crate::provider::{Action, Provider, Routes, bearer};
+use crate::raw;
+use crate::reply::Reply;
+use crate::stored::StoredEmail;
+use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
+use crate::values::{List, Text, Texts};
+use crate::variables::{TextBudget, Variables};
+
+mod stored_templates;
+
+struct Mandrill;
+
+impl Provider for Mandrill {
+    const NAME: &'static str = "mandrill";
+    const HAS_BODY_KEY: bool = true;
+
+    /// Clients have the key in the body. A token can also be in the header.
+    fn key(headers: &HeaderMap) -> Option<String> {
+        bearer(headers)
+    }
+
+    fn body_key(incoming: &Incoming) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Keyed {
+            key: Option<String>,
+        }
+
+        incoming.json::<Keyed>().ok()?.key
+    }
+
+    fn failure(failure: &Failure) -> Reply {
+        let (code, name) = match failure.kind {
+            FailureKind::Unauthorized | FailureKind::Forbidden => (-1, "Invalid_Key"),
+            FailureKind::Malformed | FailureKind::Missing | FailureKind::Invalid => (-2, "ValidationError"),
+            FailureKind::NotFound if failure.message.contains("template") => (5, "Unknown_Template"),
+            FailureKind::NotFound => (4, "Unknown_Message"),
+            FailureKind::Exists => (6, "Invalid_Template"),
+            _ => (-99, "GeneralError"),
+        };
+        let body = json!({"status": "error", "code": code, "name": name, "message": failure.message});
+        Reply::json(failure.kind.status(), &body)
+    }
+}
+
+/// Returns the API.
+pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
+    let routes = Routes::new::<Mandrill>(templates);
+    (0..=4).fold(routes, |routes, minor| routes.post(&format!("/api/1.{minor}/{{group}}/{{call}}"), call)).api()
+}
+
+fn call(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let (group, call) = (incoming.path_value("group"), incoming.path_value("call"));
+    match (group, call.strip_suffix(".json").unwrap_or(call)) {
+        ("messages", "send" | "send-template") => send(incoming, templates),
+        ("messages", "send-raw") => send_raw(incoming),
+        ("messages", "info") => read(incoming),
+        ("users", "ping") => Ok(ok("PONG!")),
+        ("users", "ping2") => Ok(ok(json!({"PING": "PONG!"}))),
+        ("users", "info") => Ok(ok(json!({"username": "restante", "reputation": 100, "backlog": 0, "stats": {}}))),
+        ("users", "senders") | ("senders", "list" | "domains") => Ok(ok(json!([]))),
+        ("templates", call) => stored_templates::respond(call, incoming, templates),
+        (_, call) => Err(unknown_call(call)),
+    }
+}
+
+fn ok(body: impl Serialize) -> Action {
+    Action::Reply(Reply::json(StatusCode::OK, &body))
+}
+
+fn unknown_call(call: &str) -> Failure {
+    Failure::new(FailureKind::Invalid, format!("Unknown method \"{call}\""))
+}
+
+#[derive(Deserialize)]
+struct SendRequest<'a> {
+    #[serde(borrow, default)]
+    message: Message<'a>,
+    template_name: Option<String>,
+    #[serde(borrow, default)]
+    template_content: List<Variable<'a>>,
+    send_at: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Message<'a> {
+    html: Option<String>,
+    text: Option<String>,
+    subject: Option<String>,
+    from_email: Option<String>,
+    from_name: Option<String>,
+    to: List<Recipient>,
+    headers: Texts,
+    important: Option<bool>,
+    preserve_recipients: Option<bool>,
+    bcc_address: Option<String>,
+    merge_language: Option<String>,
+    #[serde(borrow)]
+    global_merge_vars: List<Variable<'a>>,
+    #[serde(borrow)]
+    merge_vars: List<MergeVars<'a>>,
+    tags: List<String>,
+    subaccount: Option<String>,
+    metadata: Texts,
+    recipient_metadata: List<RecipientMetadata>,
+    #[serde(borrow)]
+    attachments: List<File<'a>>,
+    #[serde(borrow)]
+    images: List<File<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Recipient {
+    #[serde(default)]
+    email: String,
+    name: Option<String>,
+    /// `to`, `cc` or `bcc`.
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Variable<'a> {
+    name: String,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct MergeVars<'a> {
+    #[serde(default)]
+    rcpt: String,
+    #[serde(borrow, default)]
+    vars: List<Variable<'a>>,
+}
+
+#[derive(Deserialize)]
+struct RecipientMetadata {
+    #[serde(default)]
+    rcpt: String,
+    #[serde(default)]
+    values: Texts,
+}
+
+#[derive(Deserialize)]
+struct File<'a> {
+    #[serde(rename = "type")]
+    content_type: Option<String>,
+    name: Option<String>,
+    #[serde(borrow, default)]
+    content: Text<'a>,
+}
+
+fn send(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let SendRequest { message, template_name, template_content, send_at } = incoming.json()?;
+    let budget = TextBudget::new(incoming);
+    let template = template_name.as_deref().map(|name| templates.find(name).ok_or(name));
+    let mut common = common_email(&message, send_at)?;
+    if common.from.is_none() {
+        common.from = match &template {
+            Some(Ok(template)) => stored_templates::sender(template)?,
+            Some(Err(_)) => Some(Person::unknown_sender()?),
+            None => None,
+        };
+    }
+    if common.from.is_none() {
+        return Err(Failure::missing("message.from_email"));
+    }
+    let files = [("attachments", &message.attachments), ("images", &message.images)].into_iter();
+    let files = files.flat_map(|(list, List(files))| {
+        files.iter().enumerate().map(move |(index, file)| attachment(&format!("message.{list}[{index}]"), file, list))
+    });
+    let files = files.collect::<Result<Vec<_>, _>>()?;
+    let mut own_variables: HashMap<String, Vec<&Variable<'_>>> = HashMap::new();
+    for MergeVars { rcpt, vars } in &message.merge_vars.0 {
+        own_variables.entry(rcpt.to_lowercase()).or_default().extend(&vars.0);
+    }
+    let mut own_metadata: HashMap<String, Vec<&(String, String)>> = HashMap::new();
+    for RecipientMetadata { rcpt, values } in &message.recipient_metadata.0 {
+        own_metadata.entry(rcpt.to_lowercase()).or_default().extend(&values.0);
+    }
+    let mut emails = Vec::new();
+    for [to, cc, bcc] in recipients(&message)? {
+        let address = to.first().map(|person| person.address.text().to_lowercase()).unwrap_or_default();
+        let variables = template_content.0.iter().chain(&message.global_merge_vars.0);
+        let variables = variables.chain(own_variables.get(&address).into_iter().flatten().copied());
+        let merge = Merge::new(message.merge_language.as_deref(), variables)?;
+        budget.take(merge.data.len())?;
+        let parts = Parts {
+            subject: message.subject.clone().unwrap_or_default(),
+            text: message.text.clone(),
+            html: message.html.clone(),
+            attachments: files.clone(),
+        };
+        let content = match &template {
+            None => merge.content(parts, &budget)?,
+            Some(Ok(template)) => {
+                let subject = if parts.subject.is_empty() { template.subject.clone() } else { parts.subject };
+                let text = parts.text.or_else(|| template.text.clone());
+                let html = parts.html.or_else(|| template.html.clone());
+                merge.content(Parts { subject, text, html, attachments: parts.attachments }, &budget)?
+            }
+            Some(Err(name)) => {
+                let source = TemplateSource::Stored((*name).to_owned());
+                Content::Template(TemplateUse { source, data: merge.data }, parts)
+            }
+        };
+        let own = own_metadata.get(&address).into_iter().flatten().copied();
+        let metadata: BTreeMap<_, _> = message.metadata.0.iter().chain(own).cloned().collect();
+        let mut email = Email { to, cc, bcc, content, ..common.clone() };
+        email.metadata.extend(metadata);
+        emails.push(budget.add(email)?);
+    }
+    Ok(Action::Send(emails, sent_reply))
+}
+
+/// Returns a message without recipients, content and metadata.
+fn common_email(message: &Message<'_>, scheduled: Option<String>) -> Result<Email, Failure> {
+    let name = message.from_name.as_deref().unwrap_or_default();
+    let from = message.from_email.as_deref().map(|email| Person::new("message.from_email", name, email));
+    let (mut headers, mut reply_to) = (Vec::new(), Vec::new());
+    for (name, value) in &message.headers.0 {
+        if name.eq_ignore_ascii_case("reply-to") {
+            reply_to = Person::parse_list("message.headers.Reply-To", value)?;
+        } else {
+            headers.push((name.clone(), value.clone()));
+        }
+    }
+    if message.important == Some(true) {
+        headers.extend([("X-Priority", "1"), ("Importance", "high")].map(|(n, v)| (n.to_owned(), v.to_owned())));
+    }
+    let metadata = message.subaccount.iter().map(|name| ("subaccount".to_owned(), name.clone())).collect();
+    let tags = message.tags.0.clone();
+    Ok(Email { from: from.transpose()?, reply_to, headers, tags, metadata, scheduled, ..Email::default() })
+}
+
+/// Returns the recipients in To, Cc and Bcc of each message.
+fn recipients(message: &Message<'_>) -> Result<Vec<[Vec<Person>; 3]>, Failure> {
+    let mut lists = [const { Vec::new() }; 3];
+    for (index, Recipient { email, name, kind }) in message.to.0.iter().enumerate() {
+        let person = Person::new(&format!("message.to[{index}].email"), name.as_deref().unwrap_or_default(), email)?;
+        let list = match kind.as_deref() {
+            Some("cc") => 1,
+            Some("bcc") => 2,
+            _ => 0,
+        };
+        lists[list].push(person);
+    }
+    if lists.iter().all(Vec::is_empty) {
+        return Err(Failure::missing("message.to"));
+    }
+    let copy = message.bcc_address.as_deref().filter(|address| !address.is_empty());
+    let copy = copy.map(|address| Person::new("message.bcc_address", "", address)).transpose()?;
+    let is_personal = !message.merge_vars.0.is_empty() || !message.recipient_metadata.0.is_empty();
+    if message.preserve_recipients != Some(false) && !is_personal {
+        lists[2].extend(copy);
+        return Ok(vec![lists]);
+    }
+    let mut seen = HashSet::new();
+    let recipients = lists.into_iter().flatten().filter(|person| seen.insert(person.address.text().to_lowercase()));
+    Ok(recipients.map(|person| [vec![person], Vec::new(), copy.iter().cloned().collect()]).collect())
+}
+
+fn attachment(field: &str, file: &File<'_>, list: &str) -> Result<Attachment, Failure> {
+    let name = file.name.clone().filter(|name| !name.is_empty());
+    Ok(Attachment {
+        filename: name.clone(),
+        content_type: file.content_type.clone(),
+        content: decode_base64(&format!("{field}.content"), &file.content.0)?,
+        content_id: name.filter(|_| list == "images"),
+    })
+}
+
+/// The merge variables of a message.
+struct Merge {
+    is_handlebars: bool,
+    /// The variables as JSON.
+    data: String,
+}
+
+impl Merge {
+    /// Later variables have precedence. The names of variables of Mailchimp's language are not case-sensitive.
+    fn new<'a>(language: Option<&str>, variables: impl Iterator<Item = &'a Variable<'a>>) -> Result<Self, Failure> {
+        let is_handlebars = language == Some("handlebars");
+        let name = |name: &str| if is_handlebars { name.to_owned() } else { name.to_uppercase() };
+        let data: BTreeMap<_, _> = variables.map(|variable| (name(&variable.name), variable.content)).collect();
+        Ok(Self { is_handlebars, data: serde_json::to_string(&data).map_err(Failure::malformed)? })
+    }
+
+    /// Returns the content of a message with these parts.
+    fn content(self, parts: Parts, budget: &TextBudget) -> Result<Content, Failure> {
+        let Self { is_handlebars, data } = self;
+        if data == "{}" {
+            return Ok(Content::Parts(parts));
+        }
+        let Parts { subject, text, html, attachments } = parts;
+        if is_handlebars {
+            let source = TemplateSource::Inline(Template { subject, text, html, ..Template::default() });
+            return Ok(Content::Template(TemplateUse { source, data }, Parts { attachments, ..Parts::default() }));
+        }
+        let variables = Variables::new(serde_json::from_str(&data).map_err(Failure::malformed)?);
+        let value = |name: &str| variables.get(&name.to_uppercase()).map(str::to_owned);
+        let merge = |text: String| budget.replace(&text, ["*|", "|*"], value);
+        let (subject, text, html) = (merge(subject)?, text.map(merge).transpose()?, html.map(merge).transpose()?);
+        Ok(Content::Parts(Parts { subject, text, html, attachments }))
+    }
+}
+
+fn send_raw(incoming: &Incoming) -> Result<Action, Failure> {
+    #[derive(Deserialize)]
+    struct RawRequest {
+        #[serde(default)]
+        raw_message: String,
+        from_email: Option<String>,
+        to: Option<List<String>>,
+        send_at: Option<String>,
+    }
+
+    let RawRequest { raw_message, from_email, to, send_at } = incoming.json()?;
+    if raw_message.is_empty() {
+        return Err(Failure::missing("raw_message"));
+    }
+    let mut email = Email { scheduled: send_at, ..raw::from_message(raw_message.into())? };
+    if let Some(from) = from_email.filter(|from| !from.is_empty()) {
+        email.from = Some(Person::new("from_email", "", &from)?);
+    }
+    if let Some(List(to)) = to.filter(|to| !to.0.is_empty()) {
+        email = Email { to: Person::parse_all("to", &to)?, cc: Vec::new(), bcc: Vec::new(), ..email };
+    }
+    Ok(Action::Send(vec![email], sent_reply))
+}
+
+fn sent_reply(_: &Incoming, sent: &[Sent]) -> Reply {
+    let recipients = sent.iter().flat_map(|sent| sent.recipients().map(move |person| (person, sent)));
+    let entries = recipients.map(|(person, sent)| {
+        json!({"email": person.address.text(), "status": "sent", "_id": id(&sent.uuid()), "reject_reason": null})
+    });
+    Reply::json(StatusCode::OK, &entries.collect::<Vec<_>>())
+}
+
+/// Returns the id that the API shows: 32 hexadecimal digits.
+fn id(uuid: &str) -> String {
+    uuid.replace('-', "")
+}
+
+fn read(incoming: &Incoming) -> Result<Action, Failure> {
+    #[derive(Deserialize)]
+    struct Query {
+        #[serde(default)]
+        id: String,
+    }
+
+    let Query { id: text } = incoming.json()?;
+    let message = parse_id(&text)
+        .ok_or_else(|| Failure::new(FailureKind::NotFound, format!("No message exists with the id '{text}'")))?;
+    let reply = |email: &StoredEmail| {
+        let body = json!({
+            "ts": email.received.as_second(),
+            "_id": id(&crate::email::uuid(email.id)),
+            "state": "sent",
+            "subject": email.header.subject,
+            "sender": email.header.from,
+            "email": email.header.to.as_ref().and_then(|to| to.first()),
+        });
+        Reply::json(StatusCode::OK, &body)
+    };
+    Ok(Action::Read(message, reply))
+}

@@ -1,0 +1,178 @@
+//! Simple variables in the texts of a request, and the limit of the texts that its messages have together.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use crate::email::{Content, Email, Parts};
+use crate::failure::{Failure, FailureKind};
+use crate::incoming::Incoming;
+use crate::templates::TemplateSource;
+use crate::values::Texts;
+
+/// The size of the texts that the messages of a request may have together. A larger request may have twice its size.
+const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
+/// The maximum length of the name of a variable. Longer texts between delimiters are not changed.
+const MAX_NAME_BYTES: usize = 200;
+/// The size of an address, a field or a file in memory without its texts, approximately.
+const ITEM_BYTES: usize = 150;
+/// The depth of objects in which variables are found: `a.b.c`.
+const MAX_DEPTH: usize = 4;
+
+/// The values of variables.
+#[derive(Debug, Default)]
+pub(crate) struct Variables(HashMap<String, String>);
+
+impl Variables {
+    /// Returns the variables that are the members of an object. `a.b` is the member `b` of the member `a`.
+    pub(crate) fn new(Texts(members): Texts) -> Self {
+        let mut variables = Self::default();
+        variables.add("", members, MAX_DEPTH);
+        variables
+    }
+
+    fn add(&mut self, prefix: &str, members: Vec<(String, String)>, depth: usize) {
+        for (name, value) in members {
+            let name = format!("{prefix}{name}");
+            if name.len() > MAX_NAME_BYTES {
+                continue;
+            }
+            if depth > 1
+                && value.starts_with('{')
+                && let Ok(Texts(inner)) = serde_json::from_str(&value)
+            {
+                self.add(&format!("{name}."), inner, depth - 1);
+            }
+            self.0.insert(name, value);
+        }
+    }
+
+    /// Returns the value of a variable.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+/// The size that the messages of a request may still have, without their attachments. What a request has for several recipients
+/// is copied, and variables can be in a text many times.
+#[derive(Debug)]
+pub(crate) struct TextBudget(Cell<usize>);
+
+impl TextBudget {
+    /// Returns the budget of a request.
+    pub(crate) fn new(incoming: &Incoming) -> Self {
+        Self(Cell::new(MAX_TEXT_BYTES.max(incoming.body.len().saturating_mul(2))))
+    }
+
+    /// Takes bytes from the budget.
+    pub(crate) fn take(&self, bytes: usize) -> Result<(), Failure> {
+        let rest = self.0.get().checked_sub(bytes).ok_or_else(|| {
+            Failure::new(FailureKind::TooLarge, "The messages of the request are too large together.")
+        })?;
+        self.0.set(rest);
+        Ok(())
+    }
+
+    /// Takes the size of a message from the budget. Returns the message.
+    pub(crate) fn add(&self, email: Email) -> Result<Email, Failure> {
+        self.take(size(&email))?;
+        Ok(email)
+    }
+
+    /// Returns a text with the values of the variables between these delimiters. `value` gets the text between them, without the
+    /// spaces around it. Variables without a value are not changed.
+    pub(crate) fn replace(
+        &self,
+        text: &str,
+        [open, close]: [&str; 2],
+        value: impl Fn(&str) -> Option<String>,
+    ) -> Result<String, Failure> {
+        let mut replaced = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once(open) {
+            replaced.push_str(before);
+            let searched = &after[..after.floor_char_boundary(MAX_NAME_BYTES + close.len())];
+            let found = searched.split_once(close).and_then(|(name, _)| Some((name, value(name.trim())?)));
+            if let Some((name, value)) = found {
+                self.take(value.len())?;
+                replaced.push_str(&value);
+                rest = &after[name.len() + close.len()..];
+            } else {
+                replaced.push_str(open);
+                rest = after;
+            }
+        }
+        replaced.push_str(rest);
+        Ok(replaced)
+    }
+}
+
+/// Returns the size of a message in memory without its attachments, approximately.
+fn size(email: &Email) -> usize {
+    let (parts, data) = match &email.content {
+        Content::Parts(parts) => (parts, 0),
+        Content::Template(template, parts) => match &template.source {
+            TemplateSource::Inline(inline) => (parts, template.data.len() + inline.size()),
+            TemplateSource::Stored(_) => (parts, template.data.len()),
+        },
+        Content::Raw(_) => (&Parts::default(), 0),
+    };
+    let people = [&email.to, &email.cc, &email.bcc, &email.reply_to].into_iter().flatten();
+    let pairs = email.headers.iter().chain(&email.metadata);
+    let lengths = (people.map(|person| person.name.len()))
+        .chain(pairs.map(|(name, value)| name.len() + value.len()))
+        .chain(email.tags.iter().map(String::len))
+        .chain(parts.attachments.iter().map(|file| file.filename.as_ref().map_or(0, String::len)));
+    let texts = [&parts.text, &parts.html].into_iter().flatten().map(String::len).sum::<usize>();
+    lengths.map(|length| length + ITEM_BYTES).sum::<usize>() + parts.subject.len() + texts + data
+}
+
+/// Returns a text with the characters escaped that have a meaning in HTML.
+pub(crate) fn escape_html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables() -> Variables {
+        Variables::new(serde_json::from_str(r#"{"a":"x","b":{"c":1,"d":{"e":"{{a}}"}},"ü":"y"}"#).unwrap())
+    }
+
+    #[test]
+    fn replaces_variables() {
+        let table = [
+            ("", ""),
+            ("{{a}}{{ a }}", "xx"),
+            ("{{b.c}} {{b.d.e}} {{ü}}", "1 {{a}} y"),
+            ("{{n}} {{}} {{ {{a}}", "{{n}} {{}} {{ x"),
+            ("{{a", "{{a"),
+            ("ü{{ä}}{{a}}ü", "ü{{ä}}xü"),
+        ];
+        let variables = variables();
+        for (text, expected) in table {
+            let replaced =
+                TextBudget(Cell::new(1000)).replace(text, ["{{", "}}"], |name| variables.get(name).map(str::to_owned));
+            assert_eq!(replaced.unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_limited() {
+        let value = |_: &str| Some("0123456789".to_owned());
+        let replace = |budget: usize| TextBudget(Cell::new(budget)).replace(&"{{a}}".repeat(10), ["{{", "}}"], value);
+        assert!(replace(99).is_err() && replace(100).is_ok());
+        let email = || Email { tags: vec![String::new(); 3], ..Email::default() };
+        let budget = TextBudget(Cell::new(5 * ITEM_BYTES));
+        assert!(budget.add(email()).is_ok());
+        assert_eq!(budget.add(email()).unwrap_err().kind, FailureKind::TooLarge);
+        // Names that are not closed are searched for a limited distance only.
+        let open = "{{".repeat(1 << 20);
+        assert_eq!(TextBudget(Cell::new(1 << 22)).replace(&open, ["{{", "}}"], value).unwrap(), open);
+        let deep = format!("{}1{}", "{\"a\":".repeat(100), "}".repeat(100));
+        let variables = Variables::new(serde_json::from_str(&deep).unwrap());
+        assert!(variables.get("a.a.a.a").is_some() && variables.get("a.a.a.a.a").is_none());
+        let long = format!("{{\"{}\":1}}", "a".repeat(MAX_NAME_BYTES + 1));
+        assert!(Variables::new(serde_json::from_str(&long).unwrap()).0.is_empty());
+    }
+}
