@@ -92,10 +92,20 @@ fn is_device(name: &str) -> bool {
         || ["COM", "LPT"].iter().any(|port| stem.strip_prefix(port).is_some_and(is_port))
 }
 
+/// Returns the media type of files whose names have the extension of this name, if it is known.
+pub fn media_type_of(name: &str) -> Option<&'static str> {
+    let (_, extension) = name.rsplit_once('.')?;
+    extensions().find(|(_, known)| known.eq_ignore_ascii_case(extension)).map(|(content_type, _)| content_type)
+}
+
 /// Returns the usual extension of files of a media type.
 fn extension(content_type: &str) -> &'static str {
-    let mut extensions = include_str!("extensions.txt").lines().filter_map(|line| line.split_once(' '));
-    extensions.find(|(known, _)| *known == content_type).map_or("bin", |(_, extension)| extension)
+    extensions().find(|(known, _)| *known == content_type).map_or("bin", |(_, extension)| extension)
+}
+
+/// Returns media types and the extensions of their files, the usual ones first.
+fn extensions() -> impl Iterator<Item = (&'static str, &'static str)> {
+    include_str!("extensions.txt").lines().filter_map(|line| line.split_once(' '))
 }
 
 #[cfg(test)]
@@ -152,6 +162,23 @@ mod tests {
         }
         let long = portable_filename(&("é".repeat(300) + ".pdf"));
         assert!(long.len() <= MAX_NAME_BYTES && long.ends_with("é.pdf"), "{long}");
+    }
+
+    #[test]
+    fn media_types_from_names() {
+        let table = [
+            ("a.txt", Some("text/plain")),
+            ("A.PNG", Some("image/png")),
+            ("photo.jpg", Some("image/jpeg")),
+            ("photo.jpeg", Some("image/jpeg")),
+            ("a.tar.gz", Some("application/gzip")),
+            ("a.unknown", None),
+            ("txt", None),
+            ("", None),
+        ];
+        for (name, expected) in table {
+            assert_eq!(media_type_of(name), expected, "{name}");
+        }
     }
 
     #[test]

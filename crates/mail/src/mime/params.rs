@@ -11,7 +11,7 @@ const MAX_PARAMETERS: usize = 200;
 
 /// A structured value: `text/plain; charset=utf-8`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct StructuredValue {
+pub struct StructuredValue {
     /// The value before the parameters, in lower case.
     pub(super) value: String,
     /// Whether other words follow it before the parameters.
@@ -30,7 +30,7 @@ struct Parameter {
 impl StructuredValue {
     /// Parses the value of a field, folded or not. Never fails. Some senders omit the semicolon after the value, so
     /// whitespace also ends it.
-    pub(super) fn parse(field: &[u8]) -> Self {
+    pub fn parse(field: &[u8]) -> Self {
         let line = unfold(field);
         let end = line.iter().position(|&b| b == b';' || b == b'(' || b.is_ascii_whitespace()).unwrap_or(line.len());
         let word = String::from_utf8_lossy(&line[..end]);
@@ -43,7 +43,7 @@ impl StructuredValue {
     }
 
     /// Returns the text of the parameter with this name, which must be in lower case. `None` if it is missing or empty.
-    pub(super) fn parameter(&self, name: &str) -> Option<String> {
+    pub fn parameter(&self, name: &str) -> Option<String> {
         let Parameter { charset, value, .. } = self.find(name)?;
         let text = match charset {
             Some(label) => one_line(&decode(Some(label), value).text),
@@ -53,7 +53,7 @@ impl StructuredValue {
     }
 
     /// Returns the bytes of a parameter, for values that are only compared.
-    pub(super) fn raw_parameter(&self, name: &str) -> Option<&[u8]> {
+    pub fn raw_parameter(&self, name: &str) -> Option<&[u8]> {
         self.find(name).map(|parameter| parameter.value.as_slice())
     }
 
