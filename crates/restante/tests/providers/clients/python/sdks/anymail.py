@@ -28,6 +28,11 @@ PROVIDERS = {
     "sendgrid": {"API_URL": "{url}/v3/", "API_KEY": "{key}"},
     "sparkpost": {"API_URL": "{url}/api/v1", "API_KEY": "{key}"},
 }
+# Further clients: a provider, options, and more options for batches.
+VARIANTS = {
+    "mailtrap-sandbox": ("mailtrap", {"sandbox_id": 42}, {}),
+    "postmark-bulk": ("postmark", {}, {"use_bulk_api": True}),
+}
 # Providers for which Anymail has no inline images, and providers for which it has no batches.
 WITHOUT_INLINE_IMAGES = {"brevo", "postal", "scaleway"}
 WITHOUT_BATCHES = {"amazon_ses", "postal", "scaleway"}
@@ -42,7 +47,8 @@ def connect(url, key):
         },
         USE_TZ=True,
     )
-    return {f"anymail-{name}": Client(name) for name in PROVIDERS}
+    variants = {name: (name, {}, {}) for name in PROVIDERS} | VARIANTS
+    return {f"anymail-{name}": Client(*variant) for name, variant in variants.items()}
 
 
 def replace(value, url, key):
@@ -56,16 +62,18 @@ class UnexpectedStatus(Exception):
 
 
 class Client:
-    def __init__(self, name):
+    def __init__(self, name, options, batch_options):
         self.name = name
         self.has_inline_images = name not in WITHOUT_INLINE_IMAGES
-        self.connection = get_connection(f"anymail.backends.{name}.EmailBackend")
+        backend = f"anymail.backends.{name}.EmailBackend"
+        self.connection = get_connection(backend, **options)
+        self.batch_connection = get_connection(backend, **options, **batch_options)
 
     def send(self, message, **more):
         mail = EmailMultiAlternatives(
             subject=message["subject"], body=message["text"], from_email=formatted([message["from"]])[0],
             **{name.replace("-", "_"): formatted(message[name]) for name in ("to", "cc", "bcc", "reply-to")},
-            connection=self.connection,
+            connection=self.batch_connection if more else self.connection,
         )
         mail.attach_alternative(message["html"], "text/html")
         for a in message["attachments"]:
