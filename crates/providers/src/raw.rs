@@ -45,6 +45,23 @@ pub(crate) fn from_message(message: Bytes) -> Result<Email, Failure> {
     Ok(Email { content: Content::Raw(content), ..email })
 }
 
+/// Returns the sender of a path that names a user. `me` and other names without a domain are those of example.com.
+pub(crate) fn user(name: &str) -> Result<Person, Failure> {
+    let name = if name.is_empty() { "me" } else { name };
+    let address = if name.contains('@') { name.to_owned() } else { format!("{name}@example.com") };
+    Person::new("user", "", &address)
+}
+
+/// Adds the user of a path to a complete message without a sender.
+pub(crate) fn sent_by(name: &str, mut email: Email) -> Result<Email, Failure> {
+    if email.from.is_none() {
+        let sender = user(name)?;
+        email.headers.push(("From".to_owned(), sender.display()));
+        email.from = Some(sender);
+    }
+    Ok(email)
+}
+
 /// Parses the addresses of a field.
 fn people(field: &str, value: &[u8], limit: usize) -> Result<Vec<Person>, Failure> {
     if value.len() > MAX_FIELD_BYTES {

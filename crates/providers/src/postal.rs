@@ -1,0 +1,190 @@
+//! The API of Postal.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, StatusCode};
+use restante_http_core::api::Api;
+use restante_mail::compose::Attachment;
+use restante_mail::message::MessageId;
+use serde::Deserialize;
+use serde_json::{Map, json};
+
+use crate::email::{Content, Email, Parts, Sent};
+use crate::failure::{Failure, FailureKind};
+use crate::incoming::{Incoming, decode_base64};
+use crate::person::Person;
+use crate::provider::{Action, Provider, Routes, header_key};
+use crate::reply::Reply;
+use crate::stored::StoredEmail;
+use crate::templates::{TemplateStore, Templates};
+use crate::values::{List, OneOrMany, Text, Texts};
+
+struct Postal;
+
+impl Provider for Postal {
+    const NAME: &'static str = "postal";
+
+    fn key(headers: &HeaderMap) -> Option<String> {
+        header_key(headers, "x-server-api-key")
+    }
+
+    fn failure(failure: &Failure) -> Reply {
+        let Failure { kind, field, message } = failure;
+        let field = field.as_deref().unwrap_or_default();
+        let (status, code) = match kind {
+            FailureKind::Malformed => ("parameter-error", "ParameterError"),
+            FailureKind::Missing => match field {
+                "to" => ("error", "NoRecipients"),
+                "from" => ("error", "FromAddressMissing"),
+                "plain_body" => ("error", "NoContent"),
+                _ => ("parameter-error", "ParameterError"),
+            },
+            FailureKind::Unauthorized | FailureKind::Forbidden => ("error", "InvalidServerAPIKey"),
+            FailureKind::NotFound => ("error", "MessageNotFound"),
+            FailureKind::Invalid | FailureKind::Exists => ("error", "ValidationError"),
+            _ => ("error", "Error"),
+        };
+        // Postal reports all errors of requests with the status 200.
+        let http_status = match kind {
+            FailureKind::TooLarge | FailureKind::RateLimited | FailureKind::Unavailable | FailureKind::Internal => {
+                kind.status()
+            }
+            _ => StatusCode::OK,
+        };
+        let data = json!({"code": code, "message": message});
+        Reply::json(http_status, &json!({"status": status, "time": 0.0, "flags": {}, "data": data}))
+    }
+}
+
+/// Returns the API.
+pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
+    Routes::new::<Postal>(templates)
+        .post("/api/v1/send/message", send)
+        .post("/api/v1/send/raw", send_raw)
+        .post("/api/v1/messages/message", read)
+        .api()
+}
+
+#[derive(Deserialize)]
+struct SendRequest<'a> {
+    #[serde(default)]
+    to: OneOrMany<String>,
+    #[serde(default)]
+    cc: OneOrMany<String>,
+    #[serde(default)]
+    bcc: OneOrMany<String>,
+    #[serde(default)]
+    from: String,
+    sender: Option<String>,
+    subject: Option<String>,
+    tag: Option<String>,
+    reply_to: Option<String>,
+    plain_body: Option<String>,
+    html_body: Option<String>,
+    #[serde(borrow, default)]
+    attachments: List<File<'a>>,
+    #[serde(default)]
+    headers: Texts,
+}
+
+#[derive(Deserialize)]
+struct File<'a> {
+    name: Option<String>,
+    content_type: Option<String>,
+    #[serde(borrow, default)]
+    data: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct RawRequest<'a> {
+    #[serde(default)]
+    mail_from: String,
+    #[serde(default)]
+    rcpt_to: OneOrMany<String>,
+    #[serde(borrow, default)]
+    data: Text<'a>,
+}
+
+fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    let request: SendRequest<'_> = incoming.json()?;
+    let attachment = |(index, file): (usize, File<'_>)| {
+        let content = decode_base64(&format!("attachments[{index}].data"), &file.data.0)?;
+        Ok(Attachment { filename: file.name, content_type: file.content_type, content, content_id: None })
+    };
+    let attachments = request.attachments.0.into_iter().enumerate().map(attachment);
+    let parts = Parts {
+        subject: request.subject.unwrap_or_default(),
+        text: request.plain_body,
+        html: request.html_body,
+        attachments: attachments.collect::<Result<_, Failure>>()?,
+    };
+    if parts.text.is_none() && parts.html.is_none() && parts.attachments.is_empty() {
+        return Err(Failure::missing("plain_body"));
+    }
+    let sender = request.sender.map(|sender| ("Sender".to_owned(), sender));
+    let email = Email {
+        from: Some(Person::parse("from", &request.from)?),
+        to: Person::parse_all("to", &request.to.0)?,
+        cc: Person::parse_all("cc", &request.cc.0)?,
+        bcc: Person::parse_all("bcc", &request.bcc.0)?,
+        reply_to: Person::parse_list("reply_to", &request.reply_to.unwrap_or_default())?,
+        content: Content::Parts(parts),
+        headers: request.headers.0.into_iter().chain(sender).collect(),
+        tags: request.tag.into_iter().collect(),
+        ..Email::default()
+    };
+    Ok(Action::Send(vec![email], accepted))
+}
+
+fn send_raw(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    let request: RawRequest<'_> = incoming.json()?;
+    let email = Email {
+        from: Some(Person::parse("mail_from", &request.mail_from)?),
+        to: Person::parse_all("rcpt_to", &request.rcpt_to.0)?,
+        content: Content::Raw(decode_base64("data", &request.data.0)?),
+        ..Email::default()
+    };
+    Ok(Action::Send(vec![email], accepted))
+}
+
+/// Returns the response for a message. All recipients have the same id, because they get the same message.
+fn accepted(_: &Incoming, sent: &[Sent]) -> Reply {
+    let sent = &sent[0];
+    let message = json!({"id": sent.id.number(), "token": sent.hex()});
+    let messages: Map<_, _> = sent.recipients().map(|person| (person.address.text(), message.clone())).collect();
+    success(&json!({"message_id": sent.message_id, "messages": messages}))
+}
+
+fn success(data: &serde_json::Value) -> Reply {
+    Reply::json(StatusCode::OK, &json!({"status": "success", "time": 0.0, "flags": {}, "data": data}))
+}
+
+#[derive(Deserialize)]
+struct ReadRequest {
+    id: u64,
+}
+
+fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    let ReadRequest { id } = incoming.json()?;
+    let reply = |email: &StoredEmail| {
+        let header = &email.header;
+        let details = json!({
+            "rcpt_to": header.recipients().next(),
+            "mail_from": header.from,
+            "subject": header.subject,
+            "message_id": header.message_id,
+            "timestamp": email.received.as_second(),
+            "direction": "outgoing",
+            "bounce": false,
+        });
+        success(&json!({
+            "id": email.id.number(),
+            "token": format!("{:016x}", email.id.number()),
+            "status": {"status": "Sent", "held": false},
+            "details": details,
+            "plain_body": email.text,
+            "html_body": email.html,
+        }))
+    };
+    Ok(Action::Read(MessageId::from(id), reply))
+}
