@@ -9,6 +9,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::http::header;
 use jiff::Timestamp;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use restante_http_connection::context::Peer;
 use restante_journal::{
     Chunk, Journal, Outcome, Protocol, Recipient, SessionEnd, SessionId, SessionInfo, Side, Transaction,
@@ -29,12 +30,16 @@ const MAX_TEXT_BYTES: usize = 200;
 const MAX_BODY_BYTES: usize = 8 * 1024;
 /// What is recorded instead of a key.
 const HIDDEN_KEY: &str = "(key)";
+/// The characters that forms encode in keys.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// A transcript that is being recorded. It records nothing if there is no journal.
 pub(crate) struct Transcript {
     journal: Option<Arc<Journal>>,
     started: Timestamp,
     info: SessionInfo,
+    /// The API key. It is not recorded.
+    key: Option<String>,
     head: TranscriptLines,
     body: TranscriptLines,
     messages: Vec<Delivered>,
@@ -64,7 +69,7 @@ impl Transcript {
             refusals: 0,
         };
         let (head, body) = Default::default();
-        Self { journal: journal.cloned(), started, info, head, body, messages: Vec::new() }
+        Self { journal: journal.cloned(), started, info, key: None, head, body, messages: Vec::new() }
     }
 
     /// Records the name of the client.
@@ -77,10 +82,8 @@ impl Transcript {
         if self.journal.is_none() {
             return;
         }
-        let hide = |text: &str| match key {
-            Some(key) if key.len() >= 4 && text.contains(key) => text.replace(key, HIDDEN_KEY),
-            _ => text.to_owned(),
-        };
+        self.key = key.map(str::to_owned);
+        let hide = |text: &str| hide(key, text);
         let path = incoming.uri.path_and_query().map_or("/", |path| path.as_str());
         push(&mut self.head, self.started, Side::Client, &hide(&format!("{} {path}", incoming.method)));
         for name in RECORDED_FIELDS {
@@ -116,7 +119,8 @@ impl Transcript {
         }
         if !reply.body.is_empty() {
             push(&mut self.body, self.started, Side::Server, "");
-            shorten(&reply.body).lines().for_each(|line| push(&mut self.body, self.started, Side::Server, line));
+            let body = hide(self.key.as_deref(), &shorten(&reply.body));
+            body.lines().for_each(|line| push(&mut self.body, self.started, Side::Server, line));
         }
         let is_error = reply.status.is_client_error() || reply.status.is_server_error();
         self.info.refusals = u32::from(is_error);
@@ -171,6 +175,16 @@ impl ChunkWriter<'_> {
 fn push(lines: &mut TranscriptLines, started: Timestamp, side: Side, text: &str) {
     let micros = Timestamp::now().as_microsecond().saturating_sub(started.as_microsecond());
     lines.push(TranscriptLine { micros: u64::try_from(micros).unwrap_or_default(), side, text });
+}
+
+/// Replaces a key in a text, also where it is encoded as in a form.
+fn hide(key: Option<&str>, text: &str) -> String {
+    match key {
+        Some(key) if key.len() >= 4 => {
+            text.replace(key, HIDDEN_KEY).replace(&utf8_percent_encode(key, RESERVED).to_string(), HIDDEN_KEY)
+        }
+        _ => text.to_owned(),
+    }
 }
 
 /// Returns a body as text, in which long texts are shortened: those in quotes, and words without spaces.
