@@ -364,8 +364,9 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "web.listeners", "", Value::List("MOUNT"),
         "Where APIs are served in addition to web.addr and web.tlsaddr: at an address of their own, below a path, or both. The \
-         APIs are rest, operations and mailpit. Examples: localhost:8025 mailpit, /mailpit mailpit. A listener of its own \
-         uses HTTPS if web.tlsenabled is true. Two APIs with the same path on one listener are an error.",
+         APIs are rest, operations, mailpit and providers. Examples: localhost:8025 mailpit, localhost:9443 tls providers, \
+         /mailpit mailpit. A listener of its own uses HTTPS if the word tls follows its address, or if web.tlsenabled is true. \
+         Two APIs with the same path on one listener are an error.",
         |c, v| set(&mut c.web.listeners, parsed_list(v)),
     ),
     Setting::new(
@@ -779,10 +780,11 @@ pub const SETTINGS: &[Setting] = &[
         "projects.rules", "", Value::Text("RULES"),
         "Rules that choose the project of a message, separated by semicolons. A rule is the name of a project and conditions. \
          The first rule whose conditions are all met decides; without one, the message is in no project. The conditions are \
-         login, listener, client, helo, sender, recipient, domain and header. A value is a pattern with the wildcards `*` and \
-         `?`, or several separated by `|`. That of client is a network, and that of header is NAME:PATTERN. In a name, {login} \
-         stands for the text of a field, and {1} for what the first wildcard matches. At most 100 rules with 10 conditions \
-         each. Example: `shop login=shop-*; acme domain=*.acme.test; srs header=X-Application:srs; {1} login=*-ci`.",
+         login, key, listener, client, helo, sender, recipient, domain and header; key is the API key of a request to the API \
+         of a provider. A value is a pattern with the wildcards `*` and `?`, or several separated by `|`. That of client is a \
+         network, and that of header is NAME:PATTERN. In a name, {login} stands for the text of a field, and {1} for what the \
+         first wildcard matches. At most 100 rules with 10 conditions each. Example: `shop login=shop-*; \
+         acme domain=*.acme.test; srs header=X-Application:srs; {1} login=*-ci`.",
         |c, v| set(&mut c.projects, parse_project_rules(v)),
     ),
     // Tags

@@ -243,7 +243,7 @@ pub struct Web {
     pub tls_addr: Vec<ListenAddr>,
     /// Where APIs are served in addition.
     pub listeners: Vec<ApiMount>,
-    /// HTTPS. It is enabled if any listener uses it, and forced if `addr` does.
+    /// HTTPS. It is enabled if any listener uses it, and forced if `addr` does. Entries of `listeners` can use it on their own.
     pub tls: Tls,
     /// The prefix of all paths: empty, or `/x/y` without a trailing slash.
     pub base_path: String,
