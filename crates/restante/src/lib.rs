@@ -2,6 +2,7 @@
 //! depends on.
 
 mod api_check;
+pub mod ca;
 pub mod command_line;
 pub mod completions;
 pub mod exit;

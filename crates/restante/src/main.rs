@@ -7,7 +7,7 @@ use restante::command_line::{self, Command, Task};
 use restante::exit::Exit;
 use restante::mailpit::{self, MailpitCommand};
 use restante::serve::{self, EmulatedProgram, ServeOptions};
-use restante::{completions, health, project, script, token, transfer, user};
+use restante::{ca, completions, health, project, script, token, transfer, user};
 use restante_settings::Loaded;
 
 /// The allocator of static programs, which is faster than that of musl with several threads.
@@ -26,6 +26,7 @@ fn main() -> ExitCode {
     match command_line::parse(args, std::env::vars_os(), &|path| std::fs::read(path)) {
         Command::Exit(exit) => exit.print(),
         Command::Client(command) => command.run(),
+        Command::Ca(request) => ca::run(&request),
         Command::Docs(docs) => completions::run(&docs),
         Command::Configured(task, loaded) => run_task(task, &loaded),
     }

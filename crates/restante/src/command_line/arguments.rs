@@ -14,6 +14,7 @@ use super::completions::{self, GeneratedDocs};
 use super::hints::hints;
 use super::server_flags;
 use super::tasks::{ProjectTask, ScriptTask, Task, TokenTask, UserTask, parse_wait};
+use crate::ca::CaRequest;
 use crate::exit::Exit;
 
 /// The parsed command line.
@@ -21,6 +22,7 @@ pub(super) enum ParsedArguments {
     /// A task that needs settings. `None` means that the settings are only checked.
     Configured(Option<Task>, Flags),
     Client(ClientCommand),
+    Ca(CaRequest),
     Docs(GeneratedDocs),
 }
 
@@ -99,6 +101,9 @@ pub(super) fn parse_with_clap(args: &[OsString]) -> Result<ParsedArguments, Exit
     }
     if GeneratedDocs::has_subcommand(name) {
         return Ok(ParsedArguments::Docs(parse_arguments(&root_matches)));
+    }
+    if name == "ca" {
+        return Ok(ParsedArguments::Ca(parse_arguments(matches)));
     }
     add_flags(&mut flags, matches);
     let subcommand = matches.subcommand();
@@ -206,6 +211,7 @@ pub(crate) fn command() -> Command {
         .subcommand(group::<TokenTask>("token", "Creates, lists and revokes tokens for programs", TOKEN_SETTINGS))
         .subcommand(group::<UserTask>("user", "Manages users", USER_SETTINGS))
         .subcommand(group::<ProjectTask>("project", "Tests the rules that choose projects", PROJECT_SETTINGS))
+        .subcommand(CaRequest::command())
         .subcommand(config)
         .subcommands(restante_cli::commands())
         .subcommands(completions::commands())

@@ -16,6 +16,7 @@ use restante_settings::{self, Loaded, Problem, Purpose, ReadFile};
 use arguments::ParsedArguments;
 
 use crate::api_check::check_apis;
+use crate::ca::CaRequest;
 use crate::exit::Exit;
 
 pub(crate) use arguments::{ALL_SETTINGS_NOTE, SETTINGS_NOTE, command};
@@ -29,6 +30,8 @@ pub enum Command {
     Configured(Task, Box<Loaded>),
     /// Run a command that uses a server.
     Client(ClientCommand),
+    /// Create a local CA and a server certificate.
+    Ca(CaRequest),
     /// Print a generated text.
     Docs(GeneratedDocs),
     /// Print a text and exit: help, version, `config check`, `config docs`, `config example`, or errors of the configuration.
@@ -44,6 +47,7 @@ pub fn parse(
     let (task, flags) = match arguments::parse(args) {
         Ok(ParsedArguments::Configured(task, flags)) => (task, flags),
         Ok(ParsedArguments::Client(command)) => return Command::Client(command),
+        Ok(ParsedArguments::Ca(request)) => return Command::Ca(request),
         Ok(ParsedArguments::Docs(docs)) => return Command::Docs(docs),
         Err(exit) => return Command::Exit(exit),
     };
