@@ -28,6 +28,9 @@ pub(crate) struct ReloadingFile<T> {
     check_lock: Mutex<()>,
 }
 
+/// A function that is called with a value.
+pub(crate) type OnLoad<T> = Box<dyn Fn(&T) + Send + Sync>;
+
 /// The file and its parser.
 pub(crate) struct Source<T> {
     /// The path of the file.
@@ -39,7 +42,7 @@ pub(crate) struct Source<T> {
     /// The value if the file does not exist. If `None`, a missing file is an error.
     pub(crate) default_if_absent: Option<fn() -> T>,
     /// Called with each value that is used from now on, so that it can log warnings.
-    pub(crate) on_load: Option<Box<dyn Fn(&T) + Send + Sync>>,
+    pub(crate) on_load: Option<OnLoad<T>>,
 }
 
 struct State<T> {
