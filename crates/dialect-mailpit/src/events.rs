@@ -38,7 +38,8 @@ use crate::summary::{MessageSummary, sorted_tags};
 /// The time between an event and the numbers after it.
 const STATS_DELAY: Duration = Duration::from_millis(250);
 /// The same for a client that may access only some mailboxes, and the minimum time between two counts of its messages: each
-/// time, up to [`MAX_SCANNED_MESSAGES`](restante_http_core::messages::MAX_SCANNED_MESSAGES) messages are read.
+/// time, all messages of its home or up to [`MAX_SCANNED_MESSAGES`](restante_http_core::messages::MAX_SCANNED_MESSAGES) messages
+/// are read.
 const LIMITED_STATS_DELAY: Duration = Duration::from_secs(2);
 const LIMITED_STATS_INTERVAL: Duration = Duration::from_secs(15);
 /// The minimum time after an error of the store until the messages are counted again.
@@ -156,7 +157,7 @@ impl EventWriter for MailpitEvents {
 impl MailpitEvents {
     fn schedule_stats(&mut self) {
         let now = Instant::now();
-        let due = if self.grant.covers_home() {
+        let due = if self.grant.home().is_none() && self.grant.covers_home() {
             now + STATS_DELAY
         } else {
             let earliest = self.last_stats.map_or(now, |last| last + LIMITED_STATS_INTERVAL);

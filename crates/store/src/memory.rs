@@ -209,9 +209,16 @@ impl Store for MemoryStore {
             return Ok(Overview { messages: state.messages, unread: state.unread, tags: state.tags.counts() });
         };
         let ids = state.projects.get(project).into_iter().flatten();
-        let copies: Vec<_> = ids.filter_map(|id| Some(state.copies.get(id)?.summary(*id))).collect();
+        let copies = ids.filter_map(|id| Some((*id, &**state.copies.get(id)?)));
+        let copies: Vec<_> = copies.map(|(id, copy)| (copy.message(id), copy.seen, copy.tags.clone())).collect();
         drop(state);
-        Ok(Overview::of_messages(&Message::group(copies)))
+        let (mut messages, mut unread, mut tags) = (0, 0, TagCounter::default());
+        for message in copies.chunk_by(|(first, ..), (second, ..)| first == second) {
+            messages += 1;
+            unread += u64::from(message.iter().any(|(_, seen, _)| !seen));
+            tags.add_message(message.iter().map(|(_, _, tags)| tags));
+        }
+        Ok(Overview { messages, unread, tags: tags.counts() })
     }
 
     async fn projects(&self, after: Option<&Project>, limit: usize) -> Result<Vec<ProjectState>> {

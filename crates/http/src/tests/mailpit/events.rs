@@ -120,18 +120,20 @@ async fn changes_of_many_messages_are_events() {
 
 #[tokio::test(start_paused = true)]
 async fn messages_of_a_limited_token_are_counted_every_15_seconds() {
-    let accounts = Accounts::new(Duration::from_hours(1));
-    let server = EventServer::with(Settings { auth: Some(accounts.auth.clone()), ..Settings::default() });
-    let token = accounts.token(&["bob"]).await;
-    let mut socket = server.websocket_with(EVENTS, &token).await;
-    let start = tokio::time::Instant::now();
-    for (number, seconds) in [(0, 2), (1, 17), (2, 32)] {
-        if number > 0 {
-            server.deliver("bob", "hello").await;
-            assert_eq!(socket.json().await["Type"], "new");
+    for (pattern, mailbox) in [("bob", "bob"), ("shop:*", "shop:bob")] {
+        let accounts = Accounts::new(Duration::from_hours(1));
+        let server = EventServer::with(Settings { auth: Some(accounts.auth.clone()), ..Settings::default() });
+        let token = accounts.token(&[pattern]).await;
+        let mut socket = server.websocket_with(EVENTS, &token).await;
+        let start = tokio::time::Instant::now();
+        for (number, seconds) in [(0, 2), (1, 17), (2, 32)] {
+            if number > 0 {
+                server.deliver_in(mailbox, "hello").await;
+                assert_eq!(socket.json().await["Type"], "new");
+            }
+            assert_eq!(next_stats(&mut socket).await["Total"], number);
+            assert_eq!(start.elapsed().as_secs(), seconds, "{pattern}");
         }
-        assert_eq!(next_stats(&mut socket).await["Total"], number);
-        assert_eq!(start.elapsed().as_secs(), seconds);
     }
 }
 
