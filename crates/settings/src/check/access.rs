@@ -103,15 +103,13 @@ pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
     }
 }
 
-/// Warns if web logins are not valid on other servers with the same store.
+/// Warns if leased runs and web logins are not valid on other servers with the same store.
 pub(super) fn session_key_warning(config: &Config) -> Option<String> {
     let Config { auth, storage, .. } = config;
-    let is_local = storage.kind == StoreKind::Postgres && auth.is_enabled() && auth.secret.is_none();
+    let is_local = storage.kind == StoreKind::Postgres && auth.secret.is_none();
     is_local.then(|| {
-        format!(
-            "logins to the web interface are valid on this server only, not on other servers with the same store: set {}",
-            SECRET.key
-        )
+        let what = if auth.is_enabled() { "logins to the web interface and leased runs" } else { "leased runs" };
+        format!("{what} are valid on this server only, not on other servers with the same store: set {}", SECRET.key)
     })
 }
 
