@@ -49,6 +49,12 @@ def test_runs_do_not_see_each_others_mail(restante, restante_smtp):
         restante.lease("25h")
 
 
+def test_run_has_no_path_of_another_project(restante):
+    with Restante(f"{restante.url}/p/shop/").lease() as run:
+        assert run.url == restante.url
+        assert list(run.messages()) == []
+
+
 def test_wait_returns_when_a_message_arrives(mailbox, restante_smtp):
     later = threading.Timer(0.3, send, [restante_smtp, message(mailbox.address, "Grüße aus Köln")])
     later.start()

@@ -7,6 +7,9 @@ import { waitForRelay } from "./relay.js";
 import { Transport } from "./transport.js";
 import { expectNone, firstId, idOf, waitForMessages, type WaitOptions } from "./wait.js";
 
+/** The end of the URL of a project. */
+const PROJECT_PATH = /\/p\/[a-z0-9-]+$/;
+
 /** The server and its credentials. */
 export interface RestanteOptions {
   /** The URL. Default: the environment variable `RESTANTE_SERVER`, or `http://localhost:9000`. */
@@ -284,7 +287,8 @@ export class Restante {
    */
   async lease({ expiresIn }: LeaseOptions = {}): Promise<Run> {
     const record: RunRecord = await this.#transport.json("POST", "/api/v2/runs", { json: { "expires-in": expiresIn } });
-    return new Run(this.url, record, this.#fetch);
+    // The run is a project of its own, so its URL is not that of another project.
+    return new Run(this.url.replace(PROJECT_PATH, ""), record, this.#fetch);
   }
 
   /** Returns the numbers of messages, copies and mailboxes that the credentials allow, and their size. */

@@ -82,6 +82,9 @@ test("runs do not see each other's mail", async () => {
   assert.equal(await first.last(), "0");
   assert.notEqual(await second.last(), "0");
   await second.end();
+  const inProject = await new Restante({ url: `${restante.url}/p/shop` }).lease();
+  assert.equal(inProject.url, restante.url);
+  assert.equal(await inProject.last(), "0");
   await assert.rejects(restante.lease({ expiresIn: "25h" }), /expires-in/);
 });
 

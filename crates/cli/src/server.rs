@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io::Read;
 use std::net::Ipv6Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -12,6 +13,7 @@ use restante_http_client::{
     BodyMode, ClientPolicy, Download, HttpClient, HttpError, HttpService as _, Request, Response, TlsTrust, Url,
     parse_url,
 };
+use restante_mail::naming::Project;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -45,7 +47,7 @@ pub(crate) enum Credentials {
 /// A server and how to access it.
 pub(crate) struct Server {
     base: Url,
-    client: HttpClient,
+    client: Arc<HttpClient>,
     credentials: Credentials,
     timeout: Duration,
 }
@@ -89,7 +91,7 @@ impl Server {
             body_mode: BodyMode::Full { max_bytes: MAX_RESPONSE_BYTES },
             retry_all_methods: false,
         };
-        Self { base, client: HttpClient::with_trust(trust, policy), credentials, timeout }
+        Self { base, client: HttpClient::with_trust(trust, policy).into(), credentials, timeout }
     }
 
     /// Returns the host of the server, as written in the URL.
@@ -100,6 +102,15 @@ impl Server {
     /// Returns the URL of the server, without credentials.
     pub(crate) fn url(&self) -> &str {
         self.base.as_str()
+    }
+
+    /// Returns the server for the leased run with this token. The run is a project of its own, so the path of another project is
+    /// removed from the URL.
+    pub(crate) fn for_run(&self, token: &str) -> Self {
+        let mut base = self.base.clone();
+        base.set_path(&format!("{}/", without_project(self.base.path().trim_end_matches('/'))));
+        let credentials = Credentials::Token(token.to_owned());
+        Self { base, client: self.client.clone(), credentials, timeout: self.timeout }
     }
 
     pub(crate) fn credentials(&self) -> &Credentials {
@@ -274,6 +285,14 @@ fn with_scheme(text: &str) -> Cow<'_, str> {
     Cow::Owned(if has_port { format!("http://{text}") } else { format!("http://{authority}:{DEFAULT_PORT}{path}") })
 }
 
+/// Returns the path of a server without `/p/PROJECT` at its end.
+fn without_project(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some((parent, name)) if name.parse::<Project>().is_ok() => parent.strip_suffix("/p").unwrap_or(path),
+        _ => path,
+    }
+}
+
 /// Decodes the percent-encoding of a user name or password in a URL.
 fn percent_decode(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
@@ -389,6 +408,23 @@ mod tests {
         ];
         for (text, expected) in invalid {
             assert_eq!(parse_base_url(text).err().as_deref(), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn run_has_no_path_of_another_project() {
+        let table = [
+            ("http://x.test", "http://x.test/"),
+            ("http://x.test/p/shop", "http://x.test/"),
+            ("http://x.test/mail/p/shop/", "http://x.test/mail/"),
+            ("http://x.test/mail/shop", "http://x.test/mail/shop/"),
+            ("http://x.test/p/Shop", "http://x.test/p/Shop/"),
+            ("http://x.test/p", "http://x.test/p/"),
+        ];
+        for (text, expected) in table {
+            let (url, _) = parse_base_url(text).unwrap();
+            let server = Server::new(url, Credentials::None, TlsTrust::default(), Duration::from_secs(1));
+            assert_eq!(server.for_run("t").url(), expected);
         }
     }
 

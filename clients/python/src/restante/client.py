@@ -228,7 +228,7 @@ class Restante:
         """Leases a run: a client with a project of its own, whose mail no other client sees, for at most ``24h``. Mail is delivered
         to it if its recipient is an address of the run's ``domain``, or if its sender logs in with ``username`` and ``password``."""
         record = self._transport.json("POST", "/api/v2/runs", body={"expires-in": expires_in})
-        return Run(self._transport.with_token(record["token"]), record)
+        return Run(self._transport.for_run(record["token"]), record)
 
     def usage(self) -> dict[str, Any]:
         """Returns the numbers of ``messages``, ``copies`` and ``mailboxes`` that the credentials allow, and their size in

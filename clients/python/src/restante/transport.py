@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import ssl
 from http.client import HTTPException
 from typing import Any, Mapping
@@ -15,6 +16,8 @@ from .errors import NotFound, Refused, RestanteError
 
 #: The timeout of a request that does not wait for messages, in seconds.
 REQUEST_TIMEOUT = 30.0
+#: The end of the URL of a project.
+PROJECT_PATH = re.compile(r"/p/[a-z0-9-]+$")
 
 
 class Transport:
@@ -37,9 +40,10 @@ class Transport:
             credentials = base64.b64encode(":".join(user).encode()).decode()
             self._headers["Authorization"] = f"Basic {credentials}"
 
-    def with_token(self, token: str) -> Transport:
-        """Returns a transport for the same server with this token."""
-        return Transport(self.url, token, tls=self._tls)
+    def for_run(self, token: str) -> Transport:
+        """Returns a transport for the leased run with this token. The run is a project of its own, so the path of another project is
+        removed from the URL."""
+        return Transport(PROJECT_PATH.sub("", self.url), token, tls=self._tls)
 
     def request(
         self,

@@ -61,9 +61,10 @@ impl Task for Run {
         let body =
             self.expires.map_or_else(|| json!({}), |time| json!({ "expires-in": format!("{}s", time.as_secs()) }));
         let run: LeasedRun = decode(&server.post(&["api", "v2", "runs"], &body)?)?;
+        let server = server.for_run(&run.token);
         let status = run_in_foreground(self.command(server.url(), &run));
         // The server deletes the mail when the run expires, at the latest.
-        if let Err(error) = server.delete(&["api", "v2", "runs", &run.project]) {
+        if let Err(error) = server.delete(&["api", "v2", "runs", "current"]) {
             print_note(&format!("The mail of {} is deleted later: {error}", run.project));
         }
         let name = self.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();

@@ -1,9 +1,12 @@
 //! The command `run`.
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
 use std::process::Stdio;
 
-use super::{restante, run};
+use restante_testdir::TestDir;
+
+use super::{program, restante, run, run_with};
 use crate::support::Server;
 
 #[test]
@@ -44,6 +47,36 @@ fn exit_code_tells_whether_the_command_could_be_run() {
     }
     let (code, _, stderr) = run(restante(&server).args(["run", "--server", "127.0.0.1:1", "--", "true"]));
     assert!(code == 3 && stderr.contains("cannot be reached"), "{stderr}");
+}
+
+/// With a token that may not delete the mail of other projects, below the path of a project, and in another run.
+#[test]
+fn mail_of_a_run_is_deleted_with_its_token() {
+    let dir = TestDir::new();
+    let [users, tokens] = ["users", "tokens.toml"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    let program = || program(Path::new(env!("CARGO_BIN_EXE_restante")), "");
+    let admin = ["user", "add", "root", "--auth-users", &users];
+    assert_eq!(run_with(program().args(admin), b"secret\n").0, 0);
+    let create = ["token", "create", "ci", "--project", "shop", "--scope", "read,write", "--auth-tokens", &tokens];
+    let (code, token, stderr) = run(program().args(create));
+    assert_eq!(code, 0, "{stderr}");
+    let server = Server::start(&["--auth-users", &users, "--auth-tokens", &tokens]);
+    let script = "\"$1\" send --to bob@x.org --subject x --text x; \"$1\" list bob --json; echo \"$RESTANTE_PROJECT\"";
+    let (plain, nested) = (["run", "--", "sh"].as_slice(), ["run", "--", "PROGRAM", "run", "--", "sh"].as_slice());
+    for (base, arguments) in [("", plain), ("", nested), ("/p/shop", plain)] {
+        let mut command = restante(&server);
+        command.env("RESTANTE_SERVER", server.url(base)).env("RESTANTE_TOKEN", token.trim()).env("PATH", env!("PATH"));
+        let arguments = arguments.iter().map(|name| name.replace("PROGRAM", env!("CARGO_BIN_EXE_restante")));
+        command.args(arguments).args(["-c", script, "sh", env!("CARGO_BIN_EXE_restante")]);
+        let (code, out, stderr) = run(&mut command);
+        assert_eq!((code, stderr.as_str()), (0, ""), "{base} {out}");
+        let (list, project) = out.trim_end().rsplit_once('\n').unwrap();
+        assert!(list.contains("\"subject\"") && project.starts_with("run-"), "{out}");
+        let mut list = restante(&server);
+        list.env("RESTANTE_USER", "root").env("RESTANTE_PASSWORD", "secret");
+        let (code, left, stderr) = run(list.args(["list", &format!("{project}:bob"), "--json"]));
+        assert!(code == 0 && !left.contains("subject"), "{left} {stderr}");
+    }
 }
 
 /// The command ends by the signal that the program gets, and then its mail is deleted.
