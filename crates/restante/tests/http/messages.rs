@@ -26,6 +26,32 @@ fn delete(server: &Server, path: &str) -> String {
     ureq::delete(server.url(path)).call().unwrap().body_mut().read_to_string().unwrap()
 }
 
+/// A message that is larger than the limit of one of its mailboxes is refused for all of its recipients.
+#[test]
+fn message_larger_than_the_policy_of_a_mailbox_is_refused() {
+    let server = Server::start(&["--storage-policies", "small* maxkb=1; * maxkb=100"]);
+    let large = [MAIL, &[b'x'; 1024], b"\r\n"].concat();
+    // The recipients, the message, and the reply of SMTP.
+    let table: [(&[&str], &[u8], u16); 4] =
+        [(&["small"], MAIL, 250), (&["small"], &large, 552), (&["bob", "small"], &large, 552), (&["bob"], &large, 250)];
+    let mut expected = [0, 0];
+    for (recipients, mail, code) in table {
+        let mut sender = Sender::connect(server.smtp).unwrap();
+        assert_eq!(sender.send(recipients, mail, || {}).unwrap(), code, "{recipients:?} {}", mail.len());
+        for (count, mailbox) in expected.iter_mut().zip(["small", "bob"]) {
+            *count += usize::from(code == 250 && recipients.contains(&mailbox));
+            assert_eq!(server.count(mailbox), *count, "{recipients:?} {}", mail.len());
+        }
+    }
+    for (mailbox, mail, status) in [("small", &large[..], 413), ("small", MAIL, 201), ("bob", &large, 201)] {
+        let url = server.url(&format!("/api/v2/mailbox/{mailbox}"));
+        let request = ureq::post(url).config().http_status_as_error(false).build();
+        let response = request.content_type("message/rfc822").send(mail).unwrap();
+        assert_eq!(response.status(), status, "{mailbox} {}", mail.len());
+    }
+    assert_eq!(expected.map(|count| count + 1), [server.count("small"), server.count("bob")]);
+}
+
 #[test]
 fn message_for_several_recipients_is_listed_once() {
     let server = Server::start(&[]);
