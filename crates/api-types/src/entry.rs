@@ -72,7 +72,7 @@ impl<'a> From<&'a Message> for MessageEntry<'a> {
         Self {
             id: message.id().to_string().into(),
             from: first.headline.from().into(),
-            to: first.headline.to().map(Into::into).collect(),
+            to: message.to().collect(),
             cc: first.details.cc().map(Into::into).collect(),
             recipients: message.recipients().map(Into::into).collect(),
             mailboxes: message.mailboxes().map(|mailbox| mailbox.shown().into()).collect(),

@@ -55,7 +55,7 @@ impl<'a> From<&'a Summary> for MessageRecord<'a> {
             mailbox: summary.mailbox.shown().into(),
             id: summary.id.to_string().into(),
             from: summary.headline.from().into(),
-            to: summary.headline.to().map(Into::into).collect(),
+            to: summary.to().collect(),
             subject: summary.headline.subject().into(),
             date: Time(summary.received).to_string().into(),
             posix_millis: summary.received.as_millisecond(),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+use std::slice;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -95,6 +96,12 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Returns the recipients of the headline. If the headline has none because the recipients of the envelope are in several
+    /// projects, returns those of this copy.
+    pub fn to(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        recipients_to_show(slice::from_ref(self))
+    }
+
     /// Returns the length of all texts together, in bytes.
     pub fn text_len(&self) -> usize {
         self.headline.text_len() + self.tags.encoded().len() + self.details.encoded().len()
@@ -155,6 +162,12 @@ impl Message {
     /// Returns the mailboxes of the copies.
     pub fn mailboxes(&self) -> impl Iterator<Item = &MailboxName> {
         self.copies.iter().map(|copy| &copy.mailbox)
+    }
+
+    /// Returns the recipients of the headline. If the headline has none because the recipients of the envelope are in several
+    /// projects, returns those of the copies.
+    pub fn to(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        recipients_to_show(&self.copies)
     }
 
     /// Returns the recipients of the envelope whose mailboxes hold a copy.
@@ -252,6 +265,15 @@ impl Headline {
         let at = |offset: u32| (offset as usize).min(self.text.len());
         &self.text[at(start)..at(end)]
     }
+}
+
+/// Returns the recipients of the headline of these copies of a message, or else those of the copies.
+fn recipients_to_show(copies: &[Summary]) -> impl Iterator<Item = Cow<'_, str>> {
+    let Summary { headline, details, .. } = &copies[0];
+    let is_empty = details.lacks_to() && headline.recipient_lines().is_empty();
+    let hidden = if is_empty { copies } else { &[] };
+    let hidden = hidden.iter().flat_map(|copy| copy.details.recipients());
+    headline.to().map(Cow::Borrowed).chain(hidden.map(|address| format!("<{address}>").into()))
 }
 
 /// Returns the address of the form `Display Name <address>`.

@@ -118,6 +118,10 @@ impl Mailroom {
             return Ok(DeliveryOutcome::Discarded);
         }
         let copies = self.new_copies(envelope, &message, &arrival);
+        // All copies share the headline, and a client of one project must not see the recipients in others.
+        if arrival.lacks_to && is_in_several_projects(envelope, &message.mailboxes) {
+            message.headline = Headline::new(message.headline.from(), [], message.headline.subject());
+        }
         for copy in &copies {
             let max_bytes = self.mailbox_limits(&copy.mailbox).bytes;
             // The store would evict the message at once.
@@ -213,6 +217,14 @@ struct Arrival {
     lacks_to: bool,
     header: HeaderSummary,
     preview: Preview,
+}
+
+/// Returns whether the recipients and the mailboxes of a message are in different projects.
+fn is_in_several_projects(envelope: &Envelope, mailboxes: &[MailboxName]) -> bool {
+    let mailboxes = envelope.recipients.iter().map(|recipient| &recipient.mailbox).chain(mailboxes);
+    let mut projects = mailboxes.map(MailboxName::project);
+    let first = projects.next();
+    projects.any(|project| Some(project) != first)
 }
 
 /// Removes repeated mailboxes. A mailbox that is addressed twice gets one copy.

@@ -154,7 +154,7 @@ impl<'a> Document<'a> {
         match (column, self.mime) {
             (Column::From, _) => words.add(headline.from()),
             (Column::Subject, _) => words.add(headline.subject()),
-            (Column::To, _) => headline.to().for_each(|to| words.add_separate(to)),
+            (Column::To, _) => self.summary.to().for_each(|to| words.add_separate(&to)),
             (_, None) => {}
             (Column::Cc, Some(mime)) => {
                 mime.header()

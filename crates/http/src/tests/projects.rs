@@ -24,6 +24,23 @@ async fn add_messages(server: &TestServer) {
     server.add_message_with_details(2, "bob", "Subject: Sesame\r\n\r\nSesame\r\n").await;
 }
 
+/// Stores a message without To for mailbox `bob` in the project `shop` and in `acme`, as a delivery does.
+async fn add_shared_message(server: &TestServer, number: u64) {
+    let copy = |(mailbox, recipient): (&str, &str)| {
+        let recipients = [recipient.to_owned()];
+        let fields = DetailFields { lacks_to: true, recipients: &recipients, ..DetailFields::default() };
+        let details = Details::new(&fields);
+        NewCopy { mailbox: mailbox.to_owned().into(), tags: Tags::default(), details, trace: None }
+    };
+    let message = NewMessage {
+        received: Timestamp::from_microsecond(id(number).cast_signed()).unwrap(),
+        headline: Headline::new("<a@example.org>", [], "Shared"),
+        body: Bytes::from_static(b"Subject: Shared\r\n\r\nHello\r\n"),
+        copies: [("acme:bob", "sesame@acme.test"), ("shop:bob", "bob@shop.test")].map(copy).into(),
+    };
+    server.store.append(message).await.unwrap();
+}
+
 #[tokio::test]
 async fn names_are_relative_to_the_home() {
     let accounts = Accounts::with_search();
@@ -157,11 +174,12 @@ async fn no_route_reaches_another_project() {
         let fields = |message: &Summary| (message.id, message.seen, message.tags.clone());
         listings.map(|listing| listing.messages.iter().map(fields).collect::<Vec<_>>())
     };
-    let before = state().await;
     let header = accounts.token(&["shop:*"]).await;
     let mut problems = Vec::new();
-    for Row { method, route, expected, body } in rows() {
+    for (Row { method, route, expected, body }, number) in rows().zip(3..) {
         let Ok(expected) = expected.parse::<u16>() else { continue };
+        add_shared_message(&accounts.server, number).await;
+        let before = state().await;
         let request = async |path: &str| {
             let request = format!("{method} {path}\nContent-Type: application/json\n{header}");
             let body = body.replace("{id}", &id(ACME).to_string());

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use restante_auth::Authenticator;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, RecipientRefusal};
+use restante_mail::message::Message;
 use restante_mail::naming::{MailboxName, Project};
 use restante_mail::rules::{Condition, Field};
 use restante_mailroom::projects::ProjectRule;
@@ -54,6 +55,33 @@ async fn rules_choose_the_mailboxes_of_a_message() {
         assert_eq!(mailboxes, accepted.collect::<Vec<_>>(), "{source}");
         let recipients: Vec<_> = copies.iter().flat_map(|copy| copy.details.recipients()).collect();
         assert_eq!(recipients.len(), envelope.recipients.len(), "each recipient belongs to one copy");
+    }
+}
+
+/// A message without To shows the recipients of its envelope. Those in other projects are not among them.
+#[tokio::test]
+async fn recipients_of_other_projects_are_not_shown() {
+    let mailroom = mailroom(settings_with_rules(), Limits::default(), None);
+    let table: [(&[&str], &str, &[&str]); 4] = [
+        (&["ann@x.org", "bob@x.org"], "", &["<ann@x.org> <bob@x.org>", "<ann@x.org> <bob@x.org>"]),
+        (&["ann@x.org", "bob@acme.test"], "", &["<ann@x.org>", "<bob@acme.test>"]),
+        (&["ann@x.org", "bob@acme.test", "ann+1@x.org"], "", &["<ann@x.org> <ann+1@x.org>", "<bob@acme.test>"]),
+        (&["ann@x.org", "bob@acme.test"], "To: List <all@x.org>\r\n", &["List <all@x.org>", "List <all@x.org>"]),
+    ];
+    for (recipients, header, expected) in table {
+        let mut envelope: Envelope = envelope("a@x.org", &[]);
+        for text in recipients {
+            let address = Address::parse(text, Alphabet::Ascii).unwrap();
+            let recipient = mailroom.check_recipient(&envelope, address, WriteAccess::default()).await.unwrap();
+            envelope.recipients.push(recipient);
+        }
+        let body = format!("{header}Subject: x\r\n\r\n").leak();
+        let copies = deliver_stored(&mailroom, &envelope, body).await;
+        let shown: Vec<_> = copies.iter().map(|copy| copy.to().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(shown, expected, "{recipients:?}");
+        let (all, first) = (Message::group(copies.clone()), Message::group(copies[..1].to_vec()));
+        assert_eq!(all[0].to().count(), if header.is_empty() { recipients.len() } else { 1 });
+        assert_eq!(first[0].to().collect::<Vec<_>>().join(" "), expected[0]);
     }
 }
 

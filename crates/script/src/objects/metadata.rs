@@ -2,7 +2,9 @@
 
 use mlua::{Lua, UserData, UserDataMethods, Value};
 use restante_mail::message::{Headline, Summary};
+use restante_mail::mime::NamedAddress;
 
+use super::address;
 use super::content::{ATTACHMENTS, HEADER, HEADERS, HTML, Origin, SOURCE, TEXT};
 use super::field::{Field, FieldKind};
 use super::inbound::{headline_field, to_integer};
@@ -66,6 +68,7 @@ impl Record for Metadata {
             "id" => lua.create_string(summary.id.to_string()).map(Value::String),
             "date" => Ok(to_integer(summary.received.as_second())),
             "size" => Ok(to_integer(summary.size)),
+            "to" => address::to_list(lua, summary.to().map(|to| NamedAddress::from_display(&to))),
             field => headline_field(lua, &summary.headline, field),
         }
     }
