@@ -216,6 +216,27 @@ fn table_has_all_routes() {
     assert_eq!(rows().map(template).collect::<BTreeSet<_>>(), routes.collect::<BTreeSet<_>>());
 }
 
+/// Every method that has no row is refused.
+#[tokio::test]
+async fn table_has_all_methods() {
+    let accounts = Accounts::with_search();
+    let header = accounts.token(&[]).await;
+    let methods = |path: &str| {
+        let rows = rows().filter(|row| row.route.split('?').next() == Some(path));
+        rows.map(|row| row.method).collect::<BTreeSet<_>>()
+    };
+    let paths: BTreeSet<_> = rows().filter_map(|row| row.route.split('?').next()).collect();
+    let mut problems = Vec::new();
+    for path in paths {
+        let known = methods(path);
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"].into_iter().filter(|method| !known.contains(method)) {
+            let response = accounts.server.request(&format!("{method} {}\n{header}", fill(path, "bob"))).await;
+            problems.extend((response.status != 405).then(|| format!("{method} {path} {}", response.status.as_u16())));
+        }
+    }
+    assert_eq!(problems, [""; 0]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn subscribers_get_events_of_their_project() {
     for Row { route, .. } in rows().filter(|row| row.expected == "events") {
