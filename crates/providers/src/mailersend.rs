@@ -96,10 +96,6 @@ struct SendRequest<'a> {
     #[serde(default)]
     headers: List<Header>,
     in_reply_to: Option<String>,
-    #[serde(default)]
-    references: List<String>,
-    list_unsubscribe: Option<String>,
-    #[serde(default)]
     precedence_bulk: Option<bool>,
     /// A Unix time.
     send_at: Option<i64>,
@@ -195,15 +191,14 @@ fn emails(prefix: &str, request: &SendRequest<'_>, budget: &TextBudget) -> Resul
         None if is_template => Person::unknown_sender()?,
         None => return Err(Failure::missing(field("from.email"))),
     };
-    if request.subject.is_none() && !is_template {
-        return Err(Failure::missing(field("subject")));
-    }
-    if request.text.is_none() && request.html.is_none() && !is_template {
-        return Err(Failure::missing(field("text")));
-    }
     let to = people(&field("to"), &request.to.0)?;
-    if to.is_empty() {
-        return Err(Failure::missing(field("to")));
+    let missing = [
+        ("to", to.is_empty()),
+        ("subject", request.subject.is_none() && !is_template),
+        ("text", request.text.is_none() && request.html.is_none() && !is_template),
+    ];
+    if let Some((name, _)) = missing.into_iter().find(|(_, is_missing)| *is_missing) {
+        return Err(Failure::missing(field(name)));
     }
     let files = request.attachments.0.iter().enumerate();
     let files = files.map(|(index, file)| attachment(&format!("{prefix}attachments.{index}"), file));
@@ -258,17 +253,10 @@ fn emails(prefix: &str, request: &SendRequest<'_>, budget: &TextBudget) -> Resul
 }
 
 fn headers(request: &SendRequest<'_>) -> Vec<(String, String)> {
-    let mut headers: Vec<_> =
-        request.headers.0.iter().map(|Header { name, value }| (name.clone(), value.clone())).collect();
-    let references = Some(request.references.0.join(" ")).filter(|text| !text.is_empty());
-    let fields = [
-        ("In-Reply-To", request.in_reply_to.clone()),
-        ("References", references),
-        ("List-Unsubscribe", request.list_unsubscribe.clone()),
-        ("Precedence", request.precedence_bulk.filter(|is_bulk| *is_bulk).map(|_| "bulk".to_owned())),
-    ];
-    headers.extend(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-    headers
+    let own = request.headers.0.iter().map(|Header { name, value }| (name.as_str(), value.as_str()));
+    let reply = request.in_reply_to.iter().map(|id| ("In-Reply-To", id.as_str()));
+    let bulk = request.precedence_bulk.iter().filter(|is_bulk| **is_bulk).map(|_| ("Precedence", "bulk"));
+    own.chain(reply).chain(bulk).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 fn person(field: &str, Mailbox { email, name }: &Mailbox) -> Result<Person, Failure> {

@@ -1,5 +1,5 @@
-//! The API of Mailjet, version 3.1 and the older version 3. The token is the API key, which is the user name of Basic
-//! authentication; the secret is not checked.
+//! The API of Mailjet, version 3.1. The token is the API key, which is the user name of Basic authentication; the secret is not
+//! checked.
 
 use std::sync::Arc;
 
@@ -43,7 +43,6 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
     };
     Routes::new::<Mailjet>(templates)
         .post("/v3.1/send", send)
-        .post("/v3/send", send_legacy)
         .get("/v3/REST/message/{id}", read)
         .get("/v3/REST/sender", empty)
         .get("/v3/REST/user", empty)
@@ -122,12 +121,11 @@ struct Mailbox {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct File<'a> {
-    #[serde(alias = "Content-type")]
     content_type: Option<String>,
     filename: Option<String>,
     #[serde(rename = "ContentID")]
     content_id: Option<String>,
-    #[serde(borrow, alias = "content")]
+    #[serde(borrow)]
     base64_content: Option<Text<'a>>,
 }
 
@@ -169,8 +167,7 @@ fn files(message: &Message<'_>) -> Result<Option<Vec<Attachment>>, Failure> {
 fn attachment(field: &str, file: &File<'_>, is_inline: bool) -> Result<Attachment, Failure> {
     let field = format!("{field}.Base64Content");
     let Some(Text(content)) = &file.base64_content else { return Err(Failure::missing(field)) };
-    // The older version has no Content-ID: pages name the file.
-    let content_id = file.content_id.as_ref().or(file.filename.as_ref()).filter(|_| is_inline);
+    let content_id = file.content_id.as_ref().filter(|_| is_inline);
     Ok(Attachment {
         filename: file.filename.clone(),
         content_type: file.content_type.clone(),
@@ -232,7 +229,11 @@ fn email(
     if let Some(sender) = member!(sender) {
         headers.push(("Sender".to_owned(), person("Sender", sender)?.address.text()));
     }
-    let mut metadata = member!(event_payload).map(|payload| payload_members(payload)).unwrap_or_default();
+    let payload_members = |payload: &String| match serde_json::from_str(payload) {
+        Ok(Texts(members)) => members,
+        Err(_) => vec![("EventPayload".to_owned(), payload.clone())],
+    };
+    let mut metadata = member!(event_payload).map(payload_members).unwrap_or_default();
     metadata.extend(member!(custom_id).map(|id| ("CustomID".to_owned(), id.clone())));
     Ok(Email {
         from: Some(from),
@@ -265,32 +266,14 @@ fn value(variables: &Variables, expression: &str) -> Option<String> {
     variables.get(name.trim()).or(default).map(str::to_owned)
 }
 
-/// Returns the members of an event payload that is an object as JSON, otherwise the payload.
-fn payload_members(payload: &str) -> Vec<(String, String)> {
-    match serde_json::from_str(payload) {
-        Ok(Texts(members)) => members,
-        Err(_) => vec![("EventPayload".to_owned(), payload.to_owned())],
-    }
-}
-
 fn results_reply(incoming: &Incoming, results: &[Result<Sent, Failure>]) -> Reply {
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "PascalCase", default)]
-    struct Named {
-        #[serde(rename = "CustomID")]
-        custom_id: Option<String>,
-        messages: List<Self>,
-    }
-
-    let named = incoming.json::<Named>().unwrap_or_default().messages.0;
-    let names = named.iter().map(|message| message.custom_id.as_deref()).chain(std::iter::repeat(None));
     let host = incoming.header(header::HOST.as_str()).unwrap_or("api.mailjet.com");
-    let messages = results.iter().zip(names).map(|(result, name)| match result {
+    let messages = results.iter().map(|result| match result {
         Err(failure) => json!({"Status": "error", "Errors": [error(failure)]}),
         Ok(sent) => {
             let entries = |people: &[Person]| people.iter().map(|person| entry(host, sent, person)).collect::<Vec<_>>();
             let [to, cc, bcc] = [&sent.to, &sent.cc, &sent.bcc].map(|people| entries(people));
-            json!({"Status": "success", "CustomID": name.unwrap_or_default(), "To": to, "Cc": cc, "Bcc": bcc})
+            json!({"Status": "success", "CustomID": "", "To": to, "Cc": cc, "Bcc": bcc})
         }
     });
     let messages: Vec<_> = messages.collect();
@@ -322,78 +305,4 @@ fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
         Reply::json(StatusCode::OK, &json!({"Count": 1, "Data": [data], "Total": 1}))
     };
     Ok(Action::Read(id.into(), reply))
-}
-
-/// A request of version 3.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct LegacyRequest<'a> {
-    #[serde(default)]
-    from_email: String,
-    from_name: Option<String>,
-    #[serde(default)]
-    to: String,
-    #[serde(default)]
-    cc: String,
-    #[serde(default)]
-    bcc: String,
-    /// Each of them gets a message of its own.
-    #[serde(default)]
-    recipients: List<Mailbox>,
-    subject: Option<String>,
-    #[serde(rename = "Text-part")]
-    text_part: Option<String>,
-    #[serde(rename = "Html-part")]
-    html_part: Option<String>,
-    #[serde(borrow)]
-    attachments: Option<List<File<'a>>>,
-    #[serde(rename = "Inline_attachments", borrow)]
-    inlined_attachments: Option<List<File<'a>>>,
-    headers: Option<Texts>,
-    #[serde(rename = "Mj-CustomID")]
-    custom_id: Option<String>,
-    #[serde(rename = "Mj-EventPayLoad")]
-    event_payload: Option<String>,
-    #[serde(rename = "Mj-campaign")]
-    custom_campaign: Option<String>,
-}
-
-fn send_legacy(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
-    let request: LegacyRequest<'_> = incoming.json()?;
-    let mailbox = |Person { name, address }: Person| Mailbox { email: address.text(), name: Some(name) };
-    let list = |field: &str, text: &str| -> Result<_, Failure> {
-        Ok(Some(List(Person::parse_list(field, text)?.into_iter().map(mailbox).collect())))
-    };
-    let message = Message {
-        from: Some(Mailbox { email: request.from_email, name: request.from_name }),
-        cc: list("Cc", &request.cc)?,
-        bcc: list("Bcc", &request.bcc)?,
-        subject: request.subject,
-        text_part: request.text_part,
-        html_part: request.html_part,
-        attachments: request.attachments,
-        inlined_attachments: request.inlined_attachments,
-        headers: request.headers,
-        custom_id: request.custom_id,
-        event_payload: request.event_payload,
-        custom_campaign: request.custom_campaign,
-        ..Message::default()
-    };
-    let mut to: Vec<_> = request.recipients.0.into_iter().map(|mailbox| Some(List(vec![mailbox]))).collect();
-    if to.is_empty() {
-        to.push(list("To", &request.to)?);
-    }
-    let files = files(&message)?.unwrap_or_default();
-    let budget = TextBudget::new(incoming);
-    let emails = to.into_iter().map(|to| {
-        let email = email(&Message { to, ..Message::default() }, &message, files.clone(), &budget)?;
-        budget.add(email)
-    });
-    let emails = emails.collect::<Result<_, _>>()?;
-    let reply = |_: &Incoming, sent: &[Sent]| {
-        let entries =
-            sent.iter().flat_map(|sent| sent.recipients().map(|person| entry("api.mailjet.com", sent, person)));
-        Reply::json(StatusCode::OK, &json!({"Sent": entries.collect::<Vec<_>>()}))
-    };
-    Ok(Action::Send(emails, reply))
 }

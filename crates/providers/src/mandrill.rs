@@ -1,30 +1,27 @@
 //! The API of Mandrill (Mailchimp Transactional). A message is sent to each recipient separately if `preserve_recipients` is false, or
-//! if there are merge variables or metadata for single recipients. Otherwise all recipients see each other. Editable regions
-//! (`mc:edit`) of templates are not replaced: the contents for them are merge variables.
+//! if there are merge variables or metadata for single recipients. Otherwise all recipients see each other. Templates are not
+//! stored.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
 use restante_http_core::api::Api;
-use restante_mail::compose::Attachment;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::email::{Content, Email, Parts, Sent, parse_id};
+use crate::email::{Content, Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind};
-use crate::incoming::{Incoming, decode_base64};
+use crate::files::{self, File};
+use crate::incoming::Incoming;
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes, bearer};
 use crate::raw;
 use crate::reply::Reply;
-use crate::stored::StoredEmail;
 use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
-use crate::values::{List, Text, Texts};
+use crate::values::{List, Texts};
 use crate::variables::{TextBudget, Variables};
-
-mod stored_templates;
 
 struct Mandrill;
 
@@ -50,9 +47,7 @@ impl Provider for Mandrill {
         let (code, name) = match failure.kind {
             FailureKind::Unauthorized | FailureKind::Forbidden => (-1, "Invalid_Key"),
             FailureKind::Malformed | FailureKind::Missing | FailureKind::Invalid => (-2, "ValidationError"),
-            FailureKind::NotFound if failure.message.contains("template") => (5, "Unknown_Template"),
-            FailureKind::NotFound => (4, "Unknown_Message"),
-            FailureKind::Exists => (6, "Invalid_Template"),
+            FailureKind::NotFound => (5, "Unknown_Template"),
             _ => (-99, "GeneralError"),
         };
         let body = json!({"status": "error", "code": code, "name": name, "message": failure.message});
@@ -66,27 +61,21 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
     (0..=4).fold(routes, |routes, minor| routes.post(&format!("/api/1.{minor}/{{group}}/{{call}}"), call)).api()
 }
 
-fn call(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+fn call(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let (group, call) = (incoming.path_value("group"), incoming.path_value("call"));
     match (group, call.strip_suffix(".json").unwrap_or(call)) {
-        ("messages", "send" | "send-template") => send(incoming, templates),
+        ("messages", "send" | "send-template") => send(incoming),
         ("messages", "send-raw") => send_raw(incoming),
-        ("messages", "info") => read(incoming),
         ("users", "ping") => Ok(ok("PONG!")),
         ("users", "ping2") => Ok(ok(json!({"PING": "PONG!"}))),
         ("users", "info") => Ok(ok(json!({"username": "restante", "reputation": 100, "backlog": 0, "stats": {}}))),
-        ("users", "senders") | ("senders", "list" | "domains") => Ok(ok(json!([]))),
-        ("templates", call) => stored_templates::respond(call, incoming, templates),
-        (_, call) => Err(unknown_call(call)),
+        ("users", "senders") | ("senders" | "templates", "list") => Ok(ok(json!([]))),
+        (_, call) => Err(Failure::new(FailureKind::Invalid, format!("Unknown method \"{call}\""))),
     }
 }
 
 fn ok(body: impl Serialize) -> Action {
     Action::Reply(Reply::json(StatusCode::OK, &body))
-}
-
-fn unknown_call(call: &str) -> Failure {
-    Failure::new(FailureKind::Invalid, format!("Unknown method \"{call}\""))
 }
 
 #[derive(Deserialize)]
@@ -160,35 +149,15 @@ struct RecipientMetadata {
     values: Texts,
 }
 
-#[derive(Deserialize)]
-struct File<'a> {
-    #[serde(rename = "type")]
-    content_type: Option<String>,
-    name: Option<String>,
-    #[serde(borrow, default)]
-    content: Text<'a>,
-}
-
-fn send(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+fn send(incoming: &Incoming) -> Result<Action, Failure> {
     let SendRequest { message, template_name, template_content, send_at } = incoming.json()?;
     let budget = TextBudget::new(incoming);
-    let template = template_name.as_deref().map(|name| templates.find(name).ok_or(name));
     let mut common = common_email(&message, send_at)?;
     if common.from.is_none() {
-        common.from = match &template {
-            Some(Ok(template)) => stored_templates::sender(template)?,
-            Some(Err(_)) => Some(Person::unknown_sender()?),
-            None => None,
-        };
+        let sender = template_name.as_ref().map(|_| Person::unknown_sender());
+        common.from = Some(sender.unwrap_or_else(|| Err(Failure::missing("message.from_email")))?);
     }
-    if common.from.is_none() {
-        return Err(Failure::missing("message.from_email"));
-    }
-    let files = [("attachments", &message.attachments), ("images", &message.images)].into_iter();
-    let files = files.flat_map(|(list, List(files))| {
-        files.iter().enumerate().map(move |(index, file)| attachment(&format!("message.{list}[{index}]"), file, list))
-    });
-    let files = files.collect::<Result<Vec<_>, _>>()?;
+    let files = files::attachments(&message.attachments, &message.images)?;
     let mut own_variables: HashMap<String, Vec<&Variable<'_>>> = HashMap::new();
     for MergeVars { rcpt, vars } in &message.merge_vars.0 {
         own_variables.entry(rcpt.to_lowercase()).or_default().extend(&vars.0);
@@ -210,16 +179,10 @@ fn send(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failur
             html: message.html.clone(),
             attachments: files.clone(),
         };
-        let content = match &template {
+        let content = match &template_name {
             None => merge.content(parts, &budget)?,
-            Some(Ok(template)) => {
-                let subject = if parts.subject.is_empty() { template.subject.clone() } else { parts.subject };
-                let text = parts.text.or_else(|| template.text.clone());
-                let html = parts.html.or_else(|| template.html.clone());
-                merge.content(Parts { subject, text, html, attachments: parts.attachments }, &budget)?
-            }
-            Some(Err(name)) => {
-                let source = TemplateSource::Stored((*name).to_owned());
+            Some(name) => {
+                let source = TemplateSource::Stored(name.clone());
                 Content::Template(TemplateUse { source, data: merge.data }, parts)
             }
         };
@@ -277,16 +240,6 @@ fn recipients(message: &Message<'_>) -> Result<Vec<[Vec<Person>; 3]>, Failure> {
     let mut seen = HashSet::new();
     let recipients = lists.into_iter().flatten().filter(|person| seen.insert(person.address.text().to_lowercase()));
     Ok(recipients.map(|person| [vec![person], Vec::new(), copy.iter().cloned().collect()]).collect())
-}
-
-fn attachment(field: &str, file: &File<'_>, list: &str) -> Result<Attachment, Failure> {
-    let name = file.name.clone().filter(|name| !name.is_empty());
-    Ok(Attachment {
-        filename: name.clone(),
-        content_type: file.content_type.clone(),
-        content: decode_base64(&format!("{field}.content"), &file.content.0)?,
-        content_id: name.filter(|_| list == "images"),
-    })
 }
 
 /// The merge variables of a message.
@@ -351,36 +304,7 @@ fn send_raw(incoming: &Incoming) -> Result<Action, Failure> {
 fn sent_reply(_: &Incoming, sent: &[Sent]) -> Reply {
     let recipients = sent.iter().flat_map(|sent| sent.recipients().map(move |person| (person, sent)));
     let entries = recipients.map(|(person, sent)| {
-        json!({"email": person.address.text(), "status": "sent", "_id": id(&sent.uuid()), "reject_reason": null})
+        json!({"email": person.address.text(), "status": "sent", "_id": sent.uuid().replace('-', ""), "reject_reason": null})
     });
     Reply::json(StatusCode::OK, &entries.collect::<Vec<_>>())
-}
-
-/// Returns the id that the API shows: 32 hexadecimal digits.
-fn id(uuid: &str) -> String {
-    uuid.replace('-', "")
-}
-
-fn read(incoming: &Incoming) -> Result<Action, Failure> {
-    #[derive(Deserialize)]
-    struct Query {
-        #[serde(default)]
-        id: String,
-    }
-
-    let Query { id: text } = incoming.json()?;
-    let message = parse_id(&text)
-        .ok_or_else(|| Failure::new(FailureKind::NotFound, format!("No message exists with the id '{text}'")))?;
-    let reply = |email: &StoredEmail| {
-        let body = json!({
-            "ts": email.received.as_second(),
-            "_id": id(&crate::email::uuid(email.id)),
-            "state": "sent",
-            "subject": email.header.subject,
-            "sender": email.header.from,
-            "email": email.header.to.as_ref().and_then(|to| to.first()),
-        });
-        Reply::json(StatusCode::OK, &body)
-    };
-    Ok(Action::Read(message, reply))
 }

@@ -14,7 +14,8 @@ use serde_json::value::RawValue;
 
 use crate::email::{Content, Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind};
-use crate::incoming::{Incoming, decode_base64};
+use crate::files::{self, File};
+use crate::incoming::Incoming;
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes, header_key};
 use crate::raw;
@@ -117,15 +118,6 @@ struct Inline<'a> {
     email_rfc822: Option<Text<'a>>,
 }
 
-#[derive(Deserialize)]
-struct File<'a> {
-    name: Option<String>,
-    #[serde(rename = "type")]
-    content_type: Option<String>,
-    #[serde(borrow, default)]
-    data: Text<'a>,
-}
-
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Options {
@@ -158,11 +150,7 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     if request.recipients.0.is_empty() {
         return Err(Failure::missing("recipients"));
     }
-    let lists = [("attachments", &content.attachments), ("inline_images", &content.inline_images)].into_iter();
-    let files = lists.flat_map(|(list, List(files))| {
-        files.iter().enumerate().map(move |(index, file)| attachment(&format!("content.{list}[{index}]"), file, list))
-    });
-    let files = files.collect::<Result<Vec<_>, _>>()?;
+    let files = files::attachments(&content.attachments, &content.inline_images)?;
     let budget = TextBudget::new(incoming);
     let groups = groups(&request)?;
     let emails = groups.into_iter().map(|group| {
@@ -296,14 +284,4 @@ fn person(field: &str, mailbox: &Mailbox) -> Result<Person, Failure> {
             Person::new(&format!("{field}.email"), name, email)
         }
     }
-}
-
-fn attachment(field: &str, file: &File<'_>, list: &str) -> Result<Attachment, Failure> {
-    let name = file.name.clone().filter(|name| !name.is_empty());
-    Ok(Attachment {
-        filename: name.clone(),
-        content_type: file.content_type.clone(),
-        content: decode_base64(&format!("{field}.data"), &file.data.0)?,
-        content_id: name.filter(|_| list == "inline_images"),
-    })
 }

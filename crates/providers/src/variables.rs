@@ -114,7 +114,7 @@ fn size(email: &Email) -> usize {
             TemplateSource::Inline(inline) => (parts, template.data.len() + inline.size()),
             TemplateSource::Stored(_) => (parts, template.data.len()),
         },
-        Content::Raw(_) => (&Parts::default(), 0),
+        Content::Raw(message) => (&Parts::default(), message.len()),
     };
     let people = [&email.to, &email.cc, &email.bcc, &email.reply_to].into_iter().flatten();
     let pairs = email.headers.iter().chain(&email.metadata);
