@@ -4,18 +4,21 @@
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts as _, Request};
+use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_auth::{Grant, Scope};
+use restante_http_connection::clean_path::path_and_query;
 use restante_http_connection::context::Peer;
 use restante_http_core::extractors::body;
 use restante_http_core::extractors::cancellation::Cancellation;
 use restante_http_core::extractors::late_token::check_late_token;
 use restante_http_core::extractors::parameters::{path_values, require_scope};
+use restante_http_core::extractors::request_context::{RequestHost, client_path};
 use restante_http_core::response::problem::Problem;
-use restante_http_core::server::Server;
+use restante_http_core::server::{Server, Settings};
 use restante_http_core::uploads::{JSON_SIZE_FACTOR, Upload};
 use restante_mail::message::{MessageId, Summary};
 use restante_net::Reservation;
@@ -109,9 +112,11 @@ async fn process(
     let path = path_values(&mut parts, &server).await?;
     let limit = server.settings.max_message_bytes.saturating_mul(JSON_SIZE_FACTOR);
     let body = body::read_upload(&parts.headers, body, limit, &mut reservation).await?;
+    parts.uri = client_uri(&server.settings, &parts);
     let incoming = Incoming::new(&parts, path, body);
     let key = (provider.key)(&parts.headers).or_else(|| provider.body_key.and_then(|key| key(&incoming)));
     transcript.record_request(&incoming, key.as_deref());
+    let key = (provider.verify)(&incoming, &server.settings.signing_keys)?.or(key);
     let grant = grant(&server, &parts, key.as_deref()).await?;
     require_scope(&grant, if parts.method.is_safe() { Scope::Read } else { Scope::Write })?;
     // A large request may take a while to arrive.
@@ -121,6 +126,17 @@ async fn process(
     let exchange = Exchange { server, templates, provider, incoming: Arc::new(incoming), grant, key, peer };
     transcript.set_login(exchange.login());
     exchange.run(handler, reservation, transcript).await
+}
+
+/// Returns the URI of a request as its client sees it. Signatures cover it.
+fn client_uri(settings: &Settings, parts: &Parts) -> Uri {
+    let path = path_and_query(&parts.uri, &client_path(settings, &parts.extensions, parts.uri.path()));
+    let uri = Uri::builder().path_and_query(path);
+    let uri = match parts.extensions.get::<RequestHost>() {
+        Some(RequestHost { scheme, authority }) => uri.scheme(*scheme).authority(&**authority),
+        None => uri,
+    };
+    uri.build().unwrap_or_else(|_| parts.uri.clone())
 }
 
 /// Returns the grant of a request: that of the middleware, or that of the key in the body.

@@ -1,8 +1,12 @@
 //! The reason why a request fails. Each provider writes it in its own form.
 
 use axum::http::StatusCode;
+use restante_auth::DenialReason;
 use restante_http_core::response::problem::Problem;
 use restante_mail::compose::DraftError;
+
+/// The field of a failure if a request has no key. It has none if its key is wrong.
+pub(crate) const MISSING_KEY: &str = "Authorization";
 
 /// The reason why a request fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +105,7 @@ impl From<&Problem> for Failure {
             StatusCode::INTERNAL_SERVER_ERROR => FailureKind::Internal,
             _ => FailureKind::Invalid,
         };
-        Self::new(kind, problem.to_string())
+        let is_missing = problem.denial().is_some_and(|denied| denied.reason == DenialReason::NoCredentials);
+        Self { field: is_missing.then(|| MISSING_KEY.to_owned()), ..Self::new(kind, problem.to_string()) }
     }
 }

@@ -25,6 +25,7 @@ const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIEN
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) method: Method,
+    /// The URI as the client sees it, with the path of a project.
     pub(crate) uri: Uri,
     pub(crate) headers: HeaderMap,
     /// The names and values of the parameters of the path.

@@ -5,23 +5,47 @@
 //!
 //! - `provider`: the description of a provider, and its API
 //! - `exchange`: a request and its response; `transcript` records them
-//! - `incoming`, `values`: requests, and the forms of their members; `reply`, `failure`: responses
-//! - `email`, `person`: a message to send, and its composition; `stored`: a message that was sent
+//! - `incoming`, `multipart`, `values`, `variables`, `files`, `oauth`: requests, and the forms of their members; `reply`, `failure`: responses
+//! - `email`, `person`: a message to send, and its composition; `raw`: complete messages; `stored`: a message that was sent
 //! - `templates`, `rendering`: templates that clients have stored
 
+mod aws;
+mod azure;
+mod brevo;
 mod email;
 mod exchange;
 mod failure;
+mod files;
+mod gmail;
+mod graph;
 mod incoming;
+mod mailersend;
+mod mailgun;
+mod mailjet;
+mod mailtrap;
+mod mandrill;
+mod multipart;
+mod oauth;
 mod person;
+mod postal;
+mod postmark;
 mod provider;
+mod raw;
 mod rendering;
 mod reply;
 mod resend;
+mod resend_postmark;
+mod scaleway;
+mod sendgrid;
+mod ses_v1;
+mod ses_v2;
+mod sigv4;
+mod sparkpost;
 mod stored;
 mod templates;
 mod transcript;
 mod values;
+mod variables;
 
 use std::sync::Arc;
 
@@ -32,6 +56,25 @@ use templates::TemplateStore;
 /// Returns the API of each provider.
 pub fn apis() -> Vec<Api> {
     let templates = Arc::new(TemplateStore::default());
-    let all = [resend::api];
+    let all = [
+        azure::api,
+        brevo::api,
+        gmail::api,
+        graph::api,
+        mailersend::api,
+        mailgun::api,
+        mailjet::api,
+        mailtrap::api,
+        mandrill::api,
+        postal::api,
+        postmark::api,
+        resend::api,
+        resend_postmark::api,
+        scaleway::api,
+        sendgrid::api,
+        ses_v1::api,
+        ses_v2::api,
+        sparkpost::api,
+    ];
     all.into_iter().map(|api| api(&templates)).collect()
 }

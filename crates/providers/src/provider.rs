@@ -6,10 +6,12 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use restante_http_core::api::{Api, Route};
 use restante_http_core::credentials::Credentials;
 use restante_http_core::response::problem::Problem;
-use restante_http_core::server::Server;
+use restante_http_core::server::{Server, SigningKey};
 use restante_mail::message::MessageId;
 
 use crate::email::{Email, Sent};
@@ -33,6 +35,12 @@ pub(crate) trait Provider: 'static {
     /// Returns the API key in the body of a request whose header has none.
     fn body_key(_: &Incoming) -> Option<String> {
         None
+    }
+
+    /// Checks the signature of a request. Returns the id of the key that has signed it, or `None` if signatures are not verified:
+    /// the provider has none, or there are no keys.
+    fn verify(_: &Incoming, _: &[SigningKey]) -> Result<Option<String>, Failure> {
+        Ok(None)
     }
 
     /// Returns the response to a request that fails.
@@ -60,6 +68,7 @@ pub(crate) struct Description {
     pub(crate) name: &'static str,
     pub(crate) key: fn(&HeaderMap) -> Option<String>,
     pub(crate) body_key: Option<fn(&Incoming) -> Option<String>>,
+    pub(crate) verify: fn(&Incoming, &[SigningKey]) -> Result<Option<String>, Failure>,
     pub(crate) failure: fn(&Failure) -> Reply,
 }
 
@@ -77,6 +86,7 @@ impl<'t> Routes<'t> {
             name: P::NAME,
             key: P::key,
             body_key: P::HAS_BODY_KEY.then_some(P::body_key as fn(&Incoming) -> Option<String>),
+            verify: P::verify,
             failure: P::failure,
         };
         let api = Api {
@@ -156,6 +166,14 @@ fn error_form<P: Provider>(problem: &Problem, response: Response) -> Response {
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<String> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+}
+
+/// Returns the user name and the password of the header field Authorization.
+pub(crate) fn basic(headers: &HeaderMap) -> Option<(String, String)> {
+    let (scheme, text) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let text = scheme.eq_ignore_ascii_case("basic").then(|| STANDARD.decode(text.trim()))?.ok()?;
+    let (user, password) = str::from_utf8(&text).ok()?.split_once(':')?;
+    Some((user.to_owned(), password.to_owned()))
 }
 
 /// Returns the value of a header field with a key.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use restante_mail::compose::Attachment;
@@ -10,6 +11,8 @@ use restante_mail::naming::Project;
 use crate::email::Parts;
 use crate::failure::{Failure, FailureKind};
 
+/// The field of failures because of an unknown template.
+pub(crate) const TEMPLATE: &str = "template";
 /// The maximum number of templates in memory.
 const MAX_TEMPLATES: usize = 1000;
 /// The maximum size of the texts of a template.
@@ -29,6 +32,8 @@ pub(crate) struct Template {
     pub(crate) subject: String,
     pub(crate) text: Option<String>,
     pub(crate) html: Option<String>,
+    /// What else the provider stores with it, as JSON. Only the module of the provider reads it.
+    pub(crate) extra: String,
 }
 
 /// A template in a request to send.
@@ -52,6 +57,7 @@ pub(crate) enum TemplateSource {
 #[derive(Debug, Default)]
 pub(crate) struct TemplateStore {
     templates: Mutex<BTreeMap<TemplateKey, Arc<Template>>>,
+    last_number: AtomicU64,
 }
 
 /// The project, the provider, and the id.
@@ -65,6 +71,14 @@ pub(crate) struct Templates<'a> {
     provider: &'static str,
 }
 
+impl Template {
+    /// Returns the size of its texts.
+    pub(crate) fn size(&self) -> usize {
+        let texts = [&self.text, &self.html].into_iter().flatten().map(String::len).sum::<usize>();
+        self.subject.len() + self.extra.len() + texts
+    }
+}
+
 impl TemplateStore {
     /// Returns the templates of a provider in a project.
     pub(crate) fn scope(&self, project: Option<Project>, provider: &'static str) -> Templates<'_> {
@@ -72,7 +86,17 @@ impl TemplateStore {
     }
 }
 
-impl Templates<'_> {
+impl<'a> Templates<'a> {
+    /// Returns the templates of another provider in the same project.
+    pub(crate) fn of(&self, provider: &'static str) -> Templates<'a> {
+        Templates { store: self.store, project: self.project.clone(), provider }
+    }
+
+    /// Returns a number for the id of a new template. No other template has it.
+    pub(crate) fn new_number(&self) -> u64 {
+        self.store.last_number.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     fn key(&self, id: &str) -> TemplateKey {
         (self.project.clone(), self.provider, id.to_owned())
     }
@@ -92,9 +116,7 @@ impl Templates<'_> {
 
     /// Stores a template. It replaces the one with the same id.
     pub(crate) fn put(&self, template: Template) -> Result<(), Failure> {
-        let size = template.subject.len()
-            + [&template.text, &template.html].into_iter().flatten().map(String::len).sum::<usize>();
-        if size > MAX_TEMPLATE_BYTES {
+        if template.size() > MAX_TEMPLATE_BYTES {
             return Err(Failure::new(
                 FailureKind::TooLarge,
                 format!("The template has more than {MAX_TEMPLATE_BYTES} bytes."),
@@ -142,7 +164,8 @@ impl Templates<'_> {
 
     fn without_template(&self, name: &str, data: &str, mut parts: Parts) -> Result<Parts, Failure> {
         if !self.list().is_empty() {
-            return Err(Failure::new(FailureKind::NotFound, format!("The template {name} does not exist.")));
+            let message = format!("The template {name} does not exist.");
+            return Err(Failure { field: Some(TEMPLATE.to_owned()), ..Failure::new(FailureKind::NotFound, message) });
         }
         if parts.subject.is_empty() {
             parts.subject = format!("(unknown template {})", name.replace(char::is_control, " "));

@@ -1,12 +1,15 @@
 //! Types of members in JSON whose length is limited, or that have several forms.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+
+use crate::failure::Failure;
 
 /// The maximum length of a list in a request. Providers allow 1000 recipients or messages at most.
 pub(crate) const MAX_ITEMS: usize = 1000;
@@ -99,6 +102,20 @@ pub(crate) fn text_of(value: &RawValue) -> String {
     })
 }
 
+/// Returns a JSON object with the members of all of these objects. Those of later ones have precedence.
+pub(crate) fn merge_objects<'a>(field: &str, objects: impl IntoIterator<Item = &'a str>) -> Result<String, Failure> {
+    let mut members: BTreeMap<Cow<'a, str>, &RawValue> = BTreeMap::new();
+    for object in objects {
+        if object.len() > MAX_RAW_BYTES {
+            return Err(Failure::invalid(field, &format!("has more than {MAX_RAW_BYTES} bytes")));
+        }
+        let object: BTreeMap<Cow<'a, str>, &RawValue> =
+            serde_json::from_str(object).map_err(|_| Failure::invalid(field, "is not a JSON object"))?;
+        members.extend(object);
+    }
+    serde_json::to_string(&members).map_err(Failure::malformed)
+}
+
 /// One item or a list of items.
 #[derive(Debug)]
 pub(crate) struct OneOrMany<T>(pub(crate) Vec<T>);
@@ -139,6 +156,22 @@ mod tests {
         assert!(serde_json::from_str::<OneOrMany<u8>>(&list(MAX_ITEMS + 1)).is_err());
         let members: Vec<_> = (0..=MAX_MEMBERS).map(|number| format!("\"{number}\":1")).collect();
         assert!(serde_json::from_str::<Texts>(&format!("{{{}}}", members.join(","))).is_err());
+    }
+
+    #[test]
+    fn objects_are_merged() {
+        let long = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_RAW_BYTES));
+        let table: [(&[&str], Option<&str>); 5] = [
+            (&[], Some("{}")),
+            (&[r#"{"a":1,"b":{"c":[]}}"#, r#"{"a":"x\n"}"#], Some(r#"{"a":"x\n","b":{"c":[]}}"#)),
+            (&["{}", "[]"], None),
+            (&["{"], None),
+            (&[&long], None),
+        ];
+        for (objects, expected) in table {
+            let merged = merge_objects("data", objects.iter().copied());
+            assert_eq!(merged.ok().as_deref(), expected, "{objects:.80?}");
+        }
     }
 
     #[test]

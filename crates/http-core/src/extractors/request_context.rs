@@ -44,6 +44,16 @@ pub fn project_path(extensions: &Extensions) -> String {
     project.map(|RequestProject(project)| format!("{PROJECTS}/{project}")).unwrap_or_default()
 }
 
+/// Returns the path of a request as its client sees it: in the project of the request, and below the public path of the server
+/// if it is below the base path.
+pub fn client_path(settings: &Settings, extensions: &Extensions, path: &str) -> String {
+    let project = project_path(extensions);
+    match path.strip_prefix(&settings.base_path) {
+        Some(below) if below.starts_with('/') => format!("{}{project}{below}", settings.public_path()),
+        _ => format!("{project}{path}"),
+    }
+}
+
 /// The prefix of links to resources of this server. It does not depend on the host name that a client uses.
 #[derive(Clone, Debug)]
 pub struct LinkRoot(pub String);

@@ -14,7 +14,7 @@ use restante_http_connection::context::Peer;
 use restante_http_connection::disconnect::Disconnect;
 use restante_http_core::extractors::cancellation::or_pending;
 use restante_http_core::extractors::request_context::{
-    AllowedOrigin, FETCH_MODE, FETCH_SITE, RequestHost, is_page_request, project_path,
+    AllowedOrigin, FETCH_MODE, FETCH_SITE, RequestHost, client_path, is_page_request,
 };
 use restante_http_core::paths::{self, ASSETS, LIVE, READY};
 use restante_http_core::response::problem::Problem;
@@ -85,12 +85,7 @@ async fn cancel_on_disconnect(disconnect: Option<&Disconnect>, handler: impl Fut
 /// browsers see: a proxy may have replaced its beginning.
 fn redirect_target(settings: &Settings, request: &Request) -> Option<String> {
     let path = if request.method().is_safe() { clean_path(request.uri().path())? } else { return None };
-    let project = project_path(request.extensions());
-    let path = match path.strip_prefix(&settings.base_path) {
-        Some(below) if below.starts_with('/') => format!("{}{project}{below}", settings.public_path()),
-        _ => format!("{project}{path}"),
-    };
-    Some(path_and_query(request.uri(), &path))
+    Some(path_and_query(request.uri(), &client_path(settings, request.extensions(), &path)))
 }
 
 /// Checks a request and adds its host as an extension. Health checks may be sent to any host or none: supervisors know

@@ -209,8 +209,8 @@ async fn no_route_reaches_another_project() {
 #[test]
 fn table_has_all_routes() {
     let apis = Apis::new(ServerInfo::default());
-    let all = [ApiName::Rest, ApiName::Web, ApiName::Operations, ApiName::Mailpit].map(|name| apis.get(name));
-    let routes = all.into_iter().flat_map(|api| api.routes.iter().map(|(path, _)| path.clone()));
+    let all = ApiName::ALL.into_iter().flat_map(|name| apis.get(name));
+    let routes = all.flat_map(|api| api.routes.iter().chain(&api.shared_routes).map(|(path, _)| path.clone()));
     let routes = routes.chain(restante_http_web::root_routes().into_iter().map(|(path, _)| path));
     let template = |row: Row| row.route.split('?').next().unwrap_or_default().to_owned();
     assert_eq!(rows().map(template).collect::<BTreeSet<_>>(), routes.collect::<BTreeSet<_>>());

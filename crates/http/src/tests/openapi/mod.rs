@@ -61,8 +61,10 @@ async fn description_contains_exactly_the_routes() {
         operations(&document).iter().map(|(method, path, _)| (method.to_uppercase(), (*path).to_owned())).collect();
     let mut routed = BTreeSet::new();
     let apis = Apis::new(ServerInfo::default());
-    for (path, _) in
-        [ApiName::Rest, ApiName::Web, ApiName::Operations].into_iter().flat_map(|api| apis.get(api)).flat_map(|api| &api.routes)
+    for (path, _) in [ApiName::Rest, ApiName::Web, ApiName::Operations]
+        .into_iter()
+        .flat_map(|api| apis.get(api))
+        .flat_map(|api| &api.routes)
     {
         let response = server.request(&format!("PROPFIND {path}")).await;
         response.problem(405);

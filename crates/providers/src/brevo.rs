@@ -1,0 +1,324 @@
+//! The API of Brevo, version 3.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::routing::MethodFilter;
+use restante_http_core::api::Api;
+use restante_mail::compose::Attachment;
+use restante_mail::mime::decode_short_field;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::email::{Content, Email, Parts, Sent};
+use crate::failure::{Failure, FailureKind};
+use crate::incoming::{Incoming, decode_base64};
+use crate::person::Person;
+use crate::provider::{Action, Provider, Routes, header_key};
+use crate::reply::Reply;
+use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
+use crate::values::{List, OneOrMany, Text, Texts, merge_objects};
+use crate::variables::{TextBudget, Variables};
+
+/// The maximum number of recipients of a request.
+const MAX_RECIPIENTS: usize = 2000;
+
+struct Brevo;
+
+impl Provider for Brevo {
+    const NAME: &'static str = "brevo";
+
+    fn key(headers: &HeaderMap) -> Option<String> {
+        header_key(headers, "api-key")
+    }
+
+    fn failure(failure: &Failure) -> Reply {
+        let (code, message) = match (failure.kind, &failure.field) {
+            (FailureKind::Missing, Some(field)) => ("missing_parameter", &format!("{field} is missing")),
+            (FailureKind::Missing, None) => ("missing_parameter", &failure.message),
+            (FailureKind::Unauthorized, _) => ("unauthorized", &"Key not found".to_owned()),
+            (FailureKind::Forbidden, _) => ("permission_denied", &failure.message),
+            (FailureKind::NotFound, _) => ("document_not_found", &failure.message),
+            (FailureKind::Exists, _) => ("duplicate_parameter", &failure.message),
+            (FailureKind::Malformed, _) => ("bad_request", &failure.message),
+            (FailureKind::RateLimited, _) => ("too_many_requests", &failure.message),
+            (FailureKind::Unavailable | FailureKind::Internal, _) => ("internal_error", &failure.message),
+            (FailureKind::Invalid | FailureKind::TooLarge, _) => ("invalid_parameter", &failure.message),
+        };
+        Reply::json(failure.kind.status(), &json!({"code": code, "message": message}))
+    }
+}
+
+/// Returns the API.
+pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
+    let changes = MethodFilter::GET.or(MethodFilter::PUT).or(MethodFilter::DELETE);
+    Routes::new::<Brevo>(templates)
+        .post("/v3/smtp/email", send)
+        .get("/v3/account", account)
+        .get("/v3/senders", |_, _| Ok(reply(StatusCode::OK, &json!({"senders": []}))))
+        .get("/v3/senders/domains", |_, _| Ok(reply(StatusCode::OK, &json!({"domains": []}))))
+        .get("/v3/smtp/templates", list_templates)
+        .post("/v3/smtp/templates", create_template)
+        .on(changes, "/v3/smtp/templates/{id}", template)
+        .api()
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SendRequest<'a> {
+    sender: Option<Contact>,
+    to: List<Contact>,
+    cc: List<Contact>,
+    bcc: List<Contact>,
+    reply_to: Option<Contact>,
+    subject: Option<String>,
+    html_content: Option<String>,
+    text_content: Option<String>,
+    #[serde(borrow)]
+    attachment: List<File<'a>>,
+    headers: Texts,
+    params: Option<&'a RawValue>,
+    tags: OneOrMany<String>,
+    template_id: Option<&'a RawValue>,
+    message_versions: List<Version<'a>>,
+    scheduled_at: Option<String>,
+}
+
+/// A message for some of the recipients. It has the values of the request that it does not replace.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Version<'a> {
+    to: List<Contact>,
+    cc: List<Contact>,
+    bcc: List<Contact>,
+    reply_to: Option<Contact>,
+    subject: Option<String>,
+    html_content: Option<String>,
+    text_content: Option<String>,
+    headers: Texts,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Contact {
+    id: Option<u64>,
+    email: String,
+    name: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct File<'a> {
+    name: Option<String>,
+    #[serde(borrow)]
+    content: Option<Text<'a>>,
+}
+
+fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    let mut request: SendRequest<'_> = incoming.json()?;
+    let versions = std::mem::take(&mut request.message_versions.0);
+    let template = request.template_id.map(|id| id.get().trim_matches('"').to_owned()).filter(|id| id != "null");
+    let (to, params) = (std::mem::take(&mut request.to), request.params);
+    let common = common(request)?;
+    let budget = TextBudget::new(incoming);
+    let make = |field: &str, version: Version<'_>| {
+        let params = merge_objects("params", [params, version.params].into_iter().flatten().map(RawValue::get))?;
+        budget.add(email(field, &common, version, template.as_deref(), &params, &budget)?)
+    };
+    if versions.is_empty() {
+        let email = make("", Version { to, ..Version::default() })?;
+        return Ok(Action::Send(vec![email], |_, sent| created(&json!({"messageId": message_id(&sent[0])}))));
+    }
+    let versions = versions.into_iter().enumerate();
+    let emails = versions.map(|(index, version)| make(&format!("messageVersions[{index}]."), version));
+    let emails = emails.collect::<Result<Vec<_>, _>>()?;
+    if emails.iter().map(|email| email.to.len() + email.cc.len() + email.bcc.len()).sum::<usize>() > MAX_RECIPIENTS {
+        return Err(Failure::invalid("messageVersions", &format!("has more than {MAX_RECIPIENTS} recipients")));
+    }
+    let reply =
+        |_: &Incoming, sent: &[Sent]| created(&json!({"messageIds": sent.iter().map(message_id).collect::<Vec<_>>()}));
+    Ok(Action::Send(emails, reply))
+}
+
+/// Returns what all messages of a request have in common.
+fn common(request: SendRequest<'_>) -> Result<Email, Failure> {
+    let files = request.attachment.0.into_iter().enumerate().map(|(index, file)| attachment(index, file));
+    let parts = Parts {
+        subject: request.subject.unwrap_or_default(),
+        text: request.text_content.filter(|text| !text.is_empty()),
+        html: request.html_content.filter(|html| !html.is_empty()),
+        attachments: files.collect::<Result<_, _>>()?,
+    };
+    let mut sender = request.sender.ok_or_else(|| Failure::missing("sender"))?;
+    if let (Some(id), true) = (sender.id, sender.email.is_empty()) {
+        // A sender that was stored at the provider.
+        sender.email = format!("sender-{id}@example.com");
+    }
+    Ok(Email {
+        from: Some(person("sender", sender)?),
+        cc: people("cc", request.cc)?,
+        bcc: people("bcc", request.bcc)?,
+        reply_to: request.reply_to.map(|contact| person("replyTo", contact)).transpose()?.into_iter().collect(),
+        content: Content::Parts(parts),
+        headers: request.headers.0,
+        tags: request.tags.0,
+        scheduled: request.scheduled_at,
+        ..Email::default()
+    })
+}
+
+/// Returns a message with the common values and those of a version. `field` is the beginning of the names of its members.
+fn email(
+    field: &str,
+    common: &Email,
+    version: Version<'_>,
+    template: Option<&str>,
+    params: &str,
+    budget: &TextBudget,
+) -> Result<Email, Failure> {
+    let name = |name: &str| format!("{field}{name}");
+    let mut email = common.clone();
+    email.to = people(&name("to"), version.to)?;
+    if email.to.is_empty() {
+        return Err(Failure::missing(name("to")));
+    }
+    if !version.cc.0.is_empty() {
+        email.cc = people(&name("cc"), version.cc)?;
+    }
+    if !version.bcc.0.is_empty() {
+        email.bcc = people(&name("bcc"), version.bcc)?;
+    }
+    if let Some(contact) = version.reply_to {
+        email.reply_to = vec![person(&name("replyTo"), contact)?];
+    }
+    let headers = version.headers.0;
+    email.headers.retain(|(name, _)| !headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)));
+    email.headers.extend(headers);
+    let Content::Parts(mut parts) = email.content else { return Ok(email) };
+    parts.subject = version.subject.unwrap_or(parts.subject);
+    parts.text = version.text_content.or(parts.text);
+    parts.html = version.html_content.or(parts.html);
+    if template.is_none() && parts.subject.is_empty() {
+        return Err(Failure::missing(name("subject")));
+    }
+    if template.is_none() && parts.text.is_none() && parts.html.is_none() {
+        return Err(Failure::missing("either htmlContent, textContent or templateId"));
+    }
+    if let Some(id) = template {
+        let template =
+            TemplateUse { source: TemplateSource::Stored(id.to_owned()), data: format!("{{\"params\":{params}}}") };
+        return Ok(Email { content: Content::Template(template, parts), ..email });
+    }
+    let params = Variables::new(serde_json::from_str(params).map_err(Failure::malformed)?);
+    let value = |name: &str| params.get(name.strip_prefix("params.")?).map(str::to_owned);
+    for text in [Some(&mut parts.subject), parts.text.as_mut(), parts.html.as_mut()].into_iter().flatten() {
+        *text = budget.replace(text, ["{{", "}}"], value)?;
+    }
+    Ok(Email { content: Content::Parts(parts), ..email })
+}
+
+/// Returns a person. The name can have encoded words (RFC 2047), which Brevo decodes.
+fn person(field: &str, Contact { email, name, .. }: Contact) -> Result<Person, Failure> {
+    let name = name.unwrap_or_default();
+    let name = if name.starts_with("=?") { decode_short_field(name.as_bytes()) } else { name };
+    Person::new(&format!("{field}.email"), &name, &email)
+}
+
+fn people(field: &str, List(contacts): List<Contact>) -> Result<Vec<Person>, Failure> {
+    let contacts = contacts.into_iter().enumerate();
+    contacts.map(|(index, contact)| person(&format!("{field}[{index}]"), contact)).collect()
+}
+
+fn attachment(index: usize, file: File<'_>) -> Result<Attachment, Failure> {
+    let field = |name: &str| format!("attachment[{index}].{name}");
+    let Some(content) = file.content else {
+        return Err(Failure::invalid(field("content"), "is required, because the server does not download files"));
+    };
+    let name = file.name.filter(|name| !name.is_empty()).ok_or_else(|| Failure::missing(field("name")))?;
+    let content = decode_base64(&field("content"), &content.0)?;
+    Ok(Attachment { filename: Some(name), content, ..Attachment::default() })
+}
+
+fn message_id(sent: &Sent) -> String {
+    format!("<{}>", sent.message_id)
+}
+
+fn created(body: &Value) -> Reply {
+    Reply::json(StatusCode::CREATED, body)
+}
+
+fn reply(status: StatusCode, body: &Value) -> Action {
+    Action::Reply(Reply::json(status, body))
+}
+
+fn account(_: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    let body = json!({
+        "email": "restante@localhost",
+        "firstName": "",
+        "lastName": "",
+        "companyName": "Restante",
+        "address": {"street": "", "city": "", "zipCode": "", "country": ""},
+        "plan": [{"type": "free", "creditsType": "sendLimit", "credits": 1_000_000}],
+        "relay": {"enabled": false},
+    });
+    Ok(reply(StatusCode::OK, &body))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct TemplateRequest {
+    template_name: Option<String>,
+    subject: Option<String>,
+    html_content: Option<String>,
+}
+
+fn list_templates(_: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let list: Vec<_> = templates.list().iter().map(|template| describe(template)).collect();
+    Ok(reply(StatusCode::OK, &json!({"count": list.len(), "templates": list})))
+}
+
+fn create_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let TemplateRequest { template_name, subject, html_content } = incoming.json()?;
+    let number = templates.new_number();
+    templates.put(Template {
+        id: number.to_string(),
+        name: template_name.ok_or_else(|| Failure::missing("templateName"))?,
+        subject: subject.ok_or_else(|| Failure::missing("subject"))?,
+        html: Some(html_content.ok_or_else(|| Failure::missing("htmlContent"))?),
+        ..Template::default()
+    })?;
+    Ok(reply(StatusCode::CREATED, &json!({"id": number})))
+}
+
+/// Reads, changes or removes a template.
+fn template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let template = templates.find(incoming.path_value("id"));
+    let template = template.ok_or_else(|| Failure::new(FailureKind::NotFound, "Template ID does not exist"))?;
+    match incoming.method {
+        Method::GET => return Ok(reply(StatusCode::OK, &describe(&template))),
+        Method::DELETE => drop(templates.remove(&template.id)),
+        _ => {
+            let TemplateRequest { template_name, subject, html_content } = incoming.json()?;
+            let mut template = Arc::unwrap_or_clone(template);
+            template.name = template_name.unwrap_or(template.name);
+            template.subject = subject.unwrap_or(template.subject);
+            template.html = html_content.or(template.html);
+            templates.put(template)?;
+        }
+    }
+    Ok(Action::Reply(Reply::empty(StatusCode::NO_CONTENT)))
+}
+
+fn describe(template: &Template) -> Value {
+    json!({
+        "id": template.id.parse::<u64>().unwrap_or_default(),
+        "name": template.name,
+        "subject": template.subject,
+        "isActive": true,
+        "testSent": false,
+        "htmlContent": template.html,
+    })
+}

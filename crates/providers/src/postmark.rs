@@ -1,0 +1,461 @@
+//! The API of Postmark. Its paths that Resend has too are in [`crate::resend_postmark`]. Messages with the token
+//! `POSTMARK_API_TEST` are stored like others.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
+use restante_http_core::api::Api;
+use restante_mail::compose::Attachment;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::email::{Content, Email, Parts, Sent, parse_id, uuid};
+use crate::failure::{Failure, FailureKind};
+use crate::incoming::{Incoming, decode_base64};
+use crate::person::Person;
+use crate::provider::{Action, Provider, Routes, header_key};
+use crate::reply::Reply;
+use crate::resend_postmark::{body, find, put, reply, stored_members};
+use crate::stored::StoredEmail;
+use crate::templates::{TEMPLATE, Template, TemplateSource, TemplateStore, TemplateUse, Templates};
+use crate::values::{List, MAX_RAW_BYTES, Text, Texts, merge_objects, text_of};
+use crate::variables::TextBudget;
+
+const MAX_BATCH: usize = 500;
+/// The maximum length of an address in an error message.
+const MAX_SHOWN_CHARS: usize = 200;
+/// Where a layout has the content of a template.
+const LAYOUT_CONTENT: [&str; 2] = ["{{{@content}}}", "{{{ @content }}}"];
+
+pub(crate) struct Postmark;
+
+impl Provider for Postmark {
+    const NAME: &'static str = "postmark";
+
+    fn key(headers: &HeaderMap) -> Option<String> {
+        header_key(headers, "x-postmark-server-token").or_else(|| header_key(headers, "x-postmark-account-token"))
+    }
+
+    fn failure(failure: &Failure) -> Reply {
+        let status = match failure.kind {
+            FailureKind::Malformed
+            | FailureKind::Missing
+            | FailureKind::Invalid
+            | FailureKind::Exists
+            | FailureKind::NotFound => StatusCode::UNPROCESSABLE_ENTITY,
+            kind => kind.status(),
+        };
+        Reply::json(status, &error(failure))
+    }
+}
+
+/// Returns the code of an error.
+pub(crate) fn error_code(failure: &Failure) -> u16 {
+    let field = failure.field.as_deref().unwrap_or_default();
+    match failure.kind {
+        FailureKind::Malformed => 402,
+        FailureKind::Invalid if field == "Messages" => 410,
+        FailureKind::Missing if field == "Name" => 1120,
+        FailureKind::Missing | FailureKind::Invalid | FailureKind::TooLarge => 300,
+        FailureKind::Unauthorized | FailureKind::Forbidden => 10,
+        FailureKind::NotFound if field == TEMPLATE => 1101,
+        FailureKind::NotFound => 701,
+        FailureKind::Exists => 1122,
+        FailureKind::RateLimited => 429,
+        FailureKind::Unavailable => 100,
+        FailureKind::Internal => 500,
+    }
+}
+
+fn error(failure: &Failure) -> Value {
+    let message = match (failure.kind, failure.field.as_deref()) {
+        (FailureKind::Missing, Some("to")) => "Zero recipients specified",
+        _ => &failure.message,
+    };
+    json!({"ErrorCode": error_code(failure), "Message": message})
+}
+
+/// Returns the API.
+pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
+    Routes::new::<Postmark>(templates)
+        .post("/email", send)
+        .post("/email/withTemplate", send)
+        .post("/email/batch", |incoming, templates| {
+            let List(messages) = incoming.json()?;
+            send_batch(incoming, templates, messages)
+        })
+        .post("/email/batchWithTemplates", |incoming, templates| {
+            let Batch { messages } = incoming.json()?;
+            send_batch(incoming, templates, messages.0)
+        })
+        .post("/email/bulk", send_bulk)
+        .get("/email/bulk/{id}", read_bulk)
+        .get("/messages/outbound/{id}/details", read)
+        .get("/server", |_, _| {
+            reply(&json!({"ID": 1, "Name": "Restante", "ApiTokens": [], "Color": "grey", "SmtpApiActivated": true}))
+        })
+        .get("/message-streams", |_, _| {
+            let stream =
+                json!({"ID": "outbound", "ServerID": 1, "Name": "Outbound", "MessageStreamType": "Transactional"});
+            reply(&json!({"MessageStreams": [stream], "TotalCount": 1}))
+        })
+        .api()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Message<'a> {
+    from: Option<String>,
+    to: Option<String>,
+    cc: Option<String>,
+    bcc: Option<String>,
+    reply_to: Option<String>,
+    subject: Option<String>,
+    html_body: Option<String>,
+    text_body: Option<String>,
+    tag: Option<String>,
+    #[serde(default)]
+    metadata: Texts,
+    #[serde(default)]
+    headers: List<Header>,
+    #[serde(borrow, default)]
+    attachments: List<File<'a>>,
+    #[serde(borrow)]
+    template_id: Option<&'a RawValue>,
+    template_alias: Option<String>,
+    #[serde(borrow)]
+    template_model: Option<&'a RawValue>,
+    /// What differs between the messages of a bulk request.
+    #[serde(borrow, default)]
+    messages: List<BulkMessage<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Header {
+    name: String,
+    #[serde(default)]
+    value: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct File<'a> {
+    #[serde(default)]
+    name: String,
+    #[serde(borrow, default)]
+    content: Text<'a>,
+    content_type: Option<String>,
+    #[serde(rename = "ContentID", alias = "ContentId")]
+    content_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Batch<'a> {
+    #[serde(borrow)]
+    messages: List<Message<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct BulkMessage<'a> {
+    to: Option<String>,
+    cc: Option<String>,
+    bcc: Option<String>,
+    #[serde(default)]
+    metadata: Texts,
+    #[serde(default)]
+    headers: List<Header>,
+    #[serde(borrow)]
+    template_model: Option<&'a RawValue>,
+}
+
+fn send(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let email = email(incoming.json()?, templates, &TextBudget::new(incoming))?;
+    Ok(Action::Send(vec![email], |_, sent| Reply::json(StatusCode::OK, &result(&sent[0]))))
+}
+
+fn send_batch(incoming: &Incoming, templates: &Templates<'_>, messages: Vec<Message<'_>>) -> Result<Action, Failure> {
+    check_count(messages.len())?;
+    let budget = TextBudget::new(incoming);
+    let emails = messages.into_iter().map(|message| email(message, templates, &budget)).collect();
+    let reply = |_: &Incoming, results: &[Result<Sent, Failure>]| {
+        let results = results.iter().map(|sent| sent.as_ref().map_or_else(error, result));
+        Reply::json(StatusCode::OK, &results.collect::<Vec<_>>())
+    };
+    Ok(Action::SendEach(emails, reply))
+}
+
+fn check_count(count: usize) -> Result<(), Failure> {
+    if count <= MAX_BATCH {
+        return Ok(());
+    }
+    let message =
+        format!("Batch message limit exceeded. A batch has at most {MAX_BATCH} messages, but this one has {count}.");
+    Err(Failure { field: Some("Messages".to_owned()), ..Failure::new(FailureKind::Invalid, message) })
+}
+
+fn send_bulk(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let mut message: Message<'_> = incoming.json()?;
+    let List(copies) = std::mem::take(&mut message.messages);
+    check_count(copies.len())?;
+    if copies.is_empty() {
+        return Err(Failure::missing("to"));
+    }
+    // All texts of a bulk request can have variables.
+    message.template_model.get_or_insert(RawValue::NULL);
+    let (common, budget) = (email_without_recipients(message, templates)?, TextBudget::new(incoming));
+    let emails = copies.into_iter().map(|copy| {
+        let mut email = common.clone();
+        email.metadata.extend(copy.metadata.0);
+        if !copy.headers.0.is_empty() {
+            email.headers = pairs(copy.headers.0);
+        }
+        if let (Content::Template(template, _), Some(model)) = (&mut email.content, copy.template_model) {
+            template.data = merge_objects("TemplateModel", [template.data.as_str(), model.get()])?;
+        }
+        budget.add(add_recipients(email, [copy.to, copy.cc, copy.bcc])?)
+    });
+    Ok(Action::Send(emails.collect::<Result<_, _>>()?, |_, sent| {
+        let body = json!({
+            "ID": sent[0].uuid(),
+            "Status": "Accepted",
+            "SubmittedAt": Timestamp::now().to_string(),
+            "TotalMessages": sent.len(),
+            "PercentageCompleted": 100,
+        });
+        Reply::json(StatusCode::OK, &body)
+    }))
+}
+
+/// Responds about a bulk request. Its id is that of its first message.
+fn read_bulk(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    let reply = |email: &StoredEmail| {
+        let body = json!({
+            "Id": uuid(email.id),
+            "SubmittedAt": email.received.to_string(),
+            "PercentageCompleted": 100,
+            "Status": "Completed",
+            "Subject": email.header.subject,
+        });
+        Reply::json(StatusCode::OK, &body)
+    };
+    Ok(Action::Read(message_id(incoming)?, reply))
+}
+
+fn email(mut message: Message<'_>, templates: &Templates<'_>, budget: &TextBudget) -> Result<Email, Failure> {
+    let recipients = [message.to.take(), message.cc.take(), message.bcc.take()];
+    if message.template_id.is_none() && message.template_alias.is_none() {
+        message.template_model = None;
+    }
+    budget.add(add_recipients(email_without_recipients(message, templates)?, recipients)?)
+}
+
+fn add_recipients(email: Email, [to, cc, bcc]: [Option<String>; 3]) -> Result<Email, Failure> {
+    let list = |field: &str, text: Option<String>| people(field, text.as_deref());
+    Ok(Email { to: list("To", to)?, cc: list("Cc", cc)?, bcc: list("Bcc", bcc)?, ..email })
+}
+
+fn email_without_recipients(message: Message<'_>, templates: &Templates<'_>) -> Result<Email, Failure> {
+    let from = people("From", message.from.as_deref())?.into_iter().next();
+    let files = message.attachments.0.into_iter().enumerate().map(|(index, file)| attachment(index, file));
+    let mut parts = Parts {
+        subject: message.subject.unwrap_or_default(),
+        text: message.text_body,
+        html: message.html_body,
+        attachments: files.collect::<Result<_, _>>()?,
+    };
+    let data = message.template_model.map(|model| model.get().trim()).filter(|model| *model != "null");
+    let data = data.unwrap_or("{}");
+    if data.len() > MAX_RAW_BYTES {
+        return Err(Failure::invalid("TemplateModel", &format!("has more than {MAX_RAW_BYTES} bytes")));
+    }
+    let name = message.template_id.map(text_of).filter(|id| !id.is_empty()).or(message.template_alias);
+    let source = match name {
+        Some(name) => Some(find_source(&name, templates)?),
+        None if parts.text.is_none() && parts.html.is_none() => {
+            let message = "Provide either email TextBody or HtmlBody or both.";
+            return Err(Failure::new(FailureKind::Invalid, message));
+        }
+        None if message.template_model.is_some() => {
+            let (text, html) = (parts.text.take(), parts.html.take());
+            let subject = std::mem::take(&mut parts.subject);
+            Some(TemplateSource::Inline(Template { subject, text, html, ..Template::default() }))
+        }
+        None => None,
+    };
+    let content = match source {
+        Some(source) => Content::Template(TemplateUse { source, data: data.to_owned() }, parts),
+        None => Content::Parts(parts),
+    };
+    Ok(Email {
+        from: Some(from.ok_or_else(|| invalid_address("From", ""))?),
+        reply_to: people("ReplyTo", message.reply_to.as_deref())?,
+        content,
+        headers: pairs(message.headers.0),
+        tags: message.tag.into_iter().collect(),
+        metadata: message.metadata.0,
+        ..Email::default()
+    })
+}
+
+fn pairs(headers: Vec<Header>) -> Vec<(String, String)> {
+    headers.into_iter().map(|Header { name, value }| (name, value)).collect()
+}
+
+fn people(field: &str, text: Option<&str>) -> Result<Vec<Person>, Failure> {
+    let text = text.unwrap_or_default();
+    Person::parse_list(field, text).map_err(|_| {
+        let wrong = text.split(',').find(|part| Person::parse(field, part).is_err()).unwrap_or(text);
+        invalid_address(field, wrong.rsplit('<').next().unwrap_or_default().trim_end_matches(['>', ' ']))
+    })
+}
+
+fn invalid_address(field: &str, address: &str) -> Failure {
+    let address: String = address.trim().chars().take(MAX_SHOWN_CHARS).collect();
+    Failure::new(FailureKind::Invalid, format!("Invalid '{field}' address: '{address}'."))
+}
+
+fn attachment(index: usize, file: File<'_>) -> Result<Attachment, Failure> {
+    Ok(Attachment {
+        filename: Some(file.name).filter(|name| !name.is_empty()),
+        content_type: file.content_type,
+        content: decode_base64(&format!("Attachments[{index}].Content"), &file.content.0)?,
+        content_id: file.content_id.map(|id| id.trim_start_matches("cid:").to_owned()).filter(|id| !id.is_empty()),
+    })
+}
+
+/// Returns the result of a message. It has only the lists that the request has.
+fn result(sent: &Sent) -> Value {
+    let mut body = json!({
+        "SubmittedAt": Timestamp::now().to_string(),
+        "MessageID": sent.uuid(),
+        "ErrorCode": 0,
+        "Message": "OK",
+    });
+    for (name, people) in [("To", &sent.to), ("Cc", &sent.cc), ("Bcc", &sent.bcc)] {
+        if !people.is_empty() {
+            body[name] = people.iter().map(quoted).collect::<Vec<_>>().join(", ").into();
+        }
+    }
+    body
+}
+
+/// Returns a name and an address as they are in a header.
+fn quoted(person: &Person) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || " -_'".contains(c);
+    if person.name.chars().all(is_plain) {
+        return person.display();
+    }
+    format!("\"{}\" <{}>", person.name.replace('\\', "\\\\").replace('"', "\\\""), person.address.text())
+}
+
+fn message_id(incoming: &Incoming) -> Result<restante_mail::message::MessageId, Failure> {
+    let not_found = || Failure::new(FailureKind::NotFound, "This message was not found.");
+    parse_id(incoming.path_value("id")).ok_or_else(not_found)
+}
+
+fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    let reply = |email: &StoredEmail| {
+        let header = &email.header;
+        let recipients = |texts: &[String]| -> Vec<Value> {
+            let people = texts.iter().filter_map(|text| Person::parse("To", text).ok());
+            people.map(|person| json!({"Email": person.address.text(), "Name": person.name})).collect()
+        };
+        let body = json!({
+            "MessageID": uuid(email.id),
+            "MessageStream": "outbound",
+            "To": recipients(header.to.as_deref().unwrap_or_default()),
+            "Cc": recipients(&header.cc),
+            "Bcc": recipients(&header.bcc),
+            "ReceivedAt": email.received.to_string(),
+            "From": header.from,
+            "Subject": header.subject,
+            "Status": "Sent",
+            "TextBody": email.text,
+            "HtmlBody": email.html,
+            "MessageEvents": [],
+        });
+        Reply::json(StatusCode::OK, &body)
+    };
+    Ok(Action::Read(message_id(incoming)?, reply))
+}
+
+/// The members of a stored template.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct StoredTemplate {
+    #[serde(default)]
+    subject: String,
+    html_body: Option<String>,
+    text_body: Option<String>,
+    layout_template: Option<String>,
+}
+
+/// Returns the template with this id or alias as it is rendered, in its layout.
+fn find_source(name: &str, templates: &Templates<'_>) -> Result<TemplateSource, Failure> {
+    let Some(found) = templates.find(name) else { return Ok(TemplateSource::Stored(name.to_owned())) };
+    let StoredTemplate { subject, mut html_body, mut text_body, layout_template, .. } = stored_members(&found)?;
+    if let Some(layout) = layout_template.and_then(|layout| templates.find(&layout)) {
+        let layout: StoredTemplate = stored_members(&layout)?;
+        html_body = in_layout(layout.html_body, html_body);
+        text_body = in_layout(layout.text_body, text_body);
+    }
+    Ok(TemplateSource::Inline(Template { subject, text: text_body, html: html_body, ..Template::default() }))
+}
+
+fn in_layout(layout: Option<String>, content: Option<String>) -> Option<String> {
+    let (Some(layout), Some(content)) = (&layout, &content) else { return content };
+    let place = LAYOUT_CONTENT.into_iter().find(|place| layout.contains(place))?;
+    Some(layout.replacen(place, content, 1))
+}
+
+/// Returns what lists have of a template.
+fn summary(template: &Template) -> Value {
+    let id: u64 = template.id.parse().unwrap_or_default();
+    let stored: Value = serde_json::from_str(&template.extra).unwrap_or_default();
+    json!({
+        "TemplateId": id,
+        "Name": template.name,
+        "Active": true,
+        "Alias": template.alias,
+        "TemplateType": stored.get("TemplateType").and_then(Value::as_str).unwrap_or("Standard"),
+        "LayoutTemplate": stored.get("LayoutTemplate"),
+    })
+}
+
+pub(crate) fn create_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let id = templates.new_number().to_string();
+    reply(&summary(&put::<StoredTemplate>(templates, id, "Name", &[body(incoming)?])?))
+}
+
+pub(crate) fn update_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let template = find(incoming, templates)?;
+    let objects = [template.extra.as_str(), body(incoming)?];
+    reply(&summary(&put::<StoredTemplate>(templates, template.id.clone(), "Name", &objects)?))
+}
+
+pub(crate) fn read_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let template = find(incoming, templates)?;
+    let StoredTemplate { subject, html_body, text_body, .. } = stored_members(&template)?;
+    let mut body = summary(&template);
+    body["Subject"] = subject.into();
+    body["HtmlBody"] = html_body.into();
+    body["TextBody"] = text_body.into();
+    body["AssociatedServerId"] = 1.into();
+    reply(&body)
+}
+
+pub(crate) fn delete_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let template = find(incoming, templates)?;
+    templates.remove(&template.id);
+    reply(&json!({"ErrorCode": 0, "Message": format!("Template {} removed.", template.id)}))
+}
+
+pub(crate) fn list_templates(_: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let list: Vec<_> = templates.list().iter().map(|template| summary(template)).collect();
+    reply(&json!({"TotalCount": list.len(), "Templates": list}))
+}

@@ -1,0 +1,416 @@
+//! The API of SendGrid, version 3.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
+use axum::routing::MethodFilter;
+use jiff::Timestamp;
+use restante_http_core::api::Api;
+use restante_mail::compose::{Attachment, MAX_RECIPIENTS};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::email::{Content, Email, Parts, Sent};
+use crate::failure::{Failure, FailureKind};
+use crate::incoming::{Incoming, decode_base64};
+use crate::person::Person;
+use crate::provider::{Action, Provider, Routes, bearer};
+use crate::reply::Reply;
+use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
+use crate::values::{List, Text, Texts, text_of};
+use crate::variables::TextBudget;
+
+const MESSAGE_ID: HeaderName = HeaderName::from_static("x-message-id");
+/// The beginning of the ids of templates that are rendered with `dynamic_template_data`.
+const DYNAMIC_PREFIX: &str = "d-";
+/// The maximum size of the texts in which the substitutions of a request are searched, for all substitutions together.
+const MAX_SEARCHED_BYTES: usize = 256 * 1024 * 1024;
+
+struct SendGrid;
+
+impl Provider for SendGrid {
+    const NAME: &'static str = "sendgrid";
+
+    fn key(headers: &HeaderMap) -> Option<String> {
+        bearer(headers)
+    }
+
+    fn failure(failure: &Failure) -> Reply {
+        let message = match failure.kind {
+            FailureKind::Unauthorized => "The provided authorization grant is invalid, expired, or revoked",
+            FailureKind::Forbidden => "access forbidden",
+            _ => &failure.message,
+        };
+        // Indices are members: personalizations.0.to.1.email
+        let field = failure.field.as_ref().map(|field| field.replace('[', ".").replace(']', ""));
+        let errors = json!({"errors": [{"message": message, "field": field, "help": null}]});
+        Reply::json(failure.kind.status(), &errors)
+    }
+}
+
+/// Returns the API.
+pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
+    let changes = MethodFilter::GET.or(MethodFilter::PATCH).or(MethodFilter::DELETE);
+    Routes::new::<SendGrid>(templates)
+        .post("/v3/mail/send", send)
+        .get("/v3/scopes", |_, _| Ok(reply(StatusCode::OK, &json!({"scopes": ["mail.send"]}))))
+        .get("/v3/user/account", |_, _| Ok(reply(StatusCode::OK, &json!({"type": "paid", "reputation": 100}))))
+        .get("/v3/templates", list_templates)
+        .post("/v3/templates", create_template)
+        .on(changes, "/v3/templates/{id}", template)
+        .post("/v3/templates/{id}/versions", version)
+        .on(changes, "/v3/templates/{id}/versions/{version}", version)
+        .post("/v3/templates/{id}/versions/{version}/activate", version)
+        .api()
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SendRequest<'a> {
+    #[serde(borrow)]
+    personalizations: List<Personalization<'a>>,
+    from: AddressObject,
+    reply_to: Option<AddressObject>,
+    reply_to_list: List<AddressObject>,
+    subject: Option<String>,
+    content: List<Body>,
+    attachments: List<File<'a>>,
+    template_id: Option<String>,
+    headers: Texts,
+    sections: Texts,
+    categories: List<String>,
+    custom_args: Texts,
+    send_at: Option<&'a RawValue>,
+    mail_settings: MailSettings,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Personalization<'a> {
+    to: List<AddressObject>,
+    cc: List<AddressObject>,
+    bcc: List<AddressObject>,
+    from: Option<AddressObject>,
+    subject: Option<String>,
+    headers: Texts,
+    substitutions: Texts,
+    #[serde(borrow)]
+    dynamic_template_data: Option<&'a RawValue>,
+    custom_args: Texts,
+    send_at: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AddressObject {
+    email: String,
+    name: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Body {
+    #[serde(rename = "type")]
+    content_type: String,
+    value: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct File<'a> {
+    #[serde(borrow)]
+    content: Text<'a>,
+    filename: Option<String>,
+    #[serde(rename = "type")]
+    content_type: Option<String>,
+    disposition: Option<String>,
+    content_id: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MailSettings {
+    sandbox_mode: Setting,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Setting {
+    enable: bool,
+}
+
+fn send(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let mut request: SendRequest<'_> = incoming.json()?;
+    let personalizations = std::mem::take(&mut request.personalizations.0);
+    check_request(&request, &personalizations)?;
+    let is_sandbox = request.mail_settings.sandbox_mode.enable;
+    let common = Common::new(request, templates)?;
+    let (budget, mut searched) = (TextBudget::new(incoming), MAX_SEARCHED_BYTES);
+    let personalize =
+        |(index, personalization)| budget.add(common.personalize(index, personalization, &mut searched)?);
+    let emails = personalizations.into_iter().enumerate().map(personalize).collect::<Result<Vec<_>, _>>()?;
+    if is_sandbox {
+        return Ok(Action::Reply(Reply::empty(StatusCode::OK)));
+    }
+    let reply = |_: &Incoming, sent: &[Sent]| Reply::empty(StatusCode::ACCEPTED).with(MESSAGE_ID, sent[0].hex());
+    Ok(Action::Send(emails, reply))
+}
+
+/// Fails if a request has a value missing that SendGrid requires, or too many recipients.
+fn check_request(request: &SendRequest<'_>, personalizations: &[Personalization<'_>]) -> Result<(), Failure> {
+    let missing = |field: &str, message: &str| Err(Failure { message: message.to_owned(), ..Failure::missing(field) });
+    if personalizations.is_empty() {
+        let message = "The personalizations field is required and must have at least one personalization.";
+        return missing("personalizations", message);
+    }
+    let has_subject = |subject: &Option<String>| subject.as_ref().is_some_and(|subject| !subject.is_empty());
+    if request.template_id.is_none() {
+        if !has_subject(&request.subject) && !personalizations.iter().all(|one| has_subject(&one.subject)) {
+            let message = "The subject is required. You can get around this requirement if you use a template with a \
+                           subject defined or if every personalization has a subject defined.";
+            return missing("subject", message);
+        }
+        if request.content.0.is_empty() {
+            return missing("content", "Unless a valid template_id is provided, the content parameter is required.");
+        }
+    }
+    if let Some(index) = request.content.0.iter().position(|body| body.value.is_empty()) {
+        let message = "The content value must be a string at least one character in length.";
+        return missing(&format!("content[{index}].value"), message);
+    }
+    let count = personalizations.iter().map(|one| one.to.0.len() + one.cc.0.len() + one.bcc.0.len()).sum::<usize>();
+    if count > MAX_RECIPIENTS {
+        return Err(Failure::invalid("personalizations", &format!("have more than {MAX_RECIPIENTS} recipients")));
+    }
+    Ok(())
+}
+
+/// What all messages of a request have in common.
+struct Common {
+    email: Email,
+    parts: Parts,
+    template: Option<String>,
+    sections: Vec<(String, String)>,
+}
+
+impl Common {
+    fn new(request: SendRequest<'_>, templates: &Templates<'_>) -> Result<Self, Failure> {
+        let files = request.attachments.0.into_iter().enumerate().map(|(index, file)| attachment(index, file));
+        let mut parts = Parts {
+            subject: request.subject.unwrap_or_default(),
+            attachments: files.collect::<Result<_, _>>()?,
+            ..Parts::default()
+        };
+        for Body { content_type, value } in request.content.0 {
+            match content_type.split(';').next().unwrap_or_default().trim() {
+                "text/plain" => parts.text = Some(value),
+                "text/html" => parts.html = Some(value),
+                _ => parts.attachments.push(Attachment {
+                    content_type: Some(content_type),
+                    content: value.into(),
+                    ..Attachment::default()
+                }),
+            }
+        }
+        // The texts of a template have precedence.
+        if let Some(template) = request.template_id.as_ref().and_then(|id| templates.find(id)) {
+            if !template.subject.is_empty() {
+                parts.subject.clear();
+            }
+            (parts.text, parts.html) = (None, None);
+        }
+        let reply_to = request.reply_to.into_iter().chain(request.reply_to_list.0).collect();
+        let email = Email {
+            from: Some(person("from", request.from)?),
+            reply_to: people("reply_to", List(reply_to))?,
+            headers: request.headers.0,
+            tags: request.categories.0,
+            metadata: request.custom_args.0,
+            scheduled: request.send_at.map(time),
+            ..Email::default()
+        };
+        Ok(Self { email, parts, template: request.template_id, sections: request.sections.0 })
+    }
+
+    /// Returns the message of a personalization.
+    fn personalize(&self, index: usize, one: Personalization<'_>, searched: &mut usize) -> Result<Email, Failure> {
+        let field = |name: &str| format!("personalizations[{index}].{name}");
+        if one.to.0.is_empty() {
+            return Err(Failure::missing(field("to")));
+        }
+        let (mut email, mut parts) = (self.email.clone(), self.parts.clone());
+        if let Some(subject) = one.subject.filter(|subject| !subject.is_empty()) {
+            parts.subject = subject;
+        }
+        for text in [Some(&mut parts.subject), parts.text.as_mut(), parts.html.as_mut()].into_iter().flatten() {
+            replace(text, &one.substitutions.0, searched)?;
+            replace(text, &self.sections, searched)?;
+        }
+        email.content = match &self.template {
+            Some(id) => {
+                let data = one.dynamic_template_data.map_or_else(|| object(one.substitutions.0), ToString::to_string);
+                Content::Template(TemplateUse { source: TemplateSource::Stored(id.clone()), data }, parts)
+            }
+            None => Content::Parts(parts),
+        };
+        if let Some(from) = one.from {
+            email.from = Some(person(&field("from"), from)?);
+        }
+        email.to = people(&field("to"), one.to)?;
+        email.cc = people(&field("cc"), one.cc)?;
+        email.bcc = people(&field("bcc"), one.bcc)?;
+        email.scheduled = one.send_at.map(time).or(email.scheduled);
+        override_values(&mut email.headers, one.headers.0);
+        override_values(&mut email.metadata, one.custom_args.0);
+        Ok(email)
+    }
+}
+
+/// Replaces each name in a text by its value, one after the other. Fails if the texts that are searched or replaced are too large.
+fn replace(text: &mut String, values: &[(String, String)], searched: &mut usize) -> Result<(), Failure> {
+    for (name, value) in values.iter().filter(|(name, _)| !name.is_empty()) {
+        let count = text.matches(name.as_str()).count();
+        let bytes = text.len() + count.saturating_mul(value.len());
+        *searched = searched.checked_sub(bytes).ok_or_else(|| {
+            Failure::new(FailureKind::TooLarge, "The texts with substitutions are too large together.")
+        })?;
+        if count > 0 {
+            *text = text.replace(name, value);
+        }
+    }
+    Ok(())
+}
+
+/// Adds values. Those that have the same name are removed.
+fn override_values(values: &mut Vec<(String, String)>, others: Vec<(String, String)>) {
+    values.retain(|(name, _)| !others.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)));
+    values.extend(others);
+}
+
+/// Returns values as a JSON object.
+fn object(values: Vec<(String, String)>) -> String {
+    let members = values.into_iter().map(|(name, value)| (name, Value::String(value)));
+    Value::Object(members.collect()).to_string()
+}
+
+fn person(field: &str, AddressObject { email, name }: AddressObject) -> Result<Person, Failure> {
+    Person::new(&format!("{field}.email"), &name.unwrap_or_default(), &email)
+}
+
+fn people(field: &str, List(people): List<AddressObject>) -> Result<Vec<Person>, Failure> {
+    people.into_iter().enumerate().map(|(index, one)| person(&format!("{field}[{index}]"), one)).collect()
+}
+
+fn attachment(index: usize, file: File<'_>) -> Result<Attachment, Failure> {
+    let field = format!("attachments[{index}].content");
+    if file.content.0.is_empty() {
+        return Err(Failure::missing(field));
+    }
+    Ok(Attachment {
+        filename: file.filename.filter(|name| !name.is_empty()),
+        content_type: file.content_type.filter(|kind| !kind.is_empty()),
+        content: decode_base64(&field, &file.content.0)?,
+        content_id: file.content_id.filter(|id| !id.is_empty() && file.disposition.as_deref() == Some("inline")),
+    })
+}
+
+/// Returns a time in seconds since 1970 as a date.
+fn time(value: &RawValue) -> String {
+    let text = text_of(value);
+    let time = text.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    time.map_or(text, |time| time.to_string())
+}
+
+fn reply(status: StatusCode, body: &Value) -> Action {
+    Action::Reply(Reply::json(status, body))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TemplateRequest {
+    name: Option<String>,
+    generation: Option<String>,
+    subject: Option<String>,
+    html_content: Option<String>,
+    plain_content: Option<String>,
+}
+
+fn list_templates(_: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let list: Vec<Value> = templates.list().iter().map(|template| describe(template)).collect();
+    Ok(reply(StatusCode::OK, &json!({"result": list, "templates": list, "_metadata": {"count": list.len()}})))
+}
+
+fn create_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let request: TemplateRequest = incoming.json()?;
+    let name = request.name.filter(|name| !name.is_empty()).ok_or_else(|| Failure::missing("name"))?;
+    let prefix = if request.generation.as_deref() == Some("dynamic") { DYNAMIC_PREFIX } else { "" };
+    let template = Template { id: format!("{prefix}{:032x}", templates.new_number()), name, ..Template::default() };
+    templates.put(template.clone())?;
+    Ok(reply(StatusCode::CREATED, &describe(&template)))
+}
+
+/// Reads, changes or removes a template.
+fn template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let mut template = find(incoming, templates)?;
+    match incoming.method {
+        Method::GET => {}
+        Method::DELETE => {
+            templates.remove(&template.id);
+            return Ok(Action::Reply(Reply::empty(StatusCode::NO_CONTENT)));
+        }
+        _ => {
+            template.name = incoming.json::<TemplateRequest>()?.name.unwrap_or(template.name);
+            templates.put(template.clone())?;
+        }
+    }
+    Ok(reply(StatusCode::OK, &describe(&template)))
+}
+
+/// Reads, adds, changes or removes the only version of a template. A new version replaces it.
+fn version(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let mut template = find(incoming, templates)?;
+    let is_new = incoming.path_value("version").is_empty();
+    if is_new || incoming.method == Method::DELETE {
+        template = Template { id: template.id, name: template.name, ..Template::default() };
+    }
+    if is_new || incoming.method == Method::PATCH {
+        let request: TemplateRequest = incoming.json()?;
+        template.subject = request.subject.unwrap_or(template.subject);
+        template.text = request.plain_content.filter(|text| !text.is_empty()).or(template.text);
+        template.html = request.html_content.or(template.html);
+        template.extra = request.name.unwrap_or(template.extra);
+    }
+    if incoming.method != Method::GET {
+        templates.put(template.clone())?;
+    }
+    match incoming.method {
+        Method::DELETE => Ok(Action::Reply(Reply::empty(StatusCode::NO_CONTENT))),
+        _ => Ok(reply(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &describe_version(&template))),
+    }
+}
+
+fn find(incoming: &Incoming, templates: &Templates<'_>) -> Result<Template, Failure> {
+    let template = templates.find(incoming.path_value("id"));
+    template.map(Arc::unwrap_or_clone).ok_or_else(|| Failure::new(FailureKind::NotFound, "not found"))
+}
+
+fn describe(template: &Template) -> Value {
+    let has_version = template.text.is_some() || template.html.is_some() || !template.subject.is_empty();
+    let versions = if has_version { vec![describe_version(template)] } else { Vec::new() };
+    let generation = if template.id.starts_with(DYNAMIC_PREFIX) { "dynamic" } else { "legacy" };
+    json!({"id": template.id, "name": template.name, "generation": generation, "versions": versions})
+}
+
+/// Returns the version of a template. Its id is that of the template.
+fn describe_version(Template { id, subject, text, html, extra, .. }: &Template) -> Value {
+    json!({
+        "id": id.trim_start_matches(DYNAMIC_PREFIX),
+        "template_id": id,
+        "active": 1,
+        "name": extra,
+        "subject": subject,
+        "html_content": html,
+        "plain_content": text,
+    })
+}
