@@ -17,8 +17,8 @@ pub struct Api {
     pub name: &'static str,
     /// Its paths and their handlers.
     pub routes: Vec<Route>,
-    /// Handlers of further methods for paths that another API of the listener may have too.
-    pub shared_routes: Vec<Route>,
+    /// Further paths, which are served only by listeners on which no other API has them.
+    pub optional_routes: Vec<Route>,
     /// Whether all paths may end in a slash.
     pub allows_trailing_slash: bool,
     /// Reads the credentials of a request. The first parameter is the template of its path, without a prefix.
@@ -35,10 +35,10 @@ impl Api {
     pub fn new(name: &'static str, routes: Vec<Route>) -> Self {
         let credentials = |_: &str, request: &_| Credentials::from_headers(request);
         let error_form = |_: &_, response| response;
-        Self { name, routes, shared_routes: Vec::new(), allows_trailing_slash: false, credentials, error_form }
+        Self { name, routes, optional_routes: Vec::new(), allows_trailing_slash: false, credentials, error_form }
     }
 
-    /// Returns all paths and their handlers, except for shared ones.
+    /// Returns all paths and their handlers, except for optional ones.
     pub fn all_routes(&self) -> impl Iterator<Item = Route> {
         let with_slash = |(path, handlers): &Route| (format!("{path}/"), handlers.clone());
         self.routes.iter().flat_map(move |route| {

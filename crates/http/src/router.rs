@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
-use restante_http_core::api::Api;
+use restante_http_core::api::{Api, Route};
 use restante_http_core::response::problem::Problem;
 use restante_http_core::server::{Server, Settings};
 use restante_mailroom::Mailroom;
@@ -54,6 +54,9 @@ impl Service {
         for (prefix, api) in apis() {
             routes.add(prefix, api);
         }
+        for (prefix, api) in apis() {
+            routes.add_optional(prefix, api);
+        }
         if listener.is_main {
             routes.add("", &Api::new("web", restante_http_web::root_routes()));
         }
@@ -91,25 +94,23 @@ struct Routes<'s> {
 
 impl Routes<'_> {
     fn add(&mut self, prefix: &str, api: &Api) {
+        self.add_routes(prefix, api, api.all_routes());
+    }
+
+    fn add_optional(&mut self, prefix: &str, api: &Api) {
+        self.add_routes(prefix, api, api.optional_routes.iter().cloned());
+    }
+
+    fn add_routes(&mut self, prefix: &str, api: &Api, added: impl Iterator<Item = Route>) {
         let mut router = Router::new();
-        for (path, handlers) in api.all_routes() {
+        for (path, handlers) in added {
             let path = format!("{prefix}{path}");
             if self.shapes.insert(path_shape(&path)) {
                 router = router.route(&path, handlers);
             }
         }
-        let mut added = Router::new();
-        for (path, handlers) in &api.shared_routes {
-            let path = format!("{prefix}{path}");
-            if self.shapes.insert(path_shape(&path)) {
-                router = router.route(&path, handlers.clone());
-            } else {
-                // The API that has the path responds to other methods.
-                added = added.route(&path, handlers.clone());
-            }
-        }
         let router = router.method_not_allowed_fallback(async || Problem::MethodNotAllowed);
-        let checked = with_checks(router.merge(added), self.server, self.is_main, prefix, api);
+        let checked = with_checks(router, self.server, self.is_main, prefix, api);
         self.router = std::mem::take(&mut self.router).merge(checked);
     }
 }

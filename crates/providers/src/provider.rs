@@ -118,10 +118,10 @@ impl<'t> Routes<'t> {
         self
     }
 
-    /// Adds the handler of POST requests to a path that another API may have for other methods.
-    pub(crate) fn post_shared(mut self, path: &str, handler: Handler) -> Self {
+    /// Adds the handler of POST requests to a path that another API of the listener may have.
+    pub(crate) fn post_optional(mut self, path: &str, handler: Handler) -> Self {
         let route: Route = (path.to_owned(), self.handle(MethodFilter::POST, handler));
-        self.api.shared_routes.push(route);
+        self.api.optional_routes.push(route);
         self
     }
 

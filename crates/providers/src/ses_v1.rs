@@ -20,7 +20,7 @@ use crate::templates::{Template, TemplateSource, TemplateStore, Templates};
 use crate::variables::TextBudget;
 
 const NAMESPACE: &str = "http://ses.amazonaws.com/doc/2010-12-01/";
-/// A path in addition to that of SES, which is the root.
+/// The path on listeners with pages. On others there is also that of SES, which is the root.
 const PATH: &str = "/ses";
 /// The maximum number of characters of an unknown action that are shown.
 const MAX_SHOWN_CHARS: usize = 100;
@@ -68,7 +68,7 @@ impl Provider for SesV1 {
 
 /// Returns the API.
 pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
-    Routes::new::<SesV1>(templates).post_shared("/", handle).post(PATH, handle).api()
+    Routes::new::<SesV1>(templates).post(PATH, handle).post_optional("/", handle).api()
 }
 
 /// Returns a response whose body contains the id of the request.

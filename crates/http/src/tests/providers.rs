@@ -1,7 +1,7 @@
 //! The APIs of mail providers. Each file in `providers/` has conversations with one of them: requests, the expected responses, and
 //! the messages that are stored then. CONTRIBUTING.md describes the format.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -169,13 +169,18 @@ impl Conversation {
         let pattern = self.fill(pattern);
         let name = regex::Regex::new(r"\\\$([a-z_]+)").unwrap();
         let escaped = regex::escape(&pattern).replace(r"\*", "(?s:.*)");
-        let regex = name.replace_all(&escaped, "(?<$1>[-A-Za-z0-9_.@<>=]+)");
+        // A name that occurs twice is compared when its value is known.
+        let mut names = HashSet::new();
+        let regex = name.replace_all(&escaped, |found: &regex::Captures<'_>| {
+            let group = if names.insert(found[1].to_owned()) { format!("?<{}>", &found[1]) } else { "?:".to_owned() };
+            format!("({group}[-A-Za-z0-9_.@<>=]+)")
+        });
         let regex = regex::Regex::new(&format!("^{regex}$")).map_err(|error| error.to_string())?;
         let captures = regex.captures(text).ok_or_else(|| format!("expected\n{pattern}\ngot\n{text}"))?;
         for name in regex.capture_names().flatten() {
             self.values.insert(name.to_owned(), captures[name].to_owned());
         }
-        Ok(())
+        if name.find_iter(&escaped).count() > names.len() { self.check(&pattern, text) } else { Ok(()) }
     }
 }
 
