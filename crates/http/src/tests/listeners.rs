@@ -38,6 +38,26 @@ async fn separate_listener_has_only_its_apis() {
     assert_eq!(get(&separate, "/x").await.text(), "404 page not found", "as the API reports it");
 }
 
+/// The path of SES version 1 is that of the page.
+#[tokio::test]
+async fn optional_paths_are_served_where_no_other_api_has_them() {
+    let mounts = ["localhost:8025 providers"];
+    let (main, separate) = routers(Settings::default(), &mounts);
+    let (_, with_pages) = routers(Settings::default(), &["localhost:8025 providers web"]);
+    for (router, path, expected) in [
+        (&main, "/", 405),
+        (&main, "/ses", 200),
+        (&separate, "/", 200),
+        (&separate, "/ses", 200),
+        (&with_pages, "/", 405),
+    ] {
+        let body = Body::from("Action=GetSendQuota&Version=2010-12-01");
+        let response = send_request(router, &format!("POST {path}"), body, Peer::default()).await;
+        assert_eq!(response.status, expected, "{path}");
+    }
+    assert_eq!(get(&with_pages, "/").await.status, 200);
+}
+
 #[tokio::test]
 async fn separate_listener_has_the_description_of_the_api_but_no_page() {
     let (_, separate) = routers(Settings::default(), &["localhost:9100 rest"]);

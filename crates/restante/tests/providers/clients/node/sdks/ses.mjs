@@ -9,7 +9,7 @@ import { format, mime } from "../messages.mjs";
 
 export function connect(url, key) {
     const client = new SESClient({
-        endpoint: url, region: "eu-central-1", credentials: { accessKeyId: key, secretAccessKey: "secret" },
+        endpoint: `${url}/ses`, region: "eu-central-1", credentials: { accessKeyId: key, secretAccessKey: "secret" },
     });
     const destination = ({ to, cc, bcc }) => ({
         ToAddresses: to.map(format), CcAddresses: cc.map(format), BccAddresses: bcc.map(format),

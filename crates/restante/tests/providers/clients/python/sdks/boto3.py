@@ -12,10 +12,10 @@ from messages import addresses, formatted, mime
 def connect(url, key):
     """Returns clients by name."""
     secret = os.environ.get("PROVIDERS_SECRET", "secret")
-    client = lambda service: boto3.client(
-        service, region_name="eu-central-1", endpoint_url=url, aws_access_key_id=key, aws_secret_access_key=secret
+    client = lambda service, endpoint: boto3.client(
+        service, region_name="eu-central-1", endpoint_url=endpoint, aws_access_key_id=key, aws_secret_access_key=secret
     )
-    return {"sesv2": Version2(client("sesv2")), "ses": Version1(client("ses"))}
+    return {"sesv2": Version2(client("sesv2", url)), "ses": Version1(client("ses", f"{url}/ses"))}
 
 
 def destination(message):
