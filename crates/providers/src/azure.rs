@@ -9,19 +9,19 @@ use jiff::fmt::rfc2822;
 use jiff::{SignedDuration, Timestamp};
 use restante_http_core::api::Api;
 use restante_http_core::server::SigningKey;
-use restante_mail::compose::Attachment;
 use ring::{digest, hmac};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::email::{Content, Email, Parts, Sent, parse_id};
 use crate::failure::{Failure, FailureKind};
-use crate::incoming::{Incoming, decode_base64};
-use crate::person::Person;
+use crate::files::{self, File};
+use crate::incoming::Incoming;
+use crate::person::{Contact, Person};
 use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
 use crate::templates::{TemplateStore, Templates};
-use crate::values::{List, Text, Texts};
+use crate::values::{List, Texts};
 
 /// The beginning of a header field Authorization with a signature.
 const SIGNATURE_PREFIX: &str = "HMAC-SHA256 SignedHeaders=x-ms-date;host;x-ms-content-sha256&Signature=";
@@ -113,7 +113,7 @@ struct SendRequest<'a> {
     #[serde(default)]
     recipients: Recipients,
     #[serde(default)]
-    reply_to: List<Named>,
+    reply_to: List<Contact>,
     #[serde(borrow, default)]
     attachments: List<File<'a>>,
     #[serde(default)]
@@ -132,63 +132,32 @@ struct Body {
 #[derive(Default, Deserialize)]
 struct Recipients {
     #[serde(default)]
-    to: List<Named>,
+    to: List<Contact>,
     #[serde(default)]
-    cc: List<Named>,
+    cc: List<Contact>,
     #[serde(default)]
-    bcc: List<Named>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Named {
-    #[serde(default)]
-    address: String,
-    display_name: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct File<'a> {
-    name: Option<String>,
-    content_type: Option<String>,
-    #[serde(borrow, default)]
-    content_in_base64: Text<'a>,
-    content_id: Option<String>,
+    bcc: List<Contact>,
 }
 
 fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let SendRequest { sender_address, content, recipients, reply_to, attachments, headers } = incoming.json()?;
-    let attachment = |(index, file): (usize, File<'_>)| {
-        let content = decode_base64(&format!("attachments[{index}].contentInBase64"), &file.content_in_base64.0)?;
-        let File { name, content_type, content_id, .. } = file;
-        Ok(Attachment { filename: name, content_type, content, content_id })
-    };
     let parts = Parts {
         subject: content.subject,
         text: content.plain_text,
         html: content.html,
-        attachments: attachments.0.into_iter().enumerate().map(attachment).collect::<Result<_, Failure>>()?,
+        attachments: files::attachments("attachments", "contentInBase64", &attachments)?,
     };
     let email = Email {
         from: Some(Person::parse("senderAddress", &sender_address)?),
-        to: people("recipients.to", recipients.to)?,
-        cc: people("recipients.cc", recipients.cc)?,
-        bcc: people("recipients.bcc", recipients.bcc)?,
-        reply_to: people("replyTo", reply_to)?,
+        to: Contact::people("recipients.to", "address", &recipients.to.0)?,
+        cc: Contact::people("recipients.cc", "address", &recipients.cc.0)?,
+        bcc: Contact::people("recipients.bcc", "address", &recipients.bcc.0)?,
+        reply_to: Contact::people("replyTo", "address", &reply_to.0)?,
         content: Content::Parts(parts),
         headers: headers.0,
         ..Email::default()
     };
     Ok(Action::Send(vec![email], accepted))
-}
-
-fn people(field: &str, people: List<Named>) -> Result<Vec<Person>, Failure> {
-    let person = |(index, person): (usize, Named)| {
-        let name = person.display_name.unwrap_or_default();
-        Person::new(&format!("{field}[{index}].address"), &name, &person.address)
-    };
-    people.0.into_iter().enumerate().map(person).collect()
 }
 
 fn accepted(incoming: &Incoming, sent: &[Sent]) -> Reply {

@@ -5,20 +5,19 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::routing::MethodFilter;
 use restante_http_core::api::Api;
-use restante_mail::compose::Attachment;
-use restante_mail::mime::decode_short_field;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::email::{Content, Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind};
-use crate::incoming::{Incoming, decode_base64};
-use crate::person::Person;
+use crate::files::{self, File};
+use crate::incoming::Incoming;
+use crate::person::Contact;
 use crate::provider::{Action, Provider, Routes, header_key};
 use crate::reply::Reply;
 use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
-use crate::values::{List, OneOrMany, Text, Texts, merge_objects};
+use crate::values::{List, OneOrMany, Texts, merge_objects};
 use crate::variables::{TextBudget, Variables};
 
 /// The maximum number of recipients of a request.
@@ -67,7 +66,7 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct SendRequest<'a> {
-    sender: Option<Contact>,
+    sender: Option<Sender>,
     to: List<Contact>,
     cc: List<Contact>,
     bcc: List<Contact>,
@@ -101,20 +100,12 @@ struct Version<'a> {
     params: Option<&'a RawValue>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Contact {
+#[derive(Deserialize)]
+struct Sender {
+    /// The id of a sender that was stored at the provider.
     id: Option<u64>,
-    email: String,
-    name: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct File<'a> {
-    name: Option<String>,
-    #[serde(borrow)]
-    content: Option<Text<'a>>,
+    #[serde(flatten)]
+    contact: Contact,
 }
 
 fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
@@ -145,23 +136,21 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
 
 /// Returns what all messages of a request have in common.
 fn common(request: SendRequest<'_>) -> Result<Email, Failure> {
-    let files = request.attachment.0.into_iter().enumerate().map(|(index, file)| attachment(index, file));
     let parts = Parts {
         subject: request.subject.unwrap_or_default(),
         text: request.text_content.filter(|text| !text.is_empty()),
         html: request.html_content.filter(|html| !html.is_empty()),
-        attachments: files.collect::<Result<_, _>>()?,
+        attachments: files::attachments("attachment", "content", &request.attachment)?,
     };
-    let mut sender = request.sender.ok_or_else(|| Failure::missing("sender"))?;
-    if let (Some(id), true) = (sender.id, sender.email.is_empty()) {
-        // A sender that was stored at the provider.
-        sender.email = format!("sender-{id}@example.com");
+    let Sender { id, mut contact } = request.sender.ok_or_else(|| Failure::missing("sender"))?;
+    if let (Some(id), true) = (id, contact.email.is_empty()) {
+        contact.email = format!("sender-{id}@example.com");
     }
     Ok(Email {
-        from: Some(person("sender", sender)?),
-        cc: people("cc", request.cc)?,
-        bcc: people("bcc", request.bcc)?,
-        reply_to: request.reply_to.map(|contact| person("replyTo", contact)).transpose()?.into_iter().collect(),
+        from: Some(contact.person("sender.email")?),
+        cc: Contact::people("cc", "email", &request.cc.0)?,
+        bcc: Contact::people("bcc", "email", &request.bcc.0)?,
+        reply_to: request.reply_to.map(|contact| contact.person("replyTo.email")).transpose()?.into_iter().collect(),
         content: Content::Parts(parts),
         headers: request.headers.0,
         tags: request.tags.0,
@@ -181,18 +170,18 @@ fn email(
 ) -> Result<Email, Failure> {
     let name = |name: &str| format!("{field}{name}");
     let mut email = common.clone();
-    email.to = people(&name("to"), version.to)?;
+    email.to = Contact::people(&name("to"), "email", &version.to.0)?;
     if email.to.is_empty() {
         return Err(Failure::missing(name("to")));
     }
     if !version.cc.0.is_empty() {
-        email.cc = people(&name("cc"), version.cc)?;
+        email.cc = Contact::people(&name("cc"), "email", &version.cc.0)?;
     }
     if !version.bcc.0.is_empty() {
-        email.bcc = people(&name("bcc"), version.bcc)?;
+        email.bcc = Contact::people(&name("bcc"), "email", &version.bcc.0)?;
     }
     if let Some(contact) = version.reply_to {
-        email.reply_to = vec![person(&name("replyTo"), contact)?];
+        email.reply_to = vec![contact.person(&name("replyTo.email"))?];
     }
     let headers = version.headers.0;
     email.headers.retain(|(name, _)| !headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)));
@@ -218,28 +207,6 @@ fn email(
         *text = budget.replace(text, ["{{", "}}"], value)?;
     }
     Ok(Email { content: Content::Parts(parts), ..email })
-}
-
-/// Returns a person. The name can have encoded words (RFC 2047), which Brevo decodes.
-fn person(field: &str, Contact { email, name, .. }: Contact) -> Result<Person, Failure> {
-    let name = name.unwrap_or_default();
-    let name = if name.starts_with("=?") { decode_short_field(name.as_bytes()) } else { name };
-    Person::new(&format!("{field}.email"), &name, &email)
-}
-
-fn people(field: &str, List(contacts): List<Contact>) -> Result<Vec<Person>, Failure> {
-    let contacts = contacts.into_iter().enumerate();
-    contacts.map(|(index, contact)| person(&format!("{field}[{index}]"), contact)).collect()
-}
-
-fn attachment(index: usize, file: File<'_>) -> Result<Attachment, Failure> {
-    let field = |name: &str| format!("attachment[{index}].{name}");
-    let Some(content) = file.content else {
-        return Err(Failure::invalid(field("content"), "is required, because the server does not download files"));
-    };
-    let name = file.name.filter(|name| !name.is_empty()).ok_or_else(|| Failure::missing(field("name")))?;
-    let content = decode_base64(&field("content"), &content.0)?;
-    Ok(Attachment { filename: Some(name), content, ..Attachment::default() })
 }
 
 fn message_id(sent: &Sent) -> String {

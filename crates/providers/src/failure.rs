@@ -81,6 +81,11 @@ impl Failure {
         Self { kind: FailureKind::Invalid, message: format!("{field} {problem}."), field: Some(field) }
     }
 
+    /// Returns the field with indices as members: `to.0.email`.
+    pub(crate) fn dotted_field(&self) -> Option<String> {
+        self.field.as_ref().map(|field| field.replace('[', ".").replace(']', ""))
+    }
+
     /// The body cannot be parsed, for this reason.
     pub(crate) fn malformed(reason: impl std::fmt::Display) -> Self {
         Self::new(FailureKind::Malformed, format!("The body of the request cannot be parsed: {reason}."))

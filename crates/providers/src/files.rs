@@ -1,4 +1,4 @@
-//! The files in requests to providers that name images inside of the HTML by their Content-ID: Mandrill and SparkPost.
+//! The files in a request.
 
 use restante_mail::compose::Attachment;
 use serde::Deserialize;
@@ -7,30 +7,59 @@ use crate::failure::Failure;
 use crate::incoming::decode_base64;
 use crate::values::{List, Text};
 
-/// A file.
-#[derive(Deserialize)]
+/// A file. Its members have different names in the APIs of different providers.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct File<'a> {
-    /// The file name, or the Content-ID of an image.
+    #[serde(alias = "filename", alias = "Name", alias = "Filename", alias = "FileName")]
     name: Option<String>,
-    #[serde(rename = "type")]
+    #[serde(alias = "type", alias = "contentType", alias = "ContentType")]
     content_type: Option<String>,
-    #[serde(borrow, default, alias = "data")]
-    content: Text<'a>,
+    #[serde(borrow)]
+    #[serde(
+        alias = "data",
+        alias = "Content",
+        alias = "Base64Content",
+        alias = "RawContent",
+        alias = "contentInBase64"
+    )]
+    content: Option<Text<'a>>,
+    #[serde(alias = "id", alias = "contentId", alias = "ContentId", alias = "ContentID")]
+    content_id: Option<String>,
+    #[serde(alias = "ContentDisposition")]
+    disposition: Option<String>,
 }
 
-/// Returns the attachments and the images of a message.
-pub(crate) fn attachments(files: &List<File<'_>>, images: &List<File<'_>>) -> Result<Vec<Attachment>, Failure> {
-    let files = files.0.iter().enumerate().map(|(index, file)| attachment("attachments", index, file));
-    let images = images.0.iter().enumerate().map(|(index, file)| attachment("images", index, file));
-    files.chain(images).collect()
+impl File<'_> {
+    fn attachment(&self, field: &str) -> Result<Attachment, Failure> {
+        let Some(Text(content)) = &self.content else {
+            return Err(Failure::invalid(field, "is required, because the server does not download files"));
+        };
+        let not_empty = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let filename = not_empty(&self.name);
+        let content_id = match self.disposition.as_deref().map(str::to_ascii_lowercase).as_deref() {
+            Some("attachment") => None,
+            Some("inline") => not_empty(&self.content_id).or_else(|| filename.clone()),
+            _ => not_empty(&self.content_id),
+        };
+        Ok(Attachment {
+            content_type: not_empty(&self.content_type),
+            content: decode_base64(field, content)?,
+            content_id: content_id.map(|id| id.trim_start_matches("cid:").to_owned()),
+            filename,
+        })
+    }
 }
 
-fn attachment(list: &str, index: usize, file: &File<'_>) -> Result<Attachment, Failure> {
-    let name = file.name.clone().filter(|name| !name.is_empty());
-    Ok(Attachment {
-        filename: name.clone(),
-        content_type: file.content_type.clone(),
-        content: decode_base64(&format!("{list}[{index}]"), &file.content.0)?,
-        content_id: name.filter(|_| list == "images"),
-    })
+/// Returns the attachments of a message. A file with a Content-ID is inside of the HTML, unless its disposition is `attachment`.
+/// `member` is the name of the content in the items of the list.
+pub(crate) fn attachments(field: &str, member: &str, List(files): &List<File<'_>>) -> Result<Vec<Attachment>, Failure> {
+    files.iter().enumerate().map(|(index, file)| file.attachment(&format!("{field}[{index}].{member}"))).collect()
+}
+
+/// Returns the images inside of the HTML of a message, which names them by their file names.
+pub(crate) fn images(field: &str, member: &str, files: &List<File<'_>>) -> Result<Vec<Attachment>, Failure> {
+    let mut images = attachments(field, member, files)?;
+    images.iter_mut().for_each(|image| image.content_id.clone_from(&image.filename));
+    Ok(images)
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::email::{Content, Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind};
 use crate::incoming::{Incoming, decode_base64};
-use crate::person::Person;
+use crate::person::{Contact, Person};
 use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
 use crate::templates::{TemplateStore, Templates};
@@ -123,13 +123,7 @@ struct Body {
 #[serde(rename_all = "camelCase")]
 struct Recipient {
     #[serde(default)]
-    email_address: EmailAddress,
-}
-
-#[derive(Default, Deserialize)]
-struct EmailAddress {
-    name: Option<String>,
-    address: Option<String>,
+    email_address: Contact,
 }
 
 #[derive(Deserialize)]
@@ -187,10 +181,10 @@ fn email(user: &str, message: Message<'_>) -> Result<Email, Failure> {
     headers.extend(importance.map(|importance| ("Importance".to_owned(), importance)));
     Ok(Email {
         from: Some(from.or(sender).map_or_else(|| raw::user(user), Ok)?),
-        to: people("toRecipients", message.to_recipients)?,
-        cc: people("ccRecipients", message.cc_recipients)?,
-        bcc: people("bccRecipients", message.bcc_recipients)?,
-        reply_to: people("replyTo", message.reply_to)?,
+        to: people("toRecipients", &message.to_recipients)?,
+        cc: people("ccRecipients", &message.cc_recipients)?,
+        bcc: people("bccRecipients", &message.bcc_recipients)?,
+        reply_to: people("replyTo", &message.reply_to)?,
         content: Content::Parts(Parts {
             subject: message.subject.unwrap_or_default(),
             text,
@@ -203,16 +197,16 @@ fn email(user: &str, message: Message<'_>) -> Result<Email, Failure> {
     })
 }
 
-fn person(
-    field: &str,
-    Recipient { email_address: EmailAddress { name, address } }: Recipient,
-) -> Result<Person, Failure> {
-    Person::new(&format!("{field}.emailAddress.address"), &name.unwrap_or_default(), &address.unwrap_or_default())
+fn person(field: &str, Recipient { email_address }: Recipient) -> Result<Person, Failure> {
+    email_address.person(&format!("{field}.emailAddress.address"))
 }
 
-fn people(field: &str, people: List<Recipient>) -> Result<Vec<Person>, Failure> {
-    let person = |(index, recipient)| person(&format!("message.{field}[{index}]"), recipient);
-    people.0.into_iter().enumerate().map(person).collect()
+fn people(field: &str, people: &List<Recipient>) -> Result<Vec<Person>, Failure> {
+    Contact::people(
+        &format!("message.{field}"),
+        "emailAddress.address",
+        people.0.iter().map(|recipient| &recipient.email_address),
+    )
 }
 
 fn attachment(index: usize, file: File<'_>) -> Result<Attachment, Failure> {

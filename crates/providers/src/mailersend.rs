@@ -7,20 +7,20 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use jiff::Timestamp;
 use restante_http_core::api::Api;
-use restante_mail::compose::Attachment;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::email::{Content, Email, Parts, Sent, parse_id};
 use crate::failure::{Failure, FailureKind};
-use crate::incoming::{Incoming, decode_base64};
-use crate::person::Person;
+use crate::files::{self, File};
+use crate::incoming::Incoming;
+use crate::person::{Contact, Person};
 use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
 use crate::stored::StoredEmail;
 use crate::templates::{TemplateSource, TemplateStore, TemplateUse, Templates};
-use crate::values::{List, OneOrMany, Text, merge_objects};
+use crate::values::{List, OneOrMany, merge_objects};
 use crate::variables::{TextBudget, Variables};
 
 const MESSAGE_ID: HeaderName = HeaderName::from_static("x-message-id");
@@ -35,11 +35,11 @@ impl Provider for MailerSend {
     }
 
     fn failure(failure: &Failure) -> Reply {
-        let Failure { kind, field, message } = failure;
-        let body = match (kind, field) {
+        let Failure { kind, message, .. } = failure;
+        let body = match (kind, failure.dotted_field()) {
             (FailureKind::Unauthorized, _) => json!({"message": "Unauthenticated."}),
             (FailureKind::Missing | FailureKind::Invalid, Some(field)) => {
-                json!({"message": message, "errors": {field.as_str(): [message]}})
+                json!({"message": message, "errors": {field: [message]}})
             }
             _ => json!({"message": message}),
         };
@@ -74,15 +74,15 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
 
 #[derive(Deserialize)]
 struct SendRequest<'a> {
-    from: Option<Mailbox>,
+    from: Option<Contact>,
     #[serde(default)]
-    to: List<Mailbox>,
+    to: List<Contact>,
     #[serde(default)]
-    cc: List<Mailbox>,
+    cc: List<Contact>,
     #[serde(default)]
-    bcc: List<Mailbox>,
+    bcc: List<Contact>,
     #[serde(default)]
-    reply_to: OneOrMany<Mailbox>,
+    reply_to: OneOrMany<Contact>,
     subject: Option<String>,
     text: Option<String>,
     html: Option<String>,
@@ -99,24 +99,6 @@ struct SendRequest<'a> {
     precedence_bulk: Option<bool>,
     /// A Unix time.
     send_at: Option<i64>,
-}
-
-#[derive(Deserialize)]
-struct Mailbox {
-    #[serde(default)]
-    email: String,
-    name: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct File<'a> {
-    #[serde(borrow, default)]
-    content: Text<'a>,
-    filename: Option<String>,
-    /// `inline` or `attachment`.
-    disposition: Option<String>,
-    /// The Content-ID.
-    id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -187,11 +169,11 @@ fn emails(prefix: &str, request: &SendRequest<'_>, budget: &TextBudget) -> Resul
     let field = |name: &str| format!("{prefix}{name}");
     let is_template = request.template_id.is_some();
     let from = match &request.from {
-        Some(from) => person(&field("from"), from)?,
+        Some(from) => from.person(&field("from.email"))?,
         None if is_template => Person::unknown_sender()?,
         None => return Err(Failure::missing(field("from.email"))),
     };
-    let to = people(&field("to"), &request.to.0)?;
+    let to = Contact::people(&field("to"), "email", &request.to.0)?;
     let missing = [
         ("to", to.is_empty()),
         ("subject", request.subject.is_none() && !is_template),
@@ -200,9 +182,7 @@ fn emails(prefix: &str, request: &SendRequest<'_>, budget: &TextBudget) -> Resul
     if let Some((name, _)) = missing.into_iter().find(|(_, is_missing)| *is_missing) {
         return Err(Failure::missing(field(name)));
     }
-    let files = request.attachments.0.iter().enumerate();
-    let files = files.map(|(index, file)| attachment(&format!("{prefix}attachments.{index}"), file));
-    let files = files.collect::<Result<Vec<_>, _>>()?;
+    let files = files::attachments(&field("attachments"), "content", &request.attachments)?;
     let personalization = request.personalization.0.iter();
     let data: HashMap<String, &str> = personalization
         .filter_map(|Personalization { email, data }| Some((email.to_lowercase(), data.as_ref()?.get())))
@@ -239,9 +219,9 @@ fn emails(prefix: &str, request: &SendRequest<'_>, budget: &TextBudget) -> Resul
         emails.push(budget.add(Email {
             from: Some(from.clone()),
             to,
-            cc: people(&field("cc"), &request.cc.0)?,
-            bcc: people(&field("bcc"), &request.bcc.0)?,
-            reply_to: people(&field("reply_to"), &request.reply_to.0)?,
+            cc: Contact::people(&field("cc"), "email", &request.cc.0)?,
+            bcc: Contact::people(&field("bcc"), "email", &request.bcc.0)?,
+            reply_to: Contact::people(&field("reply_to"), "email", &request.reply_to.0)?,
             content,
             headers: headers(request),
             tags: request.tags.0.clone(),
@@ -257,22 +237,4 @@ fn headers(request: &SendRequest<'_>) -> Vec<(String, String)> {
     let reply = request.in_reply_to.iter().map(|id| ("In-Reply-To", id.as_str()));
     let bulk = request.precedence_bulk.iter().filter(|is_bulk| **is_bulk).map(|_| ("Precedence", "bulk"));
     own.chain(reply).chain(bulk).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
-}
-
-fn person(field: &str, Mailbox { email, name }: &Mailbox) -> Result<Person, Failure> {
-    Person::new(&format!("{field}.email"), name.as_deref().unwrap_or_default(), email)
-}
-
-fn people(field: &str, list: &[Mailbox]) -> Result<Vec<Person>, Failure> {
-    list.iter().enumerate().map(|(index, mailbox)| person(&format!("{field}.{index}"), mailbox)).collect()
-}
-
-fn attachment(field: &str, file: &File<'_>) -> Result<Attachment, Failure> {
-    let is_inline = file.disposition.as_deref() == Some("inline");
-    Ok(Attachment {
-        filename: file.filename.clone(),
-        content_type: None,
-        content: decode_base64(&format!("{field}.content"), &file.content.0)?,
-        content_id: file.id.clone().filter(|_| is_inline),
-    })
 }

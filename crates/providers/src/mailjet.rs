@@ -13,13 +13,14 @@ use serde_json::{Value, json};
 
 use crate::email::{Content, Email, Parts, Sent, uuid};
 use crate::failure::{Failure, FailureKind};
-use crate::incoming::{Incoming, decode_base64};
-use crate::person::Person;
+use crate::files::{self, File};
+use crate::incoming::Incoming;
+use crate::person::{Contact, Person};
 use crate::provider::{Action, Provider, Routes, basic, bearer};
 use crate::reply::Reply;
 use crate::stored::StoredEmail;
 use crate::templates::{TemplateSource, TemplateStore, TemplateUse, Templates};
-use crate::values::{List, Text, Texts, merge_objects};
+use crate::values::{List, Texts, merge_objects};
 use crate::variables::{TextBudget, Variables};
 
 struct Mailjet;
@@ -84,12 +85,12 @@ struct SendRequest<'a> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct Message<'a> {
-    from: Option<Mailbox>,
-    sender: Option<Mailbox>,
-    to: Option<List<Mailbox>>,
-    cc: Option<List<Mailbox>>,
-    bcc: Option<List<Mailbox>>,
-    reply_to: Option<Mailbox>,
+    from: Option<Contact>,
+    sender: Option<Contact>,
+    to: Option<List<Contact>>,
+    cc: Option<List<Contact>>,
+    bcc: Option<List<Contact>>,
+    reply_to: Option<Contact>,
     subject: Option<String>,
     text_part: Option<String>,
     #[serde(rename = "HTMLPart")]
@@ -108,25 +109,6 @@ struct Message<'a> {
     template_language: Option<bool>,
     #[serde(borrow)]
     variables: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Mailbox {
-    #[serde(default)]
-    email: String,
-    name: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct File<'a> {
-    content_type: Option<String>,
-    filename: Option<String>,
-    #[serde(rename = "ContentID")]
-    content_id: Option<String>,
-    #[serde(borrow)]
-    base64_content: Option<Text<'a>>,
 }
 
 fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
@@ -153,27 +135,19 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
 
 /// Returns the files of a message, or `None` if it has no list of them.
 fn files(message: &Message<'_>) -> Result<Option<Vec<Attachment>>, Failure> {
-    let lists = [("Attachments", &message.attachments), ("InlinedAttachments", &message.inlined_attachments)];
-    if lists.iter().all(|(_, list)| list.is_none()) {
+    let Message { attachments, inlined_attachments, .. } = message;
+    if attachments.is_none() && inlined_attachments.is_none() {
         return Ok(None);
     }
-    let files = lists.into_iter().flat_map(|(name, list)| {
-        let files = list.iter().flat_map(|List(files)| files).enumerate();
-        files.map(move |(index, file)| attachment(&format!("{name}[{index}]"), file, name.starts_with('I')))
-    });
-    files.collect::<Result<_, _>>().map(Some)
-}
-
-fn attachment(field: &str, file: &File<'_>, is_inline: bool) -> Result<Attachment, Failure> {
-    let field = format!("{field}.Base64Content");
-    let Some(Text(content)) = &file.base64_content else { return Err(Failure::missing(field)) };
-    let content_id = file.content_id.as_ref().filter(|_| is_inline);
-    Ok(Attachment {
-        filename: file.filename.clone(),
-        content_type: file.content_type.clone(),
-        content: decode_base64(&field, content)?,
-        content_id: content_id.cloned(),
-    })
+    let mut files = Vec::new();
+    if let Some(list) = attachments {
+        files = files::attachments("Attachments", "Base64Content", list)?;
+        files.iter_mut().for_each(|file| file.content_id = None);
+    }
+    if let Some(list) = inlined_attachments {
+        files.extend(files::attachments("InlinedAttachments", "Base64Content", list)?);
+    }
+    Ok(Some(files))
 }
 
 fn email(
@@ -217,7 +191,7 @@ fn email(
         None => Content::Parts(parts),
     };
     let from = match member!(from) {
-        Some(from) => person("From", from)?,
+        Some(from) => from.person("From.Email")?,
         None if template.is_some() => Person::unknown_sender()?,
         None => return Err(Failure::missing("From")),
     };
@@ -227,7 +201,7 @@ fn email(
     }
     let mut headers = member!(headers).map(|Texts(headers)| headers.clone()).unwrap_or_default();
     if let Some(sender) = member!(sender) {
-        headers.push(("Sender".to_owned(), person("Sender", sender)?.address.text()));
+        headers.push(("Sender".to_owned(), sender.person("Sender.Email")?.address.text()));
     }
     let payload_members = |payload: &String| match serde_json::from_str(payload) {
         Ok(Texts(members)) => members,
@@ -240,7 +214,7 @@ fn email(
         to,
         cc: people("Cc", member!(cc))?,
         bcc: people("Bcc", member!(bcc))?,
-        reply_to: member!(reply_to).map(|reply_to| person("ReplyTo", reply_to)).transpose()?.into_iter().collect(),
+        reply_to: member!(reply_to).map(|reply_to| reply_to.person("ReplyTo.Email")).transpose()?.into_iter().collect(),
         content,
         headers,
         tags: member!(custom_campaign).cloned().into_iter().collect(),
@@ -249,13 +223,8 @@ fn email(
     })
 }
 
-fn person(field: &str, Mailbox { email, name }: &Mailbox) -> Result<Person, Failure> {
-    Person::new(&format!("{field}.Email"), name.as_deref().unwrap_or_default(), email)
-}
-
-fn people(field: &str, list: Option<&List<Mailbox>>) -> Result<Vec<Person>, Failure> {
-    let people = list.into_iter().flat_map(|List(people)| people).enumerate();
-    people.map(|(index, mailbox)| person(&format!("{field}[{index}]"), mailbox)).collect()
+fn people(field: &str, list: Option<&List<Contact>>) -> Result<Vec<Person>, Failure> {
+    Contact::people(field, "Email", list.into_iter().flat_map(|List(contacts)| contacts))
 }
 
 /// Returns the value of `var:name` or `var:name:"default"`.

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
 use restante_http_core::api::Api;
-use restante_mail::compose::Attachment;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::email::{Content, Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind};
-use crate::incoming::{Incoming, decode_base64};
-use crate::person::Person;
+use crate::files::{self, File};
+use crate::incoming::Incoming;
+use crate::person::Contact;
 use crate::provider::{Action, Provider, Routes, bearer, header_key};
 use crate::reply::Reply;
 use crate::templates::{TemplateSource, TemplateStore, TemplateUse, Templates};
-use crate::values::{List, MAX_RAW_BYTES, OneOrMany, Text, Texts};
+use crate::values::{List, MAX_RAW_BYTES, OneOrMany, Texts};
 use crate::variables::TextBudget;
 
 const MAX_BATCH: usize = 500;
@@ -61,11 +61,11 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
 /// A message, or what the messages of a batch have in common.
 #[derive(Default, Deserialize)]
 struct SendRequest<'a> {
-    from: Option<MailAddress>,
-    to: Option<List<MailAddress>>,
-    cc: Option<List<MailAddress>>,
-    bcc: Option<List<MailAddress>>,
-    reply_to: Option<OneOrMany<MailAddress>>,
+    from: Option<Contact>,
+    to: Option<List<Contact>>,
+    cc: Option<List<Contact>>,
+    bcc: Option<List<Contact>>,
+    reply_to: Option<OneOrMany<Contact>>,
     subject: Option<String>,
     text: Option<String>,
     html: Option<String>,
@@ -77,24 +77,6 @@ struct SendRequest<'a> {
     template_uuid: Option<String>,
     #[serde(borrow)]
     template_variables: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct MailAddress {
-    #[serde(default)]
-    email: String,
-    name: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct File<'a> {
-    #[serde(borrow, default)]
-    content: Text<'a>,
-    filename: Option<String>,
-    #[serde(rename = "type")]
-    content_type: Option<String>,
-    disposition: Option<String>,
-    content_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -141,14 +123,14 @@ fn email(mut email: Email, request: SendRequest<'_>) -> Result<Email, Failure> {
         [("to", request.to, &mut email.to), ("cc", request.cc, &mut email.cc), ("bcc", request.bcc, &mut email.bcc)];
     for (field, list, known) in lists {
         if let Some(List(list)) = list {
-            *known = people(field, list)?;
+            *known = Contact::people(field, "email", &list)?;
         }
     }
     if let Some(from) = request.from {
-        email.from = Some(person("from", from)?);
+        email.from = Some(from.person("from.email")?);
     }
     if let Some(OneOrMany(reply_to)) = request.reply_to {
-        email.reply_to = people("reply_to", reply_to)?;
+        email.reply_to = Contact::people("reply_to", "email", &reply_to)?;
     }
     if let Some(Texts(headers)) = request.headers {
         email.headers = headers;
@@ -167,9 +149,8 @@ fn email(mut email: Email, request: SendRequest<'_>) -> Result<Email, Failure> {
     parts.subject = request.subject.unwrap_or(parts.subject);
     parts.text = request.text.or(parts.text);
     parts.html = request.html.or(parts.html);
-    if let Some(List(files)) = request.attachments {
-        let files = files.into_iter().enumerate().map(|(index, file)| attachment(index, file));
-        parts.attachments = files.collect::<Result<_, _>>()?;
+    if let Some(files) = request.attachments {
+        parts.attachments = files::attachments("attachments", "content", &files)?;
     }
     let data = request.template_variables.map(RawValue::get);
     if data.is_some_and(|data| data.len() > MAX_RAW_BYTES) {
@@ -205,22 +186,4 @@ fn check_content(email: Email) -> Result<Email, Failure> {
         }
     }
     Ok(email)
-}
-
-fn people(field: &str, list: Vec<MailAddress>) -> Result<Vec<Person>, Failure> {
-    list.into_iter().enumerate().map(|(index, address)| person(&format!("{field}[{index}]"), address)).collect()
-}
-
-fn person(field: &str, MailAddress { email, name }: MailAddress) -> Result<Person, Failure> {
-    Person::new(field, &name.unwrap_or_default(), &email)
-}
-
-fn attachment(index: usize, file: File<'_>) -> Result<Attachment, Failure> {
-    let is_inline = file.disposition.as_deref() == Some("inline");
-    Ok(Attachment {
-        content: decode_base64(&format!("attachments[{index}].content"), &file.content.0)?,
-        content_type: file.content_type,
-        content_id: file.content_id.filter(|_| is_inline).or_else(|| file.filename.clone().filter(|_| is_inline)),
-        filename: file.filename,
-    })
 }

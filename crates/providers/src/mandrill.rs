@@ -157,7 +157,8 @@ fn send(incoming: &Incoming) -> Result<Action, Failure> {
         let sender = template_name.as_ref().map(|_| Person::unknown_sender());
         common.from = Some(sender.unwrap_or_else(|| Err(Failure::missing("message.from_email")))?);
     }
-    let files = files::attachments(&message.attachments, &message.images)?;
+    let mut files = files::attachments("attachments", "content", &message.attachments)?;
+    files.extend(files::images("images", "content", &message.images)?);
     let mut own_variables: HashMap<String, Vec<&Variable<'_>>> = HashMap::new();
     for MergeVars { rcpt, vars } in &message.merge_vars.0 {
         own_variables.entry(rcpt.to_lowercase()).or_default().extend(&vars.0);

@@ -1,10 +1,42 @@
 //! The addresses in a request, with their display names.
 
 use restante_mail::address::{Address, Alphabet};
-use restante_mail::mime::NamedAddress;
+use restante_mail::mime::{NamedAddress, decode_short_field};
+use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::values::MAX_ITEMS;
+
+/// An address with a name as members of a request. They have different names in the APIs of different providers.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Contact {
+    #[serde(alias = "Email", alias = "address")]
+    pub(crate) email: String,
+    #[serde(alias = "Name", alias = "displayName")]
+    name: Option<String>,
+}
+
+impl Contact {
+    /// Returns the person. The name can have encoded words (RFC 2047).
+    pub(crate) fn person(&self, field: &str) -> Result<Person, Failure> {
+        let name = self.name.as_deref().unwrap_or_default();
+        if name.starts_with("=?") {
+            return Person::new(field, &decode_short_field(name.as_bytes()), &self.email);
+        }
+        Person::new(field, name, &self.email)
+    }
+
+    /// Returns the people in a list. `member` is the name of the address in the items.
+    pub(crate) fn people<'c>(
+        field: &str,
+        member: &str,
+        contacts: impl IntoIterator<Item = &'c Self>,
+    ) -> Result<Vec<Person>, Failure> {
+        let contacts = contacts.into_iter().enumerate();
+        contacts.map(|(index, contact)| contact.person(&format!("{field}[{index}].{member}"))).collect()
+    }
+}
 
 /// A display name, which may be empty, and an address.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
 use restante_http_core::api::Api;
-use restante_mail::compose::Attachment;
 use restante_mail::message::MessageId;
 use serde::Deserialize;
 use serde_json::{Map, json};
 
 use crate::email::{Content, Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind};
+use crate::files::{self, File};
 use crate::incoming::{Incoming, decode_base64};
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes, header_key};
@@ -88,14 +88,6 @@ struct SendRequest<'a> {
 }
 
 #[derive(Deserialize)]
-struct File<'a> {
-    name: Option<String>,
-    content_type: Option<String>,
-    #[serde(borrow, default)]
-    data: Text<'a>,
-}
-
-#[derive(Deserialize)]
 struct RawRequest<'a> {
     #[serde(default)]
     mail_from: String,
@@ -107,16 +99,11 @@ struct RawRequest<'a> {
 
 fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let request: SendRequest<'_> = incoming.json()?;
-    let attachment = |(index, file): (usize, File<'_>)| {
-        let content = decode_base64(&format!("attachments[{index}].data"), &file.data.0)?;
-        Ok(Attachment { filename: file.name, content_type: file.content_type, content, content_id: None })
-    };
-    let attachments = request.attachments.0.into_iter().enumerate().map(attachment);
     let parts = Parts {
         subject: request.subject.unwrap_or_default(),
         text: request.plain_body,
         html: request.html_body,
-        attachments: attachments.collect::<Result<_, Failure>>()?,
+        attachments: files::attachments("attachments", "data", &request.attachments)?,
     };
     if parts.text.is_none() && parts.html.is_none() && parts.attachments.is_empty() {
         return Err(Failure::missing("plain_body"));

@@ -6,21 +6,21 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use restante_http_core::api::Api;
-use restante_mail::compose::Attachment;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::email::{Content, Email, Parts, Sent, parse_id, uuid};
 use crate::failure::{Failure, FailureKind};
-use crate::incoming::{Incoming, decode_base64};
+use crate::files::{self, File};
+use crate::incoming::Incoming;
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes, header_key};
 use crate::reply::Reply;
 use crate::resend_postmark::{body, find, put, reply, stored_members};
 use crate::stored::StoredEmail;
 use crate::templates::{TEMPLATE, Template, TemplateSource, TemplateStore, TemplateUse, Templates};
-use crate::values::{List, MAX_RAW_BYTES, Text, Texts, merge_objects, text_of};
+use crate::values::{List, MAX_RAW_BYTES, Texts, merge_objects, text_of};
 use crate::variables::TextBudget;
 
 const MAX_BATCH: usize = 500;
@@ -142,18 +142,6 @@ struct Header {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct File<'a> {
-    #[serde(default)]
-    name: String,
-    #[serde(borrow, default)]
-    content: Text<'a>,
-    content_type: Option<String>,
-    #[serde(rename = "ContentID", alias = "ContentId")]
-    content_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
 struct Batch<'a> {
     #[serde(borrow)]
     messages: List<Message<'a>>,
@@ -261,12 +249,11 @@ fn add_recipients(email: Email, [to, cc, bcc]: [Option<String>; 3]) -> Result<Em
 
 fn email_without_recipients(message: Message<'_>, templates: &Templates<'_>) -> Result<Email, Failure> {
     let from = people("From", message.from.as_deref())?.into_iter().next();
-    let files = message.attachments.0.into_iter().enumerate().map(|(index, file)| attachment(index, file));
     let mut parts = Parts {
         subject: message.subject.unwrap_or_default(),
         text: message.text_body,
         html: message.html_body,
-        attachments: files.collect::<Result<_, _>>()?,
+        attachments: files::attachments("Attachments", "Content", &message.attachments)?,
     };
     let data = message.template_model.map(|model| model.get().trim()).filter(|model| *model != "null");
     let data = data.unwrap_or("{}");
@@ -317,15 +304,6 @@ fn people(field: &str, text: Option<&str>) -> Result<Vec<Person>, Failure> {
 fn invalid_address(field: &str, address: &str) -> Failure {
     let address: String = address.trim().chars().take(MAX_SHOWN_CHARS).collect();
     Failure::new(FailureKind::Invalid, format!("Invalid '{field}' address: '{address}'."))
-}
-
-fn attachment(index: usize, file: File<'_>) -> Result<Attachment, Failure> {
-    Ok(Attachment {
-        filename: Some(file.name).filter(|name| !name.is_empty()),
-        content_type: file.content_type,
-        content: decode_base64(&format!("Attachments[{index}].Content"), &file.content.0)?,
-        content_id: file.content_id.map(|id| id.trim_start_matches("cid:").to_owned()).filter(|id| !id.is_empty()),
-    })
 }
 
 /// Returns the result of a message. It has only the lists that the request has.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use restante_http_core::api::Api;
-use restante_mail::compose::Attachment;
 use restante_mail::message::MessageId;
 use restante_mail::mime::NamedAddress;
 use serde::Deserialize;
@@ -13,13 +12,14 @@ use serde_json::{Value, json};
 
 use crate::email::{Content, Email, Parts, Sent, parse_id, uuid};
 use crate::failure::{Failure, FailureKind};
-use crate::incoming::{Incoming, decode_base64};
-use crate::person::Person;
+use crate::files::{self, File};
+use crate::incoming::Incoming;
+use crate::person::{Contact, Person};
 use crate::provider::{Action, Provider, Routes, header_key};
 use crate::reply::Reply;
 use crate::stored::StoredEmail;
 use crate::templates::{TemplateStore, Templates};
-use crate::values::{List, Text};
+use crate::values::List;
 
 /// The maximum length of a text of the request in the response, in characters.
 const MAX_SHOWN_CHARS: usize = 500;
@@ -69,13 +69,13 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
 
 #[derive(Deserialize)]
 struct SendRequest<'a> {
-    from: Option<Named>,
+    from: Option<Contact>,
     #[serde(default)]
-    to: List<Named>,
+    to: List<Contact>,
     #[serde(default)]
-    cc: List<Named>,
+    cc: List<Contact>,
     #[serde(default)]
-    bcc: List<Named>,
+    bcc: List<Contact>,
     #[serde(default)]
     subject: String,
     text: Option<String>,
@@ -91,25 +91,9 @@ struct SendRequest<'a> {
 #[derive(Default, Deserialize)]
 struct Echo {
     project_id: Option<String>,
-    from: Option<Named>,
+    from: Option<Contact>,
     #[serde(default)]
     subject: String,
-}
-
-#[derive(Deserialize)]
-struct Named {
-    #[serde(default)]
-    email: String,
-    name: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct File<'a> {
-    name: Option<String>,
-    #[serde(rename = "type")]
-    content_type: Option<String>,
-    #[serde(borrow, default)]
-    content: Text<'a>,
 }
 
 #[derive(Deserialize)]
@@ -120,36 +104,23 @@ struct Field {
 
 fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let request: SendRequest<'_> = incoming.json()?;
-    let attachment = |(index, file): (usize, File<'_>)| {
-        let content = decode_base64(&format!("attachments[{index}].content"), &file.content.0)?;
-        let File { name, content_type, .. } = file;
-        Ok(Attachment { filename: name, content_type, content, content_id: None })
-    };
     let parts = Parts {
         subject: request.subject,
         text: request.text,
         html: request.html,
-        attachments: request.attachments.0.into_iter().enumerate().map(attachment).collect::<Result<_, Failure>>()?,
+        attachments: files::attachments("attachments", "content", &request.attachments)?,
     };
     let email = Email {
-        from: Some(person("from", request.from.ok_or_else(|| Failure::missing("from"))?)?),
-        to: people("to", request.to)?,
-        cc: people("cc", request.cc)?,
-        bcc: people("bcc", request.bcc)?,
+        from: Some(request.from.ok_or_else(|| Failure::missing("from"))?.person("from.email")?),
+        to: Contact::people("to", "email", &request.to.0)?,
+        cc: Contact::people("cc", "email", &request.cc.0)?,
+        bcc: Contact::people("bcc", "email", &request.bcc.0)?,
         content: Content::Parts(parts),
         headers: request.additional_headers.0.into_iter().map(|Field { key, value }| (key, value)).collect(),
         scheduled: request.send_before,
         ..Email::default()
     };
     Ok(Action::Send(vec![email], accepted))
-}
-
-fn person(field: &str, Named { email, name }: Named) -> Result<Person, Failure> {
-    Person::new(&format!("{field}.email"), &name.unwrap_or_default(), &email)
-}
-
-fn people(field: &str, people: List<Named>) -> Result<Vec<Person>, Failure> {
-    people.0.into_iter().enumerate().map(|(index, named)| person(&format!("{field}[{index}]"), named)).collect()
 }
 
 /// Returns the beginning of a text of the request. Responses repeat it for each recipient.

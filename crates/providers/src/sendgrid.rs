@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 
 use crate::email::{Content, Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind};
-use crate::incoming::{Incoming, decode_base64};
-use crate::person::Person;
+use crate::files::{self, File};
+use crate::incoming::Incoming;
+use crate::person::Contact;
 use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
 use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
-use crate::values::{List, Text, Texts, text_of};
+use crate::values::{List, Texts, text_of};
 use crate::variables::TextBudget;
 
 const MESSAGE_ID: HeaderName = HeaderName::from_static("x-message-id");
@@ -43,7 +44,7 @@ impl Provider for SendGrid {
             _ => &failure.message,
         };
         // Indices are members: personalizations.0.to.1.email
-        let field = failure.field.as_ref().map(|field| field.replace('[', ".").replace(']', ""));
+        let field = failure.dotted_field();
         let errors = json!({"errors": [{"message": message, "field": field, "help": null}]});
         Reply::json(failure.kind.status(), &errors)
     }
@@ -70,9 +71,9 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
 struct SendRequest<'a> {
     #[serde(borrow)]
     personalizations: List<Personalization<'a>>,
-    from: AddressObject,
-    reply_to: Option<AddressObject>,
-    reply_to_list: List<AddressObject>,
+    from: Contact,
+    reply_to: Option<Contact>,
+    reply_to_list: List<Contact>,
     subject: Option<String>,
     content: List<Body>,
     attachments: List<File<'a>>,
@@ -88,10 +89,10 @@ struct SendRequest<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Personalization<'a> {
-    to: List<AddressObject>,
-    cc: List<AddressObject>,
-    bcc: List<AddressObject>,
-    from: Option<AddressObject>,
+    to: List<Contact>,
+    cc: List<Contact>,
+    bcc: List<Contact>,
+    from: Option<Contact>,
     subject: Option<String>,
     headers: Texts,
     substitutions: Texts,
@@ -103,29 +104,10 @@ struct Personalization<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct AddressObject {
-    email: String,
-    name: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
 struct Body {
     #[serde(rename = "type")]
     content_type: String,
     value: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct File<'a> {
-    #[serde(borrow)]
-    content: Text<'a>,
-    filename: Option<String>,
-    #[serde(rename = "type")]
-    content_type: Option<String>,
-    disposition: Option<String>,
-    content_id: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -196,10 +178,9 @@ struct Common {
 
 impl Common {
     fn new(request: SendRequest<'_>, templates: &Templates<'_>) -> Result<Self, Failure> {
-        let files = request.attachments.0.into_iter().enumerate().map(|(index, file)| attachment(index, file));
         let mut parts = Parts {
             subject: request.subject.unwrap_or_default(),
-            attachments: files.collect::<Result<_, _>>()?,
+            attachments: files::attachments("attachments", "content", &request.attachments)?,
             ..Parts::default()
         };
         for Body { content_type, value } in request.content.0 {
@@ -220,10 +201,10 @@ impl Common {
             }
             (parts.text, parts.html) = (None, None);
         }
-        let reply_to = request.reply_to.into_iter().chain(request.reply_to_list.0).collect();
+        let reply_to = request.reply_to.iter().chain(&request.reply_to_list.0);
         let email = Email {
-            from: Some(person("from", request.from)?),
-            reply_to: people("reply_to", List(reply_to))?,
+            from: Some(request.from.person("from.email")?),
+            reply_to: Contact::people("reply_to", "email", reply_to)?,
             headers: request.headers.0,
             tags: request.categories.0,
             metadata: request.custom_args.0,
@@ -255,11 +236,11 @@ impl Common {
             None => Content::Parts(parts),
         };
         if let Some(from) = one.from {
-            email.from = Some(person(&field("from"), from)?);
+            email.from = Some(from.person(&field("from.email"))?);
         }
-        email.to = people(&field("to"), one.to)?;
-        email.cc = people(&field("cc"), one.cc)?;
-        email.bcc = people(&field("bcc"), one.bcc)?;
+        email.to = Contact::people(&field("to"), "email", &one.to.0)?;
+        email.cc = Contact::people(&field("cc"), "email", &one.cc.0)?;
+        email.bcc = Contact::people(&field("bcc"), "email", &one.bcc.0)?;
         email.scheduled = one.send_at.map(time).or(email.scheduled);
         override_values(&mut email.headers, one.headers.0);
         override_values(&mut email.metadata, one.custom_args.0);
@@ -292,27 +273,6 @@ fn override_values(values: &mut Vec<(String, String)>, others: Vec<(String, Stri
 fn object(values: Vec<(String, String)>) -> String {
     let members = values.into_iter().map(|(name, value)| (name, Value::String(value)));
     Value::Object(members.collect()).to_string()
-}
-
-fn person(field: &str, AddressObject { email, name }: AddressObject) -> Result<Person, Failure> {
-    Person::new(&format!("{field}.email"), &name.unwrap_or_default(), &email)
-}
-
-fn people(field: &str, List(people): List<AddressObject>) -> Result<Vec<Person>, Failure> {
-    people.into_iter().enumerate().map(|(index, one)| person(&format!("{field}[{index}]"), one)).collect()
-}
-
-fn attachment(index: usize, file: File<'_>) -> Result<Attachment, Failure> {
-    let field = format!("attachments[{index}].content");
-    if file.content.0.is_empty() {
-        return Err(Failure::missing(field));
-    }
-    Ok(Attachment {
-        filename: file.filename.filter(|name| !name.is_empty()),
-        content_type: file.content_type.filter(|kind| !kind.is_empty()),
-        content: decode_base64(&field, &file.content.0)?,
-        content_id: file.content_id.filter(|id| !id.is_empty() && file.disposition.as_deref() == Some("inline")),
-    })
 }
 
 /// Returns a time in seconds since 1970 as a date.

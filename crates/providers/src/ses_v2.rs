@@ -7,14 +7,15 @@ use axum::routing::MethodFilter;
 use jiff::Timestamp;
 use restante_http_core::api::Api;
 use restante_http_core::server::SigningKey;
-use restante_mail::compose::{Attachment, ComposeContext, Draft};
+use restante_mail::compose::{ComposeContext, Draft};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::aws::{self, AwsError, Recipients};
 use crate::email::{self, Email, Parts, Sent};
 use crate::failure::Failure;
-use crate::incoming::{Incoming, decode_base64};
+use crate::files::{File, attachments};
+use crate::incoming::Incoming;
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes};
 use crate::reply::Reply;
@@ -177,17 +178,6 @@ struct Pair {
     value: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct File<'a> {
-    #[serde(borrow)]
-    raw_content: Text<'a>,
-    file_name: Option<String>,
-    content_type: Option<String>,
-    content_disposition: Option<String>,
-    content_id: Option<String>,
-}
-
 fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let SendRequest { from_email_address, destination, reply_to_addresses, content, email_tags } = incoming.json()?;
     let recipients = recipients(destination)?;
@@ -196,7 +186,10 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
         Content { raw: Some(Raw { data }), .. } => aws::raw_email(&data.0, from, recipients)?,
         Content { simple: Some(simple), .. } => simple_email(simple, from, recipients)?,
         Content { template: Some(mut template), .. } => {
-            let (headers, files) = (std::mem::take(&mut template.headers), attachments(&template.attachments)?);
+            let (headers, files) = (
+                std::mem::take(&mut template.headers),
+                attachments("Attachments", "RawContent", &template.attachments)?,
+            );
             let source = source(template.template_name, template.template_arn, template.template_content)?;
             let template = aws::template_use(&source, template.template_data.as_deref())?;
             let content = email::Content::Template(template, Parts { attachments: files, ..Parts::default() });
@@ -216,7 +209,8 @@ fn simple_email(simple: Simple<'_>, from: Option<Person>, recipients: Recipients
         return Err(Failure::missing("Content.Simple.Body"));
     }
     let (text, html) = (text.map(|text| text.data), html.map(|html| html.data));
-    let parts = Parts { subject: subject.data, text, html, attachments: attachments(&files)? };
+    let parts =
+        Parts { subject: subject.data, text, html, attachments: attachments("Attachments", "RawContent", &files)? };
     let from = Some(from.ok_or_else(|| Failure::missing("FromEmailAddress"))?);
     let content = email::Content::Parts(parts);
     aws::with_recipients(Email { from, content, headers: pairs(headers), ..Email::default() }, recipients)
@@ -272,7 +266,8 @@ fn send_bulk(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> 
     let request: BulkRequest<'_> = incoming.json()?;
     let from = request.from_email_address.ok_or_else(|| Failure::missing("FromEmailAddress"))?;
     let template = request.default_content.template.ok_or_else(|| Failure::missing("DefaultContent.Template"))?;
-    let parts = Parts { attachments: attachments(&template.attachments)?, ..Parts::default() };
+    let parts =
+        Parts { attachments: attachments("Attachments", "RawContent", &template.attachments)?, ..Parts::default() };
     let common = Common {
         email: Email {
             from: Some(Person::parse("FromEmailAddress", &from)?),
@@ -338,20 +333,6 @@ fn pairs(pairs: List<Pair>) -> Vec<(String, String)> {
 
 fn tags<'p>(tags: impl IntoIterator<Item = &'p Pair>) -> Vec<String> {
     tags.into_iter().map(|Pair { name, value }| format!("{name}.{value}")).collect()
-}
-
-fn attachments(files: &List<File<'_>>) -> Result<Vec<Attachment>, Failure> {
-    let attachment = |(index, file): (usize, &File<'_>)| {
-        let is_attached = file.content_disposition.as_deref() == Some("ATTACHMENT");
-        Ok(Attachment {
-            filename: file.file_name.clone(),
-            content_type: file.content_type.clone(),
-            content: decode_base64(&format!("Attachments[{index}].RawContent"), &file.raw_content.0)?,
-            // The composition shows a file with an id inside of the HTML.
-            content_id: file.content_id.clone().filter(|_| !is_attached),
-        })
-    };
-    files.0.iter().enumerate().map(attachment).collect()
 }
 
 fn source(name: Option<String>, arn: Option<String>, texts: Option<Texts>) -> Result<TemplateSource, Failure> {

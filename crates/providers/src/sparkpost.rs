@@ -150,7 +150,8 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     if request.recipients.0.is_empty() {
         return Err(Failure::missing("recipients"));
     }
-    let files = files::attachments(&content.attachments, &content.inline_images)?;
+    let mut files = files::attachments("attachments", "data", &content.attachments)?;
+    files.extend(files::images("inline_images", "data", &content.inline_images)?);
     let budget = TextBudget::new(incoming);
     let groups = groups(&request)?;
     let emails = groups.into_iter().map(|group| {
