@@ -30,6 +30,9 @@ const MAX_DEPTH: usize = 50;
 const MAX_COST: usize = 200_000;
 /// The blocks of Handlebars. Blocks with other names are sections.
 const BLOCKS: [&str; 4] = ["each", "if", "unless", "with"];
+/// The blocks of SendGrid that compare two values, and the functions of Handlebars that do.
+const COMPARISONS: [(&str, &str); 6] =
+    [("equals", "eq"), ("notEquals", "ne"), ("greaterThan", "gt"), ("lessThan", "lt"), ("and", "and"), ("or", "or")];
 /// The name of the helper for sections.
 const SECTION: &str = "restante_section";
 
@@ -117,6 +120,7 @@ fn prepare(text: &str, limits: &Cost) -> Result<String, Failure> {
         if tag.starts_with('!') {
             continue;
         }
+        let tag = &comparison(tag).unwrap_or_else(|| tag.to_owned());
         tags += 1;
         cost = cost.saturating_add(limits.of_tag(tag, open.iter().filter(|block| block.is_loop).count()));
         if tags > MAX_TAGS || tag.len() > MAX_TAG_BYTES || cost > MAX_COST {
@@ -132,6 +136,9 @@ fn prepare(text: &str, limits: &Cost) -> Result<String, Failure> {
                 let word = name.split_whitespace().next().unwrap_or_default();
                 let known = BLOCKS.into_iter().find(|known| *known == word);
                 let is_loop = matches!(known, Some("each") | None);
+                if known.is_none() && word != name {
+                    return Err(failed(format!("the helper {word} is not supported")));
+                }
                 if name.contains('(') && !matches!(known, Some("if" | "unless")) {
                     return Err(failed("loops over subexpressions are not supported"));
                 }
@@ -161,6 +168,13 @@ fn prepare(text: &str, limits: &Cost) -> Result<String, Failure> {
     }
     out.push_str(rest);
     Ok(out)
+}
+
+/// Returns the tag that opens a block with a comparison, `#equals a b`, as `#if (eq a b)`.
+fn comparison(tag: &str) -> Option<String> {
+    let (name, values) = tag.trim().strip_prefix('#')?.trim_start().split_once(char::is_whitespace)?;
+    let (_, function) = COMPARISONS.iter().find(|(known, _)| *known == name)?;
+    Some(format!("#if ({function} {values})"))
 }
 
 fn push_tag(out: &mut String, tag: &str) {
@@ -236,6 +250,14 @@ mod tests {
             (
                 "{{#if yes}}a{{else}}b{{/if}}{{#if no}}a{{else if yes}}b{{/if}}{{#yes}}c{{/yes}}{{^no}}d{{/no}}{{#no}}e{{/no}}",
                 "abcd",
+            ),
+            (
+                "{{#equals user.first \"Ann\"}}a{{else}}b{{/equals}}{{#notEquals name name}}c{{else}}d{{/notEquals}}",
+                "ad",
+            ),
+            (
+                "{{#greaterThan items.1.n 1}}a{{/greaterThan}}{{#lessThan 2 1}}b{{/lessThan}}{{#and yes no}}c{{/and}}",
+                "a",
             ),
             ("{{! comment }}{{!-- {{x}} --}}a", "a"),
             ("{{~name~}} {{#items}}{{#words}}{{.}}{{/words}}{{/items}}", "A &amp; B"),
