@@ -63,6 +63,8 @@ pub struct Settings {
     pub headers: UserHeaders,
     /// The rights of accounts of the identity provider and of the authenticating proxy.
     pub grants: ClaimGrants,
+    /// The ids of keys that sign requests. They are not secret: a token with such a text is accepted with a signature only.
+    pub signing_key_ids: Vec<String>,
 }
 
 /// The names of the header fields in which an authenticating proxy sends the user of a request, in lower case. Empty if there are
@@ -105,6 +107,7 @@ pub struct Authenticator {
     runs: Arc<Runs>,
     verified: VerifiedCache,
     throttle: Arc<LoginThrottle>,
+    signing_key_ids: Vec<String>,
     hash_memory: Arc<HashMemoryPool>,
     provider: Option<Provider>,
     headers: UserHeaders,
@@ -154,7 +157,8 @@ impl AllUsers {
 impl Authenticator {
     /// Loads the files, if any. The error is a sentence for the operator.
     pub fn open(settings: Settings) -> Result<Self, String> {
-        let Settings { users, credentials, tokens, session_time, secret, oidc, headers, grants } = settings;
+        let Settings { users, credentials, tokens, session_time, secret, oidc, headers, grants, signing_key_ids } =
+            settings;
         let configured_users = Arc::new(Users::from_credentials(credentials));
         let users = users.map(|path| {
             let (shown_path, configured) = (path.display().to_string(), configured_users.clone());
@@ -197,6 +201,7 @@ impl Authenticator {
             provider: oidc.is_enabled().then(|| Provider::new(oidc)),
             headers,
             grants,
+            signing_key_ids,
             users: users.transpose()?,
             configured_users,
             tokens: tokens.transpose()?,
@@ -238,6 +243,20 @@ impl Authenticator {
     pub async fn check_token(&self, text: &str, client: Client) -> Result<VerifiedLogin, Denied> {
         let verified = self.verify_token(text, client, None).await?;
         verified.ok_or_else(|| DenialReason::UnknownToken.into())
+    }
+
+    /// Checks the id of a key whose signature the caller verifies before the login has an effect.
+    pub async fn check_signing_key(&self, id: &str, client: Client) -> Result<VerifiedLogin, Denied> {
+        if self.is_signing_key(id)
+            && let Some(token) = self.tokens().await.find(id)
+        {
+            return self.token_login(token);
+        }
+        self.check_token(id, client).await
+    }
+
+    fn is_signing_key(&self, id: &str) -> bool {
+        self.signing_key_ids.iter().any(|known| known == id)
     }
 
     /// Checks a login over a mail protocol, whose settings can contain further credentials. Failures count together with

@@ -32,6 +32,8 @@ pub enum Credentials {
     Token(String),
     /// The session cookies of a browser.
     Cookies(Vec<String>),
+    /// The id of the key that has signed the request. The handler verifies the signature.
+    SigningKey(String),
     /// In the body of the request. The handler checks them with [`check_late_token`].
     ///
     /// [`check_late_token`]: crate::extractors::late_token::check_late_token

@@ -95,7 +95,14 @@ impl Uploads {
             let recipient = self.mailroom.check_recipient(&envelope, recipient, access).await?;
             envelope.recipients.push(recipient);
         }
-        Ok(CheckedUpload { envelope, message })
+        // The delivery checks it again for the final mailboxes. Other messages of the request may be stored then.
+        let bytes = message.len() as u64;
+        let recipients = envelope.recipients.iter().filter(|recipient| !recipient.awaits_header);
+        let limits = recipients.map(|recipient| self.mailroom.mailbox_limits(&recipient.mailbox).bytes);
+        match limits.min() {
+            Some(max) if bytes > max => Err(Problem::MessageTooLarge { bytes, max }),
+            _ => Ok(CheckedUpload { envelope, message }),
+        }
     }
 
     /// Delivers messages one after the other. Returns the stored copies of each message that the grant covers. Once it has

@@ -13,6 +13,7 @@ use restante_mail::tags::MAX_TAG_CHARS;
 use crate::failure::{Failure, FailureKind};
 use crate::person::Person;
 use crate::templates::{TemplateUse, Templates};
+use crate::variables::TextBudget;
 
 const TAGS_FIELD: &str = "X-Tags";
 /// The time at which the provider would send the message.
@@ -145,7 +146,12 @@ impl Email {
     }
 
     /// Composes the message.
-    pub(crate) fn compose(self, templates: &Templates<'_>, context: &ComposeContext) -> Result<Composed, Failure> {
+    pub(crate) fn compose(
+        self,
+        templates: &Templates<'_>,
+        budget: &TextBudget,
+        context: &ComposeContext,
+    ) -> Result<Composed, Failure> {
         let Self { from, to, cc, bcc, reply_to, content, headers, tags, metadata, scheduled } = self;
         let recipients = unique_addresses([&to, &cc, &bcc].into_iter().flatten());
         if recipients.is_empty() {
@@ -168,7 +174,8 @@ impl Email {
                 return Ok(Composed { from: envelope_from, recipients, message, sent });
             }
             Content::Parts(parts) => parts,
-            Content::Template(template, parts) => templates.render(&template, parts)?,
+            Content::Template(template, parts) if template.source.is_none() => parts,
+            Content::Template(template, parts) => templates.render(&template, parts, budget)?,
         };
         let from = from.ok_or_else(|| Failure::missing("from"))?;
         let Parts { subject, text, html, mut attachments } = parts;

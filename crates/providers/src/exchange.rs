@@ -7,7 +7,6 @@ use axum::extract::{FromRequestParts as _, Request};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
-use bytes::Bytes;
 use jiff::Timestamp;
 use restante_auth::{Grant, Scope};
 use restante_http_connection::clean_path::path_and_query;
@@ -19,11 +18,11 @@ use restante_http_core::extractors::parameters::{path_values, require_scope};
 use restante_http_core::extractors::request_context::{RequestHost, client_path};
 use restante_http_core::response::problem::Problem;
 use restante_http_core::server::{Server, Settings};
-use restante_http_core::uploads::{JSON_SIZE_FACTOR, Upload};
-use restante_mail::message::{MessageId, Summary};
+use restante_http_core::uploads::{CheckedUpload, JSON_SIZE_FACTOR, Upload};
+use restante_mail::message::Summary;
 use restante_net::Reservation;
 
-use crate::email::{Composed, Email, Sent};
+use crate::email::{Composed, Content, Email, Sent};
 use crate::failure::{Failure, FailureKind};
 use crate::incoming::Incoming;
 use crate::provider::{Action, Description, Handler};
@@ -31,10 +30,9 @@ use crate::reply::Reply;
 use crate::stored::StoredEmail;
 use crate::templates::TemplateStore;
 use crate::transcript::{Delivered, Transcript};
+use crate::variables::MAX_TEXT_BYTES;
 
-/// The maximum number of characters of a key that are shown completely.
-const MAX_SHOWN_KEY_CHARS: usize = 8;
-/// The number of characters of a longer key that are shown.
+/// The maximum number of characters of a key that are shown.
 const SHOWN_KEY_CHARS: usize = 6;
 
 /// Why a request fails: for a reason that the provider knows, or that all APIs have. The middleware writes the latter in the
@@ -113,17 +111,19 @@ async fn process(
     let limit = server.settings.max_message_bytes.saturating_mul(JSON_SIZE_FACTOR);
     let body = body::read_upload(&parts.headers, body, limit, &mut reservation).await?;
     parts.uri = client_uri(&server.settings, &parts);
-    let incoming = Incoming::new(&parts, path, body);
-    let key = (provider.key)(&parts.headers).or_else(|| provider.body_key.and_then(|key| key(&incoming)));
+    let incoming = Arc::new(Incoming::new(&parts, path, body));
+    let (key, signing_key) = find_keys(&server, provider, &incoming).await?;
     transcript.record_request(&incoming, key.as_deref());
-    let key = (provider.verify)(&incoming, &server.settings.signing_keys)?.or(key);
-    let grant = grant(&server, &parts, key.as_deref()).await?;
+    let signing_key = signing_key?;
+    let is_signed = signing_key.is_some();
+    let key = signing_key.or(key);
+    let grant = grant(&server, &parts, key.as_deref(), is_signed).await?;
     require_scope(&grant, if parts.method.is_safe() { Scope::Read } else { Scope::Write })?;
     // A large request may take a while to arrive.
     let Ok(cancellation) = Cancellation::from_request_parts(&mut parts, &()).await;
     cancellation.check_credentials().await?;
     let peer = parts.extensions.get().copied().unwrap_or_default();
-    let exchange = Exchange { server, templates, provider, incoming: Arc::new(incoming), grant, key, peer };
+    let exchange = Exchange { server, templates, provider, incoming, grant, key, peer };
     transcript.set_login(exchange.login());
     exchange.run(handler, reservation, transcript).await
 }
@@ -139,20 +139,27 @@ fn client_uri(settings: &Settings, parts: &Parts) -> Uri {
     uri.build().unwrap_or_else(|_| parts.uri.clone())
 }
 
-/// Returns the grant of a request: that of the middleware, or that of the key in the body.
-async fn grant(server: &Server, parts: &Parts, key: Option<&str>) -> Result<Grant, Error> {
-    match parts.extensions.get::<Grant>() {
-        Some(grant) => Ok(grant.clone()),
-        None => Ok(check_late_token(server, &parts.extensions, key).await?),
-    }
+/// Returns the API key of a request, and the id of the key that has signed it. Both can depend on the whole body.
+async fn find_keys(
+    server: &Arc<Server>,
+    provider: Description,
+    incoming: &Arc<Incoming>,
+) -> Result<(Option<String>, Result<Option<String>, Failure>), Problem> {
+    let work = server.renderer.work_permit(incoming.body.len()).await?;
+    let (server, incoming) = (server.clone(), incoming.clone());
+    let find = move || {
+        let key = (provider.key)(&incoming.headers).or_else(|| provider.body_key.and_then(|key| key(&incoming)));
+        (key, (provider.verify)(&incoming, &server.settings.signing_keys))
+    };
+    Ok(work.run(find).await?)
 }
 
-/// What a request asks for, with composed messages.
-enum Prepared {
-    Reply(Reply),
-    Send(Vec<Composed>, fn(&Incoming, &[Sent]) -> Reply),
-    SendEach(Vec<Result<Composed, Failure>>, fn(&Incoming, &[Result<Sent, Failure>]) -> Reply),
-    Read(MessageId, fn(&StoredEmail) -> Reply),
+/// Returns the grant of a request: that of the middleware, or that of a key which was found later.
+async fn grant(server: &Server, parts: &Parts, key: Option<&str>, is_signed: bool) -> Result<Grant, Error> {
+    match parts.extensions.get::<Grant>() {
+        Some(grant) => Ok(grant.clone()),
+        None => Ok(check_late_token(server, &parts.extensions, key, is_signed).await?),
+    }
 }
 
 impl Exchange {
@@ -167,49 +174,84 @@ impl Exchange {
         mut reservation: Reservation,
         transcript: &mut Transcript,
     ) -> Result<Reply, Error> {
-        let work = self.server.renderer.work_permit(self.incoming.body.len()).await?;
-        let (server, incoming, templates) = (self.server.clone(), self.incoming.clone(), self.templates.clone());
+        let work = self.server.renderer.work_permit(self.work_size()).await?;
+        let (incoming, templates) = (self.incoming.clone(), self.templates.clone());
         let (home, name) = (self.grant.home().cloned(), self.provider.name);
-        let prepare = move || {
-            let templates = templates.scope(home, name);
-            let compose = |email: Email| email.compose(&templates, &server.uploads.compose_context());
-            Ok(match handler(&incoming, &templates)? {
-                Action::Reply(reply) => Prepared::Reply(reply),
-                Action::Read(id, reply) => Prepared::Read(id, reply),
-                Action::Send(emails, reply) => {
-                    check_size(&server, emails.iter())?;
-                    Prepared::Send(emails.into_iter().map(compose).collect::<Result<_, _>>()?, reply)
-                }
-                Action::SendEach(emails, reply) => {
-                    check_size(&server, emails.iter().flatten())?;
-                    Prepared::SendEach(emails.into_iter().map(|email| email.and_then(compose)).collect(), reply)
-                }
-            })
-        };
-        match work.run(prepare).await?.map_err(|failure: Failure| Error::Failure(failure))? {
-            Prepared::Reply(reply) => Ok(reply),
-            Prepared::Read(id, reply) => Ok(reply(&StoredEmail::read(&self.server, &self.grant, id).await?)),
-            Prepared::Send(emails, reply) => {
-                self.reserve(&mut reservation, emails.iter().map(|email| &email.message)).await?;
+        match work.run(move || handler(&incoming, &templates.scope(home, name))).await?? {
+            Action::Reply(reply) => Ok(reply),
+            Action::Read(id, reply) => Ok(reply(&StoredEmail::read(&self.server, &self.grant, id).await?)),
+            Action::Send(emails, reply) => {
+                let emails = self.compose(emails.into_iter().map(Ok).collect(), &mut reservation).await?;
                 let mut uploads = Vec::with_capacity(emails.len());
                 let mut sent = Vec::with_capacity(emails.len());
                 for email in emails {
-                    let (upload, details) = self.upload(email)?;
-                    uploads.push(self.server.uploads.check(&self.grant, upload).await?);
+                    let (upload, details) = self.check(email?).await?;
+                    uploads.push(upload);
                     sent.push(details);
                 }
                 let stored = self.server.uploads.deliver(&self.grant, uploads, reservation).await?;
+                let mut failed = None;
                 for (details, stored) in sent.iter_mut().zip(stored) {
-                    self.record(details, stored?, transcript);
+                    match stored {
+                        Ok(stored) => self.record(details, stored, transcript),
+                        Err(problem) => failed = Some(problem),
+                    }
                 }
-                Ok(reply(&self.incoming, &sent))
+                failed.map_or_else(|| Ok(reply(&self.incoming, &sent)), |problem| Err(problem.into()))
             }
-            Prepared::SendEach(emails, reply) => {
-                self.reserve(&mut reservation, emails.iter().flatten().map(|email| &email.message)).await?;
+            Action::SendEach(emails, reply) => {
+                let emails = self.compose(emails, &mut reservation).await?;
                 let results = self.send_each(emails, reservation, transcript).await?;
                 Ok(reply(&self.incoming, &results))
             }
         }
+    }
+
+    /// Returns a size that stands for the work of the handler. It can copy the texts of the request for each recipient, and read all
+    /// templates.
+    fn work_size(&self) -> usize {
+        const COPIES: usize = 16;
+        if self.templates.is_empty() { self.incoming.body.len().saturating_mul(COPIES) } else { usize::MAX }
+    }
+
+    /// Composes messages, after memory for them is reserved.
+    async fn compose(
+        &self,
+        emails: Vec<Result<Email, Failure>>,
+        reservation: &mut Reservation,
+    ) -> Result<Vec<Result<Composed, Failure>>, Error> {
+        let has_templates = emails.iter().flatten().any(|email| matches!(email.content, Content::Template(..)));
+        let size: usize = emails.iter().flatten().map(Email::size).sum();
+        self.check_size(size)?;
+        let body = self.incoming.body.len();
+        body::reserve_memory(reservation, body + size + if has_templates { MAX_TEXT_BYTES } else { 0 }).await?;
+        let work = self.server.renderer.work_permit(if has_templates { usize::MAX } else { size }).await?;
+        let (server, incoming, templates) = (self.server.clone(), self.incoming.clone(), self.templates.clone());
+        let (home, name) = (self.grant.home().cloned(), self.provider.name);
+        let compose = move || -> Vec<_> {
+            let templates = templates.scope(home, name);
+            let context = server.uploads.compose_context();
+            let compose = |email: Email| email.compose(&templates, &incoming.budget, &context);
+            emails.into_iter().map(|email| email.and_then(compose)).collect()
+        };
+        let composed = work.run(compose).await?;
+        if has_templates {
+            // Most templates use little of the memory.
+            reservation.adjust_to(0).await;
+            let messages = composed.iter().flatten().map(|email| email.message.len()).sum::<usize>();
+            body::reserve_memory(reservation, body + messages).await?;
+        }
+        Ok(composed)
+    }
+
+    /// Fails if messages of this size together are larger than a request may be.
+    fn check_size(&self, size: usize) -> Result<(), Failure> {
+        let max = self.server.settings.max_message_bytes.saturating_mul(JSON_SIZE_FACTOR);
+        if size <= max {
+            return Ok(());
+        }
+        let problem = format!("The messages of the request have {size} bytes together. At most {max} are accepted.");
+        Err(Failure::new(FailureKind::TooLarge, problem))
     }
 
     /// Delivers each message that is accepted. The results are in the order of the messages.
@@ -244,7 +286,7 @@ impl Exchange {
         Ok(results)
     }
 
-    async fn check(&self, email: Composed) -> Result<(restante_http_core::uploads::CheckedUpload, Sent), Error> {
+    async fn check(&self, email: Composed) -> Result<(CheckedUpload, Sent), Error> {
         let (upload, details) = self.upload(email)?;
         Ok((self.server.uploads.check(&self.grant, upload).await?, details))
     }
@@ -260,16 +302,6 @@ impl Exchange {
         Ok((upload, sent))
     }
 
-    /// Reserves memory for composed messages, in addition to that for the request.
-    async fn reserve(
-        &self,
-        reservation: &mut Reservation,
-        messages: impl Iterator<Item = &Bytes>,
-    ) -> Result<(), Problem> {
-        let bytes = messages.map(Bytes::len).sum::<usize>() + self.incoming.body.len();
-        body::reserve_memory(reservation, bytes).await
-    }
-
     /// Records where a message is stored. One that was discarded gets an id too.
     fn record(&self, sent: &mut Sent, stored: Vec<Summary>, transcript: &mut Transcript) {
         let now = u64::try_from(Timestamp::now().as_microsecond()).unwrap_or_default();
@@ -282,23 +314,8 @@ impl Exchange {
     }
 }
 
-/// Fails if the messages of a request together are larger than a request may be.
-fn check_size<'e>(server: &Server, emails: impl Iterator<Item = &'e Email>) -> Result<(), Failure> {
-    let max = server.settings.max_message_bytes.saturating_mul(JSON_SIZE_FACTOR);
-    let size: usize = emails.map(Email::size).sum();
-    if size <= max {
-        return Ok(());
-    }
-    Err(Failure::new(
-        FailureKind::TooLarge,
-        format!("The messages of the request have {size} bytes together. At most {max} are accepted."),
-    ))
-}
-
-/// Returns a key as it is shown: a short one completely, otherwise its beginning.
+/// Returns the beginning of a key, at most half of it.
 fn shown_key(key: &str) -> String {
-    if key.chars().count() <= MAX_SHOWN_KEY_CHARS {
-        return key.to_owned();
-    }
-    key.chars().take(SHOWN_KEY_CHARS).chain("...".chars()).collect()
+    let count = SHOWN_KEY_CHARS.min(key.chars().count() / 2);
+    key.chars().take(count).map(|c| if c.is_control() { ' ' } else { c }).chain("...".chars()).collect()
 }

@@ -11,6 +11,7 @@ use restante_http_core::extractors::parameters::path_value;
 use serde::Deserialize;
 
 use crate::failure::Failure;
+use crate::variables::TextBudget;
 
 /// The maximum number of fields of a form, and of parameters of a query.
 const MAX_PAIRS: usize = 10_000;
@@ -31,12 +32,16 @@ pub(crate) struct Incoming {
     /// The names and values of the parameters of the path.
     pub(crate) path: Vec<(String, String)>,
     pub(crate) body: Bytes,
+    /// The size that the texts of its messages may have.
+    pub(crate) budget: TextBudget,
 }
 
 impl Incoming {
     pub(crate) fn new(parts: &Parts, path: Vec<(String, String)>, body: Vec<u8>) -> Self {
         let Parts { method, uri, headers, .. } = parts;
-        Self { method: method.clone(), uri: uri.clone(), headers: headers.clone(), path, body: body.into() }
+        let (method, uri, headers) = (method.clone(), uri.clone(), headers.clone());
+        let budget = TextBudget::for_body(body.len());
+        Self { method, uri, headers, path, body: body.into(), budget }
     }
 
     /// Returns the value with this name in the path, or an empty text.

@@ -1,5 +1,4 @@
-//! The API of Mailjet, version 3.1. The token is the API key, which is the user name of Basic authentication; the secret is not
-//! checked.
+//! The API of Mailjet, version 3.1. The token is the secret key, which is the password of Basic authentication.
 
 use std::sync::Arc;
 
@@ -29,7 +28,7 @@ impl Provider for Mailjet {
     const NAME: &'static str = "mailjet";
 
     fn key(headers: &HeaderMap) -> Option<String> {
-        basic(headers).map(|(user, _)| user).or_else(|| bearer(headers))
+        basic(headers).map(|(_, secret)| secret).or_else(|| bearer(headers))
     }
 
     fn failure(failure: &Failure) -> Reply {

@@ -29,6 +29,9 @@ pub(crate) trait Provider: 'static {
     /// Whether some requests have their key in the body. See [`Provider::body_key`].
     const HAS_BODY_KEY: bool = false;
 
+    /// Whether the key in the header is the id of a key that has signed the request. See [`Provider::verify`].
+    const IS_KEY_SIGNING: bool = false;
+
     /// Returns the API key in the header of a request.
     fn key(headers: &HeaderMap) -> Option<String>;
 
@@ -141,6 +144,7 @@ impl<'t> Routes<'t> {
 /// Returns the key of a request as a token.
 fn credentials<P: Provider>(_: &str, request: &Request) -> Credentials {
     match P::key(request.headers()) {
+        Some(id) if P::IS_KEY_SIGNING => Credentials::SigningKey(id),
         Some(key) => Credentials::Token(key),
         None if P::HAS_BODY_KEY => Credentials::InBody,
         None => Credentials::from_headers(request),

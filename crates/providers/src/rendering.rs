@@ -15,11 +15,14 @@ use serde_json::Value;
 use crate::email::Parts;
 use crate::failure::{Failure, FailureKind};
 use crate::templates::Template;
+use crate::variables::TextBudget;
 
 /// The maximum size of the data of a template.
 const MAX_DATA_BYTES: usize = 256 * 1024;
 /// The maximum size of a rendered text.
 const MAX_OUTPUT_BYTES: usize = 2 * 1024 * 1024;
+/// The maximum size of a rendered subject.
+const MAX_SUBJECT_BYTES: usize = 8 * 1024;
 /// The maximum number of tags of a template.
 const MAX_TAGS: usize = 5_000;
 /// The maximum length of a tag.
@@ -36,8 +39,8 @@ const COMPARISONS: [(&str, &str); 6] =
 /// The name of the helper for sections.
 const SECTION: &str = "restante_section";
 
-/// Renders the texts of a template with data, which is JSON.
-pub(crate) fn render(template: &Template, data: &str) -> Result<Parts, Failure> {
+/// Renders the texts of a template with data, which is JSON. Takes their sizes from the budget of the request.
+pub(crate) fn render(template: &Template, data: &str, budget: &TextBudget) -> Result<Parts, Failure> {
     if data.len() > MAX_DATA_BYTES {
         return Err(failed(format!("the data has more than {MAX_DATA_BYTES} bytes")));
     }
@@ -46,9 +49,17 @@ pub(crate) fn render(template: &Template, data: &str) -> Result<Parts, Failure> 
     let cost = Cost { data_bytes: data.len(), longest: longest_collection(&value) };
     let context = Context::wraps(value).map_err(failed)?;
     let Template { subject, text, html, .. } = template;
-    let render = |text: &str, is_html| render_text(text, &context, &cost, is_html);
+    let render = |text: &str, is_html| {
+        let rendered = render_text(text, &context, &cost, is_html)?;
+        budget.take(rendered.len())?;
+        Ok::<_, Failure>(rendered)
+    };
+    let subject = render(subject, false)?;
+    if subject.len() > MAX_SUBJECT_BYTES {
+        return Err(failed(format!("the subject has more than {MAX_SUBJECT_BYTES} bytes")));
+    }
     Ok(Parts {
-        subject: render(subject, false)?.replace(char::is_control, " "),
+        subject: subject.replace(char::is_control, " "),
         text: text.as_deref().map(|text| render(text, false)).transpose()?,
         html: html.as_deref().map(|html| render(html, true)).transpose()?,
         attachments: Vec::new(),
@@ -75,8 +86,7 @@ fn failed(reason: impl std::fmt::Display) -> Failure {
     Failure::new(FailureKind::Invalid, format!("The template cannot be rendered: {reason}."))
 }
 
-/// The cost of rendering: the number of tags, multiplied by the iterations of the loops around them. A tag with a subexpression can
-/// copy the data.
+/// The cost of rendering: the number of tags, multiplied by the iterations of the loops around them. A function can copy the data.
 struct Cost {
     data_bytes: usize,
     /// The length of the longest list or object in the data.
@@ -85,10 +95,17 @@ struct Cost {
 
 impl Cost {
     fn of_tag(&self, tag: &str, loops: usize) -> usize {
-        let weight = if tag.contains('(') { 1 + self.data_bytes / 256 } else { 1 };
+        let has_function = tag.contains('(') || is_value(tag) && tag.trim().contains(char::is_whitespace);
+        let weight = if has_function { 1 + self.data_bytes / 256 } else { 1 };
         let iterations = u32::try_from(loops).map_or(usize::MAX, |loops| self.longest.max(1).saturating_pow(loops));
         iterations.saturating_mul(weight)
     }
+}
+
+/// Returns whether a tag is neither the start nor the end of a block.
+fn is_value(tag: &str) -> bool {
+    let tag = tag.trim_start_matches(['~', ' ']);
+    !tag.starts_with(['#', '^', '/']) && !tag.starts_with("else")
 }
 
 /// Returns the length of the longest list or object. The recursion is limited, because `serde_json` limits the depth.
@@ -146,6 +163,9 @@ fn prepare(text: &str, limits: &Cost) -> Result<String, Failure> {
                 let tag = if known.is_some() { tag.to_owned() } else { format!("#{SECTION} {name}") };
                 open.push(opened);
                 push_tag(&mut out, &tag);
+            }
+            '^' if name.contains(char::is_whitespace) => {
+                return Err(failed(format!("{name} is not the name of a section")));
             }
             '^' if !name.is_empty() => {
                 open.push(OpenBlock { name: "unless", is_loop: false, depth: 1 });
@@ -212,8 +232,8 @@ impl HelperDef for Section {
         }
         let items = match value.value() {
             Value::Array(items) => (0..items.len()).map(|index| Some(index.to_string())).collect(),
-            Value::Object(_) => vec![None],
-            _ => return template.render(registry, context, render, out),
+            Value::Bool(_) => return template.render(registry, context, render, out),
+            _ => vec![None],
         };
         let Some(path) = value.context_path() else { return Ok(()) };
         for index in items {
@@ -234,7 +254,9 @@ mod tests {
 
     fn html(text: &str, data: &str) -> Result<String, String> {
         let template = Template { html: Some(text.to_owned()), ..Template::default() };
-        render(&template, data).map(|parts| parts.html.unwrap()).map_err(|failure| failure.message)
+        render(&template, data, &TextBudget::for_body(0))
+            .map(|parts| parts.html.unwrap())
+            .map_err(|failure| failure.message)
     }
 
     #[test]
@@ -259,6 +281,10 @@ mod tests {
                 "{{#greaterThan items.1.n 1}}a{{/greaterThan}}{{#lessThan 2 1}}b{{/lessThan}}{{#and yes no}}c{{/and}}",
                 "a",
             ),
+            (
+                "{{#name}}{{.}}{{/name}} {{#words.[0]}}{{this}}{{/words.[0]}}{{#items}}{{#n}}{{.}}{{/n}}{{/items}}",
+                "A &amp; B x12",
+            ),
             ("{{! comment }}{{!-- {{x}} --}}a", "a"),
             ("{{~name~}} {{#items}}{{#words}}{{.}}{{/words}}{{/items}}", "A &amp; B"),
         ];
@@ -266,7 +292,7 @@ mod tests {
             assert_eq!(html(text, data).as_deref(), Ok(expected), "{text}");
         }
         let template = Template { subject: "Hi {{name}}\n".to_owned(), ..Template::default() };
-        assert_eq!(render(&template, data).unwrap().subject, "Hi A & B ");
+        assert_eq!(render(&template, data, &TextBudget::for_body(0)).unwrap().subject, "Hi A & B ");
     }
 
     #[test]
@@ -279,6 +305,9 @@ mod tests {
             ("{{#> self}}{{/self}}".to_owned(), list(1)),
             ("{{#*inline \"self\"}}{{> self}}{{/inline}}".to_owned(), list(1)),
             ("{{* x}}".to_owned(), list(1)),
+            ("{{#ifCond a b}}{{/ifCond}}".to_owned(), list(1)),
+            ("{{^equals a b}}{{/equals}}".to_owned(), list(1)),
+            ("{{#each a}}{{eq @root @root}}{{/each}}".to_owned(), list(10_000)),
             ("{{name".to_owned(), list(1)),
             ("{{/x}}".to_owned(), list(1)),
             ("{{{{raw}}}}{{{{/raw}}}}".to_owned(), list(1)),
@@ -297,6 +326,20 @@ mod tests {
             let result = html(&text, &data);
             assert!(result.is_err(), "{} was rendered", &text[..text.len().min(80)]);
         }
+    }
+
+    #[test]
+    fn rendered_texts_are_limited() {
+        let template =
+            Template { subject: "{{a}}".to_owned(), html: Some("{{a}}{{a}}".to_owned()), ..Template::default() };
+        let data = |bytes: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(bytes));
+        let budget = TextBudget::for_body(0);
+        let rest = budget.rest();
+        assert!(render(&template, &data(100), &budget).is_ok());
+        assert_eq!(rest - budget.rest(), 300);
+        budget.take(budget.rest() - 299).unwrap();
+        assert_eq!(render(&template, &data(100), &budget).unwrap_err().kind, FailureKind::TooLarge);
+        assert!(render(&template, &data(MAX_SUBJECT_BYTES + 1), &TextBudget::for_body(0)).is_err());
     }
 
     proptest::proptest! {

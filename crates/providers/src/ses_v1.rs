@@ -40,6 +40,7 @@ struct SesV1;
 
 impl Provider for SesV1 {
     const NAME: &'static str = aws::NAME;
+    const IS_KEY_SIGNING: bool = true;
 
     fn key(headers: &HeaderMap) -> Option<String> {
         sigv4::access_key_id(headers)

@@ -28,6 +28,7 @@ struct SesV2;
 
 impl Provider for SesV2 {
     const NAME: &'static str = aws::NAME;
+    const IS_KEY_SIGNING: bool = true;
 
     fn key(headers: &HeaderMap) -> Option<String> {
         sigv4::access_key_id(headers)
@@ -393,7 +394,7 @@ fn render_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Act
     let source = TemplateSource::Stored(aws::find_template(templates, incoming.path_value("id"))?.id.clone());
     let request: RenderRequest = incoming.json()?;
     let template = aws::template_use(&source, [request.template_data.as_str()])?;
-    let Parts { subject, text, html, .. } = templates.render(&template, Parts::default())?;
+    let Parts { subject, text, html, .. } = templates.render(&template, Parts::default(), &incoming.budget)?;
     let from = "sender@example.org".to_owned();
     let context = ComposeContext::new(Timestamp::now(), "localhost", 0);
     let message = Draft { from, subject, text, html, ..Draft::default() }.compose(&context)?;

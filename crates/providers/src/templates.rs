@@ -10,13 +10,18 @@ use restante_mail::naming::Project;
 
 use crate::email::Parts;
 use crate::failure::{Failure, FailureKind};
+use crate::variables::TextBudget;
 
 /// The field of failures because of an unknown template.
 pub(crate) const TEMPLATE: &str = "template";
-/// The maximum number of templates in memory.
+/// The maximum number of templates of a project.
 const MAX_TEMPLATES: usize = 1000;
-/// The maximum size of the texts of a template.
+/// The maximum size of a template.
 const MAX_TEMPLATE_BYTES: usize = 512 * 1024;
+/// The maximum size of the templates of a project.
+const MAX_PROJECT_BYTES: usize = 16 * 1024 * 1024;
+/// The maximum size of all templates.
+const MAX_TOTAL_BYTES: usize = 128 * 1024 * 1024;
 /// The name of the attachment with the data of an unknown template.
 const DATA_FILENAME: &str = "template-data.json";
 
@@ -71,15 +76,28 @@ pub(crate) struct Templates<'a> {
     provider: &'static str,
 }
 
+impl TemplateSource {
+    /// Returns whether this is the empty name, which clients write if they use no template.
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self, Self::Stored(name) if name.is_empty())
+    }
+}
+
 impl Template {
     /// Returns the size of its texts.
     pub(crate) fn size(&self) -> usize {
-        let texts = [&self.text, &self.html].into_iter().flatten().map(String::len).sum::<usize>();
-        self.subject.len() + self.extra.len() + texts
+        let Self { id, alias, name, subject, text, html, extra } = self;
+        let optional = [alias, text, html].into_iter().flatten();
+        [id, name, subject, extra].into_iter().chain(optional).map(String::len).sum()
     }
 }
 
 impl TemplateStore {
+    /// Returns whether there are no templates.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.templates.lock().is_empty()
+    }
+
     /// Returns the templates of a provider in a project.
     pub(crate) fn scope(&self, project: Option<Project>, provider: &'static str) -> Templates<'_> {
         Templates { store: self, project, provider }
@@ -124,11 +142,15 @@ impl<'a> Templates<'a> {
         }
         let mut templates = self.store.templates.lock();
         let key = self.key(&template.id);
-        if templates.len() >= MAX_TEMPLATES && !templates.contains_key(&key) {
-            return Err(Failure::new(
-                FailureKind::Invalid,
-                format!("This server stores at most {MAX_TEMPLATES} templates."),
-            ));
+        let (mut count, mut bytes, mut total) = (1, template.size(), template.size());
+        for ((project, ..), other) in templates.iter().filter(|(other, _)| **other != key) {
+            total += other.size();
+            if *project == self.project {
+                (count, bytes) = (count + 1, bytes + other.size());
+            }
+        }
+        if count > MAX_TEMPLATES || bytes > MAX_PROJECT_BYTES || total > MAX_TOTAL_BYTES {
+            return Err(Failure::new(FailureKind::Invalid, "The templates of this server are too many or too large."));
         }
         templates.insert(key, Arc::new(template));
         Ok(())
@@ -142,7 +164,7 @@ impl<'a> Templates<'a> {
 
     /// Returns the parts of a message that a template and its data make. Parts of the request replace those of the template.
     /// If the provider has no templates here, the data becomes an attachment; if it has others, an unknown name is an error.
-    pub(crate) fn render(&self, template: &TemplateUse, parts: Parts) -> Result<Parts, Failure> {
+    pub(crate) fn render(&self, template: &TemplateUse, parts: Parts, budget: &TextBudget) -> Result<Parts, Failure> {
         let TemplateUse { source, data } = template;
         let stored;
         let template = match source {
@@ -153,7 +175,7 @@ impl<'a> Templates<'a> {
                 &*stored
             }
         };
-        let rendered = crate::rendering::render(template, data)?;
+        let rendered = crate::rendering::render(template, data, budget)?;
         Ok(Parts {
             subject: if parts.subject.is_empty() { rendered.subject } else { parts.subject },
             text: parts.text.or(rendered.text),
@@ -167,9 +189,8 @@ impl<'a> Templates<'a> {
             let message = format!("The template {name} does not exist.");
             return Err(Failure { field: Some(TEMPLATE.to_owned()), ..Failure::new(FailureKind::NotFound, message) });
         }
-        if parts.subject.is_empty() {
-            parts.subject = format!("(unknown template {})", name.replace(char::is_control, " "));
-        }
+        let note = format!("(unknown template {})", name.replace(char::is_control, " "));
+        parts.subject = [parts.subject, note].join(" ").trim_start().to_owned();
         if parts.text.is_none() && parts.html.is_none() {
             parts.text = Some(format!(
                 "The template {name} is not stored on this server. Its data is in the attachment {DATA_FILENAME}.\n"

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use restante_http_connection::context::Peer;
@@ -28,6 +28,8 @@ const RECORDED_FIELDS: [&str; 6] =
 const MAX_TEXT_BYTES: usize = 200;
 /// The maximum length of a recorded body.
 const MAX_BODY_BYTES: usize = 8 * 1024;
+/// The parts of names whose values are not recorded.
+const SECRET_NAMES: [&str; 6] = ["key", "secret", "token", "password", "assertion", "credential"];
 /// What is recorded instead of a key.
 const HIDDEN_KEY: &str = "(key)";
 /// The characters that forms encode in keys.
@@ -84,15 +86,19 @@ impl Transcript {
         }
         self.key = key.map(str::to_owned);
         let hide = |text: &str| hide(key, text);
-        let path = incoming.uri.path_and_query().map_or("/", |path| path.as_str());
-        push(&mut self.head, self.started, Side::Client, &hide(&format!("{} {path}", incoming.method)));
+        let (path, query) = (incoming.uri.path(), incoming.uri.query());
+        let query = query.map(|query| format!("?{}", hide_form_secrets(query))).unwrap_or_default();
+        push(&mut self.head, self.started, Side::Client, &hide(&format!("{} {path}{query}", incoming.method)));
         for name in RECORDED_FIELDS {
             if let Some(value) = incoming.header(name) {
                 push(&mut self.head, self.started, Side::Client, &hide(&format!("{name}: {value}")));
             }
         }
         if !incoming.body.is_empty() {
-            let body = hide(&shorten(&incoming.body));
+            let is_form = incoming.media_type() == "application/x-www-form-urlencoded";
+            let text = beginning(&incoming.body);
+            let text = if is_form { hide_form_secrets(&text) } else { hide_json_secrets(&text) };
+            let body = shorten(&hide(&text), incoming.body.len());
             push(&mut self.body, self.started, Side::Client, "");
             body.lines().for_each(|line| push(&mut self.body, self.started, Side::Client, line));
         }
@@ -105,7 +111,9 @@ impl Transcript {
 
     /// Records the response, and writes the transcript.
     pub(crate) fn finish(mut self, reply: &Reply) {
-        let Some(journal) = self.journal.take() else { return };
+        // What clients without a valid key send is not recorded, so that it does not replace other sessions.
+        let journal = self.journal.take().filter(|_| reply.status != StatusCode::UNAUTHORIZED);
+        let Some(journal) = journal else { return };
         let status = format!("HTTP {}", reply.status);
         push(&mut self.body, self.started, Side::Server, &status);
         let types = reply.headers.iter().filter(|(name, _)| *name != header::WWW_AUTHENTICATE);
@@ -119,7 +127,8 @@ impl Transcript {
         }
         if !reply.body.is_empty() {
             push(&mut self.body, self.started, Side::Server, "");
-            let body = hide(self.key.as_deref(), &shorten(&reply.body));
+            let text = hide(self.key.as_deref(), &hide_json_secrets(&beginning(&reply.body)));
+            let body = shorten(&text, reply.body.len());
             body.lines().for_each(|line| push(&mut self.body, self.started, Side::Server, line));
         }
         let is_error = reply.status.is_client_error() || reply.status.is_server_error();
@@ -187,10 +196,58 @@ fn hide(key: Option<&str>, text: &str) -> String {
     }
 }
 
-/// Returns a body as text, in which long texts are shortened: those in quotes, and words without spaces.
-fn shorten(body: &[u8]) -> String {
+/// Returns whether the value with this name is not recorded.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_NAMES.iter().any(|secret| name.contains(secret))
+}
+
+/// Replaces the secret values of a form or of a query.
+fn hide_form_secrets(text: &str) -> String {
+    let hide = |pair: &str| match pair.split_once('=') {
+        Some((name, _)) if is_secret(name) => format!("{name}={HIDDEN_KEY}"),
+        _ => pair.to_owned(),
+    };
+    text.split('&').map(hide).collect::<Vec<_>>().join("&")
+}
+
+/// Replaces the secret texts of objects in JSON, which need not be valid.
+fn hide_json_secrets(text: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    let mut hides_next = false;
+    while let Some((before, string)) = rest.split_once('"') {
+        let is_value = before.trim() == ":";
+        let end = end_of_string(string);
+        let content = &string[..end];
+        let shown = if is_value && hides_next { HIDDEN_KEY } else { content };
+        out.extend([before, "\"", shown, string.get(end..=end).unwrap_or_default()]);
+        rest = string.get(end + 1..).unwrap_or_default();
+        hides_next = !is_value && is_secret(content);
+    }
+    out + rest
+}
+
+/// Returns where a JSON string ends whose beginning was read.
+fn end_of_string(text: &str) -> usize {
+    let mut is_escaped = false;
+    let is_end = |byte: u8| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    };
+    text.bytes().position(is_end).unwrap_or(text.len())
+}
+
+/// Returns the part of a body from which the recorded one is made.
+fn beginning(body: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&body[..body.len().min(16 * MAX_BODY_BYTES)])
+}
+
+/// Returns a text in which long texts are shortened: those in quotes, and words without spaces. `body_bytes` is the length of the
+/// body that it is from.
+fn shorten(text: &str, body_bytes: usize) -> String {
     let mut out = String::new();
-    let mut rest = String::from_utf8_lossy(&body[..body.len().min(16 * MAX_BODY_BYTES)]).into_owned();
+    let mut rest = text.to_owned();
     rest.retain(|c| c == '\n' || !c.is_control());
     let mut run = 0;
     let mut left_out = 0;
@@ -202,7 +259,7 @@ fn shorten(body: &[u8]) -> String {
         }
         note_left_out(&mut out, &mut left_out);
         if out.len() >= MAX_BODY_BYTES {
-            let _ = write!(out, "\n(the rest of {} bytes is left out)", body.len());
+            let _ = write!(out, "\n(the rest of {body_bytes} bytes is left out)");
             return out;
         }
         out.push(c);
@@ -235,8 +292,32 @@ mod tests {
             (format!("a={long}&b=1"), format!("a={}... (102 more characters)&b=1", "x".repeat(198))),
         ];
         for (body, expected) in table {
-            assert_eq!(shorten(body.as_bytes()), expected);
+            assert_eq!(shorten(&body, 0), expected);
         }
-        assert!(shorten("\"x\",".repeat(1_000_000).as_bytes()).len() < MAX_BODY_BYTES + 100);
+        assert!(shorten(&"\"x\",".repeat(1_000_000), 0).len() < MAX_BODY_BYTES + 100);
+    }
+
+    #[test]
+    fn secrets_are_hidden() {
+        let table = [
+            (r#"{"key":"a\/b\"c","x":"key"}"#, r#"{"key":"(key)","x":"key"}"#),
+            (
+                r#"{"key" : "abc", "message": {"access_token":"a"}, }"#,
+                r#"{"key" : "(key)", "message": {"access_token":"(key)"}, }"#,
+            ),
+            (r#"{"key":["a"],"b":"c"}"#, r#"{"key":["a"],"b":"c"}"#),
+            (r#"{"key":"abc"#, r#"{"key":"(key)"#),
+            (r#""""#, r#""""#),
+            ("no JSON", "no JSON"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(hide_json_secrets(text), expected, "{text}");
+        }
+        let form = "client_secret=a%2fb&grant_type=x&Client_Assertion=c&api_key=d&empty";
+        assert_eq!(
+            hide_form_secrets(form),
+            "client_secret=(key)&grant_type=x&Client_Assertion=(key)&api_key=(key)&empty"
+        );
+        assert_eq!(hide(Some("abc/d"), "abc/d abc%2Fd"), "(key) (key)");
     }
 }

@@ -59,7 +59,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
-/// An object with free names and text values, in its order. Numbers and booleans become texts. `null` is an empty object.
+/// An object with free names and text values, in its order. Numbers and booleans become texts. `null` is an empty object, and so is
+/// an empty list, which PHP writes.
 #[derive(Debug, Default)]
 pub(crate) struct Texts(pub(crate) Vec<(String, String)>);
 
@@ -76,6 +77,13 @@ impl<'de> Deserialize<'de> for Texts {
 
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
                 Ok(Vec::new())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+                match items.next_element::<&RawValue>()? {
+                    None => Ok(Vec::new()),
+                    Some(_) => Err(A::Error::custom("a list instead of an object")),
+                }
             }
 
             fn visit_map<A: serde::de::MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
@@ -109,6 +117,7 @@ pub(crate) fn merge_objects<'a>(field: &str, objects: impl IntoIterator<Item = &
         if object.len() > MAX_RAW_BYTES {
             return Err(Failure::invalid(field, &format!("has more than {MAX_RAW_BYTES} bytes")));
         }
+        let object = if matches!(object.trim(), "[]" | "null") { "{}" } else { object };
         let object: BTreeMap<Cow<'a, str>, &RawValue> =
             serde_json::from_str(object).map_err(|_| Failure::invalid(field, "is not a JSON object"))?;
         members.extend(object);
@@ -161,10 +170,11 @@ mod tests {
     #[test]
     fn objects_are_merged() {
         let long = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_RAW_BYTES));
-        let table: [(&[&str], Option<&str>); 5] = [
+        let table: [(&[&str], Option<&str>); 6] = [
             (&[], Some("{}")),
             (&[r#"{"a":1,"b":{"c":[]}}"#, r#"{"a":"x\n"}"#], Some(r#"{"a":"x\n","b":{"c":[]}}"#)),
-            (&["{}", "[]"], None),
+            (&["[]", "null", "[ ]"], None),
+            (&["{\"a\":1}", "[]", "null"], Some("{\"a\":1}")),
             (&["{"], None),
             (&[&long], None),
         ];

@@ -1,16 +1,15 @@
 //! Simple variables in the texts of a request, and the limit of the texts that its messages have together.
 
-use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::email::{Content, Email, Parts};
 use crate::failure::{Failure, FailureKind};
-use crate::incoming::Incoming;
 use crate::templates::TemplateSource;
-use crate::values::Texts;
+use crate::values::{Texts, merge_objects};
 
 /// The size of the texts that the messages of a request may have together. A larger request may have twice its size.
-const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
+pub(crate) const MAX_TEXT_BYTES: usize = 32 * 1024 * 1024;
 /// The maximum length of the name of a variable. Longer texts between delimiters are not changed.
 const MAX_NAME_BYTES: usize = 200;
 /// The size of an address, a field or a file in memory without its texts, approximately.
@@ -55,20 +54,38 @@ impl Variables {
 /// The size that the messages of a request may still have, without their attachments. What a request has for several recipients
 /// is copied, and variables can be in a text many times.
 #[derive(Debug)]
-pub(crate) struct TextBudget(Cell<usize>);
+pub(crate) struct TextBudget(AtomicUsize);
 
 impl TextBudget {
     /// Returns the budget of a request.
-    pub(crate) fn new(incoming: &Incoming) -> Self {
-        Self(Cell::new(MAX_TEXT_BYTES.max(incoming.body.len().saturating_mul(2))))
+    pub(crate) fn new(incoming: &crate::incoming::Incoming) -> &Self {
+        &incoming.budget
+    }
+
+    /// Returns the budget of a request with a body of this length.
+    pub(crate) fn for_body(body_bytes: usize) -> Self {
+        Self(AtomicUsize::new(MAX_TEXT_BYTES.max(body_bytes.saturating_mul(2))))
+    }
+
+    /// Returns the bytes that are left.
+    pub(crate) fn rest(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Returns a JSON object with the members of all of these objects. Those of later ones have precedence. Takes their sizes
+    /// from the budget, because they are parsed for each message.
+    pub(crate) fn merge_objects<'a>(&self, field: &str, objects: &[&'a str]) -> Result<String, Failure> {
+        self.take(objects.iter().map(|object| object.len()).sum())?;
+        merge_objects(field, objects.iter().copied())
     }
 
     /// Takes bytes from the budget.
     pub(crate) fn take(&self, bytes: usize) -> Result<(), Failure> {
-        let rest = self.0.get().checked_sub(bytes).ok_or_else(|| {
+        // One thread at a time uses the budget.
+        let rest = self.rest().checked_sub(bytes).ok_or_else(|| {
             Failure::new(FailureKind::TooLarge, "The messages of the request are too large together.")
         })?;
-        self.0.set(rest);
+        self.0.store(rest, Ordering::Relaxed);
         Ok(())
     }
 
@@ -151,8 +168,8 @@ mod tests {
         ];
         let variables = variables();
         for (text, expected) in table {
-            let replaced =
-                TextBudget(Cell::new(1000)).replace(text, ["{{", "}}"], |name| variables.get(name).map(str::to_owned));
+            let replaced = TextBudget(AtomicUsize::new(1000))
+                .replace(text, ["{{", "}}"], |name| variables.get(name).map(str::to_owned));
             assert_eq!(replaced.unwrap(), expected, "{text}");
         }
     }
@@ -160,15 +177,16 @@ mod tests {
     #[test]
     fn sizes_are_limited() {
         let value = |_: &str| Some("0123456789".to_owned());
-        let replace = |budget: usize| TextBudget(Cell::new(budget)).replace(&"{{a}}".repeat(10), ["{{", "}}"], value);
+        let replace =
+            |budget: usize| TextBudget(AtomicUsize::new(budget)).replace(&"{{a}}".repeat(10), ["{{", "}}"], value);
         assert!(replace(99).is_err() && replace(100).is_ok());
         let email = || Email { tags: vec![String::new(); 3], ..Email::default() };
-        let budget = TextBudget(Cell::new(5 * ITEM_BYTES));
+        let budget = TextBudget(AtomicUsize::new(5 * ITEM_BYTES));
         assert!(budget.add(email()).is_ok());
         assert_eq!(budget.add(email()).unwrap_err().kind, FailureKind::TooLarge);
         // Names that are not closed are searched for a limited distance only.
         let open = "{{".repeat(1 << 20);
-        assert_eq!(TextBudget(Cell::new(1 << 22)).replace(&open, ["{{", "}}"], value).unwrap(), open);
+        assert_eq!(TextBudget(AtomicUsize::new(1 << 22)).replace(&open, ["{{", "}}"], value).unwrap(), open);
         let deep = format!("{}1{}", "{\"a\":".repeat(100), "}".repeat(100));
         let variables = Variables::new(serde_json::from_str(&deep).unwrap());
         assert!(variables.get("a.a.a.a").is_some() && variables.get("a.a.a.a.a").is_none());

@@ -84,6 +84,7 @@ pub(super) fn complete(config: &mut Config, sources: &mut Sources) {
     let smtp = &mut config.smtp;
     smtp.max_inflight_bytes = smtp.max_inflight_bytes.max(smtp.max_message_bytes);
     config.relay.domain.clone_from(&smtp.domain);
+    config.auth.signing_key_ids = config.signing_keys.iter().map(|key| key.id.clone()).collect();
 
     // Requests for the host of the public URL are accepted.
     let public_host = config.web.public_url.as_deref().and_then(|url| {

@@ -45,7 +45,8 @@ pub struct Config {
     pub web: Web,
     /// The keys with which clients sign requests to the APIs of providers. If there are none, signatures are not verified.
     pub signing_keys: Vec<SigningKey>,
-    /// Authentication. In a loaded configuration, the token file is also the one in the data directory, if it exists.
+    /// Authentication. In a loaded configuration, the token file is also the one in the data directory, if it exists, and the ids are those of
+    /// the signing keys.
     pub auth: restante_auth::Settings,
     /// The store and its limits.
     pub storage: Storage,

@@ -281,7 +281,7 @@ impl Authenticator {
 
     /// Returns the token with this text. Other texts count as wrong: see [`Self::accept_chosen_token`].
     async fn find_token(&self, text: &str, client: Client) -> Option<Arc<Token>> {
-        let token = self.tokens().await.find(text).cloned();
+        let token = self.tokens().await.find(text).filter(|_| !self.is_signing_key(text)).cloned();
         if token.is_none() && !tokens::looks_like_token(text) {
             self.verified.record_miss(client, &CHOSEN_TOKEN.into());
         }

@@ -244,6 +244,29 @@ async fn tokens_are_valid_until_they_expire_or_are_revoked() {
     assert!(denied.reason == DenialReason::Expired && denied.name.is_some_and(|name| name.starts_with("ci ")));
 }
 
+/// The id of a key that signs requests is not secret.
+#[tokio::test(start_paused = true)]
+async fn tokens_with_the_id_of_a_signing_key_need_a_signature() {
+    const ID: &str = "AKIAIOSFODNN7EXAMPLE";
+    let Fixture { dir, .. } = Fixture::new();
+    let path = dir.path().join("tokens.toml");
+    let access = RequestedAccess {
+        name: "shop".to_owned(),
+        scopes: [Scope::Write].into_iter().collect(),
+        mailboxes: Vec::new(),
+        expires: None,
+    };
+    tokens::create_with_text(&path, access, ID).unwrap();
+    let settings = Settings { signing_key_ids: vec![ID.to_owned()], ..Fixture::settings(dir.path()) };
+    let authenticator = Authenticator::open(settings).unwrap();
+    let signed = authenticator.check_signing_key(ID, client(1)).await.unwrap();
+    assert_eq!(signed.grant.name(), Some("shop"));
+    assert_eq!(authenticator.check_token(ID, client(1)).await.unwrap_err().reason, DenialReason::UnknownToken);
+    assert!(authenticator.check_password("shop", ID, client(1)).await.is_err());
+    assert!(try_configured(&authenticator, "smtp", "app", ID, 1).await.is_err());
+    assert!(authenticator.check_signing_key("other", client(1)).await.is_err());
+}
+
 /// A token with a chosen text is accepted over all protocols. It may be guessed, so it waits like a wrong one, except for a client
 /// that has recently logged in with such a token and has not tried many others.
 #[tokio::test(start_paused = true)]

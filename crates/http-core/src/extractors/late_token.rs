@@ -9,16 +9,26 @@ use crate::extractors::request_context::RequestProject;
 use crate::response::problem::{Challenge, Problem};
 use crate::server::Server;
 
-/// Checks the token in the body of a request whose credentials are [`Credentials::InBody`]. Returns its grant. Without
-/// authentication, only the tokens of leased runs are checked.
+/// Checks the token in the body of a request whose credentials are [`Credentials::InBody`], or the id of the key that has signed
+/// it. Returns its grant. Without authentication, only the tokens of leased runs are checked.
 ///
 /// [`Credentials::InBody`]: crate::credentials::Credentials::InBody
-pub async fn check_late_token(server: &Server, extensions: &Extensions, token: Option<&str>) -> Result<Grant, Problem> {
+pub async fn check_late_token(
+    server: &Server,
+    extensions: &Extensions,
+    token: Option<&str>,
+    is_signed: bool,
+) -> Result<Grant, Problem> {
     let ip = extensions.get::<Peer>().and_then(|peer| peer.ip);
     let denied = |denied| Problem::Denied(denied, Challenge::Program);
     let grant = match (&server.settings.auth, token) {
         (Some(auth), Some(token)) if auth.is_enabled() || is_run_token(token) => {
-            auth.authenticator.check_token(token, ip.into()).await.map_err(denied)?.grant
+            let authenticator = &auth.authenticator;
+            let login = match is_signed {
+                true => authenticator.check_signing_key(token, ip.into()).await,
+                false => authenticator.check_token(token, ip.into()).await,
+            };
+            login.map_err(denied)?.grant
         }
         (Some(auth), None) if auth.is_enabled() => return Err(denied(DenialReason::NoCredentials.into())),
         _ => Grant::EVERYTHING,

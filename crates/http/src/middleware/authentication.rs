@@ -63,7 +63,7 @@ pub(super) async fn authenticate(mount: &Mount, mut request: Request, next: Next
 fn has_run_token(mount: &Mount, request: &Request) -> bool {
     match (mount.credentials)(mount.route_template(request), request) {
         Credentials::Token(token) | Credentials::Basic { password: token, .. } => is_run_token(&token),
-        Credentials::Missing | Credentials::Cookies(_) | Credentials::InBody => false,
+        Credentials::Missing | Credentials::Cookies(_) | Credentials::SigningKey(_) | Credentials::InBody => false,
     }
 }
 
@@ -156,6 +156,7 @@ async fn check_credentials(
         Credentials::Missing | Credentials::InBody => Err(DenialReason::NoCredentials.into()),
         Credentials::Basic { user, password } => authenticator.check_password(&user, &password, ip.into()).await,
         Credentials::Token(token) => authenticator.check_token(&token, ip.into()).await,
+        Credentials::SigningKey(id) => authenticator.check_signing_key(&id, ip.into()).await,
         Credentials::Cookies(cookies) => {
             let mut checked = Err(DenialReason::NoCredentials.into());
             for cookie in cookies {

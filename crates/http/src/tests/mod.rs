@@ -28,6 +28,7 @@ mod openapi;
 mod pages;
 mod preview;
 mod projects;
+mod provider_limits;
 mod providers;
 mod relay;
 mod request_checks;

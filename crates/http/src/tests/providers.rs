@@ -13,7 +13,7 @@ use super::*;
 
 const MAX_MESSAGE_BYTES: usize = 1_000_000;
 
-fn server() -> TestServer {
+pub(super) fn server() -> TestServer {
     let store = Arc::new(MemoryStore::new(Limits::default()));
     let tagging = Tagging { header: true, ..Tagging::default() };
     let mailroom_settings =

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use jiff::Timestamp;
-use restante_platform::private_file;
+use restante_platform::{private_dir, private_file};
 
 use crate::exit::print_output;
 use certificates::{Authority, CertificateName, ServerCertificate, names_of};
@@ -81,7 +81,13 @@ fn create(dir: &Path, request: &CaRequest) -> Result<(String, String), String> {
             "{error}: choose another folder with --dir, or delete {dir} to create a CA that clients must trust again"
         )
     })?;
-    fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    if is_new && let Some(file) = [SERVER_KEY, SERVER_CERTIFICATE].into_iter().find(|name| dir.join(name).exists()) {
+        return Err(format!(
+            "{}: the folder has no CA, so this file may belong to another program: choose another folder with --dir",
+            dir.join(file).display()
+        ));
+    }
+    private_dir().recursive(true).create(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     if is_new {
         write(dir, CA_KEY, &authority.key_pem(), private_file())?;
         write(dir, CA_CERTIFICATE, authority.pem(), File::options())?;

@@ -56,6 +56,7 @@ fn files_are_created_and_the_certificate_is_renewed() {
         assert_eq!(found & !0o022, mode & !0o022, "{name}: {found:o}");
     }
     assert_eq!(fs::read_dir(path("")).unwrap().count(), FILES.len());
+    assert_eq!(fs::metadata(path("")).unwrap().permissions().mode() & 0o777, 0o700);
 
     // A file that everyone can read becomes private again.
     fs::set_permissions(path("server.key"), fs::Permissions::from_mode(0o644)).unwrap();
@@ -135,7 +136,7 @@ fn invalid_names_and_unusable_folders_are_refused() {
     let unknown = "ca.crt and ca.key do not belong together, or this command has not created them: choose another folder \
                    with --dir, or delete ";
     // The files to replace, the arguments, and the error.
-    let table: [(&[(&str, Option<&[u8]>)], &[&str], &str); 9] = [
+    let table: [(&[(&str, Option<&[u8]>)], &[&str], &str); 10] = [
         (
             &[],
             &["api.resend.com", "x.test", "1.2.3.4"],
@@ -143,6 +144,7 @@ fn invalid_names_and_unusable_folders_are_refused() {
         ),
         (&[("ca.key", None)], &[], "cannot be used: ca.key is missing"),
         (&[("ca.crt", None)], &[], "cannot be used: ca.crt is missing"),
+        (&[("ca.crt", None), ("ca.key", None)], &[], "server.key: the folder has no CA"),
         (&[("ca.key", Some(b"x"))], &[], "cannot be used: ca.key contains no private key in PEM"),
         (&[("ca.crt", Some(b"x"))], &[], "cannot be used: ca.crt contains no certificate"),
         (
