@@ -45,7 +45,8 @@ fn requests_of<'c>(conversations: &'c str) -> Vec<(&'c str, Value)> {
     let parse = |step: &'c str| {
         let (head, body) = step.split_once("\n\n")?;
         let body = serde_json::Deserializer::from_str(body).into_iter::<Value>().next()?.ok()?;
-        (head.starts_with("POST ") && (body.is_object() || body.is_array())).then_some((head, body))
+        let is_request = head.starts_with("POST ") && head.lines().skip(1).all(|line| line.contains(": "));
+        (is_request && (body.is_object() || body.is_array())).then_some((head, body))
     };
     steps.filter_map(parse).collect()
 }
@@ -76,6 +77,8 @@ async fn line_breaks_add_no_header_fields() {
         for (head, body) in requests_of(&text).into_iter().take(6) {
             let mut texts = Vec::new();
             texts_of(&body, "", &mut texts);
+            // These are complete messages.
+            texts.retain(|path| !path.ends_with("/raw_message") && !path.ends_with("/email_rfc822"));
             for changed in texts {
                 let mut body = body.clone();
                 *body.pointer_mut(&changed).unwrap() = LINE_BREAK.into();
