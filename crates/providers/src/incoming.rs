@@ -7,11 +7,14 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
+use jiff::Timestamp;
 use restante_http_core::extractors::parameters::path_value;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::failure::Failure;
 use crate::variables::TextBudget;
+use crate::values::text_of;
 
 /// The maximum number of fields of a form, and of parameters of a query.
 const MAX_PAIRS: usize = 10_000;
@@ -90,6 +93,13 @@ pub(crate) fn parse_form(text: &str) -> Result<Vec<(String, String)>, Failure> {
     };
     let pairs = text.split('&').filter(|pair| !pair.is_empty());
     Ok(pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(k, v)| (decode(k), decode(v))).collect())
+}
+
+/// Returns a time in seconds since 1970, as a number or a text, as a date.
+pub(crate) fn unix_time(value: &RawValue) -> String {
+    let text = text_of(value);
+    let time = text.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    time.map_or(text, |time| time.to_string())
 }
 
 /// Decodes the base64 in a member of a request. Line breaks are ignored, and padding may be missing.

@@ -7,7 +7,7 @@
 //! - `exchange`: a request and its response; `transcript` records them
 //! - `incoming`, `multipart`, `values`, `variables`, `files`, `oauth`: requests, and the forms of their members; `reply`, `failure`: responses
 //! - `email`, `person`: a message to send, and its composition; `raw`: complete messages; `stored`: a message that was sent
-//! - `templates`, `rendering`: templates that clients have stored
+//! - `templates`, `versions`, `rendering`: templates that clients have stored
 
 mod aws;
 mod azure;
@@ -46,6 +46,7 @@ mod templates;
 mod transcript;
 mod values;
 mod variables;
+mod versions;
 
 use std::sync::Arc;
 

@@ -7,6 +7,9 @@ use serde::Deserialize;
 use crate::failure::Failure;
 use crate::values::MAX_ITEMS;
 
+/// The maximum number of addresses in a list of most providers.
+const MAX_LISTED: usize = 50;
+
 /// An address with a name as members of a request. They have different names in the APIs of different providers.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -102,10 +105,34 @@ impl Person {
         Ok(lists.concat())
     }
 
+    /// Returns a list unless it has more addresses than most providers accept.
+    pub(crate) fn limited(field: &str, people: Vec<Self>) -> Result<Vec<Self>, Failure> {
+        if people.len() > MAX_LISTED {
+            return Err(Failure::invalid(field, &format!("has more than {MAX_LISTED} addresses")));
+        }
+        Ok(people)
+    }
+
+    /// Removes the fields of this name from the header of a message. Returns the addresses in them.
+    pub(crate) fn take_field(name: &str, headers: &mut Vec<(String, String)>) -> Result<Vec<Self>, Failure> {
+        let fields = headers.extract_if(.., |(known, _)| known.eq_ignore_ascii_case(name));
+        let texts: Vec<_> = fields.map(|(_, value)| value).collect();
+        Self::parse_all(&format!("headers.{name}"), &texts)
+    }
+
     /// Returns the text that a draft contains.
     pub(crate) fn display(&self) -> String {
         let Self { name, address } = self;
         if name.is_empty() { address.text() } else { format!("{name} <{}>", address.text()) }
+    }
+
+    /// Returns the text that is in a header.
+    pub(crate) fn quoted(&self) -> String {
+        let is_plain = |c: char| c.is_alphanumeric() || " -_'".contains(c);
+        if self.name.chars().all(is_plain) {
+            return self.display();
+        }
+        format!("\"{}\" <{}>", self.name.replace('\\', "\\\\").replace('"', "\\\""), self.address.text())
     }
 }
 

@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use restante_mail::mime::{NamedAddress, RawFields};
+use restante_mail::mime::{NamedAddress, RawFields, decode_short_field};
 
 use crate::email::{Content, Email};
 use crate::failure::{Failure, FailureKind};
 use crate::person::Person;
-use crate::values::MAX_ITEMS;
+use crate::values::{MAX_ITEMS, Texts};
 
 /// The maximum length of a field with addresses.
 const MAX_FIELD_BYTES: usize = 128 * 1024;
@@ -43,6 +43,21 @@ pub(crate) fn from_message(message: Bytes) -> Result<Email, Failure> {
     }
     let content = if removed.is_empty() { message } else { without(&message, &removed).into() };
     Ok(Email { content: Content::Raw(content), ..email })
+}
+
+/// Adds the values of these fields of a complete message: tags that are separated by commas, and metadata as a JSON object.
+pub(crate) fn with_fields(mut email: Email, tags_field: &str, metadata_field: &str) -> Email {
+    let Content::Raw(message) = &email.content else { return email };
+    for (name, value) in RawFields::new(message) {
+        if name.eq_ignore_ascii_case(tags_field.as_bytes()) {
+            // Tags with names and values have the form of other requests.
+            email.tags.extend(decode_short_field(value).split(',').map(|tag| tag.trim().replacen('=', ".", 1)));
+        } else if name.eq_ignore_ascii_case(metadata_field.as_bytes()) {
+            let Texts(members) = serde_json::from_str(&decode_short_field(value)).unwrap_or_default();
+            email.metadata.extend(members);
+        }
+    }
+    email
 }
 
 /// Returns the sender of a path that names a user. `me` and other names without a domain are those of example.com.
