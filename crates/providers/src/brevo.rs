@@ -13,9 +13,10 @@ use crate::email::{Content, Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind};
 use crate::files::{self, File};
 use crate::incoming::Incoming;
-use crate::person::Contact;
+use crate::person::{Contact, Person};
 use crate::provider::{Action, Provider, Routes, header_key};
 use crate::reply::Reply;
+use crate::resend_postmark::{body, stored_members};
 use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
 use crate::values::{List, OneOrMany, Texts, merge_objects};
 use crate::variables::{TextBudget, Variables};
@@ -54,6 +55,7 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
     let changes = MethodFilter::GET.or(MethodFilter::PUT).or(MethodFilter::DELETE);
     Routes::new::<Brevo>(templates)
         .post("/v3/smtp/email", send)
+        .get("/v3/smtp/emails", |_, _| Ok(reply(StatusCode::OK, &json!({"count": 0, "transactionalEmails": []}))))
         .get("/v3/account", account)
         .get("/v3/senders", |_, _| Ok(reply(StatusCode::OK, &json!({"senders": []}))))
         .get("/v3/senders/domains", |_, _| Ok(reply(StatusCode::OK, &json!({"domains": []}))))
@@ -108,12 +110,27 @@ struct Sender {
     contact: Contact,
 }
 
-fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+impl Sender {
+    fn person(mut self) -> Result<Person, Failure> {
+        if let (Some(id), true) = (self.id, self.contact.email.is_empty()) {
+            self.contact.email = format!("sender-{id}@example.com");
+        }
+        self.contact.person("sender.email")
+    }
+}
+
+fn send(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let mut request: SendRequest<'_> = incoming.json()?;
     let versions = std::mem::take(&mut request.message_versions.0);
     let template = request.template_id.map(|id| id.get().trim_matches('"').to_owned()).filter(|id| id != "null");
     let (to, params) = (std::mem::take(&mut request.to), request.params);
-    let common = common(request)?;
+    let stored = template.as_ref().and_then(|id| templates.find(id)).map(|template| stored_members(&template));
+    let defaults: TemplateRequest = stored.transpose()?.unwrap_or_default();
+    request.sender = request.sender.or(defaults.sender);
+    let mut common = common(request, template.is_some())?;
+    if common.reply_to.is_empty() {
+        common.reply_to = Person::parse_list("replyTo", &defaults.reply_to.unwrap_or_default())?;
+    }
     let budget = TextBudget::new(incoming);
     let make = |field: &str, version: Version<'_>| {
         let params = merge_objects("params", [params, version.params].into_iter().flatten().map(RawValue::get))?;
@@ -135,19 +152,20 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
 }
 
 /// Returns what all messages of a request have in common.
-fn common(request: SendRequest<'_>) -> Result<Email, Failure> {
+fn common(request: SendRequest<'_>, is_template: bool) -> Result<Email, Failure> {
     let parts = Parts {
         subject: request.subject.unwrap_or_default(),
         text: request.text_content.filter(|text| !text.is_empty()),
         html: request.html_content.filter(|html| !html.is_empty()),
         attachments: files::attachments("attachment", "content", &request.attachment)?,
     };
-    let Sender { id, mut contact } = request.sender.ok_or_else(|| Failure::missing("sender"))?;
-    if let (Some(id), true) = (id, contact.email.is_empty()) {
-        contact.email = format!("sender-{id}@example.com");
-    }
+    let from = match request.sender {
+        Some(sender) => sender.person()?,
+        None if is_template => Person::unknown_sender()?,
+        None => return Err(Failure::missing("sender")),
+    };
     Ok(Email {
-        from: Some(contact.person("sender.email")?),
+        from: Some(from),
         cc: Contact::people("cc", "email", &request.cc.0)?,
         bcc: Contact::people("bcc", "email", &request.bcc.0)?,
         reply_to: request.reply_to.map(|contact| contact.person("replyTo.email")).transpose()?.into_iter().collect(),
@@ -240,6 +258,8 @@ struct TemplateRequest {
     template_name: Option<String>,
     subject: Option<String>,
     html_content: Option<String>,
+    sender: Option<Sender>,
+    reply_to: Option<String>,
 }
 
 fn list_templates(_: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
@@ -248,16 +268,24 @@ fn list_templates(_: &Incoming, templates: &Templates<'_>) -> Result<Action, Fai
 }
 
 fn create_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
-    let TemplateRequest { template_name, subject, html_content } = incoming.json()?;
     let number = templates.new_number();
-    templates.put(Template {
-        id: number.to_string(),
-        name: template_name.ok_or_else(|| Failure::missing("templateName"))?,
-        subject: subject.ok_or_else(|| Failure::missing("subject"))?,
-        html: Some(html_content.ok_or_else(|| Failure::missing("htmlContent"))?),
-        ..Template::default()
-    })?;
+    put(incoming, templates, &Template { id: number.to_string(), extra: "{}".to_owned(), ..Template::default() })?;
     Ok(reply(StatusCode::CREATED, &json!({"id": number})))
+}
+
+/// Stores a template with the members of a request.
+fn put(incoming: &Incoming, templates: &Templates<'_>, template: &Template) -> Result<(), Failure> {
+    let content = json!({"htmlContent": template.html}).to_string();
+    let members = merge_objects("template", [template.extra.as_str(), &content, body(incoming)?])?;
+    let request: TemplateRequest = serde_json::from_str(&members).map_err(Failure::malformed)?;
+    templates.put(Template {
+        id: template.id.clone(),
+        name: request.template_name.ok_or_else(|| Failure::missing("templateName"))?,
+        subject: request.subject.ok_or_else(|| Failure::missing("subject"))?,
+        html: Some(request.html_content.ok_or_else(|| Failure::missing("htmlContent"))?),
+        extra: merge_objects("template", [members.as_str(), "{\"htmlContent\":null}"])?,
+        ..Template::default()
+    })
 }
 
 /// Reads, changes or removes a template.
@@ -267,25 +295,21 @@ fn template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Fa
     match incoming.method {
         Method::GET => return Ok(reply(StatusCode::OK, &describe(&template))),
         Method::DELETE => drop(templates.remove(&template.id)),
-        _ => {
-            let TemplateRequest { template_name, subject, html_content } = incoming.json()?;
-            let mut template = Arc::unwrap_or_clone(template);
-            template.name = template_name.unwrap_or(template.name);
-            template.subject = subject.unwrap_or(template.subject);
-            template.html = html_content.or(template.html);
-            templates.put(template)?;
-        }
+        _ => put(incoming, templates, &template)?,
     }
     Ok(Action::Reply(Reply::empty(StatusCode::NO_CONTENT)))
 }
 
 fn describe(template: &Template) -> Value {
+    let stored: Value = serde_json::from_str(&template.extra).unwrap_or_default();
     json!({
         "id": template.id.parse::<u64>().unwrap_or_default(),
         "name": template.name,
         "subject": template.subject,
         "isActive": true,
         "testSent": false,
+        "sender": stored["sender"],
+        "replyTo": stored["replyTo"],
         "htmlContent": template.html,
     })
 }
