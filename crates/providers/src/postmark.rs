@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use restante_http_core::api::Api;
+use restante_mail::mime::NamedAddress;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -26,8 +27,8 @@ use crate::variables::TextBudget;
 const MAX_BATCH: usize = 500;
 /// The maximum length of an address in an error message.
 const MAX_SHOWN_CHARS: usize = 200;
-/// Where a layout has the content of a template.
-const LAYOUT_CONTENT: [&str; 2] = ["{{{@content}}}", "{{{ @content }}}"];
+/// The name of the content of a template in its layout.
+const LAYOUT_CONTENT: &str = "@content";
 
 pub(crate) struct Postmark;
 
@@ -93,6 +94,11 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
         .post("/email/bulk", send_bulk)
         .get("/email/bulk/{id}", read_bulk)
         .get("/messages/outbound/{id}/details", read)
+        .post("/templates/validate", |_, _| reply(&validation()))
+        .get("/messages/outbound", |_, _| list("Messages"))
+        .get("/senders", |_, _| list("SenderSignatures"))
+        .get("/servers", |_, _| list("Servers"))
+        .get("/deliverystats", |_, _| reply(&json!({"InactiveMails": 0, "Bounces": []})))
         .get("/server", |_, _| {
             reply(&json!({"ID": 1, "Name": "Restante", "ApiTokens": [], "Color": "grey", "SmtpApiActivated": true}))
         })
@@ -102,6 +108,21 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
             reply(&json!({"MessageStreams": [stream], "TotalCount": 1}))
         })
         .api()
+}
+
+/// Returns the response with an empty list of this name.
+fn list(name: &str) -> Result<Action, Failure> {
+    reply(&json!({"TotalCount": 0, name: []}))
+}
+
+pub(crate) fn list_domains(_: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    list("Domains")
+}
+
+/// Returns the result of the validation of a template. All templates are valid, and none is rendered.
+fn validation() -> Value {
+    let part = json!({"ContentIsValid": true, "ValidationErrors": [], "RenderedContent": ""});
+    json!({"AllContentIsValid": true, "Subject": part, "TextBody": part, "HtmlBody": part, "SuggestedTemplateModel": {}})
 }
 
 #[derive(Deserialize)]
@@ -263,7 +284,7 @@ fn email_without_recipients(message: Message<'_>, templates: &Templates<'_>) -> 
     let name = message.template_id.map(text_of).filter(|id| !id.is_empty()).or(message.template_alias);
     let source = match name {
         Some(name) => Some(find_source(&name, templates)?),
-        None if parts.text.is_none() && parts.html.is_none() => {
+        None if [&parts.text, &parts.html].into_iter().flatten().all(String::is_empty) => {
             let message = "Provide either email TextBody or HtmlBody or both.";
             return Err(Failure::new(FailureKind::Invalid, message));
         }
@@ -295,10 +316,11 @@ fn pairs(headers: Vec<Header>) -> Vec<(String, String)> {
 
 fn people(field: &str, text: Option<&str>) -> Result<Vec<Person>, Failure> {
     let text = text.unwrap_or_default();
-    Person::parse_list(field, text).map_err(|_| {
+    let people = Person::parse_list(field, text).map_err(|_| {
         let wrong = text.split(',').find(|part| Person::parse(field, part).is_err()).unwrap_or(text);
         invalid_address(field, wrong.rsplit('<').next().unwrap_or_default().trim_end_matches(['>', ' ']))
-    })
+    })?;
+    Person::limited(field, people)
 }
 
 fn invalid_address(field: &str, address: &str) -> Failure {
@@ -316,19 +338,10 @@ fn result(sent: &Sent) -> Value {
     });
     for (name, people) in [("To", &sent.to), ("Cc", &sent.cc), ("Bcc", &sent.bcc)] {
         if !people.is_empty() {
-            body[name] = people.iter().map(quoted).collect::<Vec<_>>().join(", ").into();
+            body[name] = people.iter().map(Person::quoted).collect::<Vec<_>>().join(", ").into();
         }
     }
     body
-}
-
-/// Returns a name and an address as they are in a header.
-fn quoted(person: &Person) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || " -_'".contains(c);
-    if person.name.chars().all(is_plain) {
-        return person.display();
-    }
-    format!("\"{}\" <{}>", person.name.replace('\\', "\\\\").replace('"', "\\\""), person.address.text())
 }
 
 fn message_id(incoming: &Incoming) -> Result<restante_mail::message::MessageId, Failure> {
@@ -340,8 +353,8 @@ fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let reply = |email: &StoredEmail| {
         let header = &email.header;
         let recipients = |texts: &[String]| -> Vec<Value> {
-            let people = texts.iter().filter_map(|text| Person::parse("To", text).ok());
-            people.map(|person| json!({"Email": person.address.text(), "Name": person.name})).collect()
+            let people = texts.iter().map(|text| NamedAddress::from_display(text));
+            people.map(|NamedAddress { name, address }| json!({"Email": address, "Name": name})).collect()
         };
         let body = json!({
             "MessageID": uuid(email.id),
@@ -349,6 +362,7 @@ fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
             "To": recipients(header.to.as_deref().unwrap_or_default()),
             "Cc": recipients(&header.cc),
             "Bcc": recipients(&header.bcc),
+            "Tag": email.tags().next(),
             "ReceivedAt": email.received.to_string(),
             "From": header.from,
             "Subject": header.subject,
@@ -371,6 +385,7 @@ struct StoredTemplate {
     html_body: Option<String>,
     text_body: Option<String>,
     layout_template: Option<String>,
+    template_type: Option<String>,
 }
 
 /// Returns the template with this id or alias as it is rendered, in its layout.
@@ -386,9 +401,30 @@ fn find_source(name: &str, templates: &Templates<'_>) -> Result<TemplateSource, 
 }
 
 fn in_layout(layout: Option<String>, content: Option<String>) -> Option<String> {
-    let (Some(layout), Some(content)) = (&layout, &content) else { return content };
-    let place = LAYOUT_CONTENT.into_iter().find(|place| layout.contains(place))?;
-    Some(layout.replacen(place, content, 1))
+    let (Some(layout), Some(inner)) = (&layout, &content) else { return content };
+    let Some((before, after)) = around_content(layout) else { return content };
+    Some([before, inner, after].concat())
+}
+
+/// Returns what a layout has before and after `{{{@content}}}`, in which spaces can be.
+fn around_content(layout: &str) -> Option<(&str, &str)> {
+    layout.match_indices(LAYOUT_CONTENT).find_map(|(at, name)| {
+        let before = layout[..at].trim_end().strip_suffix("{{{")?;
+        Some((before, layout[at + name.len()..].trim_start().strip_prefix("}}}")?))
+    })
+}
+
+/// Fails if a layout has no place for the content of templates.
+fn check_layout(template: &StoredTemplate) -> Result<(), Failure> {
+    let bodies = [("HtmlBody", &template.html_body), ("TextBody", &template.text_body)];
+    let lacks_content =
+        |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty() && around_content(text).is_none());
+    match bodies.into_iter().find(|(_, text)| lacks_content(text)) {
+        Some((name, _)) if template.template_type.as_deref() == Some("Layout") => {
+            Err(Failure::invalid(name, "of a layout must contain {{{@content}}}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns what lists have of a template.
@@ -407,13 +443,13 @@ fn summary(template: &Template) -> Value {
 
 pub(crate) fn create_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let id = templates.new_number().to_string();
-    reply(&summary(&put::<StoredTemplate>(templates, id, "Name", &[body(incoming)?])?))
+    reply(&summary(&put(templates, id, "Name", &[body(incoming)?], check_layout)?))
 }
 
 pub(crate) fn update_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let template = find(incoming, templates)?;
     let objects = [template.extra.as_str(), body(incoming)?];
-    reply(&summary(&put::<StoredTemplate>(templates, template.id.clone(), "Name", &objects)?))
+    reply(&summary(&put(templates, template.id.clone(), "Name", &objects, check_layout)?))
 }
 
 pub(crate) fn read_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {

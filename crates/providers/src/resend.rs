@@ -65,13 +65,13 @@ impl Provider for Resend {
 /// Returns the API.
 pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
     Routes::new::<Resend>(templates)
+        .get("/emails", |_, _| list(&[]))
         .post("/emails", send)
+        .get("/emails/receiving", |_, _| list(&[]))
         .post("/emails/batch", send_batch)
         .get("/emails/{id}", read)
         .on(MethodFilter::PATCH, "/emails/{id}", confirm)
         .post("/emails/{id}/cancel", confirm)
-        .get("/domains", |_, _| list(&[]))
-        .post("/domains", create_domain)
         .get("/domains/{id}", |incoming, _| domain(incoming.path_value("id")))
         .on(MethodFilter::PATCH, "/domains/{id}", |incoming, _| named("domain", incoming.path_value("id")))
         .on(MethodFilter::DELETE, "/domains/{id}", |incoming, _| deleted("domain", incoming.path_value("id")))
@@ -191,14 +191,17 @@ fn email(request: SendRequest<'_>, templates: &Templates<'_>, budget: &TextBudge
         ([], Some(template)) => &template.reply_to.0,
         (own, _) => own,
     };
+    let mut headers = request.headers.0;
+    let mut reply_to = people("reply_to", reply_to)?;
+    reply_to.extend(Person::take_field("Reply-To", &mut headers)?);
     let mut email = Email {
         from: Some(Person::parse("from", from).map_err(|failure| address_failure("from", failure))?),
-        to: people("to", &request.to.0)?,
+        to: Person::limited("to", people("to", &request.to.0)?)?,
         cc: people("cc", &request.cc.0)?,
         bcc: people("bcc", &request.bcc.0)?,
-        reply_to: people("reply_to", reply_to)?,
+        reply_to,
         content: Content::default(),
-        headers: request.headers.0,
+        headers,
         tags: request.tags.0.into_iter().map(|Tag { name, value }| format!("{name}.{value}")).collect(),
         metadata: Vec::new(),
         scheduled: request.scheduled_at,
@@ -261,6 +264,8 @@ fn email_id(incoming: &Incoming) -> Result<restante_mail::message::MessageId, Fa
 fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let reply = |email: &StoredEmail| {
         let header = &email.header;
+        let tags = email.tags().map(|tag| tag.split_once('.').unwrap_or((tag, "")));
+        let tags = tags.map(|(name, value)| json!({"name": name, "value": value}));
         let body = json!({
             "object": "email",
             "id": uuid(email.id),
@@ -274,7 +279,8 @@ fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
             "cc": header.cc,
             "reply_to": header.reply_to,
             "last_event": "delivered",
-            "scheduled_at": null,
+            "scheduled_at": email.scheduled(),
+            "tags": tags.collect::<Vec<_>>(),
         });
         Reply::json(StatusCode::OK, &body)
     };
@@ -296,6 +302,10 @@ fn deleted(object: &str, id: &str) -> Result<Action, Failure> {
     reply(&json!({"object": object, "id": id, "deleted": true}))
 }
 
+pub(crate) fn list_domains(_: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    list(&[])
+}
+
 fn list(items: &[serde_json::Value]) -> Result<Action, Failure> {
     reply(&json!({"object": "list", "has_more": false, "data": items}))
 }
@@ -307,7 +317,7 @@ fn domain(name: &str) -> Result<Action, Failure> {
     )
 }
 
-fn create_domain(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+pub(crate) fn create_domain(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     #[derive(Deserialize)]
     struct Domain {
         name: Option<String>,
@@ -372,7 +382,7 @@ fn take_fallback(variable: &str, fallbacks: &RefCell<serde_json::Map<String, ser
 
 /// Stores a template with the members of these objects.
 fn put_template(templates: &Templates<'_>, id: String, objects: &[&str]) -> Result<Action, Failure> {
-    named("template", &put::<StoredTemplate>(templates, id, "name", objects)?.id)
+    named("template", &put::<StoredTemplate>(templates, id, "name", objects, |_| Ok(()))?.id)
 }
 
 pub(crate) fn create_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {

@@ -42,6 +42,8 @@ impl Provider for Either {
 /// Returns the API.
 pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
     Routes::new::<Either>(templates)
+        .get("/domains", |i, t| choose(i, t, resend::list_domains, postmark::list_domains))
+        .post("/domains", |i, t| run::<Resend>(i, t, resend::create_domain))
         .get("/templates", |i, t| choose(i, t, resend::list_templates, postmark::list_templates))
         .post("/templates", |i, t| choose(i, t, resend::create_template, postmark::create_template))
         .get("/templates/{id}", |i, t| choose(i, t, resend::read_template, postmark::read_template))
@@ -72,12 +74,14 @@ fn run<P: Provider>(incoming: &Incoming, templates: &Templates<'_>, handler: Han
     result.or_else(|failure| Ok(Action::Reply(P::failure(&failure))))
 }
 
-/// Stores a template with the members of these JSON objects. Those of later ones have precedence. `T` has their types.
+/// Stores a template with the members of these JSON objects. Those of later ones have precedence. `T` has their types, and `check`
+/// can refuse them.
 pub(crate) fn put<T: DeserializeOwned>(
     templates: &Templates<'_>,
     id: String,
     name_member: &str,
     objects: &[&str],
+    check: fn(&T) -> Result<(), Failure>,
 ) -> Result<Template, Failure> {
     #[derive(Deserialize)]
     struct Names {
@@ -91,7 +95,7 @@ pub(crate) fn put<T: DeserializeOwned>(
     let Names { name, alias } = serde_json::from_str(&extra).map_err(Failure::malformed)?;
     let name = name.filter(|name| !name.is_empty()).ok_or_else(|| Failure::missing(name_member))?;
     let template = Template { id, alias, name, extra, ..Template::default() };
-    stored_members::<T>(&template)?;
+    check(&stored_members(&template)?)?;
     let other = template.alias.as_deref().and_then(|alias| templates.find(alias));
     if other.is_some_and(|other| other.id != template.id) {
         return Err(Failure::new(FailureKind::Exists, "Another template has this alias."));
