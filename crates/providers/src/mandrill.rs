@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
 use restante_http_core::api::Api;
+use restante_mail::message::MessageId;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use crate::email::{Content, Email, Parts, Sent};
+use crate::email::{Content, Email, Parts, Sent, parse_id, uuid};
 use crate::failure::{Failure, FailureKind};
 use crate::files::{self, File};
 use crate::incoming::Incoming;
@@ -19,7 +20,8 @@ use crate::person::Person;
 use crate::provider::{Action, Provider, Routes, bearer};
 use crate::raw;
 use crate::reply::Reply;
-use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
+use crate::stored::StoredEmail;
+use crate::templates::{TEMPLATE, Template, TemplateSource, TemplateStore, TemplateUse, Templates};
 use crate::values::{List, Texts};
 use crate::variables::{TextBudget, Variables};
 
@@ -47,7 +49,8 @@ impl Provider for Mandrill {
         let (code, name) = match failure.kind {
             FailureKind::Unauthorized | FailureKind::Forbidden => (-1, "Invalid_Key"),
             FailureKind::Malformed | FailureKind::Missing | FailureKind::Invalid => (-2, "ValidationError"),
-            FailureKind::NotFound => (5, "Unknown_Template"),
+            FailureKind::NotFound if failure.field.as_deref() == Some(TEMPLATE) => (5, "Unknown_Template"),
+            FailureKind::NotFound => (11, "Unknown_Message"),
             _ => (-99, "GeneralError"),
         };
         let body = json!({"status": "error", "code": code, "name": name, "message": failure.message});
@@ -64,12 +67,14 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
 fn call(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let (group, call) = (incoming.path_value("group"), incoming.path_value("call"));
     match (group, call.strip_suffix(".json").unwrap_or(call)) {
-        ("messages", "send" | "send-template") => send(incoming),
+        ("messages", "send" | "send-template" | "send-mc-template") => send(incoming),
         ("messages", "send-raw") => send_raw(incoming),
+        ("messages", "info") => read(incoming, info),
+        ("messages", "content") => read(incoming, content),
         ("users", "ping") => Ok(ok("PONG!")),
         ("users", "ping2") => Ok(ok(json!({"PING": "PONG!"}))),
         ("users", "info") => Ok(ok(json!({"username": "restante", "reputation": 100, "backlog": 0, "stats": {}}))),
-        ("users", "senders") | ("senders" | "templates", "list") => Ok(ok(json!([]))),
+        ("users", "senders") | ("senders" | "templates", "list") | ("senders", "domains") => Ok(ok(json!([]))),
         (_, call) => Err(Failure::new(FailureKind::Invalid, format!("Unknown method \"{call}\""))),
     }
 }
@@ -200,14 +205,8 @@ fn send(incoming: &Incoming) -> Result<Action, Failure> {
 fn common_email(message: &Message<'_>, scheduled: Option<String>) -> Result<Email, Failure> {
     let name = message.from_name.as_deref().unwrap_or_default();
     let from = message.from_email.as_deref().map(|email| Person::new("message.from_email", name, email));
-    let (mut headers, mut reply_to) = (Vec::new(), Vec::new());
-    for (name, value) in &message.headers.0 {
-        if name.eq_ignore_ascii_case("reply-to") {
-            reply_to = Person::parse_list("message.headers.Reply-To", value)?;
-        } else {
-            headers.push((name.clone(), value.clone()));
-        }
-    }
+    let mut headers = message.headers.0.clone();
+    let reply_to = Person::take_field("Reply-To", &mut headers)?;
     if message.important == Some(true) {
         headers.extend([("X-Priority", "1"), ("Importance", "high")].map(|(n, v)| (n.to_owned(), v.to_owned())));
     }
@@ -292,7 +291,8 @@ fn send_raw(incoming: &Incoming) -> Result<Action, Failure> {
     if raw_message.is_empty() {
         return Err(Failure::missing("raw_message"));
     }
-    let mut email = Email { scheduled: send_at, ..raw::from_message(raw_message.into())? };
+    let email = raw::with_fields(raw::from_message(raw_message.into())?, "X-MC-Tags", "X-MC-Metadata");
+    let mut email = Email { scheduled: send_at, ..email };
     if let Some(from) = from_email.filter(|from| !from.is_empty()) {
         email.from = Some(Person::new("from_email", "", &from)?);
     }
@@ -305,7 +305,59 @@ fn send_raw(incoming: &Incoming) -> Result<Action, Failure> {
 fn sent_reply(_: &Incoming, sent: &[Sent]) -> Reply {
     let recipients = sent.iter().flat_map(|sent| sent.recipients().map(move |person| (person, sent)));
     let entries = recipients.map(|(person, sent)| {
-        json!({"email": person.address.text(), "status": "sent", "_id": sent.uuid().replace('-', ""), "reject_reason": null})
+        json!({"email": person.address.text(), "status": "sent", "_id": shown_id(sent.id), "reject_reason": null})
     });
     Reply::json(StatusCode::OK, &entries.collect::<Vec<_>>())
+}
+
+/// Returns an id of a message as 32 hexadecimal digits.
+fn shown_id(id: MessageId) -> String {
+    uuid(id).replace('-', "")
+}
+
+/// Responds about the message with the id in the body.
+fn read(incoming: &Incoming, reply: fn(&StoredEmail) -> Reply) -> Result<Action, Failure> {
+    #[derive(Deserialize)]
+    struct ReadRequest {
+        #[serde(default)]
+        id: String,
+    }
+
+    let ReadRequest { id } = incoming.json()?;
+    let not_found = || Failure::new(FailureKind::NotFound, format!("No message exists with the id '{id}'"));
+    Ok(Action::Read(parse_id(&id).ok_or_else(not_found)?, reply))
+}
+
+/// Returns the members that all responses about a message have.
+fn describe(email: &StoredEmail) -> Value {
+    json!({
+        "ts": email.received.as_second(),
+        "_id": shown_id(email.id),
+        "subject": email.header.subject,
+        "tags": email.tags().collect::<Vec<_>>(),
+    })
+}
+
+fn info(email: &StoredEmail) -> Reply {
+    let mut body = describe(email);
+    for (name, value) in
+        [("opens", json!(0)), ("clicks", json!(0)), ("state", json!("sent")), ("smtp_events", json!([]))]
+    {
+        body[name] = value;
+    }
+    body["sender"] = json!(email.sender().address);
+    body["email"] = json!(email.recipient().address);
+    Reply::json(StatusCode::OK, &body)
+}
+
+fn content(email: &StoredEmail) -> Reply {
+    let (from, to) = (email.sender(), email.recipient());
+    let mut body = describe(email);
+    body["from_email"] = json!(from.address);
+    body["from_name"] = json!(from.name);
+    body["to"] = json!({"email": to.address, "name": to.name});
+    body["text"] = json!(email.text);
+    body["html"] = json!(email.html);
+    body["attachments"] = json!([]);
+    Reply::json(StatusCode::OK, &body)
 }
