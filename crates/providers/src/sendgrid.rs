@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::routing::MethodFilter;
-use jiff::Timestamp;
 use restante_http_core::api::Api;
 use restante_mail::compose::{Attachment, MAX_RECIPIENTS};
 use serde::Deserialize;
@@ -14,13 +13,14 @@ use serde_json::{Value, json};
 use crate::email::{Content, Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind};
 use crate::files::{self, File};
-use crate::incoming::Incoming;
+use crate::incoming::{Incoming, unix_time};
 use crate::person::Contact;
 use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
 use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
-use crate::values::{List, Texts, text_of};
+use crate::values::{List, Texts};
 use crate::variables::TextBudget;
+use crate::versions;
 
 const MESSAGE_ID: HeaderName = HeaderName::from_static("x-message-id");
 /// The beginning of the ids of templates that are rendered with `dynamic_template_data`.
@@ -57,12 +57,17 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
         .post("/v3/mail/send", send)
         .get("/v3/scopes", |_, _| Ok(reply(StatusCode::OK, &json!({"scopes": ["mail.send"]}))))
         .get("/v3/user/account", |_, _| Ok(reply(StatusCode::OK, &json!({"type": "paid", "reputation": 100}))))
+        .get("/v3/user/credits", |_, _| {
+            Ok(reply(StatusCode::OK, &json!({"remain": 1_000_000, "total": 1_000_000, "used": 0})))
+        })
+        .get("/v3/verified_senders", |_, _| Ok(reply(StatusCode::OK, &json!({"results": []}))))
+        .get("/v3/whitelabel/domains", |_, _| Ok(reply(StatusCode::OK, &json!([]))))
         .get("/v3/templates", list_templates)
         .post("/v3/templates", create_template)
         .on(changes, "/v3/templates/{id}", template)
-        .post("/v3/templates/{id}/versions", version)
+        .post("/v3/templates/{id}/versions", create_version)
         .on(changes, "/v3/templates/{id}/versions/{version}", version)
-        .post("/v3/templates/{id}/versions/{version}/activate", version)
+        .post("/v3/templates/{id}/versions/{version}/activate", activate_version)
         .api()
 }
 
@@ -77,6 +82,7 @@ struct SendRequest<'a> {
     subject: Option<String>,
     content: List<Body>,
     attachments: List<File<'a>>,
+    /// The id of a template. Empty if there is none.
     template_id: Option<String>,
     headers: Texts,
     sections: Texts,
@@ -124,6 +130,7 @@ struct Setting {
 
 fn send(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let mut request: SendRequest<'_> = incoming.json()?;
+    request.template_id = request.template_id.filter(|id| !id.is_empty());
     let personalizations = std::mem::take(&mut request.personalizations.0);
     check_request(&request, &personalizations)?;
     let is_sandbox = request.mail_settings.sandbox_mode.enable;
@@ -173,6 +180,8 @@ struct Common {
     email: Email,
     parts: Parts,
     template: Option<String>,
+    /// The version of a legacy template. Its texts contain those of the request.
+    legacy: Option<Template>,
     sections: Vec<(String, String)>,
 }
 
@@ -194,12 +203,19 @@ impl Common {
                 }),
             }
         }
-        // The texts of a template have precedence.
-        if let Some(template) = request.template_id.as_ref().and_then(|id| templates.find(id)) {
-            if !template.subject.is_empty() {
-                parts.subject.clear();
+        let (mut template, mut legacy) = (request.template_id, None);
+        if let Some(found) = template.as_ref().and_then(|id| templates.find(id)) {
+            let version = find_version(templates, &found, &found.extra)
+                .map_err(|_| Failure::invalid("template_id", "is the id of a template without an active version"))?;
+            if found.id.starts_with(DYNAMIC_PREFIX) {
+                // The texts of the template have precedence.
+                if !version.subject.is_empty() {
+                    parts.subject.clear();
+                }
+                (parts.text, parts.html, template) = (None, None, Some(version.id));
+            } else {
+                (template, legacy) = (None, Some(version));
             }
-            (parts.text, parts.html) = (None, None);
         }
         let reply_to = request.reply_to.iter().chain(&request.reply_to_list.0);
         let email = Email {
@@ -208,10 +224,10 @@ impl Common {
             headers: request.headers.0,
             tags: request.categories.0,
             metadata: request.custom_args.0,
-            scheduled: request.send_at.map(time),
+            scheduled: request.send_at.map(unix_time),
             ..Email::default()
         };
-        Ok(Self { email, parts, template: request.template_id, sections: request.sections.0 })
+        Ok(Self { email, parts, template, legacy, sections: request.sections.0 })
     }
 
     /// Returns the message of a personalization.
@@ -223,6 +239,9 @@ impl Common {
         let (mut email, mut parts) = (self.email.clone(), self.parts.clone());
         if let Some(subject) = one.subject.filter(|subject| !subject.is_empty()) {
             parts.subject = subject;
+        }
+        if let Some(version) = &self.legacy {
+            parts = in_legacy(version, parts, searched)?;
         }
         for text in [Some(&mut parts.subject), parts.text.as_mut(), parts.html.as_mut()].into_iter().flatten() {
             replace(text, &one.substitutions.0, searched)?;
@@ -241,11 +260,27 @@ impl Common {
         email.to = Contact::people(&field("to"), "email", &one.to.0)?;
         email.cc = Contact::people(&field("cc"), "email", &one.cc.0)?;
         email.bcc = Contact::people(&field("bcc"), "email", &one.bcc.0)?;
-        email.scheduled = one.send_at.map(time).or(email.scheduled);
+        email.scheduled = one.send_at.map(unix_time).or(email.scheduled);
         override_values(&mut email.headers, one.headers.0);
         override_values(&mut email.metadata, one.custom_args.0);
         Ok(email)
     }
+}
+
+/// Returns the texts of a legacy template, which contain those of a request.
+fn in_legacy(version: &Template, parts: Parts, searched: &mut usize) -> Result<Parts, Failure> {
+    let mut fill = |text: Option<&String>, tag: &str, value: Option<String>| -> Result<Option<String>, Failure> {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(value) };
+        let mut filled = text.clone();
+        replace(&mut filled, &[(tag.to_owned(), value.unwrap_or_default())], searched)?;
+        Ok(Some(filled))
+    };
+    Ok(Parts {
+        subject: fill(Some(&version.subject), "<%subject%>", Some(parts.subject))?.unwrap_or_default(),
+        text: fill(version.text.as_ref(), "<%body%>", parts.text)?,
+        html: fill(version.html.as_ref(), "<%body%>", parts.html)?,
+        attachments: parts.attachments,
+    })
 }
 
 /// Replaces each name in a text by its value, one after the other. Fails if the texts that are searched or replaced are too large.
@@ -275,13 +310,6 @@ fn object(values: Vec<(String, String)>) -> String {
     Value::Object(members.collect()).to_string()
 }
 
-/// Returns a time in seconds since 1970 as a date.
-fn time(value: &RawValue) -> String {
-    let text = text_of(value);
-    let time = text.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    time.map_or(text, |time| time.to_string())
-}
-
 fn reply(status: StatusCode, body: &Value) -> Action {
     Action::Reply(Reply::json(status, body))
 }
@@ -294,20 +322,23 @@ struct TemplateRequest {
     subject: Option<String>,
     html_content: Option<String>,
     plain_content: Option<String>,
+    active: Option<u8>,
 }
 
 fn list_templates(_: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
-    let list: Vec<Value> = templates.list().iter().map(|template| describe(template)).collect();
+    let list = versions::templates(templates);
+    let list: Vec<Value> = list.iter().map(|template| describe(templates, template)).collect();
     Ok(reply(StatusCode::OK, &json!({"result": list, "templates": list, "_metadata": {"count": list.len()}})))
 }
 
+/// Stores a template. Its member `extra` will have the id of its active version.
 fn create_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let request: TemplateRequest = incoming.json()?;
     let name = request.name.filter(|name| !name.is_empty()).ok_or_else(|| Failure::missing("name"))?;
     let prefix = if request.generation.as_deref() == Some("dynamic") { DYNAMIC_PREFIX } else { "" };
     let template = Template { id: format!("{prefix}{:032x}", templates.new_number()), name, ..Template::default() };
     templates.put(template.clone())?;
-    Ok(reply(StatusCode::CREATED, &describe(&template)))
+    Ok(reply(StatusCode::CREATED, &describe(templates, &template)))
 }
 
 /// Reads, changes or removes a template.
@@ -316,7 +347,7 @@ fn template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Fa
     match incoming.method {
         Method::GET => {}
         Method::DELETE => {
-            templates.remove(&template.id);
+            versions::remove(templates, &template.id);
             return Ok(Action::Reply(Reply::empty(StatusCode::NO_CONTENT)));
         }
         _ => {
@@ -324,53 +355,95 @@ fn template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Fa
             templates.put(template.clone())?;
         }
     }
-    Ok(reply(StatusCode::OK, &describe(&template)))
+    Ok(reply(StatusCode::OK, &describe(templates, &template)))
 }
 
-/// Reads, adds, changes or removes the only version of a template. A new version replaces it.
+fn create_version(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let template = find(incoming, templates)?;
+    let id = versions::key(&template.id, &format!("{:032x}", templates.new_number()));
+    let request: TemplateRequest = incoming.json()?;
+    let request = TemplateRequest { active: request.active.or(Some(1)), ..request };
+    put_version(templates, template, Template { id, ..Template::default() }, request, StatusCode::CREATED)
+}
+
+/// Reads, changes or removes a version.
 fn version(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
-    let mut template = find(incoming, templates)?;
-    let is_new = incoming.path_value("version").is_empty();
-    if is_new || incoming.method == Method::DELETE {
-        template = Template { id: template.id, name: template.name, ..Template::default() };
+    let template = find(incoming, templates)?;
+    let version = find_version(templates, &template, incoming.path_value("version"))?;
+    match incoming.method {
+        Method::GET => Ok(reply(StatusCode::OK, &describe_version(&template, &version))),
+        Method::DELETE => {
+            templates.remove(&version.id);
+            Ok(Action::Reply(Reply::empty(StatusCode::NO_CONTENT)))
+        }
+        _ => put_version(templates, template, version, incoming.json()?, StatusCode::OK),
     }
-    if is_new || incoming.method == Method::PATCH {
-        let request: TemplateRequest = incoming.json()?;
-        template.subject = request.subject.unwrap_or(template.subject);
-        template.text = request.plain_content.filter(|text| !text.is_empty()).or(template.text);
-        template.html = request.html_content.or(template.html);
-        template.extra = request.name.unwrap_or(template.extra);
-    }
-    if incoming.method != Method::GET {
+}
+
+fn activate_version(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let template = find(incoming, templates)?;
+    let version = find_version(templates, &template, incoming.path_value("version"))?;
+    let request = TemplateRequest { active: Some(1), ..TemplateRequest::default() };
+    put_version(templates, template, version, request, StatusCode::OK)
+}
+
+/// Stores a version with the values of a request.
+fn put_version(
+    templates: &Templates<'_>,
+    mut template: Template,
+    version: Template,
+    request: TemplateRequest,
+    status: StatusCode,
+) -> Result<Action, Failure> {
+    let version = Template {
+        name: request.name.unwrap_or(version.name),
+        subject: request.subject.unwrap_or(version.subject),
+        text: request.plain_content.filter(|text| !text.is_empty()).or(version.text),
+        html: request.html_content.or(version.html),
+        ..version
+    };
+    templates.put(version.clone())?;
+    if request.active == Some(1) {
+        version_id(&version).clone_into(&mut template.extra);
         templates.put(template.clone())?;
     }
-    match incoming.method {
-        Method::DELETE => Ok(Action::Reply(Reply::empty(StatusCode::NO_CONTENT))),
-        _ => Ok(reply(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &describe_version(&template))),
-    }
+    Ok(reply(status, &describe_version(&template, &version)))
 }
 
 fn find(incoming: &Incoming, templates: &Templates<'_>) -> Result<Template, Failure> {
-    let template = templates.find(incoming.path_value("id"));
+    find_key(templates, incoming.path_value("id"))
+}
+
+fn find_version(templates: &Templates<'_>, template: &Template, id: &str) -> Result<Template, Failure> {
+    find_key(templates, &versions::key(&template.id, id))
+}
+
+fn find_key(templates: &Templates<'_>, key: &str) -> Result<Template, Failure> {
+    let template = templates.find(key);
     template.map(Arc::unwrap_or_clone).ok_or_else(|| Failure::new(FailureKind::NotFound, "not found"))
 }
 
-fn describe(template: &Template) -> Value {
-    let has_version = template.text.is_some() || template.html.is_some() || !template.subject.is_empty();
-    let versions = if has_version { vec![describe_version(template)] } else { Vec::new() };
+fn describe(templates: &Templates<'_>, template: &Template) -> Value {
+    let versions = versions::versions(templates, &template.id);
+    let versions: Vec<_> = versions.iter().map(|version| describe_version(template, version)).collect();
     let generation = if template.id.starts_with(DYNAMIC_PREFIX) { "dynamic" } else { "legacy" };
     json!({"id": template.id, "name": template.name, "generation": generation, "versions": versions})
 }
 
-/// Returns the version of a template. Its id is that of the template.
-fn describe_version(Template { id, subject, text, html, extra, .. }: &Template) -> Value {
+/// Returns the id of a version without that of its template.
+fn version_id(version: &Template) -> &str {
+    version.id.rsplit('/').next().unwrap_or_default()
+}
+
+fn describe_version(template: &Template, version: &Template) -> Value {
+    let id = version_id(version);
     json!({
-        "id": id.trim_start_matches(DYNAMIC_PREFIX),
-        "template_id": id,
-        "active": 1,
-        "name": extra,
-        "subject": subject,
-        "html_content": html,
-        "plain_content": text,
+        "id": id,
+        "template_id": template.id,
+        "active": u8::from(id == template.extra),
+        "name": version.name,
+        "subject": version.subject,
+        "html_content": version.html,
+        "plain_content": version.text,
     })
 }
