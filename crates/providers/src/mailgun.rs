@@ -18,16 +18,21 @@ use crate::incoming::Incoming;
 use crate::multipart::{self, FormField};
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes, basic};
-use crate::raw::from_message;
+use crate::raw::{from_message, with_fields};
 use crate::reply::Reply;
 use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
 use crate::values::{Texts, merge_objects};
 use crate::variables::TextBudget;
+use crate::versions;
 
 /// The user name of all API keys.
 const USER: &str = "api";
+/// The field with variables as a JSON object.
+const VARIABLES_FIELD: &str = "x-mailgun-variables";
 /// The maximum length of the variables of all recipients.
 const MAX_VARIABLES_BYTES: usize = 4 * 1024 * 1024;
+/// What is before and after the name of a variable of a recipient.
+const DELIMITERS: [&str; 2] = ["%recipient", "%"];
 /// The maximum number of recipients of all messages of a batch together.
 const MAX_BATCH_RECIPIENTS: usize = 10_000;
 /// The characters of a file name that a Content-ID cannot contain.
@@ -63,8 +68,8 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
         .get("/v3/{domain}/templates", list_templates)
         .post("/v3/{domain}/templates", create_template)
         .on(changes, "/v3/{domain}/templates/{template}", template)
-        .post("/v3/{domain}/templates/{template}/versions", template)
-        .on(MethodFilter::PUT, "/v3/{domain}/templates/{template}/versions/{tag}", template);
+        .post("/v3/{domain}/templates/{template}/versions", put_version)
+        .on(MethodFilter::PUT, "/v3/{domain}/templates/{template}/versions/{tag}", put_version);
     for version in ["v3", "v4"] {
         let path = format!("/{version}/domains");
         routes = routes
@@ -131,12 +136,12 @@ impl Form {
         if to.is_empty() {
             return Err(Failure::missing("to"));
         }
-        let mut email = Email { to, tags: self.all("o:tag").collect(), scheduled: self.get("o:deliverytime"), ..email };
-        email.metadata = self.prefixed("v:").map(|(name, value)| (name.to_owned(), value)).collect();
+        let mut email = Email { to, scheduled: self.get("o:deliverytime"), ..email };
+        email.tags.extend(self.all("o:tag"));
+        email.metadata.extend(self.prefixed("v:").map(|(name, value)| (name.to_owned(), value)));
         for (name, value) in self.prefixed("h:") {
             match name.to_ascii_lowercase().as_str() {
-                "reply-to" => email.reply_to.extend(Person::parse_list("h:Reply-To", &value)?),
-                "x-mailgun-variables" => {
+                VARIABLES_FIELD => {
                     let variables = serde_json::from_str::<Texts>(&value);
                     email.metadata.extend(variables.map_err(|_| Failure::invalid(name, "is not a JSON object"))?.0);
                 }
@@ -149,7 +154,9 @@ impl Form {
     /// Returns the data of a template as JSON.
     fn template_data(&self) -> Result<String, Failure> {
         let texts = self.prefixed("v:").map(|(name, value)| (name.to_owned(), Value::String(value)));
-        let objects = [Some(Value::Object(texts.collect()).to_string()), self.get("h:X-Mailgun-Variables")];
+        let mut headers = self.prefixed("h:");
+        let header = headers.find(|(name, value)| name.eq_ignore_ascii_case(VARIABLES_FIELD) && !value.is_empty());
+        let objects = [Some(Value::Object(texts.collect()).to_string()), header.map(|(_, value)| value)];
         let objects: Vec<_> = objects.into_iter().chain([self.get("t:variables")]).flatten().collect();
         merge_objects("t:variables", objects.iter().map(String::as_str))
     }
@@ -205,29 +212,39 @@ fn attachment(field: &FormField) -> Option<Attachment> {
     })
 }
 
-fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+fn send(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let form = form(incoming)?;
-    let email = form.email()?;
-    let emails = match form.get("recipient-variables") {
-        Some(variables) => batch(incoming, &email, &variables)?,
-        None => vec![email],
-    };
-    queue(incoming, &form, emails)
+    let mut email = form.email()?;
+    if let Content::Template(TemplateUse { source: TemplateSource::Stored(name), .. }, _) = &mut email.content {
+        let id = name.to_lowercase();
+        let version = form.get("t:version").map(|tag| versions::key(&id, &tag));
+        let found = version.into_iter().chain([id]).find(|id| templates.find(id).is_some());
+        found.unwrap_or_else(|| name.clone()).clone_into(name);
+    }
+    queue(incoming, &form, email)
 }
 
 fn send_mime(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let form = form(incoming)?;
     let message = form.0.iter().find(|field| field.name == "message").map(|field| field.value.clone());
     let email = from_message(message.ok_or_else(|| Failure::missing("message"))?)?;
+    let email = with_fields(email, "X-Mailgun-Tag", VARIABLES_FIELD);
     if email.from.is_none() {
         return Err(Failure::missing("from"));
     }
     let email = form.common(Email { cc: Vec::new(), bcc: Vec::new(), ..email })?;
-    queue(incoming, &form, vec![email])
+    queue(incoming, &form, email)
 }
 
-/// Sends messages. In the test mode of Mailgun, nothing is sent.
-fn queue(incoming: &Incoming, form: &Form, emails: Vec<Email>) -> Result<Action, Failure> {
+/// Sends a message, or one for each recipient. In the test mode of Mailgun, nothing is sent.
+fn queue(incoming: &Incoming, form: &Form, email: Email) -> Result<Action, Failure> {
+    let mut emails = match form.get("recipient-variables") {
+        Some(variables) => batch(incoming, &email, &variables)?,
+        None => vec![email],
+    };
+    for email in emails.iter_mut().filter(|email| !matches!(email.content, Content::Raw(_))) {
+        email.reply_to = Person::take_field("Reply-To", &mut email.headers)?;
+    }
     if form.get("o:testmode").is_some_and(|mode| matches!(mode.as_str(), "yes" | "true" | "True")) {
         return Ok(Action::Reply(queued(&format!("test@{}", incoming.path_value("domain")))));
     }
@@ -255,15 +272,24 @@ fn batch(incoming: &Incoming, email: &Email, variables: &str) -> Result<Vec<Emai
             all.get(&to.address.text().to_lowercase()).map(|variables| serde_json::from_str(variables.get()));
         let Texts(variables) = variables.transpose().map_err(|_| invalid())?.unwrap_or_default();
         let mut copy = Email { to: vec![to.clone()], ..email.clone() };
-        let (Content::Parts(parts) | Content::Template(_, parts)) = &mut copy.content else { return Ok(copy) };
+        let mut no_parts = Parts::default();
+        let parts = match &mut copy.content {
+            Content::Parts(parts) | Content::Template(_, parts) => parts,
+            Content::Raw(message) => {
+                if let Ok(text) = str::from_utf8(message) {
+                    *message = budget.replace(text, DELIMITERS, |name| variable(to, &variables, name))?.into();
+                }
+                &mut no_parts
+            }
+        };
         let texts = [Some(&mut parts.subject), parts.text.as_mut(), parts.html.as_mut()].into_iter().flatten();
         let pairs = copy.headers.iter_mut().chain(&mut copy.metadata).map(|(_, value)| value);
         for text in texts.chain(pairs).chain(&mut copy.tags) {
-            *text = budget.replace(text, ["%recipient", "%"], |name| variable(to, &variables, name))?;
+            *text = budget.replace(text, DELIMITERS, |name| variable(to, &variables, name))?;
         }
         if let Content::Template(template, _) = &mut copy.content {
             let value = |name: &str| variable(to, &variables, name).map(|value| escape_json(&value));
-            template.data = budget.replace(&template.data, ["%recipient", "%"], value)?;
+            template.data = budget.replace(&template.data, DELIMITERS, value)?;
         }
         copy.headers.retain(|(_, value)| !value.is_empty());
         budget.add(copy)
@@ -314,30 +340,56 @@ fn domain(name: &str, message: &str) -> Result<Action, Failure> {
 }
 
 fn list_templates(_: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
-    let items: Vec<_> = templates.list().iter().map(|template| describe(template)).collect();
+    let items: Vec<_> = versions::templates(templates).iter().map(|template| describe(template)).collect();
     Ok(reply(&json!({"items": items, "paging": {}})))
 }
 
 fn create_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let form = form(incoming)?;
     let name = form.required("name")?;
-    if templates.find(&name).is_some() {
+    if templates.find(&name.to_lowercase()).is_some() {
         return Err(Failure::new(FailureKind::Invalid, format!("template with name '{name}' already exists")));
     }
-    let template = changed(&form, Template { id: name.to_lowercase(), name, ..Template::default() })?;
+    let tag = form.get("tag").unwrap_or_else(|| "initial".to_owned());
+    let template = changed(&form, Template { id: name.to_lowercase(), name: tag, ..Template::default() })?;
     templates.put(template.clone())?;
     Ok(reply(&json!({"message": "template has been stored", "template": describe(&template)})))
 }
 
-/// Reads, changes or removes a template, which has one version.
+fn find(incoming: &Incoming, templates: &Templates<'_>) -> Result<Template, Failure> {
+    let template = templates.find(&incoming.path_value("template").to_lowercase());
+    template.map(Arc::unwrap_or_clone).ok_or_else(|| Failure::new(FailureKind::NotFound, "template not found"))
+}
+
+/// Adds or changes a version of a template. The active one is the template itself, whose name is the tag of the version.
+fn put_version(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
+    let (template, form) = (find(incoming, templates)?, form(incoming)?);
+    let tag = Some(incoming.path_value("tag")).filter(|tag| !tag.is_empty()).map(str::to_owned);
+    let tag = tag.map_or_else(|| form.required("tag"), Ok)?;
+    let key = versions::key(&template.id, &tag);
+    let is_active = tag == template.name;
+    let known = if is_active { Some(template.clone()) } else { templates.find(&key).map(Arc::unwrap_or_clone) };
+    let known = known.unwrap_or_else(|| Template { extra: template.extra.clone(), ..Template::default() });
+    let mut version = changed(&form, Template { id: key, name: tag, ..known })?;
+    let becomes_active = !is_active && form.get("active").as_deref() == Some("yes");
+    if becomes_active {
+        templates.remove(&version.id);
+        templates.put(Template { id: versions::key(&template.id, &template.name), ..template.clone() })?;
+    }
+    if is_active || becomes_active {
+        version.id = template.id;
+    }
+    templates.put(version.clone())?;
+    Ok(reply(&json!({"message": "version has been stored", "template": describe(&version)})))
+}
+
+/// Reads, changes or removes a template.
 fn template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
-    let name = incoming.path_value("template").to_lowercase();
-    let not_found = || Failure::new(FailureKind::NotFound, "template not found");
-    let template = templates.find(&name).map(Arc::unwrap_or_clone).ok_or_else(not_found)?;
+    let template = find(incoming, templates)?;
     let (template, message) = match incoming.method {
         Method::GET => (template, ""),
         Method::DELETE => {
-            templates.remove(&name);
+            versions::remove(templates, &template.id);
             (template, "template has been deleted")
         }
         _ => {
@@ -362,7 +414,9 @@ fn changed(form: &Form, template: Template) -> Result<Template, Failure> {
     })
 }
 
-fn describe(Template { id, subject, html, extra, .. }: &Template) -> Value {
-    let version = json!({"tag": "initial", "engine": "handlebars", "active": true, "template": html, "headers": {"Subject": subject}});
-    json!({"name": id, "description": extra, "version": version})
+fn describe(Template { id, name, subject, html, extra, .. }: &Template) -> Value {
+    let headers = json!({"Subject": subject});
+    let version =
+        json!({"tag": name, "engine": "handlebars", "active": !id.contains('/'), "template": html, "headers": headers});
+    json!({"name": id.split('/').next(), "description": extra, "version": version})
 }
