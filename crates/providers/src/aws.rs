@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use jiff::Timestamp;
+use restante_mail::compose::{ComposeContext, Draft};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use crate::email::{Email, Sent};
+use crate::email::{Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind, MISSING_KEY};
 use crate::incoming::decode_base64;
 use crate::person::Person;
@@ -124,7 +126,8 @@ pub(crate) fn with_recipients(email: Email, recipients: Recipients) -> Result<Em
 /// Creates a complete message from base64. Without recipients, those of its header get it. The sender has precedence over that of
 /// the header, which gets the field From if it has none.
 pub(crate) fn raw_email(data: &str, from: Option<Person>, recipients: Recipients) -> Result<Email, Failure> {
-    let mut email = raw::from_message(decode_base64("RawMessage.Data", data)?)?;
+    let email = raw::from_message(decode_base64("RawMessage.Data", data)?)?;
+    let mut email = raw::with_fields(email, "X-SES-MESSAGE-TAGS", "");
     let recipients =
         if recipients.is_empty() { Recipients { to: email.to, cc: email.cc, bcc: email.bcc } } else { recipients };
     (email.to, email.cc, email.bcc) = Default::default();
@@ -179,6 +182,16 @@ pub(crate) fn find_template(templates: &Templates<'_>, name: &str) -> Result<Arc
     let name = template_name(Some(name), None)?;
     let missing = || Failure::new(FailureKind::NotFound, format!("Template {name} does not exist."));
     templates.find(&name).ok_or_else(missing)
+}
+
+/// Returns the message that a stored template and its data make.
+pub(crate) fn render(templates: &Templates<'_>, template: &Template, data: &str) -> Result<String, Failure> {
+    let template = template_use(&TemplateSource::Stored(template.id.clone()), [data])?;
+    let Parts { subject, text, html, .. } = templates.render(&template, Parts::default())?;
+    let from = "sender@example.org".to_owned();
+    let context = ComposeContext::new(Timestamp::now(), "localhost", 0);
+    let message = Draft { from, subject, text, html, ..Draft::default() }.compose(&context)?;
+    Ok(String::from_utf8_lossy(&message).into_owned())
 }
 
 /// Stores a template: a new one, or one that exists.

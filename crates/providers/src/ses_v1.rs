@@ -25,7 +25,7 @@ const PATH: &str = "/ses";
 /// The maximum number of characters of an unknown action that are shown.
 const MAX_SHOWN_CHARS: usize = 100;
 /// Changes that have no effect.
-const ACTIONS_WITHOUT_EFFECT: [&str; 8] = [
+const ACTIONS_WITHOUT_EFFECT: [&str; 10] = [
     "VerifyEmailIdentity",
     "VerifyEmailAddress",
     "DeleteIdentity",
@@ -33,6 +33,8 @@ const ACTIONS_WITHOUT_EFFECT: [&str; 8] = [
     "SetIdentityNotificationTopic",
     "CreateConfigurationSet",
     "CreateConfigurationSetEventDestination",
+    "DeleteConfigurationSet",
+    "SetIdentityMailFromDomain",
     "UpdateAccountSendingEnabled",
 ];
 
@@ -158,6 +160,14 @@ impl Parameters {
         Ok(TemplateSource::Stored(aws::template_name(self.get("Template"), self.get("TemplateArn"))?))
     }
 
+    /// Returns a map with the same attributes for each identity of the request.
+    fn attributes(&self, name: &str, attributes: &[(&str, &str)]) -> String {
+        let value = attributes.iter().map(|(name, value)| element(name, value)).collect::<String>();
+        let entry =
+            |identity: &str| container("entry", &[element("key", identity), container("value", &value)].concat());
+        container(name, &self.texts("Identities").into_iter().map(entry).collect::<String>())
+    }
+
     /// Returns the template of a request to store it.
     fn template(&self) -> Template {
         let [subject, text, html] =
@@ -189,6 +199,10 @@ fn handle(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Fail
             String::new()
         }
         "GetTemplate" => template_xml(&*aws::find_template(templates, parameters.required("TemplateName")?)?),
+        "TestRenderTemplate" => {
+            let template = aws::find_template(templates, parameters.required("TemplateName")?)?;
+            element("RenderedTemplate", &aws::render(templates, &template, parameters.required("TemplateData")?)?)
+        }
         "ListTemplates" => {
             let member = |template: &Arc<Template>| container("member", &element("Name", &template.id));
             container("TemplatesMetadata", &templates.list().iter().map(member).collect::<String>())
@@ -199,12 +213,15 @@ fn handle(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Fail
         "GetSendStatistics" => container("SendDataPoints", ""),
         "GetAccountSendingEnabled" => element("Enabled", "true"),
         "VerifyDomainIdentity" => element("VerificationToken", "restante"),
+        "VerifyDomainDkim" => container("DkimTokens", &element("member", "restante")),
         "ListIdentities" => container("Identities", ""),
+        "ListConfigurationSets" => container("ConfigurationSets", ""),
+        "ListVerifiedEmailAddresses" => container("VerifiedEmailAddresses", ""),
         "GetIdentityVerificationAttributes" => {
-            let value = container("value", &element("VerificationStatus", "Success"));
-            let entry = |identity: &str| container("entry", &[element("key", identity), value.clone()].concat());
-            let entries = parameters.texts("Identities").into_iter().map(entry).collect::<String>();
-            container("VerificationAttributes", &entries)
+            parameters.attributes("VerificationAttributes", &[("VerificationStatus", "Success")])
+        }
+        "GetIdentityDkimAttributes" => {
+            parameters.attributes("DkimAttributes", &[("DkimEnabled", "true"), ("DkimVerificationStatus", "Success")])
         }
         action if ACTIONS_WITHOUT_EFFECT.contains(&action) => String::new(),
         action => {
@@ -255,7 +272,7 @@ fn send_raw(parameters: &Parameters) -> Result<Email, Failure> {
     let to = Person::parse_all("Destinations", &parameters.texts("Destinations"))?;
     let recipients = Recipients { to, ..Recipients::default() };
     let email = aws::raw_email(parameters.required("RawMessage.Data")?, parameters.person("Source")?, recipients)?;
-    Ok(Email { tags: parameters.tags("Tags"), ..email })
+    Ok(Email { tags: [email.tags, parameters.tags("Tags")].concat(), ..email })
 }
 
 fn send_templated(parameters: &Parameters) -> Result<Email, Failure> {

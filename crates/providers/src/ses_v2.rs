@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::routing::MethodFilter;
-use jiff::Timestamp;
 use restante_http_core::api::Api;
 use restante_http_core::server::SigningKey;
-use restante_mail::compose::{ComposeContext, Draft};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::aws::{self, AwsError, Recipients};
 use crate::email::{self, Email, Parts, Sent};
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::files::{File, attachments};
 use crate::incoming::Incoming;
 use crate::person::Person;
@@ -64,12 +62,18 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
         .post("/v2/email/identities", create_identity)
         .get(IDENTITY, |incoming, _| Ok(ok(&identity(incoming.path_value("id")))))
         .on(MethodFilter::DELETE, IDENTITY, done)
+        .on(MethodFilter::PUT, &format!("{IDENTITY}/dkim"), done)
+        .on(MethodFilter::PUT, &format!("{IDENTITY}/mail-from"), done)
         .get("/v2/email/configuration-sets", |_, _| Ok(ok(&json!({"ConfigurationSets": []}))))
         .post("/v2/email/configuration-sets", done)
         .get(CONFIGURATION, |incoming, _| Ok(ok(&json!({"ConfigurationSetName": incoming.path_value("id")}))))
         .on(MethodFilter::DELETE, CONFIGURATION, done)
+        .post(&format!("{CONFIGURATION}/event-destinations"), done)
         .get(SUPPRESSED, |_, _| Ok(ok(&json!({"SuppressedDestinationSummaries": []}))))
         .on(MethodFilter::PUT, SUPPRESSED, done)
+        .get(&format!("{SUPPRESSED}/{{id}}"), |_, _| {
+            Err(Failure::new(FailureKind::NotFound, "The email address is not on the suppression list."))
+        })
         .on(MethodFilter::DELETE, &format!("{SUPPRESSED}/{{id}}"), done)
         .api()
 }
@@ -199,7 +203,8 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
         }
         _ => return Err(Failure::missing("Content")),
     };
-    let email = Email { reply_to: reply_to(&reply_to_addresses)?, tags: tags(&email_tags.0), ..email };
+    let tags = [email.tags, tags(&email_tags.0)].concat();
+    let email = Email { reply_to: reply_to(&reply_to_addresses)?, tags, ..email };
     let reply = |_: &Incoming, sent: &[Sent]| respond(StatusCode::OK, &json!({"MessageId": aws::message_id(&sent[0])}));
     Ok(Action::Send(vec![email], reply))
 }
@@ -391,14 +396,9 @@ struct RenderRequest {
 
 /// Responds with the message that a template and its data make.
 fn render_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
-    let source = TemplateSource::Stored(aws::find_template(templates, incoming.path_value("id"))?.id.clone());
-    let request: RenderRequest = incoming.json()?;
-    let template = aws::template_use(&source, [request.template_data.as_str()])?;
-    let Parts { subject, text, html, .. } = templates.render(&template, Parts::default(), &incoming.budget)?;
-    let from = "sender@example.org".to_owned();
-    let context = ComposeContext::new(Timestamp::now(), "localhost", 0);
-    let message = Draft { from, subject, text, html, ..Draft::default() }.compose(&context)?;
-    Ok(ok(&json!({"RenderedTemplate": String::from_utf8_lossy(&message)})))
+    let template = aws::find_template(templates, incoming.path_value("id"))?;
+    let RenderRequest { template_data } = incoming.json()?;
+    Ok(ok(&json!({"RenderedTemplate": aws::render(templates, &template, &template_data)?})))
 }
 
 fn account() -> Value {
