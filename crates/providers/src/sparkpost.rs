@@ -1,4 +1,4 @@
-//! The API of SparkPost. The recipients with the same `header_to` and the same data get one message. To has the addresses of
+//! The API of SparkPost. The recipients with the same `header_to`, data, metadata and tags get one message. To has the addresses of
 //! `header_to` that are recipients of the message, Cc has those of the field Cc, and the other recipients are in neither.
 //! Templates are not stored.
 
@@ -168,10 +168,10 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     Ok(Action::Send(emails, reply))
 }
 
-/// Returns the recipients of each message. A recipient without data belongs to the first message with its `header_to`.
+/// Returns the recipients of each message. A recipient without data, metadata and tags belongs to the first message with its `header_to`.
 fn groups<'a>(request: &'a Transmission<'a>) -> Result<Vec<Group<'a>>, Failure> {
     let mut groups: Vec<Group<'a>> = Vec::new();
-    let mut known: HashMap<(String, &str), usize> = HashMap::new();
+    let mut known = HashMap::new();
     for (index, recipient) in request.recipients.0.iter().enumerate() {
         let field = format!("recipients[{index}].address");
         let person = person(&field, &recipient.address)?;
@@ -181,10 +181,11 @@ fn groups<'a>(request: &'a Transmission<'a>) -> Result<Vec<Group<'a>>, Failure> 
         };
         let addresses = shown.iter().map(|person| person.address.text().to_lowercase()).collect::<Vec<_>>().join(",");
         let [data, metadata] = [recipient.substitution_data, recipient.metadata];
-        let key = |data: Option<&'a RawValue>| (addresses.clone(), data.map_or("", RawValue::get));
-        let group = known.get(&key(data)).copied().unwrap_or(groups.len());
-        known.entry(key(data)).or_insert(group);
-        known.entry(key(None)).or_insert(group);
+        let values = [data, metadata].map(|value| value.map_or("", RawValue::get));
+        let key = (addresses.clone(), values, &recipient.tags.0[..]);
+        let group = known.get(&key).copied().unwrap_or(groups.len());
+        known.entry(key).or_insert(group);
+        known.entry((addresses, [""; 2], &[])).or_insert(group);
         if group == groups.len() {
             groups.push(Group { shown, recipients: Vec::new(), data, metadata, tags: recipient.tags.0.clone() });
         }
@@ -205,16 +206,9 @@ fn email(
     budget.take(data.len())?;
     let variables = Variables::new(serde_json::from_str(&data).map_err(Failure::malformed)?);
     let replace = |text: &str| replace(&variables, budget, text, str::to_owned);
-    let mut headers = Vec::new();
-    let mut cc = Vec::new();
-    for (name, value) in &content.headers.0 {
-        let value = replace(value)?;
-        if name.eq_ignore_ascii_case("cc") {
-            cc = Person::parse_list("content.headers.Cc", &value)?;
-        } else {
-            headers.push((name.clone(), value));
-        }
-    }
+    let headers = content.headers.0.iter().map(|(name, value)| Ok((name.clone(), replace(value)?)));
+    let mut headers: Vec<_> = headers.collect::<Result<_, Failure>>()?;
+    let cc = Person::take_field("Cc", &mut headers)?;
     let own_metadata: Texts = match group.metadata {
         Some(metadata) => serde_json::from_str(metadata.get()).map_err(Failure::malformed)?,
         None => Texts::default(),
