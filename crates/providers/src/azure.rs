@@ -141,6 +141,12 @@ struct Recipients {
 
 fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let SendRequest { sender_address, content, recipients, reply_to, attachments, headers } = incoming.json()?;
+    if content.subject.is_empty() {
+        return Err(Failure::missing("content.subject"));
+    }
+    if [&content.plain_text, &content.html].into_iter().flatten().all(String::is_empty) {
+        return Err(Failure::missing("content.plainText"));
+    }
     let parts = Parts {
         subject: content.subject,
         text: content.plain_text,

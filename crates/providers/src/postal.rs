@@ -41,6 +41,10 @@ impl Provider for Postal {
             },
             FailureKind::Unauthorized | FailureKind::Forbidden => ("error", "InvalidServerAPIKey"),
             FailureKind::NotFound => ("error", "MessageNotFound"),
+            // A wrong address has the index of its list.
+            FailureKind::Invalid if field == "to" => ("error", "TooManyToAddresses"),
+            FailureKind::Invalid if field == "cc" => ("error", "TooManyCCAddresses"),
+            FailureKind::Invalid if field == "bcc" => ("error", "TooManyBCCAddresses"),
             FailureKind::Invalid | FailureKind::Exists => ("error", "ValidationError"),
             _ => ("error", "Error"),
         };
@@ -105,15 +109,15 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
         html: request.html_body,
         attachments: files::attachments("attachments", "data", &request.attachments)?,
     };
-    if parts.text.is_none() && parts.html.is_none() && parts.attachments.is_empty() {
+    if [&parts.text, &parts.html].into_iter().flatten().all(String::is_empty) && parts.attachments.is_empty() {
         return Err(Failure::missing("plain_body"));
     }
     let sender = request.sender.map(|sender| ("Sender".to_owned(), sender));
     let email = Email {
         from: Some(Person::parse("from", &request.from)?),
-        to: Person::parse_all("to", &request.to.0)?,
-        cc: Person::parse_all("cc", &request.cc.0)?,
-        bcc: Person::parse_all("bcc", &request.bcc.0)?,
+        to: people("to", &request.to)?,
+        cc: people("cc", &request.cc)?,
+        bcc: people("bcc", &request.bcc)?,
         reply_to: Person::parse_list("reply_to", &request.reply_to.unwrap_or_default())?,
         content: Content::Parts(parts),
         headers: request.headers.0.into_iter().chain(sender).collect(),
@@ -121,6 +125,10 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
         ..Email::default()
     };
     Ok(Action::Send(vec![email], accepted))
+}
+
+fn people(field: &str, texts: &OneOrMany<String>) -> Result<Vec<Person>, Failure> {
+    Person::limited(field, Person::parse_all(field, &texts.0)?)
 }
 
 fn send_raw(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
@@ -156,8 +164,8 @@ fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let reply = |email: &StoredEmail| {
         let header = &email.header;
         let details = json!({
-            "rcpt_to": header.recipients().next(),
-            "mail_from": header.from,
+            "rcpt_to": email.recipient().address,
+            "mail_from": email.sender().address,
             "subject": header.subject,
             "message_id": header.message_id,
             "timestamp": email.received.as_second(),

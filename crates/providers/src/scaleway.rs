@@ -6,7 +6,6 @@ use axum::http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use restante_http_core::api::Api;
 use restante_mail::message::MessageId;
-use restante_mail::mime::NamedAddress;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -61,6 +60,9 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
     Routes::new::<Scaleway>(templates)
         .post(&path("emails"), send)
         .get(&path("emails/{id}"), read)
+        .get(&path("emails"), |_, _| {
+            Ok(Action::Reply(Reply::json(StatusCode::OK, &json!({"emails": [], "total_count": 0}))))
+        })
         .get(&path("domains"), |_, _| {
             Ok(Action::Reply(Reply::json(StatusCode::OK, &json!({"domains": [], "total_count": 0}))))
         })
@@ -104,6 +106,9 @@ struct Field {
 
 fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let request: SendRequest<'_> = incoming.json()?;
+    if [&request.text, &request.html].into_iter().flatten().all(String::is_empty) {
+        return Err(Failure::missing("text"));
+    }
     let parts = Parts {
         subject: request.subject,
         text: request.text,
@@ -153,10 +158,8 @@ fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let id = id.ok_or_else(|| Failure::new(FailureKind::NotFound, "resource is not found"))?;
     let reply = |stored: &StoredEmail| {
         let header = &stored.header;
-        let address = |text: &str| NamedAddress::from_display(text).address;
-        let from = address(header.from.as_deref().unwrap_or_default());
-        let mut email = email(stored.id, &header.message_id, &from, &header.subject);
-        email["mail_rcpt"] = json!(header.recipients().next().map(address));
+        let mut email = email(stored.id, &header.message_id, &stored.sender().address, &header.subject);
+        email["mail_rcpt"] = json!(stored.recipient().address);
         email["status"] = json!("sent");
         Reply::json(StatusCode::OK, &email)
     };
