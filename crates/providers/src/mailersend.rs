@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, StatusCode};
-use jiff::Timestamp;
 use restante_http_core::api::Api;
+use restante_mail::message::MessageId;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::email::{Content, Email, Parts, Sent, parse_id};
 use crate::failure::{Failure, FailureKind};
 use crate::files::{self, File};
-use crate::incoming::Incoming;
+use crate::incoming::{Incoming, unix_time};
 use crate::person::{Contact, Person};
 use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
@@ -65,8 +65,14 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
         .post("/v1/bulk-email", send_bulk)
         .get("/v1/bulk-email/{id}", read_bulk)
         .get("/v1/domains", empty)
+        .get("/v1/domains/{id}", |incoming, _| {
+            let id = incoming.path_value("id");
+            let data = json!({"id": id, "name": id, "is_verified": true, "is_dns_active": true});
+            Ok(Action::Reply(Reply::json(StatusCode::OK, &json!({"data": data}))))
+        })
         .get("/v1/identities", empty)
         .get("/v1/messages", empty)
+        .get("/v1/messages/{id}", read)
         .get("/v1/templates", empty)
         .get("/v1/api-quota", quota)
         .api()
@@ -97,8 +103,12 @@ struct SendRequest<'a> {
     headers: List<Header>,
     in_reply_to: Option<String>,
     precedence_bulk: Option<bool>,
+    list_unsubscribe: Option<String>,
+    #[serde(default)]
+    references: OneOrMany<String>,
     /// A Unix time.
-    send_at: Option<i64>,
+    #[serde(borrow)]
+    send_at: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -141,10 +151,32 @@ fn send_bulk(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> 
     Ok(Action::Send(all, reply))
 }
 
+fn message_id(incoming: &Incoming) -> Result<MessageId, Failure> {
+    parse_id(incoming.path_value("id")).ok_or_else(|| Failure::new(FailureKind::NotFound, "Resource not found."))
+}
+
+fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
+    let reply = |email: &StoredEmail| {
+        let (id, time) = (format!("{:016x}", email.id.number()), email.received.to_string());
+        let sent = json!({
+            "id": id,
+            "from": email.sender().address,
+            "subject": email.header.subject,
+            "text": email.text,
+            "html": email.html,
+            "tags": email.tags().collect::<Vec<_>>(),
+            "status": "delivered",
+            "created_at": time,
+            "updated_at": time,
+        });
+        let data = json!({"id": id, "created_at": time, "updated_at": time, "emails": [sent], "domain": null});
+        Reply::json(StatusCode::OK, &json!({"data": data}))
+    };
+    Ok(Action::Read(message_id(incoming)?, reply))
+}
+
 /// Returns the state of a bulk request: that of its first message, because the others are not known.
 fn read_bulk(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
-    let id = parse_id(incoming.path_value("id"))
-        .ok_or_else(|| Failure::new(FailureKind::NotFound, "Resource not found."))?;
     let reply = |email: &StoredEmail| {
         let (id, time) = (format!("{:016x}", email.id.number()), email.received.to_string());
         let data = json!({
@@ -161,7 +193,7 @@ fn read_bulk(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> 
         });
         Reply::json(StatusCode::OK, &json!({"data": data}))
     };
-    Ok(Action::Read(id, reply))
+    Ok(Action::Read(message_id(incoming)?, reply))
 }
 
 /// Returns the messages of a request. `prefix` is the path of the request in a list.
@@ -226,7 +258,7 @@ fn emails(prefix: &str, request: &SendRequest<'_>, budget: &TextBudget) -> Resul
             headers: headers(request),
             tags: request.tags.0.clone(),
             metadata: Vec::new(),
-            scheduled: request.send_at.and_then(|time| Timestamp::from_second(time).ok()).map(|time| time.to_string()),
+            scheduled: request.send_at.map(unix_time),
         })?);
     }
     Ok(emails)
@@ -236,5 +268,9 @@ fn headers(request: &SendRequest<'_>) -> Vec<(String, String)> {
     let own = request.headers.0.iter().map(|Header { name, value }| (name.as_str(), value.as_str()));
     let reply = request.in_reply_to.iter().map(|id| ("In-Reply-To", id.as_str()));
     let bulk = request.precedence_bulk.iter().filter(|is_bulk| **is_bulk).map(|_| ("Precedence", "bulk"));
-    own.chain(reply).chain(bulk).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    let unsubscribe = request.list_unsubscribe.iter().map(|value| ("List-Unsubscribe", value.as_str()));
+    let references = Some(request.references.0.join(" ")).filter(|ids| !ids.is_empty());
+    let references = references.iter().map(|ids| ("References", ids.as_str()));
+    let fields = own.chain(reply).chain(bulk).chain(unsubscribe).chain(references);
+    fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
