@@ -175,7 +175,7 @@ fn email(user: &str, message: Message<'_>) -> Result<Email, Failure> {
         headers.push((name, value));
     }
     if let Some(sender) = sender.as_ref().filter(|_| from.is_some() && from != sender) {
-        headers.push(("Sender".to_owned(), sender.address.text()));
+        headers.push(("Sender".to_owned(), sender.quoted()));
     }
     let importance = message.importance.filter(|importance| !importance.eq_ignore_ascii_case("normal"));
     headers.extend(importance.map(|importance| ("Importance".to_owned(), importance)));

@@ -200,8 +200,10 @@ fn email(
     }
     let mut headers = member!(headers).map(|Texts(headers)| headers.clone()).unwrap_or_default();
     if let Some(sender) = member!(sender) {
-        headers.push(("Sender".to_owned(), sender.person("Sender.Email")?.address.text()));
+        headers.push(("Sender".to_owned(), sender.person("Sender.Email")?.quoted()));
     }
+    let reply_to = member!(reply_to).map(|reply_to| reply_to.person("ReplyTo.Email")).transpose()?;
+    let reply_to = reply_to.into_iter().chain(Person::take_field("Reply-To", &mut headers)?).collect();
     let payload_members = |payload: &String| match serde_json::from_str(payload) {
         Ok(Texts(members)) => members,
         Err(_) => vec![("EventPayload".to_owned(), payload.clone())],
@@ -213,7 +215,7 @@ fn email(
         to,
         cc: people("Cc", member!(cc))?,
         bcc: people("Bcc", member!(bcc))?,
-        reply_to: member!(reply_to).map(|reply_to| reply_to.person("ReplyTo.Email")).transpose()?.into_iter().collect(),
+        reply_to,
         content,
         headers,
         tags: member!(custom_campaign).cloned().into_iter().collect(),
@@ -234,14 +236,29 @@ fn value(variables: &Variables, expression: &str) -> Option<String> {
     variables.get(name.trim()).or(default).map(str::to_owned)
 }
 
+/// What the response repeats of a request.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Echo {
+    messages: List<EchoMessage>,
+}
+
+#[derive(Deserialize)]
+struct EchoMessage {
+    #[serde(rename = "CustomID")]
+    custom_id: Option<String>,
+}
+
 fn results_reply(incoming: &Incoming, results: &[Result<Sent, Failure>]) -> Reply {
     let host = incoming.header(header::HOST.as_str()).unwrap_or("api.mailjet.com");
-    let messages = results.iter().map(|result| match result {
+    let Echo { messages: List(requests) } = incoming.json().unwrap_or_default();
+    let custom_ids = requests.into_iter().map(|message| message.custom_id).chain(std::iter::repeat(None));
+    let messages = results.iter().zip(custom_ids).map(|(result, custom_id)| match result {
         Err(failure) => json!({"Status": "error", "Errors": [error(failure)]}),
         Ok(sent) => {
             let entries = |people: &[Person]| people.iter().map(|person| entry(host, sent, person)).collect::<Vec<_>>();
             let [to, cc, bcc] = [&sent.to, &sent.cc, &sent.bcc].map(|people| entries(people));
-            json!({"Status": "success", "CustomID": "", "To": to, "Cc": cc, "Bcc": bcc})
+            json!({"Status": "success", "CustomID": custom_id.unwrap_or_default(), "To": to, "Cc": cc, "Bcc": bcc})
         }
     });
     let messages: Vec<_> = messages.collect();
