@@ -69,7 +69,12 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
     Routes::new::<Gmail>(templates)
         .post("/gmail/v1/users/{user}/messages/send", send)
         .post("/upload/gmail/v1/users/{user}/messages/send", upload)
+        .get("/gmail/v1/users/{user}/messages", |_, _| Ok(ok(&json!({"messages": [], "resultSizeEstimate": 0}))))
         .get("/gmail/v1/users/{user}/messages/{id}", read)
+        .get("/gmail/v1/users/{user}/settings/sendAs", |incoming, _| {
+            let address = raw::user(incoming.path_value("user"))?.address.text();
+            Ok(ok(&json!({"sendAs": [{"sendAsEmail": address, "isDefault": true, "isPrimary": true}]})))
+        })
         .get("/gmail/v1/users/{user}/profile", read_profile)
         .post("/token", token)
         .api()
@@ -123,12 +128,25 @@ fn message_ids(id: &str) -> Value {
 fn read_profile(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let address = raw::user(incoming.path_value("user"))?.address.text();
     let body = json!({"emailAddress": address, "messagesTotal": 0, "threadsTotal": 0, "historyId": "1"});
-    Ok(Action::Reply(Reply::json(StatusCode::OK, &body)))
+    Ok(ok(&body))
+}
+
+fn ok(body: &Value) -> Action {
+    Action::Reply(Reply::json(StatusCode::OK, body))
+}
+
+fn read_raw(email: &StoredEmail) -> Reply {
+    let mut body = message_ids(&format!("{:016x}", email.id.number()));
+    body["raw"] = json!(URL_SAFE.encode(&email.source));
+    Reply::json(StatusCode::OK, &body)
 }
 
 fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let id = parse_id(incoming.path_value("id"));
     let id = id.ok_or_else(|| Failure::new(FailureKind::NotFound, "Requested entity was not found."))?;
+    if incoming.query_value("format").as_deref() == Some("raw") {
+        return Ok(Action::Read(id, read_raw));
+    }
     let reply = |email: &StoredEmail| {
         let header = &email.header;
         let fields = [
