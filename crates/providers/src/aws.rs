@@ -14,7 +14,7 @@ use crate::person::Person;
 use crate::raw;
 use crate::sigv4;
 use crate::templates::{Template, TemplateSource, TemplateUse, Templates};
-use crate::values::merge_objects;
+use crate::variables::TextBudget;
 
 /// The name of both providers. Therefore they have the same templates.
 pub(crate) const NAME: &str = "ses";
@@ -154,6 +154,7 @@ pub(crate) fn check_count(count: usize) -> Result<(), Failure> {
 pub(crate) fn template_use<'a>(
     source: &TemplateSource,
     data: impl IntoIterator<Item = &'a str>,
+    budget: &TextBudget,
 ) -> Result<TemplateUse, Failure> {
     if let TemplateSource::Inline(Template { subject, text, html, .. }) = source {
         let texts = [Some(subject), text.as_ref(), html.as_ref()].into_iter().flatten();
@@ -162,7 +163,7 @@ pub(crate) fn template_use<'a>(
         }
     }
     let data = data.into_iter().filter(|data| !data.trim().is_empty());
-    Ok(TemplateUse { source: source.clone(), data: merge_objects("TemplateData", data)? })
+    Ok(TemplateUse { source: source.clone(), data: budget.merge_objects("TemplateData", data)? })
 }
 
 /// Returns the name of a template, which can be given as its ARN.
@@ -185,9 +186,14 @@ pub(crate) fn find_template(templates: &Templates<'_>, name: &str) -> Result<Arc
 }
 
 /// Returns the message that a stored template and its data make.
-pub(crate) fn render(templates: &Templates<'_>, template: &Template, data: &str) -> Result<String, Failure> {
-    let template = template_use(&TemplateSource::Stored(template.id.clone()), [data])?;
-    let Parts { subject, text, html, .. } = templates.render(&template, Parts::default())?;
+pub(crate) fn render(
+    templates: &Templates<'_>,
+    template: &Template,
+    data: &str,
+    budget: &TextBudget,
+) -> Result<String, Failure> {
+    let template = template_use(&TemplateSource::Stored(template.id.clone()), [data], budget)?;
+    let Parts { subject, text, html, .. } = templates.render(&template, Parts::default(), budget)?;
     let from = "sender@example.org".to_owned();
     let context = ComposeContext::new(Timestamp::now(), "localhost", 0);
     let message = Draft { from, subject, text, html, ..Draft::default() }.compose(&context)?;

@@ -131,10 +131,11 @@ fn send(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failur
     if common.reply_to.is_empty() {
         common.reply_to = Person::parse_list("replyTo", &defaults.reply_to.unwrap_or_default())?;
     }
-    let budget = TextBudget::new(incoming);
+    let budget = &incoming.budget;
     let make = |field: &str, version: Version<'_>| {
-        let params = merge_objects("params", [params, version.params].into_iter().flatten().map(RawValue::get))?;
-        budget.add(email(field, &common, version, template.as_deref(), &params, &budget)?)
+        let params =
+            budget.merge_objects("params", [params, version.params].into_iter().flatten().map(RawValue::get))?;
+        budget.add(email(field, &common, version, template.as_deref(), &params, budget)?)
     };
     if versions.is_empty() {
         let email = make("", Version { to, ..Version::default() })?;

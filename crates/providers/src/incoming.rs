@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::failure::Failure;
-use crate::variables::TextBudget;
 use crate::values::text_of;
+use crate::variables::TextBudget;
 
 /// The maximum number of fields of a form, and of parameters of a query.
 const MAX_PAIRS: usize = 10_000;
@@ -43,7 +43,7 @@ impl Incoming {
     pub(crate) fn new(parts: &Parts, path: Vec<(String, String)>, body: Vec<u8>) -> Self {
         let Parts { method, uri, headers, .. } = parts;
         let (method, uri, headers) = (method.clone(), uri.clone(), headers.clone());
-        let budget = TextBudget::for_body(body.len());
+        let budget = TextBudget::new(body.len());
         Self { method, uri, headers, path, body: body.into(), budget }
     }
 

@@ -20,7 +20,7 @@ use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
 use crate::stored::StoredEmail;
 use crate::templates::{TemplateSource, TemplateStore, TemplateUse, Templates};
-use crate::values::{List, OneOrMany, merge_objects};
+use crate::values::{List, OneOrMany};
 use crate::variables::{TextBudget, Variables};
 
 const MESSAGE_ID: HeaderName = HeaderName::from_static("x-message-id");
@@ -126,7 +126,7 @@ struct Header {
 }
 
 fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
-    let emails = emails("", &incoming.json()?, &TextBudget::new(incoming))?;
+    let emails = emails("", &incoming.json()?, &incoming.budget)?;
     let reply = |_: &Incoming, sent: &[Sent]| {
         // Clients read the body as JSON if the content type is that of JSON.
         Reply::empty(StatusCode::ACCEPTED).with(MESSAGE_ID, sent[0].hex()).with_body("text/html; charset=utf-8", "")
@@ -136,10 +136,10 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
 
 fn send_bulk(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let List(requests) = incoming.json()?;
-    let budget = TextBudget::new(incoming);
+    let budget = &incoming.budget;
     let mut all = Vec::new();
     for (index, request) in requests.iter().enumerate() {
-        all.extend(emails(&format!("message.{index}."), request, &budget)?);
+        all.extend(emails(&format!("message.{index}."), request, budget)?);
     }
     if all.is_empty() {
         return Err(Failure::missing("message"));
@@ -227,7 +227,7 @@ fn emails(prefix: &str, request: &SendRequest<'_>, budget: &TextBudget) -> Resul
     };
     let mut emails = Vec::with_capacity(groups.len());
     for to in groups {
-        let data = merge_objects(&field("personalization"), [data_of(&to[0])])?;
+        let data = budget.merge_objects(&field("personalization"), [data_of(&to[0])])?;
         budget.take(data.len())?;
         let variables = Variables::new(serde_json::from_str(&data).map_err(Failure::malformed)?);
         let value = |name: &str| variables.get(name).map(str::to_owned);

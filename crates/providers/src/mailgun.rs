@@ -22,7 +22,6 @@ use crate::raw::{from_message, with_fields};
 use crate::reply::Reply;
 use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
 use crate::values::{Texts, merge_objects};
-use crate::variables::TextBudget;
 use crate::versions;
 
 /// The user name of all API keys.
@@ -266,7 +265,7 @@ fn batch(incoming: &Incoming, email: &Email, variables: &str) -> Result<Vec<Emai
             &format!("and the other lists have more than {MAX_BATCH_RECIPIENTS} recipients"),
         ));
     }
-    let budget = TextBudget::new(incoming);
+    let budget = &incoming.budget;
     let personalize = |to: &Person| {
         let variables =
             all.get(&to.address.text().to_lowercase()).map(|variables| serde_json::from_str(variables.get()));

@@ -19,7 +19,7 @@ use crate::provider::{Action, Provider, Routes, basic, bearer};
 use crate::reply::Reply;
 use crate::stored::StoredEmail;
 use crate::templates::{TemplateSource, TemplateStore, TemplateUse, Templates};
-use crate::values::{List, Texts, merge_objects};
+use crate::values::{List, Texts};
 use crate::variables::{TextBudget, Variables};
 
 struct Mailjet;
@@ -116,10 +116,10 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
         return Err(Failure::missing("Messages"));
     }
     let global_files = files(&globals)?.unwrap_or_default();
-    let budget = TextBudget::new(incoming);
+    let budget = &incoming.budget;
     let emails = messages.iter().map(|message| {
         let files = files(message)?.unwrap_or_else(|| global_files.clone());
-        let email = email(message, &globals, files, &budget)?;
+        let email = email(message, &globals, files, budget)?;
         budget.add(email)
     });
     let emails: Vec<Result<Email, Failure>> = emails.collect();
@@ -161,7 +161,7 @@ fn email(
         };
     }
     let data = [globals.variables, message.variables].into_iter().flatten().map(RawValue::get);
-    let data = merge_objects("Variables", data)?;
+    let data = budget.merge_objects("Variables", data)?;
     budget.take(data.len())?;
     let variables = Variables::new(serde_json::from_str(&data).map_err(Failure::malformed)?);
     let is_template = member!(template_language) == Some(&true);

@@ -17,7 +17,6 @@ use crate::provider::{Action, Provider, Routes, bearer, header_key};
 use crate::reply::Reply;
 use crate::templates::{TemplateSource, TemplateStore, TemplateUse, Templates};
 use crate::values::{List, MAX_RAW_BYTES, OneOrMany, Texts};
-use crate::variables::TextBudget;
 
 const MAX_BATCH: usize = 500;
 
@@ -98,7 +97,7 @@ fn send_batch(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure>
     if !(1..=MAX_BATCH).contains(&requests.0.len()) {
         return Err(Failure::new(FailureKind::Invalid, format!("A batch must have 1 to {MAX_BATCH} requests.")));
     }
-    let (base, budget) = (email(Email::default(), base)?, TextBudget::new(incoming));
+    let (base, budget) = (email(Email::default(), base)?, &incoming.budget);
     let add = |request| budget.add(email(base.clone(), request).and_then(check_content)?);
     let emails = requests.0.into_iter().map(add).collect();
     let reply = |incoming: &Incoming, results: &[Result<Sent, Failure>]| {

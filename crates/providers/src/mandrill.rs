@@ -156,7 +156,7 @@ struct RecipientMetadata {
 
 fn send(incoming: &Incoming) -> Result<Action, Failure> {
     let SendRequest { message, template_name, template_content, send_at } = incoming.json()?;
-    let budget = TextBudget::new(incoming);
+    let budget = &incoming.budget;
     let mut common = common_email(&message, send_at)?;
     if common.from.is_none() {
         let sender = template_name.as_ref().map(|_| Person::unknown_sender());
@@ -186,7 +186,7 @@ fn send(incoming: &Incoming) -> Result<Action, Failure> {
             attachments: files.clone(),
         };
         let content = match &template_name {
-            None => merge.content(parts, &budget)?,
+            None => merge.content(parts, budget)?,
             Some(name) => {
                 let source = TemplateSource::Stored(name.clone());
                 Content::Template(TemplateUse { source, data: merge.data }, parts)

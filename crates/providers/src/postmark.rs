@@ -21,7 +21,7 @@ use crate::reply::Reply;
 use crate::resend_postmark::{body, find, put, reply, stored_members};
 use crate::stored::StoredEmail;
 use crate::templates::{TEMPLATE, Template, TemplateSource, TemplateStore, TemplateUse, Templates};
-use crate::values::{List, MAX_RAW_BYTES, Texts, merge_objects, text_of};
+use crate::values::{List, MAX_RAW_BYTES, Texts, text_of};
 use crate::variables::TextBudget;
 
 const MAX_BATCH: usize = 500;
@@ -183,14 +183,14 @@ struct BulkMessage<'a> {
 }
 
 fn send(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
-    let email = email(incoming.json()?, templates, &TextBudget::new(incoming))?;
+    let email = email(incoming.json()?, templates, &incoming.budget)?;
     Ok(Action::Send(vec![email], |_, sent| Reply::json(StatusCode::OK, &result(&sent[0]))))
 }
 
 fn send_batch(incoming: &Incoming, templates: &Templates<'_>, messages: Vec<Message<'_>>) -> Result<Action, Failure> {
     check_count(messages.len())?;
-    let budget = TextBudget::new(incoming);
-    let emails = messages.into_iter().map(|message| email(message, templates, &budget)).collect();
+    let budget = &incoming.budget;
+    let emails = messages.into_iter().map(|message| email(message, templates, budget)).collect();
     let reply = |_: &Incoming, results: &[Result<Sent, Failure>]| {
         let results = results.iter().map(|sent| sent.as_ref().map_or_else(error, result));
         Reply::json(StatusCode::OK, &results.collect::<Vec<_>>())
@@ -216,7 +216,7 @@ fn send_bulk(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, F
     }
     // All texts of a bulk request can have variables.
     message.template_model.get_or_insert(RawValue::NULL);
-    let (common, budget) = (email_without_recipients(message, templates)?, TextBudget::new(incoming));
+    let (common, budget) = (email_without_recipients(message, templates)?, &incoming.budget);
     let emails = copies.into_iter().map(|copy| {
         let mut email = common.clone();
         email.metadata.extend(copy.metadata.0);
@@ -224,7 +224,7 @@ fn send_bulk(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, F
             email.headers = pairs(copy.headers.0);
         }
         if let (Content::Template(template, _), Some(model)) = (&mut email.content, copy.template_model) {
-            template.data = merge_objects("TemplateModel", [template.data.as_str(), model.get()])?;
+            template.data = budget.merge_objects("TemplateModel", [template.data.as_str(), model.get()])?;
         }
         budget.add(add_recipients(email, [copy.to, copy.cc, copy.bcc])?)
     });

@@ -254,9 +254,7 @@ mod tests {
 
     fn html(text: &str, data: &str) -> Result<String, String> {
         let template = Template { html: Some(text.to_owned()), ..Template::default() };
-        render(&template, data, &TextBudget::for_body(0))
-            .map(|parts| parts.html.unwrap())
-            .map_err(|failure| failure.message)
+        render(&template, data, &TextBudget::new(0)).map(|parts| parts.html.unwrap()).map_err(|failure| failure.message)
     }
 
     #[test]
@@ -292,7 +290,7 @@ mod tests {
             assert_eq!(html(text, data).as_deref(), Ok(expected), "{text}");
         }
         let template = Template { subject: "Hi {{name}}\n".to_owned(), ..Template::default() };
-        assert_eq!(render(&template, data, &TextBudget::for_body(0)).unwrap().subject, "Hi A & B ");
+        assert_eq!(render(&template, data, &TextBudget::new(0)).unwrap().subject, "Hi A & B ");
     }
 
     #[test]
@@ -333,13 +331,13 @@ mod tests {
         let template =
             Template { subject: "{{a}}".to_owned(), html: Some("{{a}}{{a}}".to_owned()), ..Template::default() };
         let data = |bytes: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(bytes));
-        let budget = TextBudget::for_body(0);
+        let budget = TextBudget::new(0);
         let rest = budget.rest();
         assert!(render(&template, &data(100), &budget).is_ok());
         assert_eq!(rest - budget.rest(), 300);
         budget.take(budget.rest() - 299).unwrap();
         assert_eq!(render(&template, &data(100), &budget).unwrap_err().kind, FailureKind::TooLarge);
-        assert!(render(&template, &data(MAX_SUBJECT_BYTES + 1), &TextBudget::for_body(0)).is_err());
+        assert!(render(&template, &data(MAX_SUBJECT_BYTES + 1), &TextBudget::new(0)).is_err());
     }
 
     proptest::proptest! {

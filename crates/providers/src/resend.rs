@@ -134,7 +134,7 @@ struct UsedTemplate<'a> {
 }
 
 fn send(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
-    let email = email(incoming.json()?, templates, &TextBudget::new(incoming))?;
+    let email = email(incoming.json()?, templates, &incoming.budget)?;
     Ok(Action::Send(vec![email], |_, sent| Reply::json(StatusCode::OK, &id(&sent[0]))))
 }
 
@@ -143,8 +143,8 @@ fn send_batch(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, 
     if !(1..=MAX_BATCH).contains(&requests.len()) {
         return Err(Failure::new(FailureKind::Invalid, format!("A batch must have 1 to {MAX_BATCH} emails.")));
     }
-    let budget = TextBudget::new(incoming);
-    let emails = requests.into_iter().map(|request| email(request, templates, &budget));
+    let budget = &incoming.budget;
+    let emails = requests.into_iter().map(|request| email(request, templates, budget));
     if incoming.header("x-batch-validation") == Some("permissive") {
         return Ok(Action::SendEach(emails.collect(), permissive_reply));
     }
@@ -368,7 +368,7 @@ fn template_use(
         fallbacks.extend(fallback_value.map(|value| (key, serde_json::from_str(value.get()).unwrap_or_default())));
     }
     let fallbacks = serde_json::Value::Object(fallbacks).to_string();
-    let data = merge_objects("template.variables", [fallbacks.as_str(), data])?;
+    let data = budget.merge_objects("template.variables", [fallbacks.as_str(), data])?;
     Ok(TemplateUse { source: TemplateSource::Inline(template), data })
 }
 

@@ -19,7 +19,6 @@ use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
 use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
 use crate::values::{List, Texts};
-use crate::variables::TextBudget;
 use crate::versions;
 
 const MESSAGE_ID: HeaderName = HeaderName::from_static("x-message-id");
@@ -135,7 +134,7 @@ fn send(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failur
     check_request(&request, &personalizations)?;
     let is_sandbox = request.mail_settings.sandbox_mode.enable;
     let common = Common::new(request, templates)?;
-    let (budget, mut searched) = (TextBudget::new(incoming), MAX_SEARCHED_BYTES);
+    let (budget, mut searched) = (&incoming.budget, MAX_SEARCHED_BYTES);
     let personalize =
         |(index, personalization)| budget.add(common.personalize(index, personalization, &mut searched)?);
     let emails = personalizations.into_iter().enumerate().map(personalize).collect::<Result<Vec<_>, _>>()?;

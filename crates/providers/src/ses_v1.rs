@@ -183,7 +183,9 @@ fn handle(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Fail
         "SendEmail" => return send(send_email(&parameters)?, |_, sent| sent_reply("SendEmail", sent)),
         "SendRawEmail" => return send(send_raw(&parameters)?, |_, sent| sent_reply("SendRawEmail", sent)),
         "SendTemplatedEmail" => {
-            return send(send_templated(&parameters)?, |_, sent| sent_reply("SendTemplatedEmail", sent));
+            return send(send_templated(&parameters, &incoming.budget)?, |_, sent| {
+                sent_reply("SendTemplatedEmail", sent)
+            });
         }
         "SendBulkTemplatedEmail" => return send_bulk(incoming, &parameters),
         "CreateTemplate" => {
@@ -201,7 +203,10 @@ fn handle(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Fail
         "GetTemplate" => template_xml(&*aws::find_template(templates, parameters.required("TemplateName")?)?),
         "TestRenderTemplate" => {
             let template = aws::find_template(templates, parameters.required("TemplateName")?)?;
-            element("RenderedTemplate", &aws::render(templates, &template, parameters.required("TemplateData")?)?)
+            element(
+                "RenderedTemplate",
+                &aws::render(templates, &template, parameters.required("TemplateData")?, &incoming.budget)?,
+            )
         }
         "ListTemplates" => {
             let member = |template: &Arc<Template>| container("member", &element("Name", &template.id));
@@ -275,8 +280,8 @@ fn send_raw(parameters: &Parameters) -> Result<Email, Failure> {
     Ok(Email { tags: [email.tags, parameters.tags("Tags")].concat(), ..email })
 }
 
-fn send_templated(parameters: &Parameters) -> Result<Email, Failure> {
-    let template = aws::template_use(&parameters.template_source()?, [parameters.required("TemplateData")?])?;
+fn send_templated(parameters: &Parameters, budget: &TextBudget) -> Result<Email, Failure> {
+    let template = aws::template_use(&parameters.template_source()?, [parameters.required("TemplateData")?], budget)?;
     let email = Email {
         from: parameters.source()?,
         reply_to: parameters.reply_to()?,
@@ -293,12 +298,12 @@ fn send_bulk(incoming: &Incoming, parameters: &Parameters) -> Result<Action, Fai
     let default = parameters.get("DefaultTemplateData").unwrap_or_default();
     let destinations = parameters.items("Destinations");
     aws::check_count(destinations.len())?;
-    let budget = TextBudget::new(incoming);
+    let budget = &incoming.budget;
     let mut emails = Vec::with_capacity(destinations.len());
     for item in destinations {
         let email = || {
             let data = parameters.get(&format!("{item}.ReplacementTemplateData")).unwrap_or_default();
-            let content = Content::Template(aws::template_use(&source, [default, data])?, Parts::default());
+            let content = Content::Template(aws::template_use(&source, [default, data], budget)?, Parts::default());
             let tags = [tags.clone(), parameters.tags(&format!("{item}.ReplacementTags"))].concat();
             let recipients = parameters.recipients(&format!("{item}.Destination"))?;
             aws::with_recipients(Email { content, tags, ..common.clone() }, recipients)

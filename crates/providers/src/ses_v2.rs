@@ -196,7 +196,7 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
                 attachments("Attachments", "RawContent", &template.attachments)?,
             );
             let source = source(template.template_name, template.template_arn, template.template_content)?;
-            let template = aws::template_use(&source, template.template_data.as_deref())?;
+            let template = aws::template_use(&source, template.template_data.as_deref(), &incoming.budget)?;
             let content = email::Content::Template(template, Parts { attachments: files, ..Parts::default() });
             let from = Some(from.ok_or_else(|| Failure::missing("FromEmailAddress"))?);
             aws::with_recipients(Email { from, content, headers: pairs(headers), ..Email::default() }, recipients)?
@@ -288,10 +288,10 @@ fn send_bulk(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> 
     };
     let entries = request.bulk_email_entries.0;
     aws::check_count(entries.len())?;
-    let budget = TextBudget::new(incoming);
+    let budget = &incoming.budget;
     let mut emails = Vec::with_capacity(entries.len());
     for entry in entries {
-        emails.push(match bulk_email(&common, entry) {
+        emails.push(match bulk_email(&common, entry, budget) {
             Ok(email) => Ok(budget.add(email)?),
             Err(failure) => Err(failure),
         });
@@ -306,11 +306,11 @@ fn send_bulk(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> 
     Ok(Action::SendEach(emails, reply))
 }
 
-fn bulk_email(common: &Common, entry: BulkEntry) -> Result<Email, Failure> {
+fn bulk_email(common: &Common, entry: BulkEntry, budget: &TextBudget) -> Result<Email, Failure> {
     let BulkEntry { destination, replacement_tags, replacement_email_content, replacement_headers } = entry;
     let replacement = replacement_email_content.and_then(|content| content.replacement_template);
     let data = replacement.and_then(|template| template.replacement_template_data).unwrap_or_default();
-    let template = aws::template_use(&common.source, [common.data.as_str(), data.as_str()])?;
+    let template = aws::template_use(&common.source, [common.data.as_str(), data.as_str()], budget)?;
     let is_replaced =
         |header: &&Pair| replacement_headers.0.iter().any(|other| other.name.eq_ignore_ascii_case(&header.name));
     let mut headers: Vec<Pair> = common.headers.iter().filter(|header| !is_replaced(header)).cloned().collect();
@@ -398,7 +398,7 @@ struct RenderRequest {
 fn render_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let template = aws::find_template(templates, incoming.path_value("id"))?;
     let RenderRequest { template_data } = incoming.json()?;
-    Ok(ok(&json!({"RenderedTemplate": aws::render(templates, &template, &template_data)?})))
+    Ok(ok(&json!({"RenderedTemplate": aws::render(templates, &template, &template_data, &incoming.budget)?})))
 }
 
 fn account() -> Value {

@@ -21,7 +21,7 @@ use crate::provider::{Action, Provider, Routes, header_key};
 use crate::raw;
 use crate::reply::Reply;
 use crate::templates::{TemplateSource, TemplateStore, TemplateUse, Templates};
-use crate::values::{List, Text, Texts, merge_objects};
+use crate::values::{List, Text, Texts};
 use crate::variables::{TextBudget, Variables, escape_html};
 
 struct SparkPost;
@@ -152,10 +152,10 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     }
     let mut files = files::attachments("attachments", "data", &content.attachments)?;
     files.extend(files::images("inline_images", "data", &content.inline_images)?);
-    let budget = TextBudget::new(incoming);
+    let budget = &incoming.budget;
     let groups = groups(&request)?;
     let emails = groups.into_iter().map(|group| {
-        let email = email(&request, group, &files, &budget)?;
+        let email = email(&request, group, &files, budget)?;
         budget.add(email)
     });
     let emails = emails.collect::<Result<_, _>>()?;
@@ -202,7 +202,7 @@ fn email(
 ) -> Result<Email, Failure> {
     let content = &request.content;
     let data = [request.substitution_data, group.data].into_iter().flatten().map(RawValue::get);
-    let data = merge_objects("substitution_data", data)?;
+    let data = budget.merge_objects("substitution_data", data)?;
     budget.take(data.len())?;
     let variables = Variables::new(serde_json::from_str(&data).map_err(Failure::malformed)?);
     let replace = |text: &str| replace(&variables, budget, text, str::to_owned);

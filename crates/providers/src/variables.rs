@@ -57,13 +57,8 @@ impl Variables {
 pub(crate) struct TextBudget(AtomicUsize);
 
 impl TextBudget {
-    /// Returns the budget of a request.
-    pub(crate) fn new(incoming: &crate::incoming::Incoming) -> &Self {
-        &incoming.budget
-    }
-
     /// Returns the budget of a request with a body of this length.
-    pub(crate) fn for_body(body_bytes: usize) -> Self {
+    pub(crate) fn new(body_bytes: usize) -> Self {
         Self(AtomicUsize::new(MAX_TEXT_BYTES.max(body_bytes.saturating_mul(2))))
     }
 
@@ -74,9 +69,14 @@ impl TextBudget {
 
     /// Returns a JSON object with the members of all of these objects. Those of later ones have precedence. Takes their sizes
     /// from the budget, because they are parsed for each message.
-    pub(crate) fn merge_objects<'a>(&self, field: &str, objects: &[&'a str]) -> Result<String, Failure> {
+    pub(crate) fn merge_objects<'a>(
+        &self,
+        field: &str,
+        objects: impl IntoIterator<Item = &'a str>,
+    ) -> Result<String, Failure> {
+        let objects: Vec<_> = objects.into_iter().collect();
         self.take(objects.iter().map(|object| object.len()).sum())?;
-        merge_objects(field, objects.iter().copied())
+        merge_objects(field, objects)
     }
 
     /// Takes bytes from the budget.
