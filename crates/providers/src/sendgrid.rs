@@ -326,7 +326,11 @@ struct TemplateRequest {
 
 fn list_templates(_: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let list = versions::templates(templates);
-    let list: Vec<Value> = list.iter().map(|template| describe(templates, template)).collect();
+    let mut list: Vec<Value> = list.iter().map(|template| describe(templates, template)).collect();
+    for version in list.iter_mut().filter_map(|template| template["versions"].as_array_mut()).flatten() {
+        // Lists have no texts.
+        (version["html_content"], version["plain_content"]) = Default::default();
+    }
     Ok(reply(StatusCode::OK, &json!({"result": list, "templates": list, "_metadata": {"count": list.len()}})))
 }
 
