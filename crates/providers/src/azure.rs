@@ -183,7 +183,7 @@ fn read_operation(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Fail
     let id = incoming.path_value("id");
     parse_id(id).ok_or_else(|| Failure::new(FailureKind::NotFound, "The operation does not exist."))?;
     let body = json!({"id": id, "status": "Succeeded", "error": null});
-    Ok(Action::Reply(Reply::json(StatusCode::OK, &body)))
+    Action::json(&body)
 }
 
 #[cfg(test)]

@@ -55,10 +55,10 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
     let changes = MethodFilter::GET.or(MethodFilter::PUT).or(MethodFilter::DELETE);
     Routes::new::<Brevo>(templates)
         .post("/v3/smtp/email", send)
-        .get("/v3/smtp/emails", |_, _| Ok(reply(StatusCode::OK, &json!({"count": 0, "transactionalEmails": []}))))
+        .get("/v3/smtp/emails", |_, _| Action::json(&json!({"count": 0, "transactionalEmails": []})))
         .get("/v3/account", account)
-        .get("/v3/senders", |_, _| Ok(reply(StatusCode::OK, &json!({"senders": []}))))
-        .get("/v3/senders/domains", |_, _| Ok(reply(StatusCode::OK, &json!({"domains": []}))))
+        .get("/v3/senders", |_, _| Action::json(&json!({"senders": []})))
+        .get("/v3/senders/domains", |_, _| Action::json(&json!({"domains": []})))
         .get("/v3/smtp/templates", list_templates)
         .post("/v3/smtp/templates", create_template)
         .on(changes, "/v3/smtp/templates/{id}", template)
@@ -236,10 +236,6 @@ fn created(body: &Value) -> Reply {
     Reply::json(StatusCode::CREATED, body)
 }
 
-fn reply(status: StatusCode, body: &Value) -> Action {
-    Action::Reply(Reply::json(status, body))
-}
-
 fn account(_: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let body = json!({
         "email": "restante@localhost",
@@ -250,7 +246,7 @@ fn account(_: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
         "plan": [{"type": "free", "creditsType": "sendLimit", "credits": 1_000_000}],
         "relay": {"enabled": false},
     });
-    Ok(reply(StatusCode::OK, &body))
+    Action::json(&body)
 }
 
 #[derive(Default, Deserialize)]
@@ -265,13 +261,13 @@ struct TemplateRequest {
 
 fn list_templates(_: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let list: Vec<_> = templates.list().iter().map(|template| describe(template)).collect();
-    Ok(reply(StatusCode::OK, &json!({"count": list.len(), "templates": list})))
+    Action::json(&json!({"count": list.len(), "templates": list}))
 }
 
 fn create_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let number = templates.new_number();
     put(incoming, templates, &Template { id: number.to_string(), extra: "{}".to_owned(), ..Template::default() })?;
-    Ok(reply(StatusCode::CREATED, &json!({"id": number})))
+    Ok(Action::Reply(created(&json!({"id": number}))))
 }
 
 /// Stores a template with the members of a request.
@@ -294,7 +290,7 @@ fn template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Fa
     let template = templates.find(incoming.path_value("id"));
     let template = template.ok_or_else(|| Failure::new(FailureKind::NotFound, "Template ID does not exist"))?;
     match incoming.method {
-        Method::GET => return Ok(reply(StatusCode::OK, &describe(&template))),
+        Method::GET => return Action::json(&describe(&template)),
         Method::DELETE => drop(templates.remove(&template.id)),
         _ => put(incoming, templates, &template)?,
     }

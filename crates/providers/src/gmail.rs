@@ -69,11 +69,11 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
     Routes::new::<Gmail>(templates)
         .post("/gmail/v1/users/{user}/messages/send", send)
         .post("/upload/gmail/v1/users/{user}/messages/send", upload)
-        .get("/gmail/v1/users/{user}/messages", |_, _| Ok(ok(&json!({"messages": [], "resultSizeEstimate": 0}))))
+        .get("/gmail/v1/users/{user}/messages", |_, _| Action::json(&json!({"messages": [], "resultSizeEstimate": 0})))
         .get("/gmail/v1/users/{user}/messages/{id}", read)
         .get("/gmail/v1/users/{user}/settings/sendAs", |incoming, _| {
             let address = raw::user(incoming.path_value("user"))?.address.text();
-            Ok(ok(&json!({"sendAs": [{"sendAsEmail": address, "isDefault": true, "isPrimary": true}]})))
+            Action::json(&json!({"sendAs": [{"sendAsEmail": address, "isDefault": true, "isPrimary": true}]}))
         })
         .get("/gmail/v1/users/{user}/profile", read_profile)
         .post("/token", token)
@@ -128,15 +128,11 @@ fn message_ids(id: &str) -> Value {
 fn read_profile(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let address = raw::user(incoming.path_value("user"))?.address.text();
     let body = json!({"emailAddress": address, "messagesTotal": 0, "threadsTotal": 0, "historyId": "1"});
-    Ok(ok(&body))
-}
-
-fn ok(body: &Value) -> Action {
-    Action::Reply(Reply::json(StatusCode::OK, body))
+    Action::json(&body)
 }
 
 fn read_raw(email: &StoredEmail) -> Reply {
-    let mut body = message_ids(&format!("{:016x}", email.id.number()));
+    let mut body = message_ids(&email.hex());
     body["raw"] = json!(URL_SAFE.encode(&email.source));
     Reply::json(StatusCode::OK, &body)
 }
@@ -162,7 +158,7 @@ fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
             let text = text.as_ref()?;
             Some(json!({"mimeType": kind, "body": {"size": text.len(), "data": URL_SAFE.encode(text)}}))
         };
-        let mut body = message_ids(&format!("{:016x}", email.id.number()));
+        let mut body = message_ids(&email.hex());
         body["snippet"] =
             json!(email.text.as_deref().unwrap_or_default().chars().take(SNIPPET_CHARS).collect::<String>());
         body["internalDate"] = json!(email.received.as_millisecond().to_string());

@@ -79,7 +79,7 @@ fn token(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
 fn read_user(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let user = raw::user(incoming.path_value("user"))?.address.text();
     let body = json!({"id": user, "displayName": user, "mail": user, "userPrincipalName": user});
-    Ok(Action::Reply(Reply::json(StatusCode::OK, &body)))
+    Action::json(&body)
 }
 
 #[derive(Deserialize)]

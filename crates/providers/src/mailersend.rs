@@ -53,12 +53,10 @@ impl Provider for MailerSend {
 
 /// Returns the API.
 pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
-    let empty = |_: &Incoming, _: &Templates<'_>| {
-        Ok(Action::Reply(Reply::json(StatusCode::OK, &json!({"data": [], "links": {}, "meta": {"total": 0}}))))
-    };
+    let empty = |_: &Incoming, _: &Templates<'_>| Action::json(&json!({"data": [], "links": {}, "meta": {"total": 0}}));
     let quota = |_: &Incoming, _: &Templates<'_>| {
         let body = json!({"quota": 100_000, "remaining": 100_000, "reset": "2100-01-01T00:00:00Z"});
-        Ok(Action::Reply(Reply::json(StatusCode::OK, &body)))
+        Action::json(&body)
     };
     Routes::new::<MailerSend>(templates)
         .post("/v1/email", send)
@@ -68,7 +66,7 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
         .get("/v1/domains/{id}", |incoming, _| {
             let id = incoming.path_value("id");
             let data = json!({"id": id, "name": id, "is_verified": true, "is_dns_active": true});
-            Ok(Action::Reply(Reply::json(StatusCode::OK, &json!({"data": data}))))
+            Action::json(&json!({"data": data}))
         })
         .get("/v1/identities", empty)
         .get("/v1/messages", empty)
@@ -157,7 +155,7 @@ fn message_id(incoming: &Incoming) -> Result<MessageId, Failure> {
 
 fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let reply = |email: &StoredEmail| {
-        let (id, time) = (format!("{:016x}", email.id.number()), email.received.to_string());
+        let (id, time) = (email.hex(), email.received.to_string());
         let sent = json!({
             "id": id,
             "from": email.sender().address,
@@ -178,7 +176,7 @@ fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
 /// Returns the state of a bulk request: that of its first message, because the others are not known.
 fn read_bulk(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let reply = |email: &StoredEmail| {
-        let (id, time) = (format!("{:016x}", email.id.number()), email.received.to_string());
+        let (id, time) = (email.hex(), email.received.to_string());
         let data = json!({
             "id": id,
             "state": "completed",

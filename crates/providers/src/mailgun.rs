@@ -72,7 +72,7 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
     for version in ["v3", "v4"] {
         let path = format!("/{version}/domains");
         routes = routes
-            .get(&path, |_, _| Ok(reply(&json!({"items": [], "total_count": 0}))))
+            .get(&path, |_, _| Action::json(&json!({"items": [], "total_count": 0})))
             .post(&path, |incoming, _| domain(&form(incoming)?.required("name")?, "Domain has been created"))
             .get(&format!("{path}/{{domain}}"), |incoming, _| domain(incoming.path_value("domain"), ""))
             .on(MethodFilter::PUT, &format!("{path}/{{domain}}/verify"), |incoming, _| {
@@ -321,13 +321,9 @@ fn queued(id: &str) -> Reply {
     Reply::json(StatusCode::OK, &json!({"id": format!("<{id}>"), "message": "Queued. Thank you."}))
 }
 
-fn reply(body: &Value) -> Action {
-    Action::Reply(Reply::json(StatusCode::OK, body))
-}
-
 /// Returns the description of a domain. All domains are verified.
 fn domain(name: &str, message: &str) -> Result<Action, Failure> {
-    Ok(reply(&json!({
+    Action::json(&json!({
         "message": message,
         "domain": {
             "name": name, "state": "active", "type": "custom", "is_disabled": false, "spam_action": "disabled",
@@ -335,12 +331,12 @@ fn domain(name: &str, message: &str) -> Result<Action, Failure> {
         },
         "receiving_dns_records": [],
         "sending_dns_records": [],
-    })))
+    }))
 }
 
 fn list_templates(_: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let items: Vec<_> = versions::templates(templates).iter().map(|template| describe(template)).collect();
-    Ok(reply(&json!({"items": items, "paging": {}})))
+    Action::json(&json!({"items": items, "paging": {}}))
 }
 
 fn create_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
@@ -352,7 +348,7 @@ fn create_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Act
     let tag = form.get("tag").unwrap_or_else(|| "initial".to_owned());
     let template = changed(&form, Template { id: name.to_lowercase(), name: tag, ..Template::default() })?;
     templates.put(template.clone())?;
-    Ok(reply(&json!({"message": "template has been stored", "template": describe(&template)})))
+    Action::json(&json!({"message": "template has been stored", "template": describe(&template)}))
 }
 
 fn find(incoming: &Incoming, templates: &Templates<'_>) -> Result<Template, Failure> {
@@ -379,7 +375,7 @@ fn put_version(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action,
         version.id = template.id;
     }
     templates.put(version.clone())?;
-    Ok(reply(&json!({"message": "version has been stored", "template": describe(&version)})))
+    Action::json(&json!({"message": "version has been stored", "template": describe(&version)}))
 }
 
 /// Reads, changes or removes a template.
@@ -397,7 +393,7 @@ fn template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Fa
             (template, "template has been updated")
         }
     };
-    Ok(reply(&json!({"message": message, "template": describe(&template)})))
+    Action::json(&json!({"message": message, "template": describe(&template)}))
 }
 
 /// Returns a template with the values of a form.

@@ -38,9 +38,7 @@ impl Provider for Mailjet {
 
 /// Returns the API.
 pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
-    let empty = |_: &Incoming, _: &Templates<'_>| {
-        Ok(Action::Reply(Reply::json(StatusCode::OK, &json!({"Count": 0, "Data": [], "Total": 0}))))
-    };
+    let empty = |_: &Incoming, _: &Templates<'_>| Action::json(&json!({"Count": 0, "Data": [], "Total": 0}));
     Routes::new::<Mailjet>(templates)
         .post("/v3.1/send", send)
         .get("/v3/REST/message/{id}", read)

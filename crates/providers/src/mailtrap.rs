@@ -52,7 +52,7 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
         .post("/api/batch/{inbox}", send_batch)
         .get("/api/accounts", |_, _| {
             let body = json!([{"id": 1, "name": "Restante", "access_levels": [1000]}]);
-            Ok(Action::Reply(Reply::json(StatusCode::OK, &body)))
+            Action::json(&body)
         })
         .api()
 }

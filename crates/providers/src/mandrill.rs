@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, StatusCode};
 use restante_http_core::api::Api;
 use restante_mail::message::MessageId;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -71,16 +71,14 @@ fn call(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
         ("messages", "send-raw") => send_raw(incoming),
         ("messages", "info") => read(incoming, info),
         ("messages", "content") => read(incoming, content),
-        ("users", "ping") => Ok(ok("PONG!")),
-        ("users", "ping2") => Ok(ok(json!({"PING": "PONG!"}))),
-        ("users", "info") => Ok(ok(json!({"username": "restante", "reputation": 100, "backlog": 0, "stats": {}}))),
-        ("users", "senders") | ("senders" | "templates", "list") | ("senders", "domains") => Ok(ok(json!([]))),
+        ("users", "ping") => Action::json(&"PONG!"),
+        ("users", "ping2") => Action::json(&json!({"PING": "PONG!"})),
+        ("users", "info") => {
+            Action::json(&json!({"username": "restante", "reputation": 100, "backlog": 0, "stats": {}}))
+        }
+        ("users", "senders") | ("senders" | "templates", "list") | ("senders", "domains") => Action::json(&json!([])),
         (_, call) => Err(Failure::new(FailureKind::Invalid, format!("Unknown method \"{call}\""))),
     }
-}
-
-fn ok(body: impl Serialize) -> Action {
-    Action::Reply(Reply::json(StatusCode::OK, &body))
 }
 
 #[derive(Deserialize)]

@@ -35,5 +35,5 @@ pub(crate) fn token(incoming: &Incoming, names: &[&str]) -> Result<Action, Failu
         "ext_expires_in": LIFETIME_SECONDS,
         "access_token": secret,
     });
-    Ok(Action::Reply(Reply::json(StatusCode::OK, &body)))
+    Action::json(&body)
 }

@@ -174,7 +174,7 @@ fn read(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
         });
         success(&json!({
             "id": email.id.number(),
-            "token": format!("{:016x}", email.id.number()),
+            "token": email.hex(),
             "status": {"status": "Sent", "held": false},
             "details": details,
             "plain_body": email.text,

@@ -18,7 +18,7 @@ use crate::incoming::Incoming;
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes, header_key};
 use crate::reply::Reply;
-use crate::resend_postmark::{body, find, put, reply, stored_members};
+use crate::resend_postmark::{body, find, put, stored_members};
 use crate::stored::StoredEmail;
 use crate::templates::{TEMPLATE, Template, TemplateSource, TemplateStore, TemplateUse, Templates};
 use crate::values::{List, MAX_RAW_BYTES, Texts, text_of};
@@ -94,25 +94,27 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
         .post("/email/bulk", send_bulk)
         .get("/email/bulk/{id}", read_bulk)
         .get("/messages/outbound/{id}/details", read)
-        .post("/templates/validate", |_, _| reply(&validation()))
+        .post("/templates/validate", |_, _| Action::json(&validation()))
         .get("/messages/outbound", |_, _| list("Messages"))
         .get("/senders", |_, _| list("SenderSignatures"))
         .get("/servers", |_, _| list("Servers"))
-        .get("/deliverystats", |_, _| reply(&json!({"InactiveMails": 0, "Bounces": []})))
+        .get("/deliverystats", |_, _| Action::json(&json!({"InactiveMails": 0, "Bounces": []})))
         .get("/server", |_, _| {
-            reply(&json!({"ID": 1, "Name": "Restante", "ApiTokens": [], "Color": "grey", "SmtpApiActivated": true}))
+            Action::json(
+                &json!({"ID": 1, "Name": "Restante", "ApiTokens": [], "Color": "grey", "SmtpApiActivated": true}),
+            )
         })
         .get("/message-streams", |_, _| {
             let stream =
                 json!({"ID": "outbound", "ServerID": 1, "Name": "Outbound", "MessageStreamType": "Transactional"});
-            reply(&json!({"MessageStreams": [stream], "TotalCount": 1}))
+            Action::json(&json!({"MessageStreams": [stream], "TotalCount": 1}))
         })
         .api()
 }
 
 /// Returns the response with an empty list of this name.
 fn list(name: &str) -> Result<Action, Failure> {
-    reply(&json!({"TotalCount": 0, name: []}))
+    Action::json(&json!({"TotalCount": 0, name: []}))
 }
 
 pub(crate) fn list_domains(_: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
@@ -443,13 +445,13 @@ fn summary(template: &Template) -> Value {
 
 pub(crate) fn create_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let id = templates.new_number().to_string();
-    reply(&summary(&put(templates, id, "Name", &[body(incoming)?], check_layout)?))
+    Action::json(&summary(&put(templates, id, "Name", &[body(incoming)?], check_layout)?))
 }
 
 pub(crate) fn update_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let template = find(incoming, templates)?;
     let objects = [template.extra.as_str(), body(incoming)?];
-    reply(&summary(&put(templates, template.id.clone(), "Name", &objects, check_layout)?))
+    Action::json(&summary(&put(templates, template.id.clone(), "Name", &objects, check_layout)?))
 }
 
 pub(crate) fn read_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
@@ -460,16 +462,16 @@ pub(crate) fn read_template(incoming: &Incoming, templates: &Templates<'_>) -> R
     body["HtmlBody"] = html_body.into();
     body["TextBody"] = text_body.into();
     body["AssociatedServerId"] = 1.into();
-    reply(&body)
+    Action::json(&body)
 }
 
 pub(crate) fn delete_template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let template = find(incoming, templates)?;
     templates.remove(&template.id);
-    reply(&json!({"ErrorCode": 0, "Message": format!("Template {} removed.", template.id)}))
+    Action::json(&json!({"ErrorCode": 0, "Message": format!("Template {} removed.", template.id)}))
 }
 
 pub(crate) fn list_templates(_: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
     let list: Vec<_> = templates.list().iter().map(|template| summary(template)).collect();
-    reply(&json!({"TotalCount": list.len(), "Templates": list}))
+    Action::json(&json!({"TotalCount": list.len(), "Templates": list}))
 }

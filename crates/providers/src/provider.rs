@@ -13,6 +13,7 @@ use restante_http_core::credentials::Credentials;
 use restante_http_core::response::problem::Problem;
 use restante_http_core::server::{Server, SigningKey};
 use restante_mail::message::MessageId;
+use serde::Serialize;
 
 use crate::email::{Email, Sent};
 use crate::exchange;
@@ -63,6 +64,13 @@ pub(crate) enum Action {
     SendEach(Vec<Result<Email, Failure>>, fn(&Incoming, &[Result<Sent, Failure>]) -> Reply),
     /// Read a message that was sent.
     Read(MessageId, fn(&StoredEmail) -> Reply),
+}
+
+impl Action {
+    /// Responds with a value as JSON.
+    pub(crate) fn json(body: &impl Serialize) -> Result<Self, Failure> {
+        Ok(Self::Reply(Reply::json(StatusCode::OK, body)))
+    }
 }
 
 /// The functions of a [`Provider`].

@@ -18,7 +18,7 @@ use crate::incoming::{Incoming, decode_base64};
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
-use crate::resend_postmark::{body, find, put, reply, stored_members};
+use crate::resend_postmark::{body, find, put, stored_members};
 use crate::stored::StoredEmail;
 use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
 use crate::values::{List, OneOrMany, Text, Texts, merge_objects};
@@ -295,11 +295,11 @@ fn confirm(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
 
 /// Returns the response with the kind and the id of a thing.
 fn named(object: &str, id: &str) -> Result<Action, Failure> {
-    reply(&json!({"object": object, "id": id}))
+    Action::json(&json!({"object": object, "id": id}))
 }
 
 fn deleted(object: &str, id: &str) -> Result<Action, Failure> {
-    reply(&json!({"object": object, "id": id, "deleted": true}))
+    Action::json(&json!({"object": object, "id": id, "deleted": true}))
 }
 
 pub(crate) fn list_domains(_: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
@@ -307,12 +307,12 @@ pub(crate) fn list_domains(_: &Incoming, _: &Templates<'_>) -> Result<Action, Fa
 }
 
 fn list(items: &[serde_json::Value]) -> Result<Action, Failure> {
-    reply(&json!({"object": "list", "has_more": false, "data": items}))
+    Action::json(&json!({"object": "list", "has_more": false, "data": items}))
 }
 
 /// Returns a domain. All domains are verified, and their names are their ids.
 fn domain(name: &str) -> Result<Action, Failure> {
-    reply(
+    Action::json(
         &json!({"object": "domain", "id": name, "name": name, "status": "verified", "region": "us-east-1", "records": []}),
     )
 }

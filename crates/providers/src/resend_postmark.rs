@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::routing::MethodFilter;
 use restante_http_core::api::Api;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::failure::{Failure, FailureKind};
@@ -119,9 +119,4 @@ pub(crate) fn find(incoming: &Incoming, templates: &Templates<'_>) -> Result<Arc
 /// Returns the body of a request as text.
 pub(crate) fn body(incoming: &Incoming) -> Result<&str, Failure> {
     str::from_utf8(&incoming.body).map_err(Failure::malformed)
-}
-
-/// Returns the response with this JSON.
-pub(crate) fn reply(body: &impl Serialize) -> Result<Action, Failure> {
-    Ok(Action::Reply(Reply::json(StatusCode::OK, body)))
 }

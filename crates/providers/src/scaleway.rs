@@ -60,12 +60,8 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
     Routes::new::<Scaleway>(templates)
         .post(&path("emails"), send)
         .get(&path("emails/{id}"), read)
-        .get(&path("emails"), |_, _| {
-            Ok(Action::Reply(Reply::json(StatusCode::OK, &json!({"emails": [], "total_count": 0}))))
-        })
-        .get(&path("domains"), |_, _| {
-            Ok(Action::Reply(Reply::json(StatusCode::OK, &json!({"domains": [], "total_count": 0}))))
-        })
+        .get(&path("emails"), |_, _| Action::json(&json!({"emails": [], "total_count": 0})))
+        .get(&path("domains"), |_, _| Action::json(&json!({"domains": [], "total_count": 0})))
         .api()
 }
 

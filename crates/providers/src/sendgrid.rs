@@ -54,13 +54,11 @@ pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
     let changes = MethodFilter::GET.or(MethodFilter::PATCH).or(MethodFilter::DELETE);
     Routes::new::<SendGrid>(templates)
         .post("/v3/mail/send", send)
-        .get("/v3/scopes", |_, _| Ok(reply(StatusCode::OK, &json!({"scopes": ["mail.send"]}))))
-        .get("/v3/user/account", |_, _| Ok(reply(StatusCode::OK, &json!({"type": "paid", "reputation": 100}))))
-        .get("/v3/user/credits", |_, _| {
-            Ok(reply(StatusCode::OK, &json!({"remain": 1_000_000, "total": 1_000_000, "used": 0})))
-        })
-        .get("/v3/verified_senders", |_, _| Ok(reply(StatusCode::OK, &json!({"results": []}))))
-        .get("/v3/whitelabel/domains", |_, _| Ok(reply(StatusCode::OK, &json!([]))))
+        .get("/v3/scopes", |_, _| Action::json(&json!({"scopes": ["mail.send"]})))
+        .get("/v3/user/account", |_, _| Action::json(&json!({"type": "paid", "reputation": 100})))
+        .get("/v3/user/credits", |_, _| Action::json(&json!({"remain": 1_000_000, "total": 1_000_000, "used": 0})))
+        .get("/v3/verified_senders", |_, _| Action::json(&json!({"results": []})))
+        .get("/v3/whitelabel/domains", |_, _| Action::json(&json!([])))
         .get("/v3/templates", list_templates)
         .post("/v3/templates", create_template)
         .on(changes, "/v3/templates/{id}", template)
@@ -331,7 +329,7 @@ fn list_templates(_: &Incoming, templates: &Templates<'_>) -> Result<Action, Fai
         // Lists have no texts.
         (version["html_content"], version["plain_content"]) = Default::default();
     }
-    Ok(reply(StatusCode::OK, &json!({"result": list, "templates": list, "_metadata": {"count": list.len()}})))
+    Action::json(&json!({"result": list, "templates": list, "_metadata": {"count": list.len()}}))
 }
 
 /// Stores a template. Its member `extra` will have the id of its active version.
@@ -358,7 +356,7 @@ fn template(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Fa
             templates.put(template.clone())?;
         }
     }
-    Ok(reply(StatusCode::OK, &describe(templates, &template)))
+    Action::json(&describe(templates, &template))
 }
 
 fn create_version(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Failure> {
@@ -374,7 +372,7 @@ fn version(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, Fai
     let template = find(incoming, templates)?;
     let version = find_version(templates, &template, incoming.path_value("version"))?;
     match incoming.method {
-        Method::GET => Ok(reply(StatusCode::OK, &describe_version(&template, &version))),
+        Method::GET => Action::json(&describe_version(&template, &version)),
         Method::DELETE => {
             templates.remove(&version.id);
             Ok(Action::Reply(Reply::empty(StatusCode::NO_CONTENT)))

@@ -57,13 +57,11 @@ impl Provider for SparkPost {
 pub(crate) fn api(templates: &Arc<TemplateStore>) -> Api {
     Routes::new::<SparkPost>(templates)
         .post("/api/v1/transmissions", send)
-        .get("/api/v1/sending-domains", |_, _| Ok(results(&json!([]))))
-        .get("/api/v1/account", |_, _| Ok(results(&json!({"company_name": "Restante", "status": "active"}))))
+        .get("/api/v1/sending-domains", |_, _| Action::json(&json!({"results": []})))
+        .get("/api/v1/account", |_, _| {
+            Action::json(&json!({"results": {"company_name": "Restante", "status": "active"}}))
+        })
         .api()
-}
-
-fn results(results: &serde_json::Value) -> Action {
-    Action::Reply(Reply::json(StatusCode::OK, &json!({"results": results})))
 }
 
 #[derive(Deserialize)]

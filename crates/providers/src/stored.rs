@@ -40,6 +40,11 @@ impl StoredEmail {
         Ok(work.run(read).await?)
     }
 
+    /// Returns the id as 16 hexadecimal digits.
+    pub(crate) fn hex(&self) -> String {
+        format!("{:016x}", self.id.number())
+    }
+
     /// Returns the sender. It is empty if there is none.
     pub(crate) fn sender(&self) -> NamedAddress {
         NamedAddress::from_display(self.header.from.as_deref().unwrap_or_default())

@@ -22,7 +22,7 @@ impl Credential {
     /// and blanks is an error: the server would accept every login.
     pub(super) fn parse_list(text: &str) -> Result<Vec<Self>, String> {
         let pairs = parse_pairs(text, "USER:PASSWORD", "a user name", |password| {
-            PasswordHash::parse_or_plain(password).map(drop).map_err(|error| error.to_string())
+            PasswordHash::parse_or_plain(password).map(drop).map_err(str::to_owned)
         })?;
         Ok(pairs.into_iter().map(|(user, password)| Self { user, password }).collect())
     }
