@@ -13,6 +13,7 @@ use crate::email::{Content, Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind};
 use crate::files::{self, File};
 use crate::incoming::Incoming;
+use crate::pairs::override_values;
 use crate::person::{Contact, Person};
 use crate::provider::{Action, Provider, Routes, header_key};
 use crate::reply::Reply;
@@ -202,9 +203,7 @@ fn email(
     if let Some(contact) = version.reply_to {
         email.reply_to = vec![contact.person(&name("replyTo.email"))?];
     }
-    let headers = version.headers.0;
-    email.headers.retain(|(name, _)| !headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)));
-    email.headers.extend(headers);
+    override_values(&mut email.headers, version.headers.0);
     let Content::Parts(mut parts) = email.content else { return Ok(email) };
     parts.subject = version.subject.unwrap_or(parts.subject);
     parts.text = version.text_content.or(parts.text);

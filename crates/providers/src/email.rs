@@ -152,7 +152,11 @@ impl Email {
         budget: &TextBudget,
         context: &ComposeContext,
     ) -> Result<Composed, Failure> {
-        let Self { from, to, cc, bcc, reply_to, content, headers, tags, metadata, scheduled } = self;
+        let Self { from, to, cc, mut bcc, mut reply_to, content, mut headers, tags, metadata, scheduled } = self;
+        bcc.extend(Person::take_field("Bcc", &mut headers)?);
+        if !matches!(content, Content::Raw(_)) {
+            reply_to.extend(Person::take_field("Reply-To", &mut headers)?);
+        }
         let recipients = unique_addresses([&to, &cc, &bcc].into_iter().flatten());
         if recipients.is_empty() {
             return Err(Failure::missing("to"));

@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::email::{Content, Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind};
 use crate::incoming::{Incoming, decode_base64};
+use crate::pairs::Pair;
 use crate::person::{Contact, Person};
 use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
@@ -106,7 +107,7 @@ struct Message<'a> {
     #[serde(borrow, default)]
     attachments: List<File<'a>>,
     #[serde(default)]
-    internet_message_headers: List<Field>,
+    internet_message_headers: List<Pair>,
     #[serde(default)]
     categories: List<String>,
     importance: Option<String>,
@@ -124,12 +125,6 @@ struct Body {
 struct Recipient {
     #[serde(default)]
     email_address: Contact,
-}
-
-#[derive(Deserialize)]
-struct Field {
-    name: String,
-    value: String,
 }
 
 #[derive(Deserialize)]
@@ -165,7 +160,7 @@ fn email(user: &str, message: Message<'_>) -> Result<Email, Failure> {
     let sender = message.sender.map(|sender| person("message.sender", sender)).transpose()?;
     let from = message.from.map(|from| person("message.from", from)).transpose()?;
     let mut headers = Vec::new();
-    for (index, Field { name, value }) in message.internet_message_headers.0.into_iter().enumerate() {
+    for (index, Pair { name, value }) in message.internet_message_headers.0.into_iter().enumerate() {
         if !name.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("x-")) {
             return Err(Failure::invalid(
                 format!("{HEADERS}[{index}]"),

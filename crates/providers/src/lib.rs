@@ -5,7 +5,7 @@
 //!
 //! - `provider`: the description of a provider, and its API
 //! - `exchange`: a request and its response; `transcript` records them
-//! - `incoming`, `multipart`, `values`, `variables`, `files`, `oauth`: requests, and the forms of their members; `reply`, `failure`: responses
+//! - `incoming`, `multipart`, `values`, `variables`, `files`, `pairs`, `oauth`: requests, and the forms of their members; `reply`, `failure`: responses
 //! - `email`, `person`: a message to send, and its composition; `raw`: complete messages; `stored`: a message that was sent
 //! - `templates`, `versions`, `rendering`: templates that clients have stored
 
@@ -26,6 +26,7 @@ mod mailtrap;
 mod mandrill;
 mod multipart;
 mod oauth;
+mod pairs;
 mod person;
 mod postal;
 mod postmark;

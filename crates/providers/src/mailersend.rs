@@ -15,6 +15,7 @@ use crate::email::{Content, Email, Parts, Sent, parse_id};
 use crate::failure::{Failure, FailureKind};
 use crate::files::{self, File};
 use crate::incoming::{Incoming, unix_time};
+use crate::pairs::Pair;
 use crate::person::{Contact, Person};
 use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
@@ -98,7 +99,7 @@ struct SendRequest<'a> {
     #[serde(borrow, default)]
     personalization: List<Personalization<'a>>,
     #[serde(default)]
-    headers: List<Header>,
+    headers: List<Pair>,
     in_reply_to: Option<String>,
     precedence_bulk: Option<bool>,
     list_unsubscribe: Option<String>,
@@ -115,12 +116,6 @@ struct Personalization<'a> {
     email: String,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Header {
-    name: String,
-    value: String,
 }
 
 fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
@@ -263,7 +258,7 @@ fn emails(prefix: &str, request: &SendRequest<'_>, budget: &TextBudget) -> Resul
 }
 
 fn headers(request: &SendRequest<'_>) -> Vec<(String, String)> {
-    let own = request.headers.0.iter().map(|Header { name, value }| (name.as_str(), value.as_str()));
+    let own = request.headers.0.iter().map(|Pair { name, value }| (name.as_str(), value.as_str()));
     let reply = request.in_reply_to.iter().map(|id| ("In-Reply-To", id.as_str()));
     let bulk = request.precedence_bulk.iter().filter(|is_bulk| **is_bulk).map(|_| ("Precedence", "bulk"));
     let unsubscribe = request.list_unsubscribe.iter().map(|value| ("List-Unsubscribe", value.as_str()));

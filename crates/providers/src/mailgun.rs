@@ -237,13 +237,10 @@ fn send_mime(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> 
 
 /// Sends a message, or one for each recipient. In the test mode of Mailgun, nothing is sent.
 fn queue(incoming: &Incoming, form: &Form, email: Email) -> Result<Action, Failure> {
-    let mut emails = match form.get("recipient-variables") {
+    let emails = match form.get("recipient-variables") {
         Some(variables) => batch(incoming, &email, &variables)?,
         None => vec![email],
     };
-    for email in emails.iter_mut().filter(|email| !matches!(email.content, Content::Raw(_))) {
-        email.reply_to = Person::take_field("Reply-To", &mut email.headers)?;
-    }
     if form.get("o:testmode").is_some_and(|mode| matches!(mode.as_str(), "yes" | "true" | "True")) {
         return Ok(Action::Reply(queued(&format!("test@{}", incoming.path_value("domain")))));
     }

@@ -201,7 +201,6 @@ fn email(
         headers.push(("Sender".to_owned(), sender.person("Sender.Email")?.quoted()));
     }
     let reply_to = member!(reply_to).map(|reply_to| reply_to.person("ReplyTo.Email")).transpose()?;
-    let reply_to = reply_to.into_iter().chain(Person::take_field("Reply-To", &mut headers)?).collect();
     let payload_members = |payload: &String| match serde_json::from_str(payload) {
         Ok(Texts(members)) => members,
         Err(_) => vec![("EventPayload".to_owned(), payload.clone())],
@@ -213,7 +212,7 @@ fn email(
         to,
         cc: people("Cc", member!(cc))?,
         bcc: people("Bcc", member!(bcc))?,
-        reply_to,
+        reply_to: reply_to.into_iter().collect(),
         content,
         headers,
         tags: member!(custom_campaign).cloned().into_iter().collect(),

@@ -204,13 +204,12 @@ fn common_email(message: &Message<'_>, scheduled: Option<String>) -> Result<Emai
     let name = message.from_name.as_deref().unwrap_or_default();
     let from = message.from_email.as_deref().map(|email| Person::new("message.from_email", name, email));
     let mut headers = message.headers.0.clone();
-    let reply_to = Person::take_field("Reply-To", &mut headers)?;
     if message.important == Some(true) {
         headers.extend([("X-Priority", "1"), ("Importance", "high")].map(|(n, v)| (n.to_owned(), v.to_owned())));
     }
     let metadata = message.subaccount.iter().map(|name| ("subaccount".to_owned(), name.clone())).collect();
     let tags = message.tags.0.clone();
-    Ok(Email { from: from.transpose()?, reply_to, headers, tags, metadata, scheduled, ..Email::default() })
+    Ok(Email { from: from.transpose()?, headers, tags, metadata, scheduled, ..Email::default() })
 }
 
 /// Returns the recipients in To, Cc and Bcc of each message.

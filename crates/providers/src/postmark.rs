@@ -15,6 +15,7 @@ use crate::email::{Content, Email, Parts, Sent, parse_id, uuid};
 use crate::failure::{Failure, FailureKind};
 use crate::files::{self, File};
 use crate::incoming::Incoming;
+use crate::pairs::{Pair, pairs};
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes, header_key};
 use crate::reply::Reply;
@@ -142,7 +143,7 @@ struct Message<'a> {
     #[serde(default)]
     metadata: Texts,
     #[serde(default)]
-    headers: List<Header>,
+    headers: List<Pair>,
     #[serde(borrow, default)]
     attachments: List<File<'a>>,
     #[serde(borrow)]
@@ -153,14 +154,6 @@ struct Message<'a> {
     /// What differs between the messages of a bulk request.
     #[serde(borrow, default)]
     messages: List<BulkMessage<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Header {
-    name: String,
-    #[serde(default)]
-    value: String,
 }
 
 #[derive(Deserialize)]
@@ -179,7 +172,7 @@ struct BulkMessage<'a> {
     #[serde(default)]
     metadata: Texts,
     #[serde(default)]
-    headers: List<Header>,
+    headers: List<Pair>,
     #[serde(borrow)]
     template_model: Option<&'a RawValue>,
 }
@@ -223,7 +216,7 @@ fn send_bulk(incoming: &Incoming, templates: &Templates<'_>) -> Result<Action, F
         let mut email = common.clone();
         email.metadata.extend(copy.metadata.0);
         if !copy.headers.0.is_empty() {
-            email.headers = pairs(copy.headers.0);
+            email.headers = pairs(copy.headers);
         }
         if let (Content::Template(template, _), Some(model)) = (&mut email.content, copy.template_model) {
             template.data = budget.merge_objects("TemplateModel", [template.data.as_str(), model.get()])?;
@@ -305,15 +298,11 @@ fn email_without_recipients(message: Message<'_>, templates: &Templates<'_>) -> 
         from: Some(from.ok_or_else(|| invalid_address("From", ""))?),
         reply_to: people("ReplyTo", message.reply_to.as_deref())?,
         content,
-        headers: pairs(message.headers.0),
+        headers: pairs(message.headers),
         tags: message.tag.into_iter().collect(),
         metadata: message.metadata.0,
         ..Email::default()
     })
-}
-
-fn pairs(headers: Vec<Header>) -> Vec<(String, String)> {
-    headers.into_iter().map(|Header { name, value }| (name, value)).collect()
 }
 
 fn people(field: &str, text: Option<&str>) -> Result<Vec<Person>, Failure> {

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use crate::email::{Content, Email, Parts, Sent, parse_id, uuid};
 use crate::failure::{Failure, FailureKind, MISSING_KEY};
 use crate::incoming::{Incoming, decode_base64};
+use crate::pairs::{self, Pair};
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
@@ -100,7 +101,7 @@ struct SendRequest<'a> {
     #[serde(borrow, default)]
     attachments: List<File<'a>>,
     #[serde(default)]
-    tags: List<Tag>,
+    tags: List<Pair>,
     #[serde(alias = "scheduledAt")]
     scheduled_at: Option<String>,
     #[serde(borrow)]
@@ -117,13 +118,6 @@ struct File<'a> {
     #[serde(alias = "contentId")]
     content_id: Option<String>,
     inline_content_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Tag {
-    name: String,
-    #[serde(default)]
-    value: String,
 }
 
 #[derive(Deserialize)]
@@ -191,18 +185,15 @@ fn email(request: SendRequest<'_>, templates: &Templates<'_>, budget: &TextBudge
         ([], Some(template)) => &template.reply_to.0,
         (own, _) => own,
     };
-    let mut headers = request.headers.0;
-    let mut reply_to = people("reply_to", reply_to)?;
-    reply_to.extend(Person::take_field("Reply-To", &mut headers)?);
     let mut email = Email {
         from: Some(Person::parse("from", from).map_err(|failure| address_failure("from", failure))?),
         to: Person::limited("to", people("to", &request.to.0)?)?,
         cc: people("cc", &request.cc.0)?,
         bcc: people("bcc", &request.bcc.0)?,
-        reply_to,
+        reply_to: people("reply_to", reply_to)?,
         content: Content::default(),
-        headers,
-        tags: request.tags.0.into_iter().map(|Tag { name, value }| format!("{name}.{value}")).collect(),
+        headers: request.headers.0,
+        tags: pairs::tags(&request.tags.0),
         metadata: Vec::new(),
         scheduled: request.scheduled_at,
     };

@@ -13,6 +13,7 @@ use crate::email::{Content, Email, Parts, Sent, parse_id, uuid};
 use crate::failure::{Failure, FailureKind};
 use crate::files::{self, File};
 use crate::incoming::Incoming;
+use crate::pairs::{Pair, pairs};
 use crate::person::{Contact, Person};
 use crate::provider::{Action, Provider, Routes, header_key};
 use crate::reply::Reply;
@@ -81,7 +82,7 @@ struct SendRequest<'a> {
     #[serde(borrow, default)]
     attachments: List<File<'a>>,
     #[serde(default)]
-    additional_headers: List<Field>,
+    additional_headers: List<Pair>,
     send_before: Option<String>,
 }
 
@@ -92,12 +93,6 @@ struct Echo {
     from: Option<Contact>,
     #[serde(default)]
     subject: String,
-}
-
-#[derive(Deserialize)]
-struct Field {
-    key: String,
-    value: String,
 }
 
 fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
@@ -117,7 +112,7 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
         cc: Contact::people("cc", "email", &request.cc.0)?,
         bcc: Contact::people("bcc", "email", &request.bcc.0)?,
         content: Content::Parts(parts),
-        headers: request.additional_headers.0.into_iter().map(|Field { key, value }| (key, value)).collect(),
+        headers: pairs(request.additional_headers),
         scheduled: request.send_before,
         ..Email::default()
     };

@@ -14,6 +14,7 @@ use crate::email::{Content, Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind};
 use crate::files::{self, File};
 use crate::incoming::{Incoming, unix_time};
+use crate::pairs::override_values;
 use crate::person::Contact;
 use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
@@ -293,12 +294,6 @@ fn replace(text: &mut String, values: &[(String, String)], searched: &mut usize)
         }
     }
     Ok(())
-}
-
-/// Adds values. Those that have the same name are removed.
-fn override_values(values: &mut Vec<(String, String)>, others: Vec<(String, String)>) {
-    values.retain(|(name, _)| !others.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)));
-    values.extend(others);
 }
 
 /// Returns values as a JSON object.

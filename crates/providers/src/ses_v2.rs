@@ -14,6 +14,7 @@ use crate::email::{self, Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind};
 use crate::files::{File, attachments};
 use crate::incoming::Incoming;
+use crate::pairs::{Pair, override_values, pairs, tags};
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes};
 use crate::reply::Reply;
@@ -175,14 +176,6 @@ struct Texts {
     html: Option<String>,
 }
 
-#[derive(Clone, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Pair {
-    name: String,
-    #[serde(default)]
-    value: String,
-}
-
 fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
     let SendRequest { from_email_address, destination, reply_to_addresses, content, email_tags } = incoming.json()?;
     let recipients = recipients(destination)?;
@@ -263,7 +256,7 @@ struct Common {
     email: Email,
     source: TemplateSource,
     data: String,
-    headers: Vec<Pair>,
+    headers: Vec<(String, String)>,
     tags: Vec<Pair>,
     parts: Parts,
 }
@@ -282,7 +275,7 @@ fn send_bulk(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> 
         },
         source: source(template.template_name, template.template_arn, template.template_content)?,
         data: template.template_data.unwrap_or_default(),
-        headers: template.headers.0,
+        headers: pairs(template.headers),
         tags: request.default_email_tags.0,
         parts,
     };
@@ -311,13 +304,11 @@ fn bulk_email(common: &Common, entry: BulkEntry, budget: &TextBudget) -> Result<
     let replacement = replacement_email_content.and_then(|content| content.replacement_template);
     let data = replacement.and_then(|template| template.replacement_template_data).unwrap_or_default();
     let template = aws::template_use(&common.source, [common.data.as_str(), data.as_str()], budget)?;
-    let is_replaced =
-        |header: &&Pair| replacement_headers.0.iter().any(|other| other.name.eq_ignore_ascii_case(&header.name));
-    let mut headers: Vec<Pair> = common.headers.iter().filter(|header| !is_replaced(header)).cloned().collect();
-    headers.extend(replacement_headers.0.iter().cloned());
+    let mut headers = common.headers.clone();
+    override_values(&mut headers, pairs(replacement_headers));
     let email = Email {
         content: email::Content::Template(template, common.parts.clone()),
-        headers: pairs(List(headers)),
+        headers,
         tags: tags(common.tags.iter().chain(&replacement_tags.0)),
         ..common.email.clone()
     };
@@ -331,14 +322,6 @@ fn recipients(destination: Option<Destination>) -> Result<Recipients, Failure> {
 
 fn reply_to(addresses: &List<String>) -> Result<Vec<Person>, Failure> {
     Person::parse_all("ReplyToAddresses", &addresses.0)
-}
-
-fn pairs(pairs: List<Pair>) -> Vec<(String, String)> {
-    pairs.0.into_iter().map(|Pair { name, value }| (name, value)).collect()
-}
-
-fn tags<'p>(tags: impl IntoIterator<Item = &'p Pair>) -> Vec<String> {
-    tags.into_iter().map(|Pair { name, value }| format!("{name}.{value}")).collect()
 }
 
 fn source(name: Option<String>, arn: Option<String>, texts: Option<Texts>) -> Result<TemplateSource, Failure> {
