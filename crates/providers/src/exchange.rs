@@ -193,7 +193,7 @@ impl Exchange {
                 let mut failed = None;
                 for (details, stored) in sent.iter_mut().zip(stored) {
                     match stored {
-                        Ok(stored) => self.record(details, stored, transcript),
+                        Ok(stored) => Self::record(details, stored, transcript),
                         Err(problem) => failed = Some(problem),
                     }
                 }
@@ -278,7 +278,7 @@ impl Exchange {
         for result in &mut results {
             let Ok(details) = result else { continue };
             match stored.next() {
-                Some(Ok(stored)) => self.record(details, stored, transcript),
+                Some(Ok(stored)) => Self::record(details, stored, transcript),
                 Some(Err(problem)) => *result = Err(Failure::from(&problem)),
                 None => {}
             }
@@ -303,7 +303,7 @@ impl Exchange {
     }
 
     /// Records where a message is stored. One that was discarded gets an id too.
-    fn record(&self, sent: &mut Sent, stored: Vec<Summary>, transcript: &mut Transcript) {
+    fn record(sent: &mut Sent, stored: Vec<Summary>, transcript: &mut Transcript) {
         let now = u64::try_from(Timestamp::now().as_microsecond()).unwrap_or_default();
         sent.id = stored.first().map_or_else(|| now.into(), |copy| copy.message);
         let messages = stored.into_iter().map(|copy| (copy.mailbox, copy.id)).collect();

@@ -60,6 +60,8 @@ pub(crate) fn attachments(field: &str, member: &str, List(files): &List<File<'_>
 /// Returns the images inside of the HTML of a message, which names them by their file names.
 pub(crate) fn images(field: &str, member: &str, files: &List<File<'_>>) -> Result<Vec<Attachment>, Failure> {
     let mut images = attachments(field, member, files)?;
-    images.iter_mut().for_each(|image| image.content_id.clone_from(&image.filename));
+    for image in &mut images {
+        image.content_id.clone_from(&image.filename);
+    }
     Ok(images)
 }

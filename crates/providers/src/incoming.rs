@@ -17,7 +17,7 @@ use crate::values::text_of;
 use crate::variables::TextBudget;
 
 /// The maximum number of fields of a form, and of parameters of a query.
-const MAX_PAIRS: usize = 10_000;
+pub(crate) const MAX_PAIRS: usize = 10_000;
 /// Decodes base64 with or without padding.
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)

@@ -9,6 +9,9 @@
 //! - `email`, `person`: a message to send, and its composition; `raw`: complete messages; `stored`: a message that was sent
 //! - `templates`, `versions`, `rendering`: templates that clients have stored
 
+#![expect(clippy::unnecessary_wraps, reason = "all handlers have the same type")]
+#![expect(clippy::struct_field_names, reason = "members have the names that the provider gives them")]
+
 mod aws;
 mod azure;
 mod brevo;

@@ -139,7 +139,9 @@ fn files(message: &Message<'_>) -> Result<Option<Vec<Attachment>>, Failure> {
     let mut files = Vec::new();
     if let Some(list) = attachments {
         files = files::attachments("Attachments", "Base64Content", list)?;
-        files.iter_mut().for_each(|file| file.content_id = None);
+        for file in &mut files {
+            file.content_id = None;
+        }
     }
     if let Some(list) = inlined_attachments {
         files.extend(files::attachments("InlinedAttachments", "Base64Content", list)?);

@@ -385,14 +385,14 @@ fn find_source(name: &str, templates: &Templates<'_>) -> Result<TemplateSource, 
     let StoredTemplate { subject, mut html_body, mut text_body, layout_template, .. } = stored_members(&found)?;
     if let Some(layout) = layout_template.and_then(|layout| templates.find(&layout)) {
         let layout: StoredTemplate = stored_members(&layout)?;
-        html_body = in_layout(layout.html_body, html_body);
-        text_body = in_layout(layout.text_body, text_body);
+        html_body = in_layout(layout.html_body.as_ref(), html_body);
+        text_body = in_layout(layout.text_body.as_ref(), text_body);
     }
     Ok(TemplateSource::Inline(Template { subject, text: text_body, html: html_body, ..Template::default() }))
 }
 
-fn in_layout(layout: Option<String>, content: Option<String>) -> Option<String> {
-    let (Some(layout), Some(inner)) = (&layout, &content) else { return content };
+fn in_layout(layout: Option<&String>, content: Option<String>) -> Option<String> {
+    let (Some(layout), Some(inner)) = (layout, &content) else { return content };
     let Some((before, after)) = around_content(layout) else { return content };
     Some([before, inner, after].concat())
 }

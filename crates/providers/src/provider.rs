@@ -160,6 +160,7 @@ fn credentials<P: Provider>(_: &str, request: &Request) -> Credentials {
 }
 
 /// Writes a problem as the provider reports it.
+#[expect(clippy::needless_pass_by_value, reason = "the type that an API needs")]
 fn error_form<P: Provider>(problem: &Problem, response: Response) -> Response {
     let mut reply = P::failure(&Failure::from(problem)).into_response();
     if response.status() == StatusCode::METHOD_NOT_ALLOWED {

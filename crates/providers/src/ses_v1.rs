@@ -11,7 +11,7 @@ use restante_http_core::server::SigningKey;
 use crate::aws::{self, AwsError, Recipients};
 use crate::email::{Content, Email, Parts, Sent};
 use crate::failure::Failure;
-use crate::incoming::Incoming;
+use crate::incoming::{Incoming, MAX_PAIRS};
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes};
 use crate::reply::Reply;
@@ -126,7 +126,7 @@ impl Parameters {
             let next = self.0.range(item.clone()..).next().and_then(|(name, _)| name.strip_prefix(item.as_str()));
             next.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        (1..).map(|number| format!("{list}.member.{number}")).take_while(has_value).collect()
+        (1..=MAX_PAIRS).map(|number| format!("{list}.member.{number}")).take_while(has_value).collect()
     }
 
     /// Returns the texts of a list.

@@ -188,7 +188,8 @@ fn send(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> {
                 std::mem::take(&mut template.headers),
                 attachments("Attachments", "RawContent", &template.attachments)?,
             );
-            let source = source(template.template_name, template.template_arn, template.template_content)?;
+            let source =
+                source(template.template_name.as_deref(), template.template_arn.as_deref(), template.template_content)?;
             let template = aws::template_use(&source, template.template_data.as_deref(), &incoming.budget)?;
             let content = email::Content::Template(template, Parts { attachments: files, ..Parts::default() });
             let from = Some(from.ok_or_else(|| Failure::missing("FromEmailAddress"))?);
@@ -273,7 +274,7 @@ fn send_bulk(incoming: &Incoming, _: &Templates<'_>) -> Result<Action, Failure> 
             reply_to: reply_to(&request.reply_to_addresses)?,
             ..Email::default()
         },
-        source: source(template.template_name, template.template_arn, template.template_content)?,
+        source: source(template.template_name.as_deref(), template.template_arn.as_deref(), template.template_content)?,
         data: template.template_data.unwrap_or_default(),
         headers: pairs(template.headers),
         tags: request.default_email_tags.0,
@@ -324,10 +325,10 @@ fn reply_to(addresses: &List<String>) -> Result<Vec<Person>, Failure> {
     Person::parse_all("ReplyToAddresses", &addresses.0)
 }
 
-fn source(name: Option<String>, arn: Option<String>, texts: Option<Texts>) -> Result<TemplateSource, Failure> {
+fn source(name: Option<&str>, arn: Option<&str>, texts: Option<Texts>) -> Result<TemplateSource, Failure> {
     match texts {
         Some(texts) => Ok(TemplateSource::Inline(template(String::new(), texts))),
-        None => Ok(TemplateSource::Stored(aws::template_name(name.as_deref(), arn.as_deref())?)),
+        None => Ok(TemplateSource::Stored(aws::template_name(name, arn)?)),
     }
 }
 

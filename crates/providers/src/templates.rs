@@ -190,7 +190,7 @@ impl<'a> Templates<'a> {
             return Err(Failure { field: Some(TEMPLATE.to_owned()), ..Failure::new(FailureKind::NotFound, message) });
         }
         let note = format!("(unknown template {})", name.replace(char::is_control, " "));
-        parts.subject = [parts.subject, note].join(" ").trim_start().to_owned();
+        parts.subject = if parts.subject.is_empty() { note } else { format!("{} {note}", parts.subject) };
         if parts.text.is_none() && parts.html.is_none() {
             parts.text = Some(format!(
                 "The template {name} is not stored on this server. Its data is in the attachment {DATA_FILENAME}.\n"

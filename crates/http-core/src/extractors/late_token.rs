@@ -24,9 +24,10 @@ pub async fn check_late_token(
     let grant = match (&server.settings.auth, token) {
         (Some(auth), Some(token)) if auth.is_enabled() || is_run_token(token) => {
             let authenticator = &auth.authenticator;
-            let login = match is_signed {
-                true => authenticator.check_signing_key(token, ip.into()).await,
-                false => authenticator.check_token(token, ip.into()).await,
+            let login = if is_signed {
+                authenticator.check_signing_key(token, ip.into()).await
+            } else {
+                authenticator.check_token(token, ip.into()).await
             };
             login.map_err(denied)?.grant
         }

@@ -208,8 +208,8 @@ impl Authority {
 /// Returns what a CA with this key is called in the certificates that it issues, and the use of its key.
 fn authority_params(key: &KeyPair) -> CertificateParams {
     let mut params = CertificateParams::default();
-    let id: String = params.key_identifier(key).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    params.distinguished_name = common_name(format!("Restante CA {id}"));
+    let id = params.key_identifier(key).iter().take(4).fold(0_u32, |id, byte| id << 8 | u32::from(*byte));
+    params.distinguished_name = common_name(format!("Restante CA {id:08x}"));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params
 }
@@ -223,7 +223,7 @@ fn common_name(text: String) -> DistinguishedName {
 /// Sets the first and the last second of a certificate. Returns the last one as the time since 1970.
 fn set_validity(params: &mut CertificateParams, now: Timestamp, lifetime: Duration) -> Duration {
     let start = since_epoch(now).saturating_sub(CLOCK_TOLERANCE);
-    let end = start + lifetime - Duration::from_secs(1);
+    let end = (start + lifetime).saturating_sub(Duration::from_secs(1));
     params.not_before = date_time_ymd(1970, 1, 1) + start;
     params.not_after = date_time_ymd(1970, 1, 1) + end;
     end
@@ -241,6 +241,7 @@ fn generate_key() -> Result<KeyPair, String> {
     KeyPair::generate().map_err(creation_error)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the type that map_err needs")]
 fn creation_error(error: rcgen::Error) -> String {
     format!("the certificate cannot be created: {error}")
 }

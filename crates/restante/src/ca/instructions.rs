@@ -30,12 +30,18 @@ impl Instructions<'_> {
     pub(super) fn text(&self) -> String {
         let mut text = "# The server: HTTPS for the APIs of mail providers\n".to_owned();
         let mut add = |line: &str| text.extend([line, "\n"]);
-        self.server_variables().iter().for_each(|(name, value)| add(&assignment(name, value)));
+        for (name, value) in self.server_variables() {
+            add(&assignment(name, &value));
+        }
         let ca = self.path(CA_CERTIFICATE);
         add("\n# Node.js: trusts the CA in addition to others");
-        ADDING_VARIABLES.iter().for_each(|name| add(&assignment(name, &ca)));
+        for name in ADDING_VARIABLES {
+            add(&assignment(name, &ca));
+        }
         add("\n# OpenSSL, Go and Ruby; Python; AWS SDKs; curl: trust only the certificates in the file");
-        REPLACING_VARIABLES.iter().for_each(|name| add(&assignment(name, &ca)));
+        for name in REPLACING_VARIABLES {
+            add(&assignment(name, &ca));
+        }
         add("\n# Java: trusts only the certificates in the new file, with -Djavax.net.ssl.trustStore=FILE");
         add(&self.keytool());
         let hosts = self.extra_hosts();
@@ -44,7 +50,9 @@ impl Instructions<'_> {
                 "\n# Docker Compose: the service of a client. It connects to port 443, so use the listener ':443 tls providers'",
             );
             add("extra_hosts:");
-            hosts.iter().for_each(|host| add(&format!("  - \"{host}\"")));
+            for host in &hosts {
+                add(&format!("  - \"{host}\""));
+            }
         }
         text
     }

@@ -69,8 +69,8 @@ fn files_are_created_and_the_certificate_is_renewed() {
     let new_chain = certificates(&path("server.crt"));
     assert_ne!(serial(&chain), serial(&new_chain));
     let validity = new_chain[0].tbs_certificate.validity;
-    let seconds = validity.not_after.to_unix_duration() - validity.not_before.to_unix_duration();
-    assert_eq!(seconds.as_secs() + 1, 398 * 24 * 3600);
+    let [start, end] = [validity.not_before, validity.not_after].map(|time| time.to_unix_duration().as_secs());
+    assert_eq!(end - start + 1, 398 * 24 * 3600);
 
     // Names that are given replace those of the certificate. Those below a permitted name are permitted too.
     let other = ca_json(dir.path(), &["eu.api.resend.com", "--days", "1"]);
@@ -136,7 +136,8 @@ fn invalid_names_and_unusable_folders_are_refused() {
     let unknown = "ca.crt and ca.key do not belong together, or this command has not created them: choose another folder \
                    with --dir, or delete ";
     // The files to replace, the arguments, and the error.
-    let table: [(&[(&str, Option<&[u8]>)], &[&str], &str); 10] = [
+    type Row<'r> = (&'r [(&'r str, Option<&'r [u8]>)], &'r [&'r str], &'r str);
+    let table: [Row<'_>; 10] = [
         (
             &[],
             &["api.resend.com", "x.test", "1.2.3.4"],
