@@ -113,6 +113,9 @@ fn lines_to_copy_are_printed() {
     assert!(!text.contains("HOSTS") && !text.contains("extra_hosts"), "{text}");
 }
 
+/// The files to replace, the arguments, and the error.
+type Row<'r> = (&'r [(&'r str, Option<&'r [u8]>)], &'r [&'r str], &'r str);
+
 #[test]
 fn invalid_names_and_unusable_folders_are_refused() {
     let dir = TestDir::new();
@@ -135,8 +138,6 @@ fn invalid_names_and_unusable_folders_are_refused() {
     let other = ["ca.crt", "ca.key"].map(|name| fs::read(other.join(name)).unwrap());
     let unknown = "ca.crt and ca.key do not belong together, or this command has not created them: choose another folder \
                    with --dir, or delete ";
-    // The files to replace, the arguments, and the error.
-    type Row<'r> = (&'r [(&'r str, Option<&'r [u8]>)], &'r [&'r str], &'r str);
     let table: [Row<'_>; 10] = [
         (
             &[],
