@@ -477,7 +477,8 @@ pub const SETTINGS: &[Setting] = &[
         "The keys with which clients sign requests to the APIs of mail providers: for Amazon SES an access key id and its secret \
          access key, for Azure any id and an access key. Without this setting, signatures are not verified. With it, a request to \
          these providers must be signed by one of the keys, at a time that differs by at most 15m from that of this server, and a \
-         proxy must not change the header field Host. A comma in a secret is written as %2C. Prefer the environment variable or the \
+         proxy must not change the header field Host. A request to Azure may have a Bearer token instead. A token with the text of \
+         an id is accepted with a signature only. A comma in a secret is written as %2C. Prefer the environment variable or the \
          file: command-line flags are visible to all users of the machine.",
         |c, v| set(&mut c.signing_keys, SigningKey::parse_list(v)),
     ).secret(),
