@@ -85,22 +85,23 @@ impl Transcript {
             return;
         }
         self.key = key.map(str::to_owned);
-        let hide = |text: &str| hide(key, text);
+        let micros = micros_since(self.started);
         let (path, query) = (incoming.uri.path(), incoming.uri.query());
         let query = query.map(|query| format!("?{}", hide_form_secrets(query))).unwrap_or_default();
-        push(&mut self.head, self.started, Side::Client, &hide(&format!("{} {path}{query}", incoming.method)));
+        let line = hide(key, format!("{} {path}{query}", incoming.method));
+        push(&mut self.head, micros, Side::Client, &line);
         for name in RECORDED_FIELDS {
             if let Some(value) = incoming.header(name) {
-                push(&mut self.head, self.started, Side::Client, &hide(&format!("{name}: {value}")));
+                push(&mut self.head, micros, Side::Client, &[name, ": ", value].concat());
             }
         }
         if !incoming.body.is_empty() {
             let is_form = incoming.media_type() == "application/x-www-form-urlencoded";
             let text = beginning(&incoming.body);
             let text = if is_form { hide_form_secrets(&text) } else { hide_json_secrets(&text) };
-            let body = shorten(&hide(&text), incoming.body.len());
-            push(&mut self.body, self.started, Side::Client, "");
-            body.lines().for_each(|line| push(&mut self.body, self.started, Side::Client, line));
+            let body = shorten(&hide(key, text), incoming.body.len());
+            push(&mut self.body, micros, Side::Client, "");
+            body.lines().for_each(|line| push(&mut self.body, micros, Side::Client, line));
         }
     }
 
@@ -115,21 +116,18 @@ impl Transcript {
         let journal = self.journal.take().filter(|_| reply.status != StatusCode::UNAUTHORIZED);
         let Some(journal) = journal else { return };
         let status = format!("HTTP {}", reply.status);
-        push(&mut self.body, self.started, Side::Server, &status);
+        let micros = micros_since(self.started);
+        push(&mut self.body, micros, Side::Server, &status);
         let types = reply.headers.iter().filter(|(name, _)| *name != header::WWW_AUTHENTICATE);
         for (name, value) in types {
-            push(
-                &mut self.body,
-                self.started,
-                Side::Server,
-                &format!("{name}: {}", value.to_str().unwrap_or_default()),
-            );
+            let line = [name.as_str(), ": ", value.to_str().unwrap_or_default()].concat();
+            push(&mut self.body, micros, Side::Server, &line);
         }
         if !reply.body.is_empty() {
-            push(&mut self.body, self.started, Side::Server, "");
-            let text = hide(self.key.as_deref(), &hide_json_secrets(&beginning(&reply.body)));
+            push(&mut self.body, micros, Side::Server, "");
+            let text = hide(self.key.as_deref(), hide_json_secrets(&beginning(&reply.body)));
             let body = shorten(&text, reply.body.len());
-            body.lines().for_each(|line| push(&mut self.body, self.started, Side::Server, line));
+            body.lines().for_each(|line| push(&mut self.body, micros, Side::Server, line));
         }
         let is_error = reply.status.is_client_error() || reply.status.is_server_error();
         self.info.refusals = u32::from(is_error);
@@ -180,26 +178,36 @@ impl ChunkWriter<'_> {
     }
 }
 
-/// Adds a line with the current time.
-fn push(lines: &mut TranscriptLines, started: Timestamp, side: Side, text: &str) {
+/// Returns the time since the start of a request.
+fn micros_since(started: Timestamp) -> u64 {
     let micros = Timestamp::now().as_microsecond().saturating_sub(started.as_microsecond());
-    lines.push(TranscriptLine { micros: u64::try_from(micros).unwrap_or_default(), side, text });
+    u64::try_from(micros).unwrap_or_default()
+}
+
+fn push(lines: &mut TranscriptLines, micros: u64, side: Side, text: &str) {
+    lines.push(TranscriptLine { micros, side, text });
 }
 
 /// Replaces a key in a text, also where it is encoded as in a form.
-fn hide(key: Option<&str>, text: &str) -> String {
-    match key {
-        Some(key) if key.len() >= 4 => {
-            text.replace(key, HIDDEN_KEY).replace(&utf8_percent_encode(key, RESERVED).to_string(), HIDDEN_KEY)
+fn hide(key: Option<&str>, mut text: String) -> String {
+    let Some(key) = key.filter(|key| key.len() >= 4) else { return text };
+    let encoded = if text.contains('%') { utf8_percent_encode(key, RESERVED).to_string() } else { String::new() };
+    for spelling in [key, encoded.as_str()] {
+        if !spelling.is_empty() && text.contains(spelling) {
+            text = text.replace(spelling, HIDDEN_KEY);
         }
-        _ => text.to_owned(),
     }
+    text
 }
 
 /// Returns whether the value with this name is not recorded.
 fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    SECRET_NAMES.iter().any(|secret| name.contains(secret))
+    let is_at = |start: usize, secret: &str| {
+        name.as_bytes()
+            .get(start..start + secret.len())
+            .is_some_and(|part| part.eq_ignore_ascii_case(secret.as_bytes()))
+    };
+    SECRET_NAMES.iter().any(|secret| (0..name.len()).any(|start| is_at(start, secret)))
 }
 
 /// Replaces the secret values of a form or of a query.
@@ -246,12 +254,10 @@ fn beginning(body: &[u8]) -> Cow<'_, str> {
 /// Returns a text in which long texts are shortened: those in quotes, and words without spaces. `body_bytes` is the length of the
 /// body that it is from.
 fn shorten(text: &str, body_bytes: usize) -> String {
-    let mut out = String::new();
-    let mut rest = text.to_owned();
-    rest.retain(|c| c == '\n' || !c.is_control());
+    let mut out = String::with_capacity(text.len().min(MAX_BODY_BYTES));
     let mut run = 0;
     let mut left_out = 0;
-    for c in rest.chars() {
+    for c in text.chars().filter(|c| *c == '\n' || !c.is_control()) {
         run = if matches!(c, '"' | '&' | '\n') { 0 } else { run + c.len_utf8() };
         if run > MAX_TEXT_BYTES {
             left_out += 1;
@@ -318,6 +324,6 @@ mod tests {
             hide_form_secrets(form),
             "client_secret=(key)&grant_type=x&Client_Assertion=(key)&api_key=(key)&empty"
         );
-        assert_eq!(hide(Some("abc/d"), "abc/d abc%2Fd"), "(key) (key)");
+        assert_eq!(hide(Some("abc/d"), "abc/d abc%2Fd".to_owned()), "(key) (key)");
     }
 }
