@@ -230,8 +230,9 @@ impl Exchange {
         let (home, name) = (self.grant.home().cloned(), self.provider.name);
         let compose = move || -> Vec<_> {
             let templates = templates.scope(home, name);
-            let context = server.uploads.compose_context();
-            let compose = |email: Email| email.compose(&templates, &incoming.budget, &context);
+            // Each message has an id of its own.
+            let context = || server.uploads.compose_context();
+            let compose = |email: Email| email.compose(&templates, &incoming.budget, &context());
             emails.into_iter().map(|email| email.and_then(compose)).collect()
         };
         let composed = work.run(compose).await?;

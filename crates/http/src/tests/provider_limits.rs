@@ -181,6 +181,22 @@ async fn templates_are_limited() {
     assert_eq!(create("/p/two", "other").await, 201, "another project");
 }
 
+#[tokio::test]
+async fn messages_of_a_request_have_different_ids() {
+    let server = server();
+    let message = serde_json::json!({"from": "ann@example.org", "to": "bob@example.org", "subject": "Hi", "text": "x"});
+    let body = Value::from(vec![message.clone(), message]);
+    let response = server.request_with("POST /emails/batch", body.to_string(), Peer::default()).await.json();
+    assert_ne!(response["data"][0]["id"], response["data"][1]["id"]);
+    let mut ids = std::collections::HashSet::new();
+    for entry in server.request("GET /api/v1/mailbox/bob").await.json().as_array().unwrap() {
+        let path = format!("GET /api/v1/mailbox/bob/{}", entry["id"].as_str().unwrap());
+        let message = server.request(&path).await.json();
+        assert!(ids.insert(message["header"]["Message-Id"].to_string()), "{message}");
+    }
+    assert_eq!(ids.len(), 2);
+}
+
 /// One message of a request is too large for its mailbox: none is stored.
 #[tokio::test]
 async fn messages_of_a_request_are_stored_together() {
