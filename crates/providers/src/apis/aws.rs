@@ -7,12 +7,12 @@ use jiff::Timestamp;
 use restante_mail::compose::{ComposeContext, Draft};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
+use super::sigv4;
 use crate::email::{Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind, MISSING_KEY};
 use crate::incoming::decode_base64;
 use crate::person::Person;
 use crate::raw;
-use crate::sigv4;
 use crate::templates::{Template, TemplateSource, TemplateUse, Templates};
 use crate::variables::TextBudget;
 

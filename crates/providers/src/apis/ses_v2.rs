@@ -9,7 +9,8 @@ use restante_http_core::server::SigningKey;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::aws::{self, AwsError, Recipients};
+use super::aws::{self, AwsError, Recipients};
+use super::sigv4;
 use crate::email::{self, Email, Parts, Sent};
 use crate::failure::{Failure, FailureKind};
 use crate::files::{File, attachments};
@@ -18,7 +19,6 @@ use crate::pairs::{Pair, override_values, pairs, tags};
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes};
 use crate::reply::Reply;
-use crate::sigv4;
 use crate::templates::{Template, TemplateSource, TemplateStore, Templates};
 use crate::values::{List, Text};
 use crate::variables::TextBudget;

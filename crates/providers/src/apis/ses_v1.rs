@@ -8,14 +8,14 @@ use restante_html::push_escaped;
 use restante_http_core::api::Api;
 use restante_http_core::server::SigningKey;
 
-use crate::aws::{self, AwsError, Recipients};
+use super::aws::{self, AwsError, Recipients};
+use super::sigv4;
 use crate::email::{Content, Email, Parts, Sent};
 use crate::failure::Failure;
 use crate::incoming::{Incoming, MAX_PAIRS};
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes};
 use crate::reply::Reply;
-use crate::sigv4;
 use crate::templates::{Template, TemplateSource, TemplateStore, Templates};
 use crate::variables::TextBudget;
 

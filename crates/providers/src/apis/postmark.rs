@@ -1,4 +1,4 @@
-//! The API of Postmark. Its paths that Resend has too are in [`crate::resend_postmark`]. Messages with the token
+//! The API of Postmark. Its paths that Resend has too are in [`super::resend_postmark`]. Messages with the token
 //! `POSTMARK_API_TEST` are stored like others.
 
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::email::{Content, Email, Parts, Sent, parse_id, uuid};
 use crate::failure::{Failure, FailureKind};
 use crate::files::{self, File};
 use crate::incoming::Incoming;
+use crate::json_templates::{body, find, put, stored_members};
 use crate::pairs::{Pair, pairs};
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes, header_key};
 use crate::reply::Reply;
-use crate::resend_postmark::{body, find, put, stored_members};
 use crate::stored::StoredEmail;
 use crate::templates::{TEMPLATE, Template, TemplateSource, TemplateStore, TemplateUse, Templates};
 use crate::values::{List, MAX_RAW_BYTES, Texts, text_of};

@@ -1,4 +1,4 @@
-//! The API of Resend. The paths that Postmark has too are in [`crate::resend_postmark`].
+//! The API of Resend. The paths that Postmark has too are in [`super::resend_postmark`].
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use serde_json::value::RawValue;
 use crate::email::{Content, Email, Parts, Sent, parse_id, uuid};
 use crate::failure::{Failure, FailureKind, MISSING_KEY};
 use crate::incoming::{Incoming, decode_base64};
+use crate::json_templates::{body, find, put, stored_members};
 use crate::pairs::{self, Pair};
 use crate::person::Person;
 use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
-use crate::resend_postmark::{body, find, put, stored_members};
 use crate::stored::StoredEmail;
 use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
 use crate::values::{List, OneOrMany, Text, Texts, merge_objects};
