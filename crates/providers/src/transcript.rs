@@ -222,15 +222,17 @@ fn hide_form_secrets(text: &str) -> String {
 /// Replaces the secret texts of objects in JSON, which need not be valid.
 fn hide_json_secrets(text: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
-    let mut hides_next = false;
+    let mut name = "";
     while let Some((before, string)) = rest.split_once('"') {
         let is_value = before.trim() == ":";
         let end = end_of_string(string);
         let content = &string[..end];
-        let shown = if is_value && hides_next { HIDDEN_KEY } else { content };
-        out.extend([before, "\"", shown, string.get(end..=end).unwrap_or_default()]);
+        let shown = if is_value && is_secret(name) { HIDDEN_KEY } else { content };
+        for text in [before, "\"", shown, string.get(end..=end).unwrap_or_default()] {
+            out.push_str(text);
+        }
         rest = string.get(end + 1..).unwrap_or_default();
-        hides_next = !is_value && is_secret(content);
+        name = if is_value { "" } else { content };
     }
     out + rest
 }
@@ -254,32 +256,26 @@ fn beginning(body: &[u8]) -> Cow<'_, str> {
 /// Returns a text in which long texts are shortened: those in quotes, and words without spaces. `body_bytes` is the length of the
 /// body that it is from.
 fn shorten(text: &str, body_bytes: usize) -> String {
+    const ENDS: [char; 3] = ['"', '&', '\n'];
     let mut out = String::with_capacity(text.len().min(MAX_BODY_BYTES));
-    let mut run = 0;
-    let mut left_out = 0;
-    for c in text.chars().filter(|c| *c == '\n' || !c.is_control()) {
-        run = if matches!(c, '"' | '&' | '\n') { 0 } else { run + c.len_utf8() };
-        if run > MAX_TEXT_BYTES {
-            left_out += 1;
-            continue;
-        }
-        note_left_out(&mut out, &mut left_out);
+    for part in text.split_inclusive(ENDS) {
         if out.len() >= MAX_BODY_BYTES {
             let _ = write!(out, "\n(the rest of {body_bytes} bytes is left out)");
             return out;
         }
-        out.push(c);
+        let content = part.strip_suffix(ENDS).unwrap_or(part);
+        let (shown, rest) = content.split_at(content.floor_char_boundary(MAX_TEXT_BYTES));
+        if shown.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_control()) {
+            out.push_str(shown);
+        } else {
+            out.extend(shown.chars().filter(|c| !c.is_control()));
+        }
+        if !rest.is_empty() {
+            let _ = write!(out, "... ({} more characters)", rest.chars().count());
+        }
+        out.push_str(&part[content.len()..]);
     }
-    note_left_out(&mut out, &mut left_out);
     out
-}
-
-/// Adds a note about characters that are left out.
-fn note_left_out(out: &mut String, count: &mut usize) {
-    if *count > 0 {
-        let _ = write!(out, "... ({count} more characters)");
-        *count = 0;
-    }
 }
 
 #[cfg(test)]
