@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts as _, Request};
-use axum::http::Uri;
 use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use restante_auth::{Grant, Scope};
@@ -85,6 +85,11 @@ pub(crate) async fn respond(
 ) -> Response {
     let mut transcript = Transcript::start(server.mailroom.journal(), &request);
     let result = process(server, templates, provider, handler, request, &mut transcript).await;
+    let is_denied = match &result {
+        Err(Error::Failure(failure)) => failure.kind == FailureKind::Unauthorized,
+        Err(Error::Problem(problem)) => problem.status() == StatusCode::UNAUTHORIZED,
+        Ok(_) => false,
+    };
     let (response, recorded) = match result {
         Ok(reply) => (None, reply),
         Err(Error::Failure(failure)) => (None, (provider.failure)(&failure)),
@@ -93,7 +98,10 @@ pub(crate) async fn respond(
             (Some(problem.into_response()), recorded)
         }
     };
-    transcript.finish(&recorded);
+    // What clients without a valid key send is not recorded, so that it does not replace other sessions.
+    if !is_denied {
+        transcript.finish(&recorded);
+    }
     response.unwrap_or_else(|| recorded.into_response())
 }
 
@@ -113,7 +121,9 @@ async fn process(
     parts.uri = client_uri(&server.settings, &parts);
     let incoming = Arc::new(Incoming::new(&parts, path, body));
     let (key, signing_key) = find_keys(&server, provider, &incoming).await?;
-    transcript.record_request(&incoming, key.as_deref());
+    let may_have_key =
+        provider.body_key.is_some() && key.is_none() && incoming.header(header::AUTHORIZATION.as_str()).is_none();
+    transcript.record_request(&incoming, key.as_deref(), may_have_key);
     let signing_key = signing_key?;
     let is_signed = signing_key.is_some();
     let key = signing_key.or(key);
@@ -181,7 +191,7 @@ impl Exchange {
             Action::Reply(reply) => Ok(reply),
             Action::Read(id, reply) => Ok(reply(&StoredEmail::read(&self.server, &self.grant, id).await?)),
             Action::Send(emails, reply) => {
-                let emails = self.compose(emails.into_iter().map(Ok).collect(), &mut reservation).await?;
+                let emails = self.compose(emails.into_iter().map(Ok).collect(), true, &mut reservation).await?;
                 let mut uploads = Vec::with_capacity(emails.len());
                 let mut sent = Vec::with_capacity(emails.len());
                 for email in emails {
@@ -200,7 +210,7 @@ impl Exchange {
                 failed.map_or_else(|| Ok(reply(&self.incoming, &sent)), |problem| Err(problem.into()))
             }
             Action::SendEach(emails, reply) => {
-                let emails = self.compose(emails, &mut reservation).await?;
+                let emails = self.compose(emails, false, &mut reservation).await?;
                 let results = self.send_each(emails, reservation, transcript).await?;
                 Ok(reply(&self.incoming, &results))
             }
@@ -214,10 +224,11 @@ impl Exchange {
         if self.templates.is_empty() { self.incoming.body.len().saturating_mul(COPIES) } else { usize::MAX }
     }
 
-    /// Composes messages, after memory for them is reserved.
+    /// Composes messages, after memory for them is reserved. If they are sent together, it stops at the first failure.
     async fn compose(
         &self,
         emails: Vec<Result<Email, Failure>>,
+        are_together: bool,
         reservation: &mut Reservation,
     ) -> Result<Vec<Result<Composed, Failure>>, Error> {
         let has_templates = emails.iter().flatten().any(|email| matches!(email.content, Content::Template(..)));
@@ -233,7 +244,14 @@ impl Exchange {
             // Each message has an id of its own.
             let context = || server.uploads.compose_context();
             let compose = |email: Email| email.compose(&templates, &incoming.budget, &context());
-            emails.into_iter().map(|email| email.and_then(compose)).collect()
+            let mut composed = Vec::with_capacity(emails.len());
+            for email in emails {
+                composed.push(email.and_then(compose));
+                if are_together && matches!(composed.last(), Some(Err(_))) {
+                    break;
+                }
+            }
+            composed
         };
         let composed = work.run(compose).await?;
         if has_templates {

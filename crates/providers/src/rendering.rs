@@ -31,6 +31,8 @@ const MAX_TAG_BYTES: usize = 500;
 const MAX_DEPTH: usize = 50;
 /// The maximum cost of a template. See [`Cost`].
 const MAX_COST: usize = 200_000;
+/// What a unit of cost takes from the budget of the request.
+const COST_BYTES: usize = 8;
 /// The blocks of Handlebars. Blocks with other names are sections.
 const BLOCKS: [&str; 4] = ["each", "if", "unless", "with"];
 /// The blocks of SendGrid that compare two values, and the functions of Handlebars that do.
@@ -50,7 +52,7 @@ pub(crate) fn render(template: &Template, data: &str, budget: &TextBudget) -> Re
     let context = Context::wraps(value).map_err(failed)?;
     let Template { subject, text, html, .. } = template;
     let render = |text: &str, is_html| {
-        let rendered = render_text(text, &context, &cost, is_html)?;
+        let rendered = render_text(text, &context, &cost, budget, is_html)?;
         budget.take(rendered.len())?;
         Ok::<_, Failure>(rendered)
     };
@@ -66,11 +68,18 @@ pub(crate) fn render(template: &Template, data: &str, budget: &TextBudget) -> Re
     })
 }
 
-fn render_text(text: &str, context: &Context, cost: &Cost, is_html: bool) -> Result<String, Failure> {
+fn render_text(
+    text: &str,
+    context: &Context,
+    cost: &Cost,
+    budget: &TextBudget,
+    is_html: bool,
+) -> Result<String, Failure> {
     if !text.contains("{{") {
         return Ok(text.to_owned());
     }
-    let prepared = prepare(text, cost)?;
+    let (prepared, cost) = prepare(text, cost)?;
+    budget.take(cost.saturating_mul(COST_BYTES))?;
     let compiled = Compiled::compile(&prepared).map_err(failed)?;
     let mut handlebars = Handlebars::new();
     handlebars.register_helper(SECTION, Box::new(Section));
@@ -104,8 +113,8 @@ impl Cost {
 
 /// Returns whether a tag is neither the start nor the end of a block.
 fn is_value(tag: &str) -> bool {
-    let tag = tag.trim_start_matches(['~', ' ']);
-    !tag.starts_with(['#', '^', '/']) && !tag.starts_with("else")
+    let tag = tag.trim_start_matches(|c: char| c == '~' || c.is_whitespace());
+    !tag.starts_with(['#', '^', '/']) && chained_block(tag).is_none()
 }
 
 /// Returns the length of the longest list or object. The recursion is limited, because `serde_json` limits the depth.
@@ -124,8 +133,8 @@ struct OpenBlock {
     depth: usize,
 }
 
-/// Checks the limits of a template, and returns it with sections as blocks of Handlebars.
-fn prepare(text: &str, limits: &Cost) -> Result<String, Failure> {
+/// Checks the limits of a template. Returns it with sections as blocks of Handlebars, and its cost.
+fn prepare(text: &str, limits: &Cost) -> Result<(String, usize), Failure> {
     let mut out = String::with_capacity(text.len());
     let mut open: Vec<OpenBlock> = Vec::new();
     let (mut rest, mut tags, mut cost) = (text, 0, 0_usize);
@@ -176,8 +185,10 @@ fn prepare(text: &str, limits: &Cost) -> Result<String, Failure> {
                 push_tag(&mut out, &format!("/{}", block.name));
             }
             _ => {
-                if let (Some(block), true) = (open.last_mut(), inner.starts_with("else ")) {
-                    block.depth += 1;
+                match (open.last_mut(), chained_block(inner)) {
+                    (Some(block), Some("if" | "unless")) => block.depth += 1,
+                    (_, Some(name)) => return Err(failed(format!("{name} after else is not supported"))),
+                    (_, None) => {}
                 }
                 push_tag(&mut out, if inner == "." { "this" } else { tag });
             }
@@ -187,7 +198,14 @@ fn prepare(text: &str, limits: &Cost) -> Result<String, Failure> {
         }
     }
     out.push_str(rest);
-    Ok(out)
+    Ok((out, cost))
+}
+
+/// Returns the first word after `else` in a tag.
+fn chained_block(tag: &str) -> Option<&str> {
+    let rest = tag.strip_prefix("else")?;
+    let is_name = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+    rest.split_whitespace().next().filter(|_| !rest.starts_with(is_name))
 }
 
 /// Returns the tag that opens a block with a comparison, `#equals a b`, as `#if (eq a b)`.
@@ -312,6 +330,10 @@ mod tests {
             (nested("if a", 1_000), list(1)),
             (nested("a", 1_000), list(1)),
             (format!("{{{{#if a}}}}{}{{{{/if}}}}", "{{else if a}}".repeat(1_000)), list(1)),
+            (format!("{{{{#if a}}}}{}{{{{/if}}}}", "{{else\tif a}}".repeat(1_000)), list(1)),
+            (format!("{{{{#if a}}}}{}{{{{/if}}}}", "{{~ else\n if a}}".repeat(1_000)), list(1)),
+            ("{{#if b}}{{else each a}}{{this}}{{/if}}".to_owned(), list(1)),
+            ("{{#if b}}{{else\u{a0}with a}}{{/if}}".to_owned(), list(1)),
             (nested("each @root.a", 5), list(1_000)),
             (format!("{{{{lookup {} 1}}}}", "(".repeat(10_000)), list(1)),
             (format!("{{{{#each a}}}}{}{{{{/each}}}}", "x".repeat(10_000)), list(10_000)),
@@ -334,7 +356,7 @@ mod tests {
         let budget = TextBudget::new(0);
         let rest = budget.rest();
         assert!(render(&template, &data(100), &budget).is_ok());
-        assert_eq!(rest - budget.rest(), 300);
+        assert_eq!(rest - budget.rest(), 300 + 3 * COST_BYTES);
         budget.take(budget.rest() - 299).unwrap();
         assert_eq!(render(&template, &data(100), &budget).unwrap_err().kind, FailureKind::TooLarge);
         assert!(render(&template, &data(MAX_SUBJECT_BYTES + 1), &TextBudget::new(0)).is_err());

@@ -18,6 +18,10 @@ pub(crate) const TEMPLATE: &str = "template";
 const MAX_TEMPLATES: usize = 1000;
 /// The maximum size of a template.
 const MAX_TEMPLATE_BYTES: usize = 512 * 1024;
+/// The size of a template without texts.
+const TEMPLATE_BYTES: usize = 500;
+/// The maximum length of the name, the id and the alias of a template.
+const MAX_NAME_BYTES: usize = 1000;
 /// The maximum size of the templates of a project.
 const MAX_PROJECT_BYTES: usize = 16 * 1024 * 1024;
 /// The maximum size of all templates.
@@ -61,8 +65,23 @@ pub(crate) enum TemplateSource {
 /// The templates of all providers.
 #[derive(Debug, Default)]
 pub(crate) struct TemplateStore {
-    templates: Mutex<BTreeMap<TemplateKey, Arc<Template>>>,
+    templates: Mutex<StoredTemplates>,
     last_number: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct StoredTemplates {
+    by_key: BTreeMap<TemplateKey, Arc<Template>>,
+    /// The size of all of them.
+    bytes: usize,
+}
+
+impl StoredTemplates {
+    fn remove(&mut self, key: &TemplateKey) -> Option<Arc<Template>> {
+        let removed = self.by_key.remove(key)?;
+        self.bytes -= removed.size();
+        Some(removed)
+    }
 }
 
 /// The project, the provider, and the id.
@@ -84,18 +103,18 @@ impl TemplateSource {
 }
 
 impl Template {
-    /// Returns the size of its texts.
+    /// Returns its size in memory, approximately.
     pub(crate) fn size(&self) -> usize {
         let Self { id, alias, name, subject, text, html, extra } = self;
         let optional = [alias, text, html].into_iter().flatten();
-        [id, name, subject, extra].into_iter().chain(optional).map(String::len).sum()
+        TEMPLATE_BYTES + [id, name, subject, extra].into_iter().chain(optional).map(String::len).sum::<usize>()
     }
 }
 
 impl TemplateStore {
     /// Returns whether there are no templates.
     pub(crate) fn is_empty(&self) -> bool {
-        self.templates.lock().is_empty()
+        self.templates.lock().by_key.is_empty()
     }
 
     /// Returns the templates of a provider in a project.
@@ -123,36 +142,40 @@ impl<'a> Templates<'a> {
     pub(crate) fn list(&self) -> Vec<Arc<Template>> {
         let templates = self.store.templates.lock();
         let is_own = |key: &TemplateKey| key.0 == self.project && key.1 == self.provider;
-        templates.iter().filter(|(key, _)| is_own(key)).map(|(_, template)| template.clone()).collect()
+        let own = templates.by_key.range(self.key("")..).take_while(|(key, _)| is_own(key));
+        own.map(|(_, template)| template.clone()).collect()
     }
 
     /// Returns the template with this id or alias.
     pub(crate) fn find(&self, id_or_alias: &str) -> Option<Arc<Template>> {
-        let by_id = self.store.templates.lock().get(&self.key(id_or_alias)).cloned();
+        let by_id = self.store.templates.lock().by_key.get(&self.key(id_or_alias)).cloned();
         by_id.or_else(|| self.list().into_iter().find(|template| template.alias.as_deref() == Some(id_or_alias)))
     }
 
     /// Stores a template. It replaces the one with the same id.
     pub(crate) fn put(&self, template: Template) -> Result<(), Failure> {
-        if template.size() > MAX_TEMPLATE_BYTES {
+        let names = [Some(&template.id), Some(&template.name), template.alias.as_ref()];
+        let has_long_name = names.into_iter().flatten().any(|name| name.len() > MAX_NAME_BYTES);
+        if template.size() > MAX_TEMPLATE_BYTES || has_long_name {
             return Err(Failure::new(
                 FailureKind::TooLarge,
-                format!("The template has more than {MAX_TEMPLATE_BYTES} bytes."),
+                format!(
+                    "The template has more than {MAX_TEMPLATE_BYTES} bytes, or a name of more than {MAX_NAME_BYTES}."
+                ),
             ));
         }
         let mut templates = self.store.templates.lock();
         let key = self.key(&template.id);
-        let (mut count, mut bytes, mut total) = (1, template.size(), template.size());
-        for ((project, ..), other) in templates.iter().filter(|(other, _)| **other != key) {
-            total += other.size();
-            if *project == self.project {
-                (count, bytes) = (count + 1, bytes + other.size());
-            }
-        }
-        if count > MAX_TEMPLATES || bytes > MAX_PROJECT_BYTES || total > MAX_TOTAL_BYTES {
+        let first = (self.project.clone(), "", String::new());
+        let of_project = templates.by_key.range(first..).take_while(|(other, _)| other.0 == self.project);
+        let others = of_project.filter(|(other, _)| **other != key).map(|(_, other)| other.size());
+        let (count, bytes) = others.fold((1, template.size()), |(count, bytes), size| (count + 1, bytes + size));
+        if count > MAX_TEMPLATES || bytes > MAX_PROJECT_BYTES || templates.bytes + template.size() > MAX_TOTAL_BYTES {
             return Err(Failure::new(FailureKind::Invalid, "The templates of this server are too many or too large."));
         }
-        templates.insert(key, Arc::new(template));
+        templates.remove(&key);
+        templates.bytes += template.size();
+        templates.by_key.insert(key, Arc::new(template));
         Ok(())
     }
 

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use jiff::Timestamp;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use restante_http_connection::context::Peer;
 use restante_journal::{
     Chunk, Journal, Outcome, Protocol, Recipient, SessionEnd, SessionId, SessionInfo, Side, Transaction,
@@ -29,7 +29,9 @@ const MAX_TEXT_BYTES: usize = 200;
 /// The maximum length of a recorded body.
 const MAX_BODY_BYTES: usize = 8 * 1024;
 /// The parts of names whose values are not recorded.
-const SECRET_NAMES: [&str; 6] = ["key", "secret", "token", "password", "assertion", "credential"];
+const SECRET_NAMES: [&str; 7] = ["key", "secret", "token", "password", "assertion", "credential", "signature"];
+/// The maximum length of the name of a field in a form whose value is hidden.
+const MAX_NAME_BYTES: usize = 100;
 /// What is recorded instead of a key.
 const HIDDEN_KEY: &str = "(key)";
 /// The characters that forms encode in keys.
@@ -79,8 +81,8 @@ impl Transcript {
         self.info.user = login;
     }
 
-    /// Records a request, without its key.
-    pub(crate) fn record_request(&mut self, incoming: &Incoming, key: Option<&str>) {
+    /// Records a request, without its key. A body that may have a key which was not found is left out.
+    pub(crate) fn record_request(&mut self, incoming: &Incoming, key: Option<&str>, body_may_have_key: bool) {
         if self.journal.is_none() {
             return;
         }
@@ -95,10 +97,8 @@ impl Transcript {
                 push(&mut self.head, micros, Side::Client, &[name, ": ", value].concat());
             }
         }
-        if !incoming.body.is_empty() {
-            let is_form = incoming.media_type() == "application/x-www-form-urlencoded";
-            let text = beginning(&incoming.body);
-            let text = if is_form { hide_form_secrets(&text) } else { hide_json_secrets(&text) };
+        if !incoming.body.is_empty() && !body_may_have_key {
+            let text = hide_form_secrets(&hide_json_secrets(&beginning(&incoming.body)));
             let body = shorten(&hide(key, text), incoming.body.len());
             push(&mut self.body, micros, Side::Client, "");
             body.lines().for_each(|line| push(&mut self.body, micros, Side::Client, line));
@@ -112,9 +112,7 @@ impl Transcript {
 
     /// Records the response, and writes the transcript.
     pub(crate) fn finish(mut self, reply: &Reply) {
-        // What clients without a valid key send is not recorded, so that it does not replace other sessions.
-        let journal = self.journal.take().filter(|_| reply.status != StatusCode::UNAUTHORIZED);
-        let Some(journal) = journal else { return };
+        let Some(journal) = self.journal.take() else { return };
         let status = format!("HTTP {}", reply.status);
         let micros = micros_since(self.started);
         push(&mut self.body, micros, Side::Server, &status);
@@ -200,8 +198,11 @@ fn hide(key: Option<&str>, mut text: String) -> String {
     text
 }
 
-/// Returns whether the value with this name is not recorded.
+/// Returns whether the value with this name is not recorded. A name with escapes can be any.
 fn is_secret(name: &str) -> bool {
+    if name.contains('\\') {
+        return true;
+    }
     let is_at = |start: usize, secret: &str| {
         name.as_bytes()
             .get(start..start + secret.len())
@@ -212,11 +213,20 @@ fn is_secret(name: &str) -> bool {
 
 /// Replaces the secret values of a form or of a query.
 fn hide_form_secrets(text: &str) -> String {
-    let hide = |pair: &str| match pair.split_once('=') {
-        Some((name, _)) if is_secret(name) => format!("{name}={HIDDEN_KEY}"),
-        _ => pair.to_owned(),
+    let is_name = |name: &str| {
+        name.len() <= MAX_NAME_BYTES && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.%+[]:".contains(&b))
     };
-    text.split('&').map(hide).collect::<Vec<_>>().join("&")
+    let mut out = String::with_capacity(text.len());
+    for pair in text.split_inclusive('&') {
+        match pair.split_once('=') {
+            Some((name, _)) if is_name(name) && is_secret(&percent_decode_str(name).decode_utf8_lossy()) => {
+                let end = if pair.ends_with('&') { "&" } else { "" };
+                out.extend([name, "=", HIDDEN_KEY, end]);
+            }
+            _ => out.push_str(pair),
+        }
+    }
+    out
 }
 
 /// Replaces the secret texts of objects in JSON, which need not be valid.
@@ -310,16 +320,17 @@ mod tests {
             (r#"{"key":["a"],"b":"c"}"#, r#"{"key":["a"],"b":"c"}"#),
             (r#"{"key":"abc"#, r#"{"key":"(key)"#),
             (r#""""#, r#""""#),
+            (r#"{"\u006bey":"a"}"#, r#"{"\u006bey":"(key)"}"#),
             ("no JSON", "no JSON"),
         ];
         for (text, expected) in table {
             assert_eq!(hide_json_secrets(text), expected, "{text}");
         }
-        let form = "client_secret=a%2fb&grant_type=x&Client_Assertion=c&api_key=d&empty";
-        assert_eq!(
-            hide_form_secrets(form),
-            "client_secret=(key)&grant_type=x&Client_Assertion=(key)&api_key=(key)&empty"
-        );
+        let form = "client_secret=a%2fb&grant_type=x&Client_Assertion=c&api%5Fkey=d&%6bey=e&empty";
+        let hidden = "client_secret=(key)&grant_type=x&Client_Assertion=(key)&api%5Fkey=(key)&%6bey=(key)&empty";
+        assert_eq!(hide_form_secrets(form), hidden);
+        let html = r#"{"html":"the key <a href=x&key=y"}"#;
+        assert_eq!(hide_form_secrets(html), r#"{"html":"the key <a href=x&key=(key)"#);
         assert_eq!(hide(Some("abc/d"), "abc/d abc%2Fd".to_owned()), "(key) (key)");
     }
 }

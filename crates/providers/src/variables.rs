@@ -79,14 +79,13 @@ impl TextBudget {
         merge_objects(field, objects)
     }
 
-    /// Takes bytes from the budget.
+    /// Takes bytes from the budget. Fails if nothing is left then.
     pub(crate) fn take(&self, bytes: usize) -> Result<(), Failure> {
-        // One thread at a time uses the budget.
-        let rest = self.rest().checked_sub(bytes).ok_or_else(|| {
-            Failure::new(FailureKind::TooLarge, "The messages of the request are too large together.")
-        })?;
-        self.0.store(rest, Ordering::Relaxed);
-        Ok(())
+        // One thread at a time uses the budget. After a failure, all others fail at once.
+        let rest = self.rest().checked_sub(bytes).filter(|rest| *rest > 0);
+        self.0.store(rest.unwrap_or_default(), Ordering::Relaxed);
+        let problem = "The messages of the request are too large together.";
+        rest.map(drop).ok_or_else(|| Failure::new(FailureKind::TooLarge, problem))
     }
 
     /// Takes the size of a message from the budget. Returns the message.
@@ -179,7 +178,7 @@ mod tests {
         let value = |_: &str| Some("0123456789".to_owned());
         let replace =
             |budget: usize| TextBudget(AtomicUsize::new(budget)).replace(&"{{a}}".repeat(10), ["{{", "}}"], value);
-        assert!(replace(99).is_err() && replace(100).is_ok());
+        assert!(replace(100).is_err() && replace(101).is_ok());
         let email = || Email { tags: vec![String::new(); 3], ..Email::default() };
         let budget = TextBudget(AtomicUsize::new(5 * ITEM_BYTES));
         assert!(budget.add(email()).is_ok());

@@ -167,18 +167,20 @@ async fn copies_for_many_recipients_are_limited() {
 #[tokio::test]
 async fn templates_are_limited() {
     let server = server();
-    let create = async |project: &str, name: &str| {
-        let body = serde_json::json!({"name": name, "generation": "dynamic"}).to_string();
-        server.request_with(&format!("POST {project}/v3/templates"), body, Peer::default()).await.status.as_u16()
+    let create = async |project: &str, name: &str, html: &str| {
+        let body = serde_json::json!({"templateName": name, "subject": "x", "htmlContent": html}).to_string();
+        let request = format!("POST {project}/v3/smtp/templates");
+        server.request_with(&request, body, Peer::default()).await.status.as_u16()
     };
-    assert_eq!(create("", &"x".repeat(600_000)).await, 413);
+    assert_eq!(create("", "large", &"x".repeat(600_000)).await, 413);
+    assert_eq!(create("", &"x".repeat(2_000), "x").await, 413, "a long name");
     let long = "x".repeat(500_000);
     let mut created = 0;
-    while create("/p/one", &long).await == 201 {
+    while create("/p/one", "name", &long).await == 201 {
         created += 1;
         assert!(created < 100, "no limit");
     }
-    assert_eq!(create("/p/two", "other").await, 201, "another project");
+    assert_eq!(create("/p/two", "other", "x").await, 201, "another project");
 }
 
 #[tokio::test]
