@@ -141,6 +141,15 @@ impl Authority {
         Ok(Self { pem, der, expires, issuer: Issuer::new(authority_params(&key), key) })
     }
 
+    /// Returns whether this CA has issued a server certificate with this key.
+    pub(super) fn has_issued(&self, chain: &str, key: &str) -> bool {
+        let chain = Tls::parse_chain(chain.as_bytes()).unwrap_or_default();
+        let ([certificate, issuer], Ok(key)) = (&chain[..], KeyPair::from_pem(key)) else { return false };
+        // The certificate contains the public key (RFC 5280 section 4.1).
+        let public_key = key.public_key_raw();
+        *issuer == self.der && certificate.windows(public_key.len()).any(|part| part == public_key)
+    }
+
     /// Returns the certificate of the CA in PEM.
     pub(super) fn pem(&self) -> &str {
         &self.pem

@@ -81,6 +81,14 @@ fn create(dir: &Path, request: &CaRequest) -> Result<(String, String), String> {
             "{error}: choose another folder with --dir, or delete {dir} to create a CA that clients must trust again"
         )
     })?;
+    if let (false, Some(key)) = (is_new, read(dir, SERVER_KEY)?)
+        && !authority.has_issued(&read(dir, SERVER_CERTIFICATE)?.unwrap_or_default(), &key)
+    {
+        return Err(format!(
+            "{}: the CA in the folder has not issued a certificate for this key: choose another folder with --dir, or delete the file",
+            dir.join(SERVER_KEY).display()
+        ));
+    }
     if is_new && let Some(file) = [SERVER_KEY, SERVER_CERTIFICATE].into_iter().find(|name| dir.join(name).exists()) {
         return Err(format!(
             "{}: the folder has no CA, so this file may belong to another program: choose another folder with --dir",

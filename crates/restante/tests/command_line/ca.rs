@@ -138,7 +138,7 @@ fn invalid_names_and_unusable_folders_are_refused() {
     let other = ["ca.crt", "ca.key"].map(|name| fs::read(other.join(name)).unwrap());
     let unknown = "ca.crt and ca.key do not belong together, or this command has not created them: choose another folder \
                    with --dir, or delete ";
-    let table: [Row<'_>; 10] = [
+    let table: [Row<'_>; 11] = [
         (
             &[],
             &["api.resend.com", "x.test", "1.2.3.4"],
@@ -147,6 +147,7 @@ fn invalid_names_and_unusable_folders_are_refused() {
         (&[("ca.key", None)], &[], "cannot be used: ca.key is missing"),
         (&[("ca.crt", None)], &[], "cannot be used: ca.crt is missing"),
         (&[("ca.crt", None), ("ca.key", None)], &[], "server.key: the folder has no CA"),
+        (&[("server.key", Some(&foreign[1]))], &[], "server.key: the CA in the folder has not issued"),
         (&[("ca.key", Some(b"x"))], &[], "cannot be used: ca.key contains no private key in PEM"),
         (&[("ca.crt", Some(b"x"))], &[], "cannot be used: ca.crt contains no certificate"),
         (
