@@ -9,10 +9,8 @@ use crate::extractors::request_context::RequestProject;
 use crate::response::problem::{Challenge, Problem};
 use crate::server::Server;
 
-/// Checks the token in the body of a request whose credentials are [`Credentials::InBody`], or the id of the key that has signed
-/// it. Returns its grant. Without authentication, only the tokens of leased runs are checked.
-///
-/// [`Credentials::InBody`]: crate::credentials::Credentials::InBody
+/// Checks the token in the body of a request whose credentials are in its body, or the id of the key that has signed it. Returns
+/// its grant. Without authentication, only the tokens of leased runs are checked.
 pub async fn check_late_token(
     server: &Server,
     extensions: &Extensions,
