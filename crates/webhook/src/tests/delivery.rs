@@ -164,8 +164,8 @@ fn retry_ends_the_pause_of_the_selected_target_only() {
     for selection in [Selection::Target(Some(before[0].name.clone())), Selection::Ids(vec![id])] {
         let sent = count(urls[0]);
         let retry = || main_runtime().block_on(webhooks.retry(selection.clone())).unwrap();
-        wait_until("the attempt is recorded", || retry() > 0);
-        wait_until("an event is sent", || count(urls[0]) > sent);
+        // An attempt that began before can fail after the first retry, which pauses the target again.
+        wait_until("an event is sent", || retry() > 0 && count(urls[0]) > sent);
         assert_eq!(count(urls[1]), 1);
         assert_eq!(statuses()[1].unavailable_until, before[1].unavailable_until);
     }
