@@ -51,6 +51,11 @@ impl Credentials {
         if cookies.is_empty() { Self::Missing } else { Self::Cookies(cookies) }
     }
 
+    /// Returns the credentials in the `Authorization` header, if there is exactly one and its scheme is supported.
+    pub fn from_authorization(headers: &HeaderMap) -> Option<Self> {
+        parse_authorization(headers)
+    }
+
     /// Returns the credentials of a request that may have a token in its query.
     pub fn from_headers_or_query(request: &Request) -> Self {
         if !request.headers().contains_key(header::AUTHORIZATION)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts as _, Request};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use restante_auth::{Grant, Scope};
@@ -85,17 +85,13 @@ pub(crate) async fn respond(
 ) -> Response {
     let mut transcript = Transcript::start(server.mailroom.journal(), &request);
     let result = process(server, templates, provider, handler, request, &mut transcript).await;
-    let is_denied = match &result {
-        Err(Error::Failure(failure)) => failure.kind == FailureKind::Unauthorized,
-        Err(Error::Problem(problem)) => problem.status() == StatusCode::UNAUTHORIZED,
-        Ok(_) => false,
-    };
-    let (response, recorded) = match result {
-        Ok(reply) => (None, reply),
-        Err(Error::Failure(failure)) => (None, (provider.failure)(&failure)),
+    let (response, recorded, is_denied) = match result {
+        Ok(reply) => (None, reply, false),
+        Err(Error::Failure(failure)) => (None, (provider.failure)(&failure), failure.kind == FailureKind::Unauthorized),
         Err(Error::Problem(problem)) => {
-            let recorded = (provider.failure)(&Failure::from(&problem));
-            (Some(problem.into_response()), recorded)
+            let failure = Failure::from(&problem);
+            let is_denied = failure.kind == FailureKind::Unauthorized;
+            (Some(problem.into_response()), (provider.failure)(&failure), is_denied)
         }
     };
     // What clients without a valid key send is not recorded, so that it does not replace other sessions.
@@ -181,7 +177,7 @@ impl Exchange {
     async fn run(
         self,
         handler: Handler,
-        mut reservation: Reservation,
+        reservation: Reservation,
         transcript: &mut Transcript,
     ) -> Result<Reply, Error> {
         let work = self.server.renderer.work_permit(self.work_size()).await?;
@@ -191,27 +187,14 @@ impl Exchange {
             Action::Reply(reply) => Ok(reply),
             Action::Read(id, reply) => Ok(reply(&StoredEmail::read(&self.server, &self.grant, id).await?)),
             Action::Send(emails, reply) => {
-                let emails = self.compose(emails.into_iter().map(Ok).collect(), true, &mut reservation).await?;
-                let mut uploads = Vec::with_capacity(emails.len());
-                let mut sent = Vec::with_capacity(emails.len());
-                for email in emails {
-                    let (upload, details) = self.check(email?).await?;
-                    uploads.push(upload);
-                    sent.push(details);
-                }
-                let stored = self.server.uploads.deliver(&self.grant, uploads, reservation).await?;
-                let mut failed = None;
-                for (details, stored) in sent.iter_mut().zip(stored) {
-                    match stored {
-                        Ok(stored) => Self::record(details, stored, transcript),
-                        Err(problem) => failed = Some(problem),
-                    }
-                }
-                failed.map_or_else(|| Ok(reply(&self.incoming, &sent)), |problem| Err(problem.into()))
+                let emails = emails.into_iter().map(Ok).collect();
+                let results = self.send(emails, true, reservation, transcript).await?;
+                let sent = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+                Ok(reply(&self.incoming, &sent))
             }
             Action::SendEach(emails, reply) => {
-                let emails = self.compose(emails, false, &mut reservation).await?;
-                let results = self.send_each(emails, reservation, transcript).await?;
+                let results = self.send(emails, false, reservation, transcript).await?;
+                let results: Vec<_> = results.into_iter().map(|result| result.map_err(Error::into_failure)).collect();
                 Ok(reply(&self.incoming, &results))
             }
         }
@@ -273,32 +256,36 @@ impl Exchange {
         Err(Failure::new(FailureKind::TooLarge, problem))
     }
 
-    /// Delivers each message that is accepted. The results are in the order of the messages.
-    async fn send_each(
+    /// Delivers the messages that are accepted: if they are sent together, all of them or none. The results are in the order of
+    /// the messages.
+    async fn send(
         &self,
-        emails: Vec<Result<Composed, Failure>>,
-        reservation: Reservation,
+        emails: Vec<Result<Email, Failure>>,
+        are_together: bool,
+        mut reservation: Reservation,
         transcript: &mut Transcript,
-    ) -> Result<Vec<Result<Sent, Failure>>, Error> {
+    ) -> Result<Vec<Result<Sent, Error>>, Error> {
         let (mut uploads, mut results) = (Vec::new(), Vec::with_capacity(emails.len()));
-        for email in emails {
-            results.push(match email {
-                Ok(email) => match self.check(email).await {
-                    Ok((upload, details)) => {
-                        uploads.push(upload);
-                        Ok(details)
-                    }
-                    Err(error) => Err(error.into_failure()),
-                },
-                Err(failure) => Err(failure),
-            });
+        for email in self.compose(emails, are_together, &mut reservation).await? {
+            let checked = match email {
+                Ok(email) => self.check(email).await,
+                Err(failure) => Err(failure.into()),
+            };
+            match checked {
+                Ok((upload, details)) => {
+                    uploads.push(upload);
+                    results.push(Ok(details));
+                }
+                Err(error) if are_together => return Err(error),
+                Err(error) => results.push(Err(error)),
+            }
         }
         let mut stored = self.server.uploads.deliver(&self.grant, uploads, reservation).await?.into_iter();
         for result in &mut results {
             let Ok(details) = result else { continue };
             match stored.next() {
                 Some(Ok(stored)) => Self::record(details, stored, transcript),
-                Some(Err(problem)) => *result = Err(Failure::from(&problem)),
+                Some(Err(problem)) => *result = Err(problem.into()),
                 None => {}
             }
         }

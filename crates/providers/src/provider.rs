@@ -6,8 +6,6 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use restante_http_core::api::{Api, Route};
 use restante_http_core::credentials::Credentials;
 use restante_http_core::response::problem::Problem;
@@ -29,7 +27,6 @@ pub(crate) trait Provider: 'static {
     const NAME: &'static str;
     /// Whether some requests have their key in the body. See [`Provider::body_key`].
     const HAS_BODY_KEY: bool = false;
-
     /// Whether the key in the header is the id of a key that has signed the request. See [`Provider::verify`].
     const IS_KEY_SIGNING: bool = false;
 
@@ -177,16 +174,18 @@ fn error_form<P: Provider>(problem: &Problem, response: Response) -> Response {
 
 /// Returns the token of the header field Authorization.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<String> {
-    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+    match Credentials::from_authorization(headers)? {
+        Credentials::Token(token) => Some(token),
+        _ => None,
+    }
 }
 
 /// Returns the user name and the password of the header field Authorization.
 pub(crate) fn basic(headers: &HeaderMap) -> Option<(String, String)> {
-    let (scheme, text) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    let text = scheme.eq_ignore_ascii_case("basic").then(|| STANDARD.decode(text.trim()))?.ok()?;
-    let (user, password) = str::from_utf8(&text).ok()?.split_once(':')?;
-    Some((user.to_owned(), password.to_owned()))
+    match Credentials::from_authorization(headers)? {
+        Credentials::Basic { user, password } => Some((user, password)),
+        _ => None,
+    }
 }
 
 /// Returns the value of a header field with a key.
