@@ -13,7 +13,7 @@ use restante_mail::tags::MAX_TAG_CHARS;
 use crate::failure::{Failure, FailureKind};
 use crate::person::Person;
 use crate::templates::{TemplateUse, Templates};
-use crate::variables::TextBudget;
+use crate::text_budget::TextBudget;
 
 const TAGS_FIELD: &str = "X-Tags";
 /// The time at which the provider would send the message.

@@ -29,8 +29,8 @@ use crate::provider::{Action, Description, Handler};
 use crate::reply::Reply;
 use crate::stored::StoredEmail;
 use crate::templates::TemplateStore;
+use crate::text_budget::MAX_TEXT_BYTES;
 use crate::transcript::{Delivered, Transcript};
-use crate::variables::MAX_TEXT_BYTES;
 
 /// The maximum number of characters of a key that are shown.
 const SHOWN_KEY_CHARS: usize = 6;

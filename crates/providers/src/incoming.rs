@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::failure::Failure;
+use crate::text_budget::TextBudget;
 use crate::values::text_of;
-use crate::variables::TextBudget;
 
 /// The maximum number of fields of a form, and of parameters of a query.
 pub(crate) const MAX_PAIRS: usize = 10_000;

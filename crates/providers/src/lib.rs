@@ -5,7 +5,7 @@
 //!
 //! - `provider`: the description of a provider, and its API
 //! - `exchange`: a request and its response; `transcript` records them
-//! - `incoming`, `multipart`, `values`, `variables`, `files`, `pairs`, `oauth`: requests, and the forms of their members;
+//! - `incoming`, `multipart`, `values`, `variables`, `text_budget`, `files`, `pairs`, `oauth`: requests, and the forms of their members;
 //!   `reply`, `failure`: responses
 //! - `email`, `person`: a message to send, and its composition; `raw`: complete messages; `stored`: a message that was sent
 //! - `templates`, `json_templates`, `versions`, `rendering`: templates that clients have stored
@@ -30,6 +30,7 @@ mod rendering;
 mod reply;
 mod stored;
 mod templates;
+mod text_budget;
 mod transcript;
 mod values;
 mod variables;

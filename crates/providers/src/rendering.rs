@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::email::Parts;
 use crate::failure::{Failure, FailureKind};
 use crate::templates::Template;
-use crate::variables::TextBudget;
+use crate::text_budget::TextBudget;
 
 /// The maximum size of the data of a template.
 const MAX_DATA_BYTES: usize = 256 * 1024;

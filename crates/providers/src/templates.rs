@@ -10,7 +10,7 @@ use restante_mail::naming::Project;
 
 use crate::email::Parts;
 use crate::failure::{Failure, FailureKind};
-use crate::variables::TextBudget;
+use crate::text_budget::TextBudget;
 
 /// The field of failures because of an unknown template.
 pub(crate) const TEMPLATE: &str = "template";

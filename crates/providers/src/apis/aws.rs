@@ -14,7 +14,7 @@ use crate::incoming::decode_base64;
 use crate::person::Person;
 use crate::raw;
 use crate::templates::{Template, TemplateSource, TemplateUse, Templates};
-use crate::variables::TextBudget;
+use crate::text_budget::TextBudget;
 
 /// The name of both providers. Therefore they have the same templates.
 pub(crate) const NAME: &str = "ses";

@@ -19,8 +19,9 @@ use crate::person::{Contact, Person};
 use crate::provider::{Action, Provider, Routes, header_key};
 use crate::reply::Reply;
 use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
+use crate::text_budget::TextBudget;
 use crate::values::{List, OneOrMany, Texts, merge_objects};
-use crate::variables::{TextBudget, Variables};
+use crate::variables::Variables;
 
 /// The maximum number of recipients of a request.
 const MAX_RECIPIENTS: usize = 2000;

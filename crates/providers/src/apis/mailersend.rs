@@ -21,8 +21,9 @@ use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
 use crate::stored::StoredEmail;
 use crate::templates::{TemplateSource, TemplateStore, TemplateUse, Templates};
+use crate::text_budget::TextBudget;
 use crate::values::{List, OneOrMany};
-use crate::variables::{TextBudget, Variables};
+use crate::variables::Variables;
 
 const MESSAGE_ID: HeaderName = HeaderName::from_static("x-message-id");
 

@@ -19,8 +19,9 @@ use crate::provider::{Action, Provider, Routes, basic, bearer};
 use crate::reply::Reply;
 use crate::stored::StoredEmail;
 use crate::templates::{TemplateSource, TemplateStore, TemplateUse, Templates};
+use crate::text_budget::TextBudget;
 use crate::values::{List, Texts};
-use crate::variables::{TextBudget, Variables};
+use crate::variables::Variables;
 
 struct Mailjet;
 

@@ -22,8 +22,9 @@ use crate::raw;
 use crate::reply::Reply;
 use crate::stored::StoredEmail;
 use crate::templates::{TEMPLATE, Template, TemplateSource, TemplateStore, TemplateUse, Templates};
+use crate::text_budget::TextBudget;
 use crate::values::{List, Texts};
-use crate::variables::{TextBudget, Variables};
+use crate::variables::Variables;
 
 struct Mandrill;
 

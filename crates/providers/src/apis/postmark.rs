@@ -22,8 +22,8 @@ use crate::provider::{Action, Provider, Routes, header_key};
 use crate::reply::Reply;
 use crate::stored::StoredEmail;
 use crate::templates::{TEMPLATE, Template, TemplateSource, TemplateStore, TemplateUse, Templates};
+use crate::text_budget::TextBudget;
 use crate::values::{List, MAX_RAW_BYTES, Texts, text_of};
-use crate::variables::TextBudget;
 
 const MAX_BATCH: usize = 500;
 /// The maximum length of an address in an error message.

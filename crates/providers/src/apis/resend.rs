@@ -22,8 +22,8 @@ use crate::provider::{Action, Provider, Routes, bearer};
 use crate::reply::Reply;
 use crate::stored::StoredEmail;
 use crate::templates::{Template, TemplateSource, TemplateStore, TemplateUse, Templates};
+use crate::text_budget::TextBudget;
 use crate::values::{List, OneOrMany, Text, Texts, merge_objects};
-use crate::variables::TextBudget;
 
 const MAX_BATCH: usize = 100;
 /// What is wrong with an address, in the words of Resend.

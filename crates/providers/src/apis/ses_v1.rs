@@ -17,7 +17,7 @@ use crate::person::Person;
 use crate::provider::{Action, Provider, Routes};
 use crate::reply::Reply;
 use crate::templates::{Template, TemplateSource, TemplateStore, Templates};
-use crate::variables::TextBudget;
+use crate::text_budget::TextBudget;
 
 const NAMESPACE: &str = "http://ses.amazonaws.com/doc/2010-12-01/";
 /// The path on listeners with pages. On others there is also that of SES, which is the root.

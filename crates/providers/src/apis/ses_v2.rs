@@ -20,8 +20,8 @@ use crate::person::Person;
 use crate::provider::{Action, Provider, Routes};
 use crate::reply::Reply;
 use crate::templates::{Template, TemplateSource, TemplateStore, Templates};
+use crate::text_budget::TextBudget;
 use crate::values::{List, Text};
-use crate::variables::TextBudget;
 
 struct SesV2;
 

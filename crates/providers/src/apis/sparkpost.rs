@@ -21,8 +21,9 @@ use crate::provider::{Action, Provider, Routes, header_key};
 use crate::raw;
 use crate::reply::Reply;
 use crate::templates::{TemplateSource, TemplateStore, TemplateUse, Templates};
+use crate::text_budget::TextBudget;
 use crate::values::{List, Text, Texts};
-use crate::variables::{TextBudget, Variables, escape_html};
+use crate::variables::{Variables, escape_html};
 
 struct SparkPost;
 
