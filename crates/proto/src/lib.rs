@@ -9,7 +9,7 @@ mod line;
 pub mod pop3;
 pub mod proxy;
 mod reply_text;
-mod sasl;
+pub mod sasl;
 mod secret;
 pub mod smtp;
 mod transcript;

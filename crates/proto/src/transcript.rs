@@ -14,7 +14,7 @@ const MAX_LINES: usize = 10_000;
 /// The capacity that is kept when the transcript is cleared.
 const RETAINED_BYTES: usize = 1024;
 /// The mechanisms whose names are shown. Anything else after AUTH could be a secret.
-const MECHANISMS: [&str; 4] = ["PLAIN", "LOGIN", "CRAM-MD5", "XOAUTH2"];
+const MECHANISMS: [&str; 5] = ["PLAIN", "LOGIN", "CRAM-MD5", "XOAUTH2", "OAUTHBEARER"];
 /// The length of a word that may be an unknown verb, in letters.
 const VERB_LETTERS: std::ops::RangeInclusive<usize> = 3..=8;
 

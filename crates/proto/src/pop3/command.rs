@@ -5,7 +5,7 @@ use restante_mail::named_enum;
 
 use crate::Secret;
 use crate::line::split_word;
-use crate::sasl::{self, PlainMessage, decode_md5_hex};
+use crate::sasl::{self, Exchange, Mechanism, Step, decode_md5_hex};
 
 use super::reply;
 
@@ -48,14 +48,9 @@ pub(crate) enum Command {
 pub(crate) enum AuthCommand {
     /// A request for the list of mechanisms.
     Mechanisms,
-    /// PLAIN without a response.
-    Plain,
-    /// PLAIN with its response.
-    Response(AuthResponse),
+    /// The first step of an exchange.
+    Start(Step),
 }
-
-/// The client's response to the challenge of PLAIN. `None` if the client cancelled.
-pub(crate) type AuthResponse = Option<PlainMessage>;
 
 named_enum! {
     /// The first word of a command.
@@ -121,15 +116,6 @@ pub(crate) fn max_line_bytes(start: &[u8]) -> usize {
     }
 }
 
-/// Parses a line of the client within an AUTH exchange. The error is the reply to it.
-pub(crate) fn parse_auth_response(line: &[u8]) -> Result<AuthResponse, &'static str> {
-    if line == b"*" {
-        return Ok(None);
-    }
-    let plain = sasl::decode_base64(line).and_then(|message| PlainMessage::parse(&message));
-    plain.map(Some).ok_or(reply::AUTH_MALFORMED)
-}
-
 fn lookup_verb(word: &[u8]) -> Option<Verb> {
     Verb::ALL.into_iter().find(|verb| verb.name().as_bytes().eq_ignore_ascii_case(word))
 }
@@ -169,15 +155,10 @@ fn parse_auth(arguments: &[u8]) -> Result<AuthCommand, &'static str> {
     if !rest.is_empty() {
         return Err(reply::SYNTAX_AUTH);
     }
-    if !mechanism.eq_ignore_ascii_case(b"PLAIN") {
-        return Err(reply::AUTH_UNKNOWN);
-    }
-    match initial {
-        b"" => Ok(AuthCommand::Plain),
-        // RFC 5034 section 4: an empty initial response is written as a single equals sign.
-        b"=" => parse_auth_response(b"").map(AuthCommand::Response),
-        initial => parse_auth_response(initial).map(AuthCommand::Response),
-    }
+    // USER and PASS do the same as LOGIN.
+    let mechanism = Mechanism::parse(mechanism).filter(|mechanism| *mechanism != Mechanism::Login);
+    let mechanism = mechanism.ok_or(reply::AUTH_UNKNOWN)?;
+    Ok(AuthCommand::Start(Exchange::start(mechanism, Some(initial).filter(|initial| !initial.is_empty()))))
 }
 
 fn parse_top(arguments: &[u8]) -> Option<Command> {
@@ -277,22 +258,22 @@ mod tests {
 
     #[test]
     fn parses_auth_arguments() {
+        let start = |step| Ok(Command::Auth(AuthCommand::Start(step)));
         let plain = |identity: &str| {
-            let plain = PlainMessage {
-                authorization_id: identity.to_owned(),
-                user: "james".to_owned(),
-                password: Secret::new("secret"),
-            };
-            Ok(Command::Auth(AuthCommand::Response(Some(plain))))
+            let (authorization_id, user) = (identity.to_owned(), "james".to_owned());
+            let proof = sasl::Proof::Password(Secret::new("secret"));
+            start(Step::Credentials(sasl::Credentials { mechanism: Mechanism::Plain, authorization_id, user, proof }))
         };
         let table: &[(&[u8], Result<Command, &str>)] = &[
             (b"AUTH", Ok(Command::Auth(AuthCommand::Mechanisms))),
-            (b"auth plain", Ok(Command::Auth(AuthCommand::Plain))),
+            (b"auth plain", start(Exchange::start(Mechanism::Plain, None))),
+            (b"auth xoauth2", start(Exchange::start(Mechanism::XOAuth2, None))),
             (b"AUTH PLAIN AGphbWVzAHNlY3JldA==", plain("")),
             (b"AUTH Plain YWRtaW4AamFtZXMAc2VjcmV0", plain("admin")),
-            (b"AUTH PLAIN *", Ok(Command::Auth(AuthCommand::Response(None)))),
-            (b"AUTH PLAIN =", Err(reply::AUTH_MALFORMED)),
-            (b"AUTH PLAIN AGphbWVzAHNlY3JldA", Err(reply::AUTH_MALFORMED)),
+            (b"AUTH PLAIN *", start(Step::Cancelled)),
+            (b"AUTH PLAIN =", start(Step::Malformed)),
+            (b"AUTH PLAIN AGphbWVzAHNlY3JldA", start(Step::Malformed)),
+            (b"AUTH LOGIN", Err(reply::AUTH_UNKNOWN)),
             (b"AUTH PLAIN AAA= AAA=", Err(reply::SYNTAX_AUTH)),
             (b"AUTH CRAM-MD5", Err(reply::AUTH_UNKNOWN)),
         ];

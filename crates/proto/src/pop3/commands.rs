@@ -1,14 +1,14 @@
 //! The commands, in each state that accepts commands. Every function consumes the old state and sets a new one. It
 //! returns an action if the driver has to do something.
 
-use crate::sasl::PlainMessage;
+use crate::sasl::{Credentials, Mechanism, Step};
 
-use super::command::{self, AuthCommand, AuthResponse, Command};
+use super::command::{self, AuthCommand, Command};
 use super::maildrop::{Maildrop, MessageNumberError};
 use super::multiline::{Listing, MultilineReply};
 use super::request::{Column, Extent, FetchRequest};
 use super::session::Session;
-use super::state::{AnonymousClient, Idle, State};
+use super::state::{AnonymousClient, AuthExchange, Idle, State};
 use super::{Action, Proof, reply};
 
 impl Session {
@@ -24,23 +24,25 @@ impl Session {
         }
     }
 
-    /// Processes the response of an AUTH exchange.
-    pub(super) fn handle_auth_response(
-        &mut self,
-        client: AnonymousClient,
-        response: Result<AuthResponse, &'static str>,
-    ) -> Option<Action> {
-        match response {
-            Ok(Some(PlainMessage { authorization_id: identity, user, password })) => {
-                let mailbox = if identity.is_empty() { user.clone() } else { identity };
-                Some(self.open(client.is_utf8, mailbox, user, Proof::Password(password)))
+    /// Continues an AUTH exchange.
+    pub(super) fn continue_auth(&mut self, client: AnonymousClient, step: Step) -> Option<Action> {
+        match step {
+            Step::Challenge(exchange, challenge) => {
+                self.state = State::AuthExchange(client, AuthExchange::Sasl(exchange));
+                self.reply_with(|out, _| reply::write_challenge(out, challenge));
+                None
             }
-            Ok(None) => {
+            Step::Credentials(Credentials { mechanism, authorization_id: identity, user, proof }) => {
+                let mailbox = if identity.is_empty() { user.clone() } else { identity };
+                let login = Action::Open { mailbox, user, proof: proof.into() };
+                Some(self.open(client.is_utf8, Some(mechanism), login))
+            }
+            Step::Cancelled => {
                 self.state = State::Idle(Idle::Authorization(client));
                 self.reply_error(reply::AUTH_CANCELLED);
                 None
             }
-            Err(text) => self.reject_and_stay(Idle::Authorization(client), text),
+            Step::Malformed => self.reject_and_stay(Idle::Authorization(client), reply::AUTH_MALFORMED),
         }
     }
 
@@ -56,14 +58,18 @@ impl Session {
                 self.reply(reply::USER_OK);
             }
             Command::Pass(password) => match client.user {
-                Some(user) => return Some(self.open(client.is_utf8, user.clone(), user, Proof::Password(password))),
+                Some(user) => {
+                    let proof = Proof::Password(password);
+                    return Some(self.open(client.is_utf8, None, Action::Open { mailbox: user.clone(), user, proof }));
+                }
                 None => return self.reject_and_stay(Idle::Authorization(client), reply::USER_FIRST),
             },
             Command::Apop { user, digest } => {
                 let proof = Proof::Apop { timestamp: self.timestamp.clone(), digest };
-                return Some(self.open(client.is_utf8, user.clone(), user, proof));
+                return Some(self.open(client.is_utf8, None, Action::Open { mailbox: user.clone(), user, proof }));
             }
-            Command::Auth(auth) => return self.auth(client, auth),
+            Command::Auth(AuthCommand::Mechanisms) => self.reply(reply::MECHANISMS),
+            Command::Auth(AuthCommand::Start(step)) => return self.continue_auth(client, step),
             Command::Stls => return self.stls(client),
             Command::Utf8 => {
                 client.is_utf8 = true;
@@ -108,26 +114,21 @@ impl Session {
         None
     }
 
-    fn auth(&mut self, client: AnonymousClient, auth: AuthCommand) -> Option<Action> {
-        match auth {
-            AuthCommand::Mechanisms => {
-                self.reply_and_enter(State::Idle(Idle::Authorization(client)), reply::MECHANISMS)
-            }
-            AuthCommand::Plain => self.reply_and_enter(State::AuthExchange(client), reply::CHALLENGE),
-            AuthCommand::Response(response) => self.handle_auth_response(client, Ok(response)),
-        }
-    }
-
-    /// Opens a mailbox. After a failed login the client has to send USER again (RFC 1939 section 7).
-    fn open(&mut self, is_utf8: bool, mailbox: String, user: String, proof: Proof) -> Action {
-        self.state = State::OpeningMailbox(AnonymousClient { user: None, is_utf8 });
-        Action::Open { mailbox, user, proof }
+    /// Performs the action that opens a mailbox. After a failed login the client has to send USER again (RFC 1939
+    /// section 7).
+    fn open(&mut self, is_utf8: bool, mechanism: Option<Mechanism>, action: Action) -> Action {
+        self.state = State::OpeningMailbox(AnonymousClient { user: None, is_utf8 }, mechanism);
+        action
     }
 
     fn stls(&mut self, client: AnonymousClient) -> Option<Action> {
         match self.stls_error(&client) {
             Some(text) => self.reject_and_stay(Idle::Authorization(client), text),
-            None => self.reply_and_enter(State::StartingTls, reply::GO_AHEAD_TLS),
+            None => {
+                self.state = State::StartingTls;
+                self.reply(reply::GO_AHEAD_TLS);
+                None
+            }
         }
     }
 
@@ -186,13 +187,6 @@ impl Session {
     fn reply_no_such_message(&mut self, maildrop: Maildrop, number: u64, error: MessageNumberError) -> Option<Action> {
         self.state = State::Idle(Idle::Transaction(maildrop));
         self.reply_error_with(|out, _| reply::write_no_such_message(out, number, error));
-        None
-    }
-
-    /// Replies and enters the state.
-    fn reply_and_enter(&mut self, state: State, text: &'static str) -> Option<Action> {
-        self.state = state;
-        self.reply(text);
         None
     }
 

@@ -12,8 +12,8 @@
 //!
 //! | state            | waits for                       | next state                                                       |
 //! |------------------|---------------------------------|------------------------------------------------------------------|
-//! | `AuthExchange`   | the line of an AUTH exchange    | → OpeningMailbox, or Authorization if it is cancelled or invalid |
-//! | `OpeningMailbox` | [`Session::opened`]             | → Transaction, or Authorization if refused                       |
+//! | `AuthExchange`   | a line of an AUTH exchange      | → OpeningMailbox, or Authorization if it is cancelled or invalid |
+//! | `OpeningMailbox` | [`Session::opened`]             | → Transaction; Authorization or AuthExchange if refused          |
 //! | `Fetching`       | [`Session::fetched`]            | → Sending, or Transaction if there is nothing to send            |
 //! | `Sending`        | the previous part to be written | → Sending, or Transaction at the end of the reply                |
 //! | `Updating`       | [`Session::deleted`]            | → Quitting                                                       |
@@ -47,7 +47,7 @@ mod transitions;
 
 use restante_mail::message::MessageId;
 
-use crate::Secret;
+use crate::{Secret, sasl};
 pub use maildrop::Maildrop;
 pub use session::Session;
 
@@ -76,7 +76,7 @@ pub enum Action {
         mailbox: String,
         /// The user name. It is the name of the mailbox, unless AUTH gave another authorization identity.
         user: String,
-        /// The password or digest.
+        /// The password, token or digest.
         proof: Proof,
     },
     /// Get the source of a message. Pass it to [`Session::fetched`].
@@ -98,6 +98,8 @@ pub enum Action {
 pub enum Proof {
     /// The password, as sent.
     Password(Secret),
+    /// A bearer token.
+    Bearer(Secret),
     /// APOP (RFC 1939 section 7): the MD5 digest of the timestamp followed by the password.
     Apop {
         /// The timestamp of the greeting, with its angle brackets.
@@ -105,6 +107,15 @@ pub enum Proof {
         /// The digest, as sent.
         digest: [u8; 16],
     },
+}
+
+impl From<sasl::Proof> for Proof {
+    fn from(proof: sasl::Proof) -> Self {
+        match proof {
+            sasl::Proof::Password(password) => Self::Password(password),
+            sasl::Proof::Bearer(token) => Self::Bearer(token),
+        }
+    }
 }
 
 /// Why an action is refused.

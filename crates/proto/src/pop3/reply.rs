@@ -19,9 +19,7 @@ pub(crate) const UTF8_OK: &str = "+OK UTF-8 it is\r\n";
 pub(crate) const GO_AHEAD_TLS: &str = "+OK Ready to start TLS\r\n";
 pub(crate) const TOP: &str = "+OK Top of the message follows\r\n";
 pub(crate) const IDS: &str = "+OK Ids follow\r\n";
-pub(crate) const MECHANISMS: &str = "+OK Mechanisms follow\r\nPLAIN\r\n.\r\n";
-/// An empty challenge. RFC 5034 section 4 requires the space.
-pub(crate) const CHALLENGE: &str = "+ \r\n";
+pub(crate) const MECHANISMS: &str = "+OK Mechanisms follow\r\nPLAIN\r\nXOAUTH2\r\nOAUTHBEARER\r\n.\r\n";
 
 pub(crate) const UNKNOWN_COMMAND: &str = "-ERR Unknown command\r\n";
 pub(crate) const CONTROL_CHARACTER: &str = "-ERR Control character in the command\r\n";
@@ -50,7 +48,7 @@ pub(crate) const TLS_UNAVAILABLE: &str = "-ERR TLS is not available\r\n";
 pub(crate) const TLS_TWICE: &str = "-ERR TLS is already on\r\n";
 pub(crate) const TLS_TOO_LATE: &str = "-ERR STLS must come before UTF8 and the login\r\n";
 
-pub(crate) const AUTH_UNKNOWN: &str = "-ERR Unknown authentication mechanism; known is PLAIN\r\n";
+pub(crate) const AUTH_UNKNOWN: &str = "-ERR Unknown authentication mechanism; CAPA lists the known ones\r\n";
 pub(crate) const AUTH_CANCELLED: &str = "-ERR Authentication cancelled\r\n";
 pub(crate) const AUTH_MALFORMED: &str = "-ERR Cannot decode the response\r\n";
 pub(crate) const NOT_AUTHENTICATED: &str = "-ERR [AUTH] Wrong user name or password\r\n";
@@ -67,9 +65,14 @@ pub(crate) fn write_greeting(out: &mut Vec<u8>, timestamp: &str) {
 /// Writes the capabilities (RFC 2449 section 5). STLS is included only while it is available.
 pub(crate) fn write_capabilities(out: &mut Vec<u8>, stls: bool) {
     out.extend_from_slice(b"+OK Capabilities follow\r\nTOP\r\nUSER\r\nUIDL\r\nRESP-CODES\r\nAUTH-RESP-CODE\r\n");
-    out.extend_from_slice(b"SASL PLAIN\r\nPIPELINING\r\nUTF8 USER\r\n");
+    out.extend_from_slice(b"SASL PLAIN XOAUTH2 OAUTHBEARER\r\nPIPELINING\r\nUTF8 USER\r\n");
     out.extend_from_slice(if stls { b"STLS\r\n" } else { b"" });
     out.extend_from_slice(b"IMPLEMENTATION Restante\r\n.\r\n");
+}
+
+/// Writes a challenge, which is in base64. RFC 5034 section 4 requires the space, also if it is empty.
+pub(crate) fn write_challenge(out: &mut Vec<u8>, challenge: &str) {
+    write_line(out, format_args!("+ {challenge}"));
 }
 
 /// Writes the reply to a login and to RSET, and the first line of LIST.

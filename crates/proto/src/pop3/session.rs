@@ -6,11 +6,12 @@ use std::sync::Arc;
 use restante_mail::message::Source;
 
 use crate::line::LineReader;
+use crate::sasl::Mechanism;
 use crate::transcript::{Recorder, Speaker, TranscriptBuffer, TranscriptScope};
 
 use super::multiline::{MultilineReply, OutgoingMessage};
 use super::request::Extent;
-use super::state::{AnonymousClient, Idle, State};
+use super::state::{AnonymousClient, AuthExchange, Idle, State};
 use super::{Action, Maildrop, Refusal, Settings, reply};
 
 /// If the queued replies reach this size, they are written before more are queued.
@@ -87,13 +88,13 @@ impl Session {
 
     /// Returns whether the session waits for a line from the client. Otherwise there is something to finish first.
     pub fn is_idle(&self) -> bool {
-        matches!(self.state, State::Idle(_) | State::AuthExchange(_))
+        matches!(self.state, State::Idle(_) | State::AuthExchange(..))
     }
 
     /// Completes [`Action::Open`] with the messages of the mailbox, oldest first, or the refusal.
     pub fn opened(&mut self, result: Result<Maildrop, Refusal>) {
-        let client = match std::mem::replace(&mut self.state, State::Closed) {
-            State::OpeningMailbox(client) => client,
+        let (client, mechanism) = match std::mem::replace(&mut self.state, State::Closed) {
+            State::OpeningMailbox(client, mechanism) => (client, mechanism),
             other => {
                 self.state = other;
                 return;
@@ -104,10 +105,16 @@ impl Session {
                 self.reply_with(|out, _| reply::write_total(out, maildrop.total()));
                 self.state = State::Idle(Idle::Transaction(maildrop));
             }
-            Err(refusal) => {
-                self.state = State::Idle(Idle::Authorization(client));
-                self.refuse(&refusal);
-            }
+            Err(refusal) => match mechanism.and_then(Mechanism::failure_challenge) {
+                Some(challenge) if refusal == Refusal::WrongCredentials => {
+                    self.state = State::AuthExchange(client, AuthExchange::Refused(refusal));
+                    self.reply_with(|out, _| reply::write_challenge(out, &challenge));
+                }
+                _ => {
+                    self.state = State::Idle(Idle::Authorization(client));
+                    self.refuse(&refusal);
+                }
+            },
         }
     }
 
@@ -241,7 +248,7 @@ impl Session {
         }
     }
 
-    fn refuse(&mut self, refusal: &Refusal) {
+    pub(super) fn refuse(&mut self, refusal: &Refusal) {
         match refusal {
             Refusal::WrongCredentials => self.reject(reply::NOT_AUTHENTICATED),
             Refusal::NotPermitted => self.reject(reply::NOT_PERMITTED),

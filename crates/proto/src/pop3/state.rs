@@ -1,6 +1,9 @@
 //! The states of a session, as listed in the tables of [`super`]. Data exists only in the states in which it is valid:
 //! there is no mailbox without a login and no user name after it.
 
+use crate::sasl::{Exchange, Mechanism};
+
+use super::Refusal;
 use super::maildrop::Maildrop;
 use super::multiline::MultilineReply;
 use super::request::FetchRequest;
@@ -10,14 +13,24 @@ use super::request::FetchRequest;
 pub(super) enum State {
     /// A command is expected.
     Idle(Idle),
-    AuthExchange(AnonymousClient),
-    OpeningMailbox(AnonymousClient),
+    AuthExchange(AnonymousClient, AuthExchange),
+    /// With the mechanism of AUTH, if the client used it.
+    OpeningMailbox(AnonymousClient, Option<Mechanism>),
     Fetching(Maildrop, FetchRequest),
     Sending(Maildrop, MultilineReply),
     Updating,
     Quitting,
     StartingTls,
     Closed,
+}
+
+/// What AUTH waits for.
+#[derive(Debug)]
+pub(super) enum AuthExchange {
+    /// The next message of the client.
+    Sasl(Exchange),
+    /// Any line. The client was sent the reason why its bearer token is refused, and this is the reply after it.
+    Refused(Refusal),
 }
 
 /// The states in which commands are accepted.

@@ -7,7 +7,7 @@ use crate::sasl;
 use super::maildrop::Maildrop;
 use super::multiline::{MultilineReply, Progress};
 use super::session::{MAX_REPLY_BYTES, Session};
-use super::state::{AnonymousClient, Idle, State};
+use super::state::{AnonymousClient, AuthExchange, Idle, State};
 use super::{Action, command, mask, reply};
 
 impl Session {
@@ -21,9 +21,9 @@ impl Session {
                 (input.len(), Some(Action::StartTls))
             }
             State::Sending(maildrop, multiline) => (0, self.advance_multiline(maildrop, multiline)),
-            State::AuthExchange(client) => self.advance_auth(client, input),
+            State::AuthExchange(client, exchange) => self.advance_auth(client, exchange, input),
             State::Idle(idle) => self.advance_idle(idle, input),
-            waiting @ (State::OpeningMailbox(_) | State::Fetching(..) | State::Updating) => {
+            waiting @ (State::OpeningMailbox(..) | State::Fetching(..) | State::Updating) => {
                 self.state = waiting;
                 (0, Some(Action::Read))
             }
@@ -60,12 +60,24 @@ impl Session {
         (consumed, action)
     }
 
-    fn advance_auth(&mut self, client: AnonymousClient, input: &[u8]) -> (usize, Option<Action>) {
+    fn advance_auth(
+        &mut self,
+        client: AnonymousClient,
+        exchange: AuthExchange,
+        input: &[u8],
+    ) -> (usize, Option<Action>) {
         let (consumed, line) = self.lines.read_line(input, sasl::MAX_LINE_BYTES);
         let action = match line {
             LineRead::Complete(line) => {
                 self.recorder.record_note("***");
-                self.handle_auth_response(client, command::parse_auth_response(line))
+                match exchange {
+                    AuthExchange::Sasl(exchange) => self.continue_auth(client, exchange.line(line)),
+                    AuthExchange::Refused(refusal) => {
+                        self.state = State::Idle(Idle::Authorization(client));
+                        self.refuse(&refusal);
+                        None
+                    }
+                }
             }
             LineRead::TooLong => {
                 self.state = State::Idle(Idle::Authorization(client));
@@ -73,7 +85,7 @@ impl Session {
                 None
             }
             LineRead::Incomplete => {
-                self.state = State::AuthExchange(client);
+                self.state = State::AuthExchange(client, exchange);
                 Some(Action::Read)
             }
         };

@@ -1,36 +1,30 @@
-//! AUTH (RFC 4954): the exchanges of PLAIN (RFC 4616), LOGIN and CRAM-MD5 (RFC 2195), up to a user name and a proof.
-//! The driver checks the proof.
+//! AUTH (RFC 4954): the exchanges of [`crate::sasl`] and of CRAM-MD5 (RFC 2195), up to a user name and a proof. The
+//! driver checks the proof.
 
-use crate::Secret;
 use crate::line::split_word;
-use crate::sasl::{PlainMessage, decode_base64, decode_md5_hex};
+use crate::sasl::{self, Credentials, Exchange, Mechanism, Step, decode_base64, decode_md5_hex};
 
 use super::command_error::CommandError;
-use super::{Proof, reply};
+use super::{LoginRefusal, Proof, reply};
 
 /// An exchange that waits for the next line of the client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AuthExchange {
-    /// PLAIN waits for its only message.
-    Plain,
-    /// LOGIN waits for the user name.
-    LoginUser,
-    /// LOGIN waits for the password.
-    LoginPassword {
-        /// The user name from the previous line.
-        user: String,
-    },
+    /// A mechanism that all protocols have.
+    Sasl(Exchange),
     /// CRAM-MD5 waits for the digest of this challenge.
     CramMd5 {
         /// The challenge that was sent.
         challenge: String,
     },
+    /// The client was sent the reason why its bearer token is refused, and has to send a line before the reply.
+    Refused(LoginRefusal),
 }
 
 /// The next step of an exchange.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AuthStep {
-    /// Send this reply and wait for a response.
+    /// Send this challenge, which is in base64, and wait for a response.
     Continue(AuthExchange, &'static str),
     /// The driver has to create a challenge.
     NeedChallenge,
@@ -38,9 +32,13 @@ pub(crate) enum AuthStep {
     Complete {
         /// The user name.
         user: String,
-        /// The password or digest.
+        /// The password, token or digest.
         proof: Proof,
+        /// The mechanism, except for CRAM-MD5.
+        mechanism: Option<Mechanism>,
     },
+    /// The login is refused.
+    Refused(LoginRefusal),
 }
 
 /// Parses the arguments of AUTH: a mechanism, and optionally the initial response. `cram_md5` says whether CRAM-MD5 is
@@ -59,38 +57,42 @@ pub(crate) fn start(arguments: &[u8], cram_md5: bool) -> Result<AuthStep, Comman
             Err(CommandError::Bad(reply::SYNTAX_AUTH))
         };
     }
-    let (exchange, challenge) = if mechanism.eq_ignore_ascii_case(b"PLAIN") {
-        (AuthExchange::Plain, reply::CHALLENGE_EMPTY)
-    } else if mechanism.eq_ignore_ascii_case(b"LOGIN") {
-        (AuthExchange::LoginUser, reply::CHALLENGE_USER)
-    } else {
-        return Err(CommandError::Bad(reply::AUTH_UNKNOWN));
-    };
-    match initial {
-        b"" => Ok(AuthStep::Continue(exchange, challenge)),
-        // RFC 4954 section 4: an empty initial response is written as a single equals sign.
-        b"=" => exchange.handle_response(b""),
-        initial => exchange.handle_response(initial),
+    let mechanism = Mechanism::parse(mechanism).ok_or(CommandError::Bad(reply::AUTH_UNKNOWN))?;
+    convert(Exchange::start(mechanism, Some(initial).filter(|initial| !initial.is_empty())))
+}
+
+/// Converts the step of an exchange that all protocols have. The authorization identity is ignored: nothing in SMTP
+/// depends on it.
+fn convert(step: Step) -> Result<AuthStep, CommandError> {
+    match step {
+        Step::Challenge(exchange, challenge) => Ok(AuthStep::Continue(AuthExchange::Sasl(exchange), challenge)),
+        Step::Credentials(Credentials { mechanism, user, proof, .. }) => {
+            Ok(AuthStep::Complete { user, proof: proof.into(), mechanism: Some(mechanism) })
+        }
+        Step::Cancelled => Err(CommandError::AuthCancelled),
+        Step::Malformed => Err(CommandError::Bad(reply::AUTH_MALFORMED)),
+    }
+}
+
+impl From<sasl::Proof> for Proof {
+    fn from(proof: sasl::Proof) -> Self {
+        match proof {
+            sasl::Proof::Password(password) => Self::Password(password),
+            sasl::Proof::Bearer(token) => Self::Bearer(token),
+        }
     }
 }
 
 impl AuthExchange {
     /// Processes the next line of the client.
     pub(crate) fn handle_response(self, line: &[u8]) -> Result<AuthStep, CommandError> {
-        if line == b"*" {
-            return Err(CommandError::AuthCancelled);
-        }
-        let response = decode_base64(line).ok_or(CommandError::Bad(reply::AUTH_MALFORMED))?;
         match self {
-            Self::Plain => parse_plain(&response).ok_or(CommandError::Bad(reply::AUTH_MALFORMED)),
-            Self::LoginUser => {
-                Ok(AuthStep::Continue(Self::LoginPassword { user: response }, reply::CHALLENGE_PASSWORD))
-            }
-            Self::LoginPassword { user } => {
-                Ok(AuthStep::Complete { user, proof: Proof::Password(Secret::new(response)) })
-            }
+            Self::Sasl(exchange) => convert(exchange.line(line)),
+            Self::Refused(refusal) => Ok(AuthStep::Refused(refusal)),
+            Self::CramMd5 { .. } if line == b"*" => Err(CommandError::AuthCancelled),
             Self::CramMd5 { challenge } => {
-                parse_cram_md5(&response, challenge).ok_or(CommandError::Bad(reply::AUTH_MALFORMED))
+                let step = decode_base64(line).and_then(|response| parse_cram_md5(&response, challenge));
+                step.ok_or(CommandError::Bad(reply::AUTH_MALFORMED))
             }
         }
     }
@@ -100,21 +102,23 @@ impl AuthExchange {
 fn parse_cram_md5(response: &str, challenge: String) -> Option<AuthStep> {
     let (user, digest) = response.rsplit_once(' ')?;
     let digest = decode_md5_hex(digest.as_bytes())?;
-    Some(AuthStep::Complete { user: user.to_owned(), proof: Proof::CramMd5 { challenge, digest } })
-}
-
-/// Parses the message of PLAIN. The authorization identity is ignored: nothing in SMTP depends on it.
-fn parse_plain(message: &str) -> Option<AuthStep> {
-    let PlainMessage { user, password, .. } = PlainMessage::parse(message)?;
-    Some(AuthStep::Complete { user, proof: Proof::Password(password) })
+    Some(AuthStep::Complete { user: user.to_owned(), proof: Proof::CramMd5 { challenge, digest }, mechanism: None })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Secret;
 
     fn done(user: &str, password: &str) -> AuthStep {
-        AuthStep::Complete { user: user.to_owned(), proof: Proof::Password(Secret::new(password)) }
+        let proof = Proof::Password(Secret::new(password));
+        AuthStep::Complete { user: user.to_owned(), proof, mechanism: Some(Mechanism::Plain) }
+    }
+
+    /// Returns the step of an exchange that continues.
+    fn challenge(mechanism: Mechanism, initial: Option<&[u8]>) -> Result<AuthStep, CommandError> {
+        let Step::Challenge(exchange, challenge) = Exchange::start(mechanism, initial) else { panic!("{mechanism}") };
+        Ok(AuthStep::Continue(AuthExchange::Sasl(exchange), challenge))
     }
 
     #[test]
@@ -122,7 +126,10 @@ mod tests {
         let malformed = || Err(CommandError::Bad(reply::AUTH_MALFORMED));
         let syntax = || Err(CommandError::Bad(reply::SYNTAX_AUTH));
         let table: &[(&str, Result<AuthStep, CommandError>)] = &[
-            ("PLAIN", Ok(AuthStep::Continue(AuthExchange::Plain, reply::CHALLENGE_EMPTY))),
+            ("PLAIN", challenge(Mechanism::Plain, None)),
+            ("xoauth2", challenge(Mechanism::XOAuth2, None)),
+            ("OAuthBearer", challenge(Mechanism::OAuthBearer, None)),
+            ("XOAUTH2 AAA=", malformed()),
             ("plain AGphbWVzAHNlY3JldA==", Ok(done("james", "secret"))),
             ("PLAIN YWRtaW4AamFtZXMAc2VjcmV0", Ok(done("james", "secret"))),
             ("PLAIN AAA=", Ok(done("", ""))),
@@ -135,18 +142,9 @@ mod tests {
             ("PLAIN ???", malformed()),
             ("PLAIN *", Err(CommandError::AuthCancelled)),
             ("PLAIN AAA= AAA=", syntax()),
-            ("Login", Ok(AuthStep::Continue(AuthExchange::LoginUser, reply::CHALLENGE_USER))),
-            (
-                "LOGIN amFtZXM=",
-                Ok(AuthStep::Continue(
-                    AuthExchange::LoginPassword { user: "james".to_owned() },
-                    reply::CHALLENGE_PASSWORD,
-                )),
-            ),
-            (
-                "LOGIN =",
-                Ok(AuthStep::Continue(AuthExchange::LoginPassword { user: String::new() }, reply::CHALLENGE_PASSWORD)),
-            ),
+            ("Login", challenge(Mechanism::Login, None)),
+            ("LOGIN amFtZXM=", challenge(Mechanism::Login, Some(b"amFtZXM="))),
+            ("LOGIN =", challenge(Mechanism::Login, Some(b""))),
             ("cram-md5", Ok(AuthStep::NeedChallenge)),
             ("CRAM-MD5 dGlt", syntax()),
             ("CRAM-SHA1", Err(CommandError::Bad(reply::AUTH_UNKNOWN))),
@@ -166,7 +164,7 @@ mod tests {
         let digest = *b"\xb9\x13\xa6\x02\xc7\xed\xa7\xa4\x95\xb4\xe6\xe7\x33\x4d\x38\x90";
         let done = |user: &str| {
             let proof = Proof::CramMd5 { challenge: challenge.to_owned(), digest };
-            Ok(AuthStep::Complete { user: user.to_owned(), proof })
+            Ok(AuthStep::Complete { user: user.to_owned(), proof, mechanism: None })
         };
         let malformed = || Err(CommandError::Bad(reply::AUTH_MALFORMED));
         // The first one is from RFC 2195 section 2.

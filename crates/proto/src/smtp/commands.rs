@@ -61,16 +61,21 @@ impl Session {
         match step {
             Ok(AuthStep::Continue(exchange, challenge)) => {
                 self.state = State::AuthExchange(client, exchange);
-                self.reply(challenge);
+                self.reply_with(|out, _| reply::write_challenge(out, challenge));
                 None
             }
             Ok(AuthStep::NeedChallenge) => {
                 self.state = State::AwaitingChallenge(client);
                 Some(Action::CreateChallenge)
             }
-            Ok(AuthStep::Complete { user, proof }) => {
-                self.state = State::CheckingLogin(client, user.clone());
+            Ok(AuthStep::Complete { user, proof, mechanism }) => {
+                self.state = State::CheckingLogin { client, user: user.clone(), mechanism };
                 Some(Action::Authenticate { user, proof })
+            }
+            Ok(AuthStep::Refused(refusal)) => {
+                self.state = State::Idle(Idle::Ready(client));
+                self.refuse_login(refusal);
+                None
             }
             Err(error) => self.reject_and_stay(Idle::Ready(client), &error),
         }

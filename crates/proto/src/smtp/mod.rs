@@ -17,7 +17,7 @@
 //! |---------------------|--------------------------------|-----------------------------------------------------------------------|
 //! | `AuthExchange`      | a line of an AUTH exchange     | → AuthExchange, CheckingLogin, or Ready if it is cancelled or invalid |
 //! | `AwaitingChallenge` | [`Session::challenge_created`] | → AuthExchange                                                        |
-//! | `CheckingLogin`     | [`Session::authenticated`]     | → Ready                                                               |
+//! | `CheckingLogin`     | [`Session::authenticated`]     | → Ready, or AuthExchange if a bearer token is refused                 |
 //! | `CheckingSender`    | [`Session::sender_checked`]    | → Mail, or Ready if refused                                           |
 //! | `CheckingRecipient` | [`Session::recipient_checked`] | → Mail                                                                |
 //! | `ReceivingData`     | the end of the data            | → Delivering, or Ready if the message is too long                     |
@@ -113,6 +113,8 @@ pub enum Protocol {
 pub enum Proof {
     /// The password, as sent.
     Password(Secret),
+    /// A bearer token.
+    Bearer(Secret),
     /// The HMAC-MD5 of a challenge, with the password as the key (RFC 2195).
     CramMd5 {
         /// The challenge.
@@ -125,10 +127,12 @@ pub enum Proof {
 /// Why a login is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginRefusal {
-    /// The user name or the password is wrong. This counts as a bad command.
+    /// The user name, the password or the token is wrong. This counts as a bad command.
     WrongCredentials,
     /// Too many logins have failed, so this one is not checked (RFC 4954 section 6).
     TooManyFailures,
+    /// The login cannot be checked now, because the identity provider cannot be used.
+    Unavailable,
     /// The token is valid but does not permit sending mail.
     NotPermitted,
     /// The refusal is simulated, with this reply code.
@@ -167,7 +171,7 @@ pub enum Action {
     Authenticate {
         /// The user name, as sent.
         user: String,
-        /// The password or digest.
+        /// The password, token or digest.
         proof: Proof,
     },
     /// Store a message. Pass the result to [`Session::delivered`].

@@ -4,8 +4,6 @@
 
 use std::io::Write as _;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use restante_mail::address::AddressError;
 use restante_mail::envelope::{RecipientRefusal, Refusal, RefusalReason, SenderRefusal};
 
@@ -44,12 +42,6 @@ pub(crate) const GO_AHEAD_DATA: &str = "354 End the mail with a dot on a line of
 pub(crate) const AUTHENTICATED: &str = "235 2.7.0 Authenticated\r\n";
 pub(crate) const NOT_AUTHENTICATED: ErrorReply =
     ErrorReply::new(RefusalReason::Auth, "535 5.7.8 Wrong user name or password\r\n");
-/// An empty challenge. RFC 4954 section 4 requires the space.
-pub(crate) const CHALLENGE_EMPTY: &str = "334 \r\n";
-/// "Username:" in base64, as every client of AUTH LOGIN expects it.
-pub(crate) const CHALLENGE_USER: &str = "334 VXNlcm5hbWU6\r\n";
-/// "Password:" in base64.
-pub(crate) const CHALLENGE_PASSWORD: &str = "334 UGFzc3dvcmQ6\r\n";
 pub(crate) const AUTH_CANCELLED: &str = "501 5.7.0 Authentication cancelled\r\n";
 pub(crate) const AUTH_MALFORMED: ErrorReply = ErrorReply::syntax("501 5.5.2 Cannot decode the response\r\n");
 pub(crate) const AUTH_UNKNOWN: ErrorReply =
@@ -59,6 +51,8 @@ pub(crate) const AUTH_TWICE: ErrorReply = ErrorReply::syntax("503 5.5.1 Already 
 pub(crate) const AUTH_IN_MAIL: ErrorReply = ErrorReply::syntax("503 5.5.1 No AUTH in the middle of a mail\r\n");
 pub(crate) const TOO_MANY_LOGINS: ErrorReply =
     ErrorReply::new(RefusalReason::Auth, "454 4.7.0 Too many logins have failed, try again later\r\n");
+pub(crate) const LOGIN_UNAVAILABLE: ErrorReply =
+    ErrorReply::new(RefusalReason::Auth, "454 4.7.0 The login cannot be checked now, try again later\r\n");
 pub(crate) const LOGIN_NOT_PERMITTED: ErrorReply =
     ErrorReply::new(RefusalReason::Auth, "535 5.7.8 The login does not allow this\r\n");
 /// The text of RFC 3207 section 4.
@@ -152,7 +146,9 @@ pub(crate) fn write_extensions(out: &mut Vec<u8>, settings: &Settings, peer: &st
         out.extend_from_slice(b"250 STARTTLS\r\n");
         return;
     }
-    let mechanisms = if settings.cram_md5 { "PLAIN LOGIN CRAM-MD5" } else { "PLAIN LOGIN" };
+    let cram_md5 = if settings.cram_md5 { " CRAM-MD5" } else { "" };
+    // Clients that choose the first one they know prefer a password.
+    let mechanisms = format_args!("PLAIN LOGIN{cram_md5} XOAUTH2 OAUTHBEARER");
     if starttls {
         write_line(out, format_args!("250-AUTH {mechanisms}"));
         out.extend_from_slice(b"250 STARTTLS\r\n");
@@ -161,8 +157,9 @@ pub(crate) fn write_extensions(out: &mut Vec<u8>, settings: &Settings, peer: &st
     }
 }
 
+/// Writes a challenge, which is in base64. RFC 4954 section 4 requires the space, also if it is empty.
 pub(crate) fn write_challenge(out: &mut Vec<u8>, challenge: &str) {
-    write_line(out, format_args!("334 {}", STANDARD.encode(challenge)));
+    write_line(out, format_args!("334 {challenge}"));
 }
 
 /// Writes the reply to an invalid address. It starts with [`BAD_SENDER`] or [`BAD_RECIPIENT`].

@@ -4,9 +4,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use restante_mail::envelope::{Envelope, Recipient, RecipientRefusal, Refusal, RefusalReason, SenderRefusal};
 
 use crate::line::LineReader;
+use crate::sasl::Mechanism;
 use crate::transcript::{Recorder, TransactionStage, TranscriptBuffer, TranscriptScope};
 
 use super::auth::AuthExchange;
@@ -174,7 +177,7 @@ impl Session {
     pub fn challenge_created(&mut self, challenge: String) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
             State::AwaitingChallenge(client) => {
-                self.reply_with(|out, _| reply::write_challenge(out, &challenge));
+                self.reply_with(|out, _| reply::write_challenge(out, &STANDARD.encode(&challenge)));
                 State::AuthExchange(client, AuthExchange::CramMd5 { challenge })
             }
             other => other,
@@ -183,23 +186,38 @@ impl Session {
 
     /// Completes [`Action::Authenticate`].
     pub fn authenticated(&mut self, result: Result<(), LoginRefusal>) {
-        let (mut client, user) = match std::mem::replace(&mut self.state, State::Closed) {
-            State::CheckingLogin(client, user) => (client, user),
+        let (mut client, user, mechanism) = match std::mem::replace(&mut self.state, State::Closed) {
+            State::CheckingLogin { client, user, mechanism } => (client, user, mechanism),
             other => {
                 self.state = other;
                 return;
             }
         };
-        if result.is_ok() {
-            client.login = Some(user);
+        let refusal = match result {
+            Ok(()) => {
+                client.login = Some(user);
+                self.state = State::Idle(Idle::Ready(client));
+                return self.reply(reply::AUTHENTICATED);
+            }
+            Err(refusal) => refusal,
+        };
+        let is_wrong = matches!(refusal, LoginRefusal::WrongCredentials | LoginRefusal::Chaos(535));
+        if is_wrong && let Some(challenge) = mechanism.and_then(Mechanism::failure_challenge) {
+            self.state = State::AuthExchange(client, AuthExchange::Refused(refusal));
+            return self.reply_with(|out, _| reply::write_challenge(out, &challenge));
         }
         self.state = State::Idle(Idle::Ready(client));
-        match result {
-            Ok(()) => self.reply(reply::AUTHENTICATED),
-            Err(LoginRefusal::WrongCredentials) => self.reject(&CommandError::Bad(reply::NOT_AUTHENTICATED)),
-            Err(LoginRefusal::TooManyFailures) => self.refuse(reply::TOO_MANY_LOGINS),
-            Err(LoginRefusal::NotPermitted) => self.refuse(reply::LOGIN_NOT_PERMITTED),
-            Err(LoginRefusal::Chaos(code)) => {
+        self.refuse_login(refusal);
+    }
+
+    /// Replies that a login is refused.
+    pub(super) fn refuse_login(&mut self, refusal: LoginRefusal) {
+        match refusal {
+            LoginRefusal::WrongCredentials => self.reject(&CommandError::Bad(reply::NOT_AUTHENTICATED)),
+            LoginRefusal::TooManyFailures => self.refuse(reply::TOO_MANY_LOGINS),
+            LoginRefusal::Unavailable => self.refuse(reply::LOGIN_UNAVAILABLE),
+            LoginRefusal::NotPermitted => self.refuse(reply::LOGIN_NOT_PERMITTED),
+            LoginRefusal::Chaos(code) => {
                 self.refusals.push(RefusalReason::Auth);
                 self.reply_error_with(|out, _| reply::write_refusal(out, &reply::chaos_login_refusal(code)));
                 if code == 421 {

@@ -4,6 +4,8 @@
 use restante_mail::address::Alphabet;
 use restante_mail::envelope::{Envelope, Peer};
 
+use crate::sasl::Mechanism;
+
 use super::auth::AuthExchange;
 use super::body::BodyBuffer;
 use super::chunk::Chunk;
@@ -18,8 +20,13 @@ pub(super) enum State {
     AuthExchange(Client, AuthExchange),
     /// CRAM-MD5 waits for a challenge from the driver.
     AwaitingChallenge(Client),
-    /// With the name that the client logs in with.
-    CheckingLogin(Client, String),
+    CheckingLogin {
+        client: Client,
+        /// The name that the client logs in with.
+        user: String,
+        /// The mechanism, except for CRAM-MD5.
+        mechanism: Option<Mechanism>,
+    },
     CheckingSender(Transaction),
     CheckingRecipient(Transaction),
     ReceivingData(Transaction, DataReader),

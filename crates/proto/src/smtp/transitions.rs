@@ -34,7 +34,7 @@ impl Session {
             State::ReceivingChunk(transaction, body, chunk) => self.advance_chunk(transaction, body, chunk, input),
             State::DiscardingChunk(idle, chunk, reply) => self.advance_discard(idle, chunk, reply, input),
             waiting @ (State::AwaitingChallenge(_)
-            | State::CheckingLogin(..)
+            | State::CheckingLogin { .. }
             | State::CheckingSender(_)
             | State::CheckingRecipient(_)
             | State::Delivering(..)) => {

@@ -147,7 +147,7 @@ impl Driver {
 
     fn open(&self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
         let matches = |password: &str| match proof {
-            Proof::Password(secret) => secret.expose() == password,
+            Proof::Password(secret) | Proof::Bearer(secret) => secret.expose() == password,
             Proof::Apop { timestamp, digest } => *digest == apop_digest(timestamp, password),
         };
         let known = self.credentials.iter().any(|(name, password)| name == user && matches(password));

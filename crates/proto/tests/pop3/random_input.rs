@@ -26,6 +26,7 @@ fn fragment() -> impl Strategy<Value = Vec<u8>> {
         "AUTH PLAIN",
         "AUTH PLAIN =",
         "AUTH CRAM-MD5",
+        "AUTH OAUTHBEARER",
         "*",
         "CAPA",
         "STLS",

@@ -146,7 +146,9 @@ impl Driver {
                 Action::Authenticate { user, proof } => {
                     let known = &self.policy.credentials;
                     let is_known = match proof {
-                        Proof::Password(password) => known.contains(&(user, password.expose().to_owned())),
+                        Proof::Password(password) | Proof::Bearer(password) => {
+                            known.contains(&(user, password.expose().to_owned()))
+                        }
                         // Digests are tested in the `mail-server` crate.
                         Proof::CramMd5 { .. } => false,
                     };

@@ -45,6 +45,7 @@ fn fragment() -> impl Strategy<Value = Vec<u8>> {
         "QUIT",
         "AUTH PLAIN",
         "AUTH LOGIN",
+        "AUTH XOAUTH2",
         "AUTH",
         "auth plain =",
         "*",

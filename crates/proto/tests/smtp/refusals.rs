@@ -200,6 +200,7 @@ fn refused_logins_have_the_auth_reason() {
     let refusals = [
         LoginRefusal::WrongCredentials,
         LoginRefusal::TooManyFailures,
+        LoginRefusal::Unavailable,
         LoginRefusal::NotPermitted,
         LoginRefusal::Chaos(535),
         LoginRefusal::Chaos(421),

@@ -131,8 +131,17 @@ fn login_attempt() -> impl Strategy<Value = String> {
         "PASS",
         "Cookie:",
     ]);
-    let mechanism =
-        prop::sample::select(vec!["PLAIN", "login", "LOGIN ", "CRAM-MD5", "XOAUTH2", "", "hunter2hunter2", "PLAIN="]);
+    let mechanism = prop::sample::select(vec![
+        "PLAIN",
+        "login",
+        "LOGIN ",
+        "CRAM-MD5",
+        "XOAUTH2",
+        "OAUTHBEARER",
+        "",
+        "hunter2hunter2",
+        "PLAIN=",
+    ]);
     let secret = prop::sample::select(SECRETS.to_vec());
     let end = prop::sample::select(vec!["\r\n", "\n", " \r\n", "  x\r\n"]);
     (verb, mechanism, secret, any::<bool>(), end).prop_map(|(verb, mechanism, secret, is_initial_response, end)| {
