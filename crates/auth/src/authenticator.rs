@@ -1,9 +1,10 @@
 //! Checks all credentials. Verifying a password is slow on purpose, so it runs on blocking threads, few at a time, and
 //! successful logins are cached for a while.
 //!
-//! `passwords` verifies passwords and tokens, `single_sign_on` logs in accounts of an identity provider and of an authenticating
+//! `passwords` verifies passwords and tokens, `bearer` the bearer tokens of mail clients, `single_sign_on` logs in accounts of an identity provider and of an authenticating
 //! proxy, and `web_sessions` checks cookies and notices when a login becomes invalid.
 
+mod bearer;
 mod passwords;
 mod single_sign_on;
 #[cfg(test)]

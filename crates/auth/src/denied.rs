@@ -25,7 +25,7 @@ named_enum! {
         UnknownToken = "token",
         /// The token or the login session has expired.
         Expired = "expired",
-        /// The login with the identity provider was not completed.
+        /// The login with the identity provider was not completed, or the provider cannot be used to check a token.
         SingleSignOn = "sso",
         /// No rule grants rights to the account of the identity provider or of the authenticating proxy.
         NoAccess = "account",

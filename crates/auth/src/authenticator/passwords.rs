@@ -43,6 +43,8 @@ struct Login<'a> {
     user: &'a str,
     client: Client,
     configured: Option<&'a ConfiguredLogin<'a>>,
+    /// Whether the secret is a bearer token, which cannot be the password of a user.
+    is_bearer: bool,
 }
 
 impl Login<'_> {
@@ -60,6 +62,11 @@ impl Login<'_> {
     /// it differs from them. Each hash has its own key: the entry shows only that the password matches this hash.
     fn cache_key(&self, kind: &str) -> Option<Arc<str>> {
         self.configured.map(|configured| format!("{}\n{kind}\n{}", configured.setting, self.name()).into())
+    }
+
+    /// Returns the reason of the denial of a wrong secret.
+    fn wrong_secret(&self) -> DenialReason {
+        if self.is_bearer { DenialReason::UnknownToken } else { DenialReason::WrongPassword }
     }
 
     fn denied(&self, user: Option<&str>, reason: DenialReason) -> Denied {
@@ -116,7 +123,7 @@ impl Authenticator {
         client: Client,
         configured: Option<&ConfiguredLogin<'_>>,
     ) -> Result<Option<VerifiedLogin>, Denied> {
-        let login = Login { user, client, configured };
+        let login = Login { user, client, configured, is_bearer: false };
         match secret {
             Some(text) if is_run_token(text) || self.has_accounts() && tokens::looks_like_token(text) => {
                 self.verify_token(text, client, configured).await
@@ -126,11 +133,23 @@ impl Authenticator {
         }
     }
 
+    /// Verifies a bearer token that has no form of a token: one with a chosen text, or a password in the settings. Returns `None`
+    /// if it is such a password.
+    pub(super) async fn verify_chosen_bearer(
+        &self,
+        user: &str,
+        token: &str,
+        client: Client,
+        configured: &ConfiguredLogin<'_>,
+    ) -> Result<Option<VerifiedLogin>, Denied> {
+        self.verify_password(Login { user, client, configured: Some(configured), is_bearer: true }, token).await
+    }
+
     /// Verifies a password: that of the user, and those in the settings. A wrong one delays the next attempts.
     async fn verify_password(&self, login: Login<'_>, password: &str) -> Result<Option<VerifiedLogin>, Denied> {
         let client = login.client;
         let users = self.users().await;
-        let known = users.find(login.user);
+        let known = users.find(login.user).filter(|_| !login.is_bearer);
         let denied = |reason| login.denied(known.map(|(name, _)| name.as_ref()), reason);
         if let Some((name, hash)) = known
             && self.verified.contains(client, name, hash.as_str(), password)
@@ -148,7 +167,7 @@ impl Authenticator {
         let Some(attempt) = attempt else { return Ok(None) };
         let hashes = self.candidate_hashes(login, &users);
         if hashes.is_empty() {
-            return Err(denied(DenialReason::WrongPassword));
+            return Err(denied(login.wrong_secret()));
         }
         let mut pooled = self.hash_memory.clone().acquire().await.map_err(|_| denied(DenialReason::TooMany))?;
         // Another request of the same client may have verified the same password in the meantime.
@@ -174,7 +193,7 @@ impl Authenticator {
                 }
                 Ok(None)
             }
-            _ => Err(denied(DenialReason::WrongPassword)),
+            _ => Err(denied(login.wrong_secret())),
         }
     }
 
@@ -229,11 +248,12 @@ impl Authenticator {
 
     /// Returns the hashes that a password is verified against. There are none without users, tokens and hashes in the settings.
     fn candidate_hashes(&self, login: Login<'_>, users: &AllUsers) -> CandidateHashes {
-        let known = users.find(login.user).map(|(_, hash)| hash.clone());
+        let accepts_users = self.has_accounts() && !login.is_bearer;
+        let known = users.find(login.user).filter(|_| accepts_users).map(|(_, hash)| hash.clone());
         let is_known_user = known.is_some();
         let dummy_user_hash = || users.dummy_hash(self.sessions.keyed_number(login.user)).ok();
         CandidateHashes {
-            user: known.or_else(|| self.has_accounts().then(dummy_user_hash).flatten()),
+            user: known.or_else(|| accepts_users.then(dummy_user_hash).flatten()),
             is_known_user,
             dummy: login.configured.and_then(|configured| self.dummy_hash(login.user, configured)).cloned(),
             configured: login.configured.iter().flat_map(|configured| &configured.hashes).copied().cloned().collect(),

@@ -168,7 +168,7 @@ impl Authenticator {
         self.provider.as_ref().ok_or_else(|| SingleSignOnError::Provider("no provider is configured".to_owned()))
     }
 
-    fn login_by_claims(&self, name: &str, claims: &Claims) -> Result<VerifiedLogin, Denied> {
+    pub(super) fn login_by_claims(&self, name: &str, claims: &Claims) -> Result<VerifiedLogin, Denied> {
         let fingerprint = self.grants.find(claims).and_then(|rule| self.grant_fingerprints.get(rule));
         let login = fingerprint.and_then(|fingerprint| self.account_login(name, fingerprint));
         login.ok_or_else(|| Denied::new(Some(name), DenialReason::NoAccess))
@@ -188,7 +188,7 @@ impl Authenticator {
 }
 
 /// Returns the name of the account with these claims.
-fn account_name(claims: &Claims) -> String {
+pub(super) fn account_name(claims: &Claims) -> String {
     let mut names = NAME_CLAIMS.iter().filter_map(|name| claims.get(*name).and_then(Value::as_str));
     names.find(|name| is_name(name)).unwrap_or_default().to_owned()
 }

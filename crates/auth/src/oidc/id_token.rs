@@ -1,5 +1,7 @@
-//! Verifies ID tokens (OpenID Connect Core, section 3.1.3.7): JSON Web Tokens that are signed with a key of the provider. The key
-//! determines which algorithms are accepted. They all use a pair of keys: `none` and HMAC do not exist here.
+//! Verifies ID tokens (OpenID Connect Core, section 3.1.3.7) and access tokens (RFC 9068) of the provider: JSON Web Tokens that are
+//! signed with one of its keys. The key determines which algorithms are accepted. They all use a pair of keys: `none` and HMAC do not exist here.
+
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -21,6 +23,8 @@ const MAX_KEYS: usize = 100;
 const MAX_SUBJECT_BYTES: usize = 255;
 /// How far the clocks of the provider and of this server may differ, in seconds.
 const LEEWAY_SECONDS: f64 = 60.0;
+/// The types of tokens that are accepted as bearer tokens, in lower case. A token without a type is accepted too.
+const BEARER_TYPES: [&str; 3] = ["jwt", "at+jwt", "application/at+jwt"];
 
 /// The keys of a provider.
 #[derive(Debug)]
@@ -71,6 +75,7 @@ struct JsonKey {
 #[derive(Deserialize)]
 struct TokenHeader {
     alg: String,
+    typ: Option<String>,
     kid: Option<String>,
     crit: Option<Value>,
 }
@@ -79,7 +84,9 @@ struct TokenHeader {
 pub(crate) struct Expected<'a> {
     pub(crate) issuer: &'a str,
     pub(crate) client_id: &'a str,
-    pub(crate) nonce: &'a str,
+    /// The nonce of an ID token that the provider has issued for a login here. `None` for a bearer token, which the provider may
+    /// have issued to another program.
+    pub(crate) nonce: Option<&'a str>,
     pub(crate) now: Timestamp,
 }
 
@@ -88,6 +95,8 @@ pub(crate) struct Expected<'a> {
 pub(crate) enum TokenError {
     /// The token is signed with an unknown key. The provider may have a new one.
     UnknownKey,
+    /// The token is signed correctly and has expired.
+    Expired,
     /// The token is invalid, for this reason.
     Invalid(String),
 }
@@ -95,6 +104,22 @@ pub(crate) enum TokenError {
 impl From<&str> for TokenError {
     fn from(reason: &str) -> Self {
         Self::Invalid(reason.to_owned())
+    }
+}
+
+impl From<String> for TokenError {
+    fn from(reason: String) -> Self {
+        Self::Invalid(reason)
+    }
+}
+
+impl fmt::Display for TokenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownKey => "it is signed with a key that the provider does not list",
+            Self::Expired => "it has expired (exp), or the clocks of the provider and of this server differ",
+            Self::Invalid(reason) => reason,
+        })
     }
 }
 
@@ -184,16 +209,31 @@ fn find_algorithm(name: &str) -> Option<Algorithm> {
     })
 }
 
+/// Returns true if a text has the form of a signed token.
+pub(crate) fn has_form_of_token(text: &str) -> bool {
+    let header = split(text).filter(|_| text.len() <= MAX_TOKEN_BYTES).map(|(_, (header, _), _)| header);
+    header.and_then(decode_json::<TokenHeader>).is_some()
+}
+
+/// Splits a token into the signed part, the header and the claims in it, and the signature.
+fn split(token: &str) -> Option<(&str, (&str, &str), &str)> {
+    let (signed, signature) = token.rsplit_once('.')?;
+    Some((signed, signed.split_once('.')?, signature))
+}
+
 /// Verifies the signature and the claims of a token, and returns the claims.
 pub(crate) fn verify(token: &str, keys: &Keys, expected: &Expected<'_>) -> Result<Claims, TokenError> {
     if token.len() > MAX_TOKEN_BYTES {
         return Err(TokenError::Invalid(format!("it has more than {MAX_TOKEN_BYTES} bytes")));
     }
-    let parts = token.rsplit_once('.').and_then(|(signed, mac)| Some((signed, signed.split_once('.')?, mac)));
-    let (signed, (header, payload), signature) = parts.ok_or("it is not a signed token")?;
+    let (signed, (header, payload), signature) = split(token).ok_or("it is not a signed token")?;
     let header: TokenHeader = decode_json(header).ok_or("its header cannot be parsed")?;
     if header.crit.is_some() {
         return Err("it has critical header parameters, which are not supported".into());
+    }
+    let is_bearer_type = |name: &String| BEARER_TYPES.contains(&name.to_ascii_lowercase().as_str());
+    if expected.nonce.is_none() && !header.typ.as_ref().is_none_or(is_bearer_type) {
+        return Err("its type (typ) is not that of an access token or ID token".into());
     }
     let key = keys.find(header.kid.as_deref(), &header.alg)?;
     let signature = URL_SAFE_NO_PAD.decode(signature).unwrap_or_default();
@@ -203,10 +243,10 @@ pub(crate) fn verify(token: &str, keys: &Keys, expected: &Expected<'_>) -> Resul
         return Err(if is_certain { "its signature is wrong".into() } else { TokenError::UnknownKey });
     }
     let claims: Claims = decode_json(payload).ok_or("its claims cannot be parsed")?;
-    check_claims(&claims, expected).map(|()| claims).map_err(TokenError::Invalid)
+    check_claims(&claims, expected).map(|()| claims)
 }
 
-fn check_claims(claims: &Claims, expected: &Expected<'_>) -> Result<(), String> {
+fn check_claims(claims: &Claims, expected: &Expected<'_>) -> Result<(), TokenError> {
     let text = |name| claims.get(name).and_then(Value::as_str);
     let seconds = |name| claims.get(name).and_then(Value::as_f64);
     let client_id = expected.client_id;
@@ -215,32 +255,31 @@ fn check_claims(claims: &Claims, expected: &Expected<'_>) -> Result<(), String> 
         value => value.and_then(Value::as_str).into_iter().collect(),
     };
     if text("iss") != Some(expected.issuer) {
-        return Err(format!("its issuer (iss) is not {}", expected.issuer));
+        return Err(format!("its issuer (iss) is not {}", expected.issuer).into());
     }
     if !audience.contains(&client_id) {
-        return Err(format!("its audience (aud) does not contain {client_id}"));
+        return Err(format!("its audience (aud) does not contain {client_id}").into());
     }
-    // With several audiences it must name the client that it was issued to.
-    if !(text("azp") == Some(client_id) || claims.get("azp").is_none() && audience.len() == 1) {
-        return Err(format!("its authorized party (azp) is not {client_id}"));
+    // With several audiences it must name the client that it was issued to. An access token is issued to any client.
+    let is_party = text("azp") == Some(client_id) || claims.get("azp").is_none() && audience.len() == 1;
+    if expected.nonce.is_some() && !is_party {
+        return Err(format!("its authorized party (azp) is not {client_id}").into());
     }
     let (earliest, latest) = (unix_time(expected.now) - LEEWAY_SECONDS, unix_time(expected.now) + LEEWAY_SECONDS);
     if !seconds("exp").is_some_and(|expires| expires > earliest) {
-        return Err("it has expired (exp), or the clocks of the provider and of this server differ".to_owned());
+        return Err(TokenError::Expired);
     }
     let is_issued = seconds("iat").is_some_and(|issued| issued <= latest);
     let is_valid_yet = claims.get("nbf").is_none() || seconds("nbf").is_some_and(|first| first <= latest);
     if !is_issued || !is_valid_yet {
-        return Err(
-            "it is not valid yet (iat, nbf), or the clocks of the provider and of this server differ".to_owned()
-        );
+        return Err("it is not valid yet (iat, nbf), or the clocks of the provider and of this server differ".into());
     }
-    if text("nonce") != Some(expected.nonce) {
-        return Err("it was issued for another login (nonce)".to_owned());
+    if expected.nonce.is_some_and(|nonce| text("nonce") != Some(nonce)) {
+        return Err("it was issued for another login (nonce)".into());
     }
     let is_subject = |subject: &str| (1..=MAX_SUBJECT_BYTES).contains(&subject.len()) && !has_control(subject);
     if !text("sub").is_some_and(is_subject) {
-        return Err("its subject (sub) is missing or invalid".to_owned());
+        return Err("its subject (sub) is missing or invalid".into());
     }
     Ok(())
 }

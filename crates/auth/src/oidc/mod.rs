@@ -1,7 +1,7 @@
 //! Login with an identity provider: the authorization code flow of OpenID Connect, with PKCE (RFC 7636).
 //!
 //! - `provider`: the provider's metadata and keys, and the requests to it
-//! - `id_token`: verifies ID tokens
+//! - `id_token`: verifies ID tokens, and bearer tokens of mail clients
 //! - `login_state`: what a browser keeps in a cookie while its user logs in at the provider
 
 pub(crate) mod id_token;

@@ -49,6 +49,8 @@ pub(crate) struct Provider {
     permits: Arc<Semaphore>,
     metadata: Mutex<Cached<Metadata>>,
     keys: Mutex<Cached<Keys>>,
+    /// When an error was last logged because of a bearer token.
+    last_logged: parking_lot::Mutex<Option<Instant>>,
 }
 
 /// The reason why an authorization code gives no claims.
@@ -109,6 +111,7 @@ impl Provider {
             permits: Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS)),
             metadata: Mutex::default(),
             keys: Mutex::default(),
+            last_logged: parking_lot::Mutex::default(),
         }
     }
 
@@ -164,20 +167,8 @@ impl Provider {
         let metadata = self.metadata().await?;
         let TokenResponse { id_token, access_token } =
             self.exchange_code(&metadata, code, redirect_uri, &values.verifier).await?;
-        let expected = Expected {
-            issuer: &self.settings.issuer,
-            client_id: &self.settings.client_id,
-            nonce: &values.nonce,
-            now: Timestamp::now(),
-        };
-        let mut verified = id_token::verify(&id_token, &*self.keys(MAX_AGE, &metadata).await?, &expected);
-        if verified == Err(TokenError::UnknownKey) {
-            verified = id_token::verify(&id_token, &*self.keys(MIN_KEYS_AGE, &metadata).await?, &expected);
-        }
-        let id_claims = verified.map_err(|error| match error {
-            TokenError::UnknownKey => "the ID token is signed with a key that the provider does not list".to_owned(),
-            TokenError::Invalid(reason) => format!("the ID token is not valid: {reason}"),
-        })?;
+        let verified = self.verify(&metadata, &id_token, Some(&values.nonce)).await?;
+        let id_claims = verified.map_err(|error| format!("the ID token is not valid: {error}"))?;
         let mut claims = Claims::new();
         if let (Some(url), Some(token)) = (&metadata.userinfo_endpoint, access_token) {
             claims = parse(&self.get(url, MAX_RESPONSE_BYTES, Some(format!("Bearer {token}"))).await?)?;
@@ -186,11 +177,45 @@ impl Provider {
             }
         }
         claims.extend(id_claims);
-        // Users can often enter any address, so it counts only if the provider has verified it.
-        if claims.get("email_verified").is_none_or(|verified| *verified != true && *verified != "true") {
-            claims.remove("email");
-        }
+        remove_unverified_email(&mut claims);
         Ok(claims)
+    }
+
+    /// Returns the claims of an access token or ID token with which a mail client logs in. The outer error is for the operator: the
+    /// provider cannot be used.
+    pub(crate) async fn bearer_claims(&self, token: &str) -> Result<Result<Claims, TokenError>, String> {
+        let mut verified = self.verify(&*self.metadata().await?, token, None).await?;
+        if let Ok(claims) = &mut verified {
+            remove_unverified_email(claims);
+        }
+        Ok(verified)
+    }
+
+    /// Logs that the provider cannot be used for a login that any client can try. Logs it once for each attempt to reach the provider.
+    pub(crate) fn log_failed_bearer_check(&self, error: &str) {
+        let now = Instant::now();
+        let mut last_logged = self.last_logged.lock();
+        if last_logged.is_none_or(|last| now.duration_since(last) >= RETRY_INTERVAL) {
+            *last_logged = Some(now);
+            tracing::error!(setting = "auth.oidcissuer", error, "the identity provider cannot be used");
+        }
+    }
+
+    /// Verifies a token. Requests the keys again if it is signed with an unknown one.
+    async fn verify(
+        &self,
+        metadata: &Metadata,
+        token: &str,
+        nonce: Option<&str>,
+    ) -> Result<Result<Claims, TokenError>, String> {
+        let OidcSettings { issuer, client_id, .. } = &self.settings;
+        let expected = Expected { issuer, client_id, nonce, now: Timestamp::now() };
+        match id_token::verify(token, &*self.keys(MAX_AGE, metadata).await?, &expected) {
+            Err(TokenError::UnknownKey) => {
+                Ok(id_token::verify(token, &*self.keys(MIN_KEYS_AGE, metadata).await?, &expected))
+            }
+            verified => Ok(verified),
+        }
     }
 
     /// Sends an authorization code to the provider (RFC 6749 section 4.1.3).
@@ -285,6 +310,13 @@ impl Metadata {
     fn accepts_basic(&self) -> bool {
         let methods = self.token_endpoint_auth_methods_supported.as_ref();
         methods.is_none_or(|methods| methods.iter().any(|method| method == "client_secret_basic"))
+    }
+}
+
+/// Removes an address that the provider has not verified: users can often enter any.
+fn remove_unverified_email(claims: &mut Claims) {
+    if claims.get("email_verified").is_none_or(|verified| *verified != true && *verified != "true") {
+        claims.remove("email");
     }
 }
 

@@ -15,7 +15,7 @@ const WEAK_MODULUS: &str = "3R2JPwz4Tmh0nRY_ZzOeEQaFOUAv2-ARkon5Ao9TMMYSjPd3KRJm
 fn verify(token: &str, keys: &[Value]) -> Result<Claims, TokenError> {
     let keys = Keys::parse(json!({"keys": keys}).to_string().as_bytes()).unwrap();
     let now = Timestamp::from_second(1500).unwrap();
-    let expected = Expected { issuer: "https://login.test", client_id: "restante", nonce: "n", now };
+    let expected = Expected { issuer: "https://login.test", client_id: "restante", nonce: Some("n"), now };
     id_token::verify(token, &keys, &expected)
 }
 
@@ -110,7 +110,7 @@ fn claims_are_checked() {
     let issuer = "its issuer (iss) is not https://login.test";
     let audience = "its audience (aud) does not contain restante";
     let party = "its authorized party (azp) is not restante";
-    let expired = "it has expired (exp), or the clocks of the provider and of this server differ";
+    let expired = "expired";
     let early = "it is not valid yet (iat, nbf), or the clocks of the provider and of this server differ";
     let nonce = "it was issued for another login (nonce)";
     let subject = "its subject (sub) is missing or invalid";
@@ -146,7 +146,8 @@ fn claims_are_checked() {
     ];
     for (changes, expected) in table {
         let token = KEYS.sign("ed25519", &json!({"alg": "EdDSA", "kid": "ed25519"}), &claims(&changes));
-        assert_eq!(verify(&token, &KEYS.list()).err(), expected.map(TokenError::from), "{changes}");
+        let expected = expected.map(|reason| if reason == expired { TokenError::Expired } else { reason.into() });
+        assert_eq!(verify(&token, &KEYS.list()).err(), expected, "{changes}");
     }
 }
 

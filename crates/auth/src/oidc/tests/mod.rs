@@ -1,5 +1,6 @@
-//! Tests of ID tokens and of wrong providers.
+//! Tests of ID tokens, of bearer tokens, and of wrong providers.
 
+mod bearer_tokens;
 mod id_tokens;
 mod providers;
 

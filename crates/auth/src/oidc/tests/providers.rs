@@ -22,8 +22,8 @@ const CALLBACK: &str = "http://localhost:9000/login/oidc/callback";
 const METADATA: &str = "/.well-known/openid-configuration";
 
 /// A provider on this machine. Its documents can be replaced.
-struct TestProvider {
-    issuer: String,
+pub(super) struct TestProvider {
+    pub(super) issuer: String,
     state: Arc<Mutex<State>>,
 }
 
@@ -36,7 +36,7 @@ struct State {
 }
 
 impl TestProvider {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let issuer = format!("http://{}", listener.local_addr().unwrap());
         let state: Arc<Mutex<State>> = Arc::default();
@@ -85,12 +85,12 @@ impl TestProvider {
         metadata
     }
 
-    fn set(&self, path: &str, status: u16, document: &Value) {
+    pub(super) fn set(&self, path: &str, status: u16, document: &Value) {
         self.state.lock().documents.insert(path.to_owned(), (status, document.to_string()));
     }
 
     /// Returns the number of requests with this method and path.
-    fn count(&self, request: &str) -> usize {
+    pub(super) fn count(&self, request: &str) -> usize {
         self.state.lock().requests.iter().filter(|(sent, ..)| sent == request).count()
     }
 
@@ -101,7 +101,7 @@ impl TestProvider {
         (authorization.clone(), body.clone())
     }
 
-    fn authenticator(&self) -> Authenticator {
+    pub(super) fn authenticator(&self) -> Authenticator {
         self.authenticator_with(Some("se cret"), "groups=qa -> read shop:*; email=*@acme.test -> all")
     }
 
@@ -123,9 +123,18 @@ impl TestProvider {
     }
 
     fn issue_signed(&self, kind: &str, key_id: &str, nonce: &str, changes: &Value) {
+        let mut changes = changes.clone();
+        changes["nonce"] = nonce.into();
+        let token = self.token(kind, &json!({"kid": key_id}), &changes);
+        self.set("/token", 200, &json!({"id_token": token, "access_token": "access", "token_type": "Bearer"}));
+    }
+
+    /// Returns a token for this server that is signed with the key of this kind, with changes of the header and of the claims. A null
+    /// removes a claim.
+    pub(super) fn token(&self, kind: &str, header: &Value, changes: &Value) -> String {
         let now = Timestamp::now().as_second();
         let mut claims = json!({
-            "iss": self.issuer, "aud": "restante", "sub": "7", "nonce": nonce, "iat": now, "exp": now + 300,
+            "iss": self.issuer, "aud": "restante", "sub": "7", "iat": now, "exp": now + 300,
             "preferred_username": "ann", "groups": ["qa"]
         });
         for (name, value) in changes.as_object().unwrap() {
@@ -133,8 +142,11 @@ impl TestProvider {
         }
         claims.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         let algorithm = if kind == "rsa" { "RS256" } else { "EdDSA" };
-        let token = KEYS.sign(kind, &json!({"alg": algorithm, "kid": key_id}), &claims);
-        self.set("/token", 200, &json!({"id_token": token, "access_token": "access", "token_type": "Bearer"}));
+        let mut all_headers = json!({"alg": algorithm, "kid": kind});
+        for (name, value) in header.as_object().unwrap() {
+            all_headers[name] = value.clone();
+        }
+        KEYS.sign(kind, &all_headers, &claims)
     }
 }
 
@@ -340,7 +352,12 @@ async fn wrong_responses_are_refused() {
         ("/token", 200, json!({"id_token": "x".repeat(65_536)}), "/token responded with more than 65536 bytes"),
         ("/keys", 302, json!({}), "/keys responded with status 302"),
         ("/keys", 200, json!({"keys": 7}), "/keys is not a key set: "),
-        ("/keys", 200, json!({"keys": []}), "the ID token is signed with a key that the provider does not list"),
+        (
+            "/keys",
+            200,
+            json!({"keys": []}),
+            "the ID token is not valid: it is signed with a key that the provider does not list",
+        ),
         ("/keys", 200, json!({"keys": [], "x": "x".repeat(262_144)}), "/keys: the response is too large"),
     ];
     for (path, status, response, expected) in table {
