@@ -323,9 +323,10 @@ impl Details {
         self.lines_from(LISTS.len())
     }
 
-    /// Returns the header lines that the server adds before a message that it receives: Return-Path and Received.
+    /// Returns the header lines that the server adds before a message that it receives: Return-Path and Received. In a folder,
+    /// they name its owner, so that a message keeps its bytes when it is moved.
     pub fn trace(&self, mailbox: &MailboxName, received: Timestamp) -> Bytes {
-        let origin = self.origin();
+        let (origin, owner) = (self.origin(), mailbox.owner());
         let OriginLines { sender, ip, host, .. } = origin;
         let (before_ip, ip, after_ip) = if ip.is_empty() { (" (", "local", ") by ") } else { (" ([", ip, "]) by ") };
         // This is several times faster than a formatter, and every copy needs it.
@@ -339,7 +340,7 @@ impl Details {
             after_ip,
             host,
             "\r\n  for <",
-            mailbox.without_project(),
+            owner.without_project(),
             ">; ",
             &mail_date(received),
             "\r\n",
@@ -612,6 +613,8 @@ mod tests {
         let expected = "Return-Path: <ann@x.org>\r\nReceived: from laptop ([127.0.0.1]) by restante\r\n  \
             for <bob>; Thu, 01 Jan 1970 00:00:00 +0000\r\n";
         assert_eq!(trace, expected);
+        let in_folder = details.trace(&MailboxName::from("shop:bob,A> b".to_owned()), Timestamp::UNIX_EPOCH);
+        assert_eq!(in_folder, expected);
         let local = Details::new(&DetailFields { ip: None, ..fields(&[], &[]) });
         let trace = local.trace(&MailboxName::from("bob".to_owned()), Timestamp::UNIX_EPOCH);
         assert!(trace.starts_with(b"Return-Path: <ann@x.org>\r\nReceived: from laptop (local) by restante\r\n"));

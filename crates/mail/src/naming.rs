@@ -3,6 +3,9 @@
 //!
 //! A mailbox can be in a project. Then its name begins with that of the project and a colon: `shop:bob` is the mailbox
 //! `bob` in the project `shop`. No address is mapped to such a name.
+//!
+//! A mailbox can have folders, which are mailboxes too. The name of a folder is that of its owner, a comma, and a name of
+//! its own: `shop:bob,Archive/2024` is a folder of `shop:bob`. No address is mapped to such a name.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -19,6 +22,13 @@ use crate::named_enum;
 const PROJECT_SEPARATOR: char = ':';
 /// The maximum length of the name of a project in characters.
 pub const MAX_PROJECT_CHARS: usize = 63;
+/// The character between the name of a mailbox and that of a folder of it. Neither half of an address contains it, unless the
+/// local part needs quotes.
+const FOLDER_SEPARATOR: char = ',';
+/// The character between the levels in the name of a folder.
+pub const FOLDER_LEVEL_SEPARATOR: char = '/';
+/// The maximum length of the name of a folder, without its owner, in bytes.
+pub const MAX_FOLDER_BYTES: usize = 200;
 
 /// The name of a mailbox in canonical form, as [`Naming`] creates it, with its project if it is in one. Cheap to clone.
 #[derive(Clone)]
@@ -97,6 +107,26 @@ pub enum NameError {
     /// The name is too long after conversion to lower case.
     #[error("the mailbox name is too long")]
     TooLong,
+    /// The text after the comma is not the name of a folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+}
+
+/// The reason why a text is not the name of a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FolderError {
+    /// It is empty or has more than [`MAX_FOLDER_BYTES`] bytes.
+    #[error("the name of a folder has 1 to {max} bytes", max = MAX_FOLDER_BYTES)]
+    Length,
+    /// A level is empty, or starts or ends with a space.
+    #[error("a level of the name of a folder is empty, or starts or ends with a space")]
+    Level,
+    /// It has a character that is not allowed.
+    #[error("the name of a folder has a control character, or one of * % \" \\")]
+    Character,
+    /// The first level is INBOX, which is the owner.
+    #[error("INBOX is the mailbox itself and cannot have folders of its own")]
+    Inbox,
 }
 
 impl MailboxName {
@@ -127,6 +157,33 @@ impl MailboxName {
         format!("{project}{PROJECT_SEPARATOR}{}", self.text).into()
     }
 
+    /// Returns the mailbox that this folder belongs to, or the same mailbox if it is not a folder.
+    #[must_use]
+    pub fn owner(&self) -> Self {
+        match split_folder(&self.text) {
+            Some((owner, _)) => Self { text: owner.into(), is_relative: self.is_relative },
+            None => self.clone(),
+        }
+    }
+
+    /// Returns the name of [`Self::owner`], with its project. Grants, limits and filters are looked up by this name.
+    pub fn owner_name(&self) -> &str {
+        split_folder(&self.text).map_or(&self.text, |(owner, _)| owner)
+    }
+
+    /// Returns the name of the folder without its owner. `None` if the mailbox is not a folder.
+    pub fn folder(&self) -> Option<&str> {
+        split_folder(&self.text).map(|(_, folder)| folder)
+    }
+
+    /// Returns a folder of this mailbox, or of the owner of this folder. The name is converted to NFC; upper and lower case
+    /// differ.
+    pub fn in_folder(&self, folder: &str) -> Result<Self, FolderError> {
+        let folder = canonical_folder(folder)?;
+        let text = format!("{}{FOLDER_SEPARATOR}{folder}", self.owner_name()).into();
+        Ok(Self { text, is_relative: self.is_relative })
+    }
+
     /// Returns the same mailbox, whose name [`Self::shown`] writes without its project if that is this home. Names are
     /// equal independently of it.
     #[must_use]
@@ -155,6 +212,34 @@ impl MailboxName {
 /// text that could be the name of a project.
 fn split_project(name: &str) -> Option<(&str, &str)> {
     name.split_once(PROJECT_SEPARATOR).filter(|(project, _)| is_project(project))
+}
+
+/// Returns the owner and the folder of a name, if it is that of a folder.
+fn split_folder(name: &str) -> Option<(&str, &str)> {
+    name.split_once(FOLDER_SEPARATOR)
+}
+
+/// Checks the name of a folder and converts it to NFC.
+fn canonical_folder(text: &str) -> Result<String, FolderError> {
+    // Check the length before copying anything. The decomposed form of a character is at most four times as long.
+    if text.len() > 4 * MAX_FOLDER_BYTES {
+        return Err(FolderError::Length);
+    }
+    let name: String = text.nfc().collect();
+    if name.is_empty() || name.len() > MAX_FOLDER_BYTES {
+        return Err(FolderError::Length);
+    }
+    if name.chars().any(|c| c.is_control() || matches!(c, '*' | '%' | '"' | '\\')) {
+        return Err(FolderError::Character);
+    }
+    let mut levels = name.split(FOLDER_LEVEL_SEPARATOR);
+    if levels.clone().any(|level| level.is_empty() || level.trim() != level) {
+        return Err(FolderError::Level);
+    }
+    if levels.next().is_some_and(|first| first.eq_ignore_ascii_case("INBOX")) {
+        return Err(FolderError::Inbox);
+    }
+    Ok(name)
 }
 
 /// Splits a text in a query into a project, if it names one in any case of letters, and the name or address of a mailbox.
@@ -230,8 +315,8 @@ impl Naming {
         self.mailbox_name(address.local(), Some(address.domain()))
     }
 
-    /// Returns the mailbox for a text in a query, which is an address or only a name, both with or without a project. With
-    /// [`Naming::Domain`] a text without `@` is a domain.
+    /// Returns the mailbox for a text in a query, which is an address or only a name, both with or without a project and a
+    /// folder. With [`Naming::Domain`] a text without `@` is a domain.
     pub fn parse_mailbox(self, text: &str) -> Result<MailboxName, NameError> {
         self.parse_mailbox_in(None, text)
     }
@@ -249,6 +334,16 @@ impl Naming {
 
     /// Returns the mailbox for a text without a project.
     fn parse_name(self, text: &str) -> Result<MailboxName, NameError> {
+        // The commas of a source route, which ends in a colon, do not separate a folder.
+        let start = if text.starts_with('@') { text.find(':').unwrap_or(text.len()) } else { 0 };
+        match text[start..].find(FOLDER_SEPARATOR).map(|at| text.split_at(start + at)) {
+            Some((owner, folder)) => Ok(self.parse_owner(owner)?.in_folder(&folder[1..])?),
+            None => self.parse_owner(text),
+        }
+    }
+
+    /// Returns the mailbox for a text without a project and without a folder.
+    fn parse_owner(self, text: &str) -> Result<MailboxName, NameError> {
         if self == Self::Domain && text.starts_with('[') {
             address::check_domain(text)?;
             return domain_name(text).map(Into::into);
@@ -264,8 +359,11 @@ impl Naming {
 
     /// Returns an address that is delivered to this mailbox, apart from its project. `domain` is used if the name contains
     /// no domain. Returns `None` if no address maps to the name, for example for a name without a domain with
-    /// [`Naming::Full`].
+    /// [`Naming::Full`], or for a folder.
     pub fn address_for(self, mailbox: &MailboxName, domain: &str) -> Option<Address> {
+        if mailbox.folder().is_some() {
+            return None;
+        }
         let name = mailbox.without_project();
         let text = match self {
             Self::Local => format!("{name}@{domain}"),
@@ -324,7 +422,17 @@ fn canonicalize(text: &str, max_chars: usize) -> Result<String, NameError> {
     Ok(lower)
 }
 
-/// Converts a text to the form in which domains and mailbox names are compared: lower case, in NFC.
+/// Converts the start of a mailbox name, as a client writes it, to the form in which names are stored: lower case, in NFC.
+/// The name of a folder keeps its case.
+pub fn canonical_prefix(text: &str) -> String {
+    match split_folder(text) {
+        Some((owner, folder)) => format!("{}{FOLDER_SEPARATOR}{}", lowercase_nfc(owner), folder.nfc()),
+        None => lowercase_nfc(text),
+    }
+}
+
+/// Converts a text to the form in which domains and mailbox names are compared: lower case, in NFC. For mailbox names that
+/// can be those of folders, use [`canonical_prefix`].
 pub fn lowercase_nfc(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -370,6 +478,22 @@ mod tests {
             ("a@x--y.org", "a", "", ""),
             (".", "", "", ""),
             ("a..", "", "", ""),
+            ("James,Sent", "james,Sent", "james,Sent", "james,Sent"),
+            ("james+x@X.org,Sent Items", "james,Sent Items", "james@x.org,Sent Items", "x.org,Sent Items"),
+            ("a@[IPv6:2001:DB8::1],A:b", "a,A:b", "a@[ipv6:2001:db8::1],A:b", "[ipv6:2001:db8::1],A:b"),
+            ("[192.0.2.1],Sent", "", "", "[192.0.2.1],Sent"),
+            ("james@,Sent", "james,Sent", "", ""),
+            ("\"james\"@x.org,a@b,C", "james,a@b,C", "james@x.org,a@b,C", "x.org,a@b,C"),
+            ("@a.test,@b.test:james@x.org", "james", "james@x.org", "x.org"),
+            ("@a.test,@b.test:james@x.org,Sent", "james,Sent", "james@x.org,Sent", "x.org,Sent"),
+            ("\"a,b\"@x.org", "", "", ""),
+            ("a\\,b@x.org", "", "", ""),
+            ("@a.test,@b.test", "", "", ""),
+            ("james,", "", "", ""),
+            (",Sent", "", "", ""),
+            (",", "", "", ""),
+            ("a..b,Sent", "", "", ""),
+            ("james,inbox/x", "", "", ""),
         ];
         for (text, local, full, domain) in table {
             for (naming, expected) in Naming::ALL.into_iter().zip([local, full, domain]) {
@@ -395,6 +519,8 @@ mod tests {
             (":", "", "", "", ""),
             ("shop:acme:bob", "", "", "", ""),
             ("::bob", "", "", "", ""),
+            ("SHOP:Bob@x.org,A/b", "shop:bob,A/b", "shop:bob,A/b", "shop:bob,A/b", "bob,A/b"),
+            ("bob,shop:x", "bob,shop:x", "bob,shop:x", "shop:bob,shop:x", "bob,shop:x"),
         ];
         let shop: Project = "shop".parse().unwrap();
         for (text, plain, plain_shown, in_home, in_home_shown) in table {
@@ -427,6 +553,60 @@ mod tests {
     }
 
     #[test]
+    fn checks_names_of_folders() {
+        use FolderError as E;
+        let long = "x".repeat(MAX_FOLDER_BYTES);
+        let table: &[(&str, Result<&str, E>)] = &[
+            ("Sent", Ok("Sent")),
+            ("Archive/2024/a b", Ok("Archive/2024/a b")),
+            ("Entwu\u{308}rfe", Ok("Entwürfe")),
+            ("a,b:c@d&e", Ok("a,b:c@d&e")),
+            ("INBOXES", Ok("INBOXES")),
+            ("a/inbox", Ok("a/inbox")),
+            ("..", Ok("..")),
+            (&long, Ok(&long)),
+            ("", Err(E::Length)),
+            (&format!("{long}x"), Err(E::Length)),
+            (&"x".repeat(5000), Err(E::Length)),
+            ("/a", Err(E::Level)),
+            ("a/", Err(E::Level)),
+            ("a//b", Err(E::Level)),
+            (" a", Err(E::Level)),
+            ("a /b", Err(E::Level)),
+            ("a/\u{2003}b", Err(E::Level)),
+            ("a*", Err(E::Character)),
+            ("%", Err(E::Character)),
+            ("a\"b", Err(E::Character)),
+            ("a\\b", Err(E::Character)),
+            ("a\r\nb", Err(E::Character)),
+            ("a\u{85}b", Err(E::Character)),
+            ("INBOX", Err(E::Inbox)),
+            ("Inbox/a", Err(E::Inbox)),
+        ];
+        let shop: Project = "shop".parse().unwrap();
+        let owner = Naming::Local.parse_mailbox_in(Some(&shop), "bob").unwrap();
+        assert_eq!((owner.owner(), owner.folder()), (owner.clone(), None));
+        for (name, expected) in table {
+            let folder = owner.in_folder(name);
+            assert_eq!(folder.as_ref().map(|folder| folder.folder().unwrap()), expected.as_deref(), "{name:?}");
+            let Ok(folder) = folder else { continue };
+            assert_eq!((folder.owner(), folder.owner_name()), (owner.clone(), "shop:bob"));
+            assert_eq!((folder.project(), folder.owner().shown()), (Some(shop.clone()), "bob"));
+            assert_eq!(folder.shown(), format!("bob,{}", folder.folder().unwrap()));
+            assert_eq!(folder.in_folder("Sent").unwrap().as_str(), "shop:bob,Sent");
+            assert_eq!(Naming::Local.parse_mailbox(folder.as_str()), Ok(folder));
+        }
+    }
+
+    #[test]
+    fn canonical_prefix_keeps_the_case_of_folders() {
+        for (text, expected) in [("JAM", "jam"), ("JÖ", "jö"), ("Bob,", "bob,"), ("BOB,SentU\u{308},B", "bob,SentÜ,B")]
+        {
+            assert_eq!(canonical_prefix(text), expected);
+        }
+    }
+
+    #[test]
     fn recipient_and_query_map_to_the_same_mailbox() {
         let address = Address::parse("James+Spam@X.org", Alphabet::Ascii).unwrap();
         for naming in Naming::ALL {
@@ -445,6 +625,8 @@ mod tests {
             ("x.org", "x.org@mx.test", "", "postmaster@x.org"),
             ("[192.0.2.1]", "", "", "postmaster@[192.0.2.1]"),
             ("shop:james", "james@mx.test", "", "postmaster@james"),
+            ("james,Sent", "", "", ""),
+            ("james@x.org,x.org", "", "", ""),
         ];
         for (name, local, full, domain) in table {
             for (naming, expected) in Naming::ALL.into_iter().zip([local, full, domain]) {
@@ -470,20 +652,21 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_recipient_chooses_a_project(local in "[a-z:\\-\"]{1,12}|.{1,20}", domain in "[a-z:.\\-]{1,12}|\\[IPv6:[0-9a-f:]{2,20}\\]|\\[[a-z]{1,8}:[ -~]{1,12}\\]") {
+        fn no_recipient_chooses_a_project_or_folder(local in "[a-z:,\\-\"]{1,12}|.{1,20}", domain in "[a-z:,.\\-]{1,12}|\\[IPv6:[0-9a-f:]{2,20}\\]|\\[[a-z]{1,8}:[ -~]{1,12}\\]") {
             let texts = [format!("{local}@{domain}"), format!("\"{local}\"@{domain}"), format!("<@a,@b:{local}@{domain}>")];
             for text in texts {
                 let Ok(address) = Address::parse(&text, Alphabet::Utf8) else { continue };
                 for naming in Naming::ALL {
                     if let Ok(mailbox) = naming.mailbox_for(&address) {
                         proptest::prop_assert_eq!(mailbox.project(), None, "{} {}", text, naming);
+                        proptest::prop_assert_eq!(mailbox.folder(), None, "{} {}", text, naming);
                     }
                 }
             }
         }
 
         #[test]
-        fn parsing_a_mailbox_name_is_idempotent(text in "[a-zA-Z+.\\-\\[\\]\"@İßΣ\u{300}-\u{310}]{1,30}|.{1,30}|[a-zA-ZΣİ+]{1,8}@[a-zA-Z.]{1,8}") {
+        fn parsing_a_mailbox_name_is_idempotent(text in "[a-zA-Z+.\\-\\[\\]\"@İßΣ\u{300}-\u{310}]{1,30}|.{1,30}|[a-zA-ZΣİ+]{1,8}@[a-zA-Z.]{1,8}|[a-zA-Z@:]{1,6},[A-Za-z,/: İΣ\u{300}-\u{310}\u{37e}]{1,8}") {
             for naming in Naming::ALL {
                 if let Ok(name) = naming.parse_mailbox(&text) {
                     proptest::prop_assert_eq!(naming.parse_mailbox(name.as_str()), Ok(name));

@@ -19,6 +19,11 @@ impl Patterns {
         self.position(text, |_, _| ()).is_some()
     }
 
+    /// Returns whether any pattern of the list matches a mailbox. A folder matches if its owner does.
+    pub fn match_mailbox(&self, mailbox: &MailboxName) -> bool {
+        self.matches(mailbox.owner_name())
+    }
+
     /// Returns what the wildcards of the first matching pattern match, in their order and in canonical form. Each pattern
     /// returns as many texts as the one with the fewest wildcards.
     pub fn captures(&self, text: &str) -> Option<Vec<String>> {
