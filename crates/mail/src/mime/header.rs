@@ -48,7 +48,7 @@ impl HeaderField {
 
     /// Returns the unfolded value with its encoded words (RFC 2047) and 8-bit bytes decoded.
     pub fn decoded_value(&self) -> String {
-        encoded_words::decode_line(&unfold(&self.value))
+        decode_field(&self.value)
     }
 
     pub(super) fn new(source: &Bytes, field: &RawField) -> Self {
@@ -196,6 +196,11 @@ impl<'a> RawFields<'a> {
         Self(Fields::new(source, 0, |_| false))
     }
 
+    /// Returns the remaining fields as ranges of the source: their names, and their values without the line end.
+    pub fn into_ranges(self) -> impl Iterator<Item = (Range<usize>, Range<usize>)> + use<'a> {
+        self.0.map(|field| (field.name, field.value))
+    }
+
     /// Returns the body. Skips the remaining fields.
     pub fn into_body(mut self) -> &'a [u8] {
         self.by_ref().for_each(drop);
@@ -212,8 +217,13 @@ impl<'a> Iterator for RawFields<'a> {
     }
 }
 
+/// Decodes the value of a field as [`HeaderField::decoded_value`] does.
+pub fn decode_field(value: &[u8]) -> String {
+    encoded_words::decode_line(&unfold(value))
+}
+
 /// Unfolds a value: trims its lines and joins them with one space, as existing clients expect.
-pub(super) fn unfold(value: &[u8]) -> Cow<'_, [u8]> {
+pub fn unfold(value: &[u8]) -> Cow<'_, [u8]> {
     if memchr(b'\n', value).is_none() {
         return Cow::Borrowed(value.trim_ascii());
     }

@@ -57,7 +57,7 @@ pub use address_list::NamedAddress;
 pub use bodies::Role;
 pub use defect::Defect;
 pub use filename::{media_type_of, message_filename, numbered_filename, portable_filename};
-pub use header::{HeaderField, RawFields};
+pub use header::{HeaderField, RawFields, decode_field, unfold};
 pub use params::StructuredValue;
 pub use part::{Disposition, Part};
 pub use preview::{MAX_SNIPPET_CHARS, Preview, preview, summarize};
@@ -340,6 +340,19 @@ impl Mime {
         };
         DecodedText { text, defect: decoded.defect }
     }
+}
+
+/// Returns the parts of a message by the rules of MIME alone, depth first, with at least one. They differ from
+/// [`Mime::parts`]: blank parts are included, uuencoded files stay in their text, and the body of a multipart extends over its
+/// closing boundary and its epilogue.
+pub fn mime_parts(source: &[u8]) -> Vec<Part> {
+    split::split_structure(source)
+}
+
+/// Decodes text in the charset with this label. Returns `None` if the charset is unknown. Invalid bytes are replaced.
+pub fn decode_text(label: &str, bytes: &[u8]) -> Option<String> {
+    let is_known = labels::Charset::from_label(label) != labels::Charset::Unknown;
+    is_known.then(|| charset::decode(Some(label), bytes).text)
 }
 
 /// Converts HTML to text as [`Mime::inbucket_text`] does.

@@ -32,14 +32,26 @@ impl StructuredValue {
     /// whitespace also ends it.
     pub fn parse(field: &[u8]) -> Self {
         let line = unfold(field);
-        let end = line.iter().position(|&b| b == b';' || b == b'(' || b.is_ascii_whitespace()).unwrap_or(line.len());
+        let end = value_len(&line);
         let word = String::from_utf8_lossy(&line[..end]);
         let next = line[end..].split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
         Self {
             value: one_line(&word).to_ascii_lowercase(),
             has_extra_words: !next.is_empty() && next[0] != b'(' && !next.contains(&b'='),
-            parameters: join_segments(split_segments(&line[end..])),
+            parameters: join_segments(split_pairs(&line[end..]).into_iter().map(Segment::new).collect()),
         }
+    }
+
+    /// Returns the value before the parameters, in lower case.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// Returns the parameters of a field as they are written, without quotes: the segments of RFC 2231 are not joined or
+    /// decoded. Names are in lower case.
+    pub fn raw_parameters(field: &[u8]) -> Vec<(String, Vec<u8>)> {
+        let line = unfold(field);
+        split_pairs(&line[value_len(&line)..])
     }
 
     /// Returns the text of the parameter with this name, which must be in lower case. `None` if it is missing or empty.
@@ -71,11 +83,16 @@ struct Segment {
     value: Vec<u8>,
 }
 
-/// Splits `; a=1; b="2"` into segments.
-fn split_segments(line: &[u8]) -> Vec<Segment> {
-    let mut segments = Vec::new();
+/// Returns the length of the value before the parameters.
+fn value_len(line: &[u8]) -> usize {
+    line.iter().position(|&b| b == b';' || b == b'(' || b.is_ascii_whitespace()).unwrap_or(line.len())
+}
+
+/// Splits `; a=1; b="2"` into names, in lower case, and values.
+fn split_pairs(line: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut pairs = Vec::new();
     let mut rest = line;
-    while segments.len() < MAX_PARAMETERS {
+    while pairs.len() < MAX_PARAMETERS {
         let start = rest.iter().position(|&b| b != b';' && !b.is_ascii_whitespace());
         let Some(start) = start else { break };
         rest = &rest[start..];
@@ -88,16 +105,16 @@ fn split_segments(line: &[u8]) -> Vec<Segment> {
         let value = rest[end + 1..].trim_ascii_start();
         let (value, used) = if value.first() == Some(&b'"') { parse_quoted(value) } else { parse_bare(value, &name) };
         rest = used;
-        segments.push(Segment::new(&name, value));
+        pairs.push((name, value));
     }
-    segments
+    pairs
 }
 
 impl Segment {
-    fn new(written: &str, value: Vec<u8>) -> Self {
+    fn new((written, value): (String, Vec<u8>)) -> Self {
         let (name, encoded) = match written.strip_suffix('*') {
             Some(name) => (name, true),
-            None => (written, false),
+            None => (written.as_str(), false),
         };
         let numbered = name.rsplit_once('*').and_then(|(name, part)| Some((name, part.parse().ok()?)));
         let (name, part) = numbered.map_or((name, None), |(name, part)| (name, Some(part)));
@@ -247,6 +264,14 @@ mod tests {
         for (field, value) in table {
             assert_eq!(StructuredValue::parse(field).raw_parameter("b"), Some(*value));
         }
+    }
+
+    #[test]
+    fn raw_parameters_keep_their_segments() {
+        let field = b"a/b; X=\"1 \\\" 2\"; name*0*=utf-8''%C3; name*1=\r\n rest; =z";
+        let table = [("x", "1 \" 2"), ("name*0*", "utf-8''%C3"), ("name*1", "rest"), ("", "z")];
+        let expected = table.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
+        assert_eq!(StructuredValue::raw_parameters(field), expected);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
 use serde::Serialize;
 
 use super::base64::ExpectedContent;
@@ -129,6 +130,22 @@ impl Part {
             _ => None,
         };
         charset::decode(self.charset.as_deref().or(declared_in_html.as_deref()), content)
+    }
+
+    /// Returns whether the declared transfer encoding is known. The content of other parts is not decoded.
+    pub fn has_known_encoding(&self) -> bool {
+        TransferEncoding::from_name(&self.encoding_name).is_some()
+    }
+
+    /// Decodes the transfer encoding and returns the content. `source` is the message that contains the part. Does not copy
+    /// if there is no encoding.
+    pub fn decode_content(&self, source: &Bytes) -> Bytes {
+        self.transfer_encoding.decode(&source.slice(self.body.clone()), self.expected_content()).content
+    }
+
+    /// Returns the content of a text in UTF-8, with its line ends as sent. `source` is the message that contains the part.
+    pub fn decode_text(&self, source: &Bytes) -> String {
+        self.decode_charset(&self.decode_content(source)).text
     }
 
     /// Returns whether the part is offered as a file and not displayed.

@@ -62,6 +62,15 @@ pub(super) fn split(source: &Bytes) -> Split {
     Split { header, parts, defects, omits_fields, omits_parts }
 }
 
+/// Splits a message by the rules of MIME alone. See [`mime_parts`](super::mime_parts).
+pub(super) fn split_structure(source: &[u8]) -> Vec<Part> {
+    let mut splitter = Splitter { is_structure: true, ..Splitter::new(source) };
+    let body = splitter.begin_part(None, 0, |_| ());
+    splitter.split_body(body);
+    splitter.parts[0].body.end = source.len();
+    splitter.parts
+}
+
 /// Splits a message whose header was already parsed. `root` is the message itself, with the ranges of its header and
 /// its body. After [`MAX_COMPARISONS`], the rest of the message stays in the last part. Also returns whether the message has
 /// parts that were not found because of a limit.
@@ -90,6 +99,12 @@ struct Splitter<'a> {
     /// The first multipart that was not opened because of its depth.
     unopened: Option<usize>,
     declared: DeclaredBoundaries,
+    /// Whether blank parts are kept, texts are not searched for uuencoded files, and multiparts include their closing
+    /// boundary and their epilogue.
+    is_structure: bool,
+    /// The multiparts whose closing boundary was found, but not the end of their epilogue, and their depth. Only if
+    /// `is_structure` is set.
+    closed: Vec<(usize, usize)>,
     /// The number of comparisons of a line with a boundary that are still permitted.
     comparisons_left: usize,
     defects: Defects,
@@ -106,6 +121,8 @@ impl<'a> Splitter<'a> {
             leaf: None,
             unopened: None,
             declared: DeclaredBoundaries::default(),
+            is_structure: false,
+            closed: Vec::new(),
             comparisons_left: usize::MAX,
             defects: Defects::default(),
             omits_parts: false,
@@ -270,6 +287,10 @@ impl<'a> Splitter<'a> {
             part.body.end = strip_line_break(self.source, line).max(part.body.start);
             self.finish_leaf(leaf);
         }
+        while let Some((part, _)) = self.closed.pop_if(|(_, depth)| *depth >= level) {
+            let part = &mut self.parts[part];
+            part.body.end = strip_line_break(self.source, line).max(part.body.start);
+        }
         while self.open.len() > level {
             self.close_multipart(line, false);
         }
@@ -278,6 +299,9 @@ impl<'a> Splitter<'a> {
     /// Processes a leaf after its end was found. Blank text between two delimiters is not a part. An unnamed uuencoded
     /// file gets the name in its first line. Uuencoded files inside of a text become parts.
     fn finish_leaf(&mut self, leaf: usize) {
+        if self.is_structure {
+            return;
+        }
         let part = &self.parts[leaf];
         let is_blank = |range: &std::ops::Range<usize>| self.source[range.clone()].trim_ascii().is_empty();
         if leaf > 0 && is_blank(&part.header) && is_blank(&part.body) {
@@ -320,6 +344,9 @@ impl<'a> Splitter<'a> {
         let part = &mut self.parts[open.part];
         part.body.end = strip_line_break(self.source, line).max(part.body.start);
         let empty = self.source[part.body.clone()].trim_ascii().is_empty();
+        if has_end && self.is_structure {
+            self.closed.push((open.part, self.open.len()));
+        }
         if open.children == 0 && !empty {
             "text/plain".clone_into(&mut part.content_type);
             self.defects.add_severe(
@@ -342,6 +369,9 @@ impl<'a> Splitter<'a> {
         self.parts[last].body.end = self.source.len();
         while !self.open.is_empty() {
             self.close_multipart(self.source.len(), true);
+        }
+        for (part, _) in self.closed.drain(..) {
+            self.parts[part].body.end = self.source.len();
         }
     }
 
@@ -447,6 +477,18 @@ mod tests {
             lines.push(line.trim_end().to_owned());
         }
         lines.join("\n")
+    }
+
+    #[test]
+    fn structure_has_blank_parts_and_epilogues() {
+        let source = "Content-Type: multipart/mixed; boundary=o\n\npre\n--o\n\n\n--o\nContent-Type: \
+            multipart/alternative; boundary=i\n\n--i\n\nbegin 644 a\n#86)C\n`\nend\n--i--\nepi\n\n--o\n--o--\nepilogue\n";
+        let parts = split_structure(source.as_bytes());
+        let bodies: Vec<_> = parts.iter().map(|part| (part.depth, part.number, &source[part.body.clone()])).collect();
+        let uuencoded = "begin 644 a\n#86)C\n`\nend";
+        let inner = format!("--i\n\n{uuencoded}\n--i--\nepi\n");
+        assert_eq!(bodies[0], (0, 0, &source[source.find("pre").unwrap()..]));
+        assert_eq!(bodies[1..], [(1, 1, ""), (1, 2, inner.as_str()), (2, 1, uuencoded), (1, 3, "")]);
     }
 
     #[test]
