@@ -296,6 +296,7 @@
  * @property {boolean} monitor-visible
  * @property {{ port: number | null, domain: string, tls: Tls, 'auth-required': boolean, 'max-message-bytes': number, 'max-recipients': number }} smtp
  * @property {{ port: number | null, tls: Tls }} pop3
+ * @property {{ port: number | null, tls: Tls }} imap
  * @property {string | null} script The file name of the script, or null.
  * @property {number} webhooks The number of webhooks.
  * @property {string[]} [relay] The names of the relay targets that the page may send messages to.
@@ -318,6 +319,7 @@
  * @property {string} version
  * @property {string} build-date
  * @property {string} pop3-listener
+ * @property {string} imap-listener
  * @property {string} web-listener
  * @property {{ addr: string, 'default-accept': boolean, 'accept-domains': string[], 'reject-domains': string[], 'default-store': boolean, 'store-domains': string[], 'discard-domains': string[], 'reject-origin-domains': string[] }} smtp-config
  * @property {{ 'mailbox-msg-cap': number, 'store-type': string, 'retention-period': string }} storage-config

@@ -1,5 +1,5 @@
 // <send-here>: snippets that configure a program to send to this server by SMTP or with the API of a mail provider, and how to fetch
-// messages by POP3.
+// messages by POP3 and IMAP.
 
 /** @import { Server, Status } from '../types.js' */
 /** @import { Snippet } from '../lib/snippets.js' */
@@ -82,9 +82,8 @@ export class SendHere extends HTMLElement {
  * @param {Status | null} status
  * @param {boolean} [isHttp] Whether the snippet is for the API of a mail provider.
  */
-function hints({ smtp, pop3, locked, 'mailbox-naming': naming }, status, isHttp = false) {
+function hints({ smtp, pop3, imap, locked, 'mailbox-naming': naming }, status, isHttp = false) {
   const mailbox = mailboxOf(naming);
-  const host = location.hostname;
   if (isHttp) return [locked && h('p', { class: 'note' }, icon('shield'), 'The server requires a login. Replace TOKEN with a token of this server.'), stored(mailbox, status)];
   return [
     smtp.port === null && h('p', { class: 'note warn' }, icon('warning'),
@@ -92,10 +91,18 @@ function hints({ smtp, pop3, locked, 'mailbox-naming': naming }, status, isHttp 
     smtp['auth-required'] && h('p', { class: 'note' }, icon('shield'), 'SMTP requires a login. Replace USER and PASSWORD with a user and password of this server.'),
     smtp.tls !== 'off' && h('p', { class: 'note' }, icon('shield'), h('span', {}, TLS_HINTS[smtp.tls])),
     stored(mailbox, status),
-    pop3.port !== null && h('p', { class: 'soft' }, 'To fetch messages by POP3, connect to ', h('span', { class: 'mono' }, `${host}:${pop3.port}`),
-      `${pop3.tls === 'implicit' ? ' with TLS' : ''}. The user name is the name of the mailbox.`),
+    fetching('POP3', pop3),
+    fetching('IMAP', imap),
   ];
 }
+
+/**
+ * Returns how to read the messages with a mail program.
+ * @param {string} protocol
+ * @param {Server['imap']} listener
+ */
+const fetching = (protocol, { port, tls }) => port !== null && h('p', { class: 'soft' }, `To fetch messages by ${protocol}, connect to `,
+  h('span', { class: 'mono' }, `${location.hostname}:${port}`), `${tls === 'implicit' ? ' with TLS' : ''}. The user name is the name of the mailbox.`);
 
 /**
  * @param {string} mailbox

@@ -68,6 +68,7 @@ function listeners(status, server) {
   return [
     `SMTP: ${listenAddresses(status['smtp-config'].addr)}.${server ? TLS[server.smtp.tls] + login + domain : ''}`,
     `POP3: ${listenAddresses(status['pop3-listener'])}.${server ? TLS[server.pop3.tls] : ''}`,
+    `IMAP: ${listenAddresses(status['imap-listener'])}.${server ? TLS[server.imap.tls] : ''}`,
     `Web: ${listenAddresses(status['web-listener'])}.`,
   ];
 }
