@@ -161,11 +161,12 @@ def get(url: str) -> bytes:
 def running_server(command: list, env: dict[str, str] | None = None, **options):
     """Starts a server on free ports, waits until it is ready, and returns its SMTP port and its URL. At the end it is asked
     to end, and must exit with 0. `options` are those of `subprocess.Popen`."""
-    smtp, pop3, web = free_ports(3)
+    smtp, pop3, imap, web = free_ports(4)
     environment = dict(
         os.environ if env is None else env,
         RESTANTE_SMTP_ADDR=f"127.0.0.1:{smtp}",
         RESTANTE_POP3_ADDR=f"127.0.0.1:{pop3}",
+        RESTANTE_IMAP_ADDR=f"127.0.0.1:{imap}",
         RESTANTE_WEB_ADDR=f"127.0.0.1:{web}",
     )
     url = f"http://127.0.0.1:{web}"

@@ -90,7 +90,7 @@ CASES = {
             "extraEnvFrom": [{"configMapRef": {"name": "other", "optional": True}}],
             "extraVolumes": [{"name": "ca", "emptyDir": {}}],
             "extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}],
-            "service": {"annotations": {"example.org/a": "b"}, "ports": {"smtp": 25, "pop3": 110, "http": 80}},
+            "service": {"annotations": {"example.org/a": "b"}, "ports": {"smtp": 25, "pop3": 110, "imap": 143, "http": 80}},
             "mailService": {"enabled": True, "annotations": {"example.org/a": "b"}, "loadBalancerClass": "example.org/lb"},
             "ingress": {"enabled": True},
             "networkPolicy": {
@@ -349,7 +349,7 @@ def test_references_name_objects_of_the_chart_or_of_the_values(case):
     assert {mount["name"] for mount in container(objects)["volumeMounts"]} <= {volume["name"] for volume in pod["volumes"]}
     assert pod["serviceAccountName"] in by_name(objects, "ServiceAccount")
     ports = {port["name"]: port["containerPort"] for port in container(objects)["ports"]}
-    assert ports == {"smtp": 2500, "pop3": 1100, "http": 9000}
+    assert ports == {"smtp": 2500, "pop3": 1100, "imap": 1143, "http": 9000}
     services = by_name(objects, "Service")
     for service in services.values():
         assert {port["targetPort"] for port in service["spec"]["ports"]} <= set(ports)

@@ -29,7 +29,7 @@ RESTANTE = {
         "User": "65532:65532",
         "Entrypoint": ["/restante"],
         "Env": ["RESTANTE_CONFIG=/etc/restante.toml"],
-        "ExposedPorts": {"2500/tcp": {}, "1100/tcp": {}, "9000/tcp": {}},
+        "ExposedPorts": {"2500/tcp": {}, "1100/tcp": {}, "1143/tcp": {}, "9000/tcp": {}},
         "Volumes": {"/config": {}, "/storage": {}},
         "WorkingDir": "/",
         "Healthcheck": {

@@ -85,7 +85,7 @@ def test_npx_runs_the_program(project, environment, version):
 def test_npx_starts_the_server(project, environment):
     """npx does not wait for the end of the program if it gets a signal, but the program ends."""
     smtp, web = free_ports(2)
-    flags = [f"--smtp-addr=127.0.0.1:{smtp}", f"--web-addr=127.0.0.1:{web}", "--pop3-addr="]
+    flags = [f"--smtp-addr=127.0.0.1:{smtp}", f"--web-addr=127.0.0.1:{web}", "--pop3-addr=", "--imap-addr="]
     npx = subprocess.Popen(["npx", "restante", *flags], cwd=project, env=environment, start_new_session=True)
     try:
         wait_until_ready(f"http://127.0.0.1:{web}", npx)
@@ -121,7 +121,7 @@ def test_ctrl_c_in_a_terminal_is_one_request(command, environment, tmp_path):
     """The terminal sends the signal to the command and to the program. The server completes a message that it receives."""
     log = tmp_path / "log"
     smtp, web = free_ports(2)
-    flags = [f"--smtp-addr=127.0.0.1:{smtp}", f"--web-addr=127.0.0.1:{web}", "--pop3-addr=", f"--logfile={log}"]
+    flags = [f"--smtp-addr=127.0.0.1:{smtp}", f"--web-addr=127.0.0.1:{web}", "--pop3-addr=", "--imap-addr=", f"--logfile={log}"]
     pid, terminal = pty.fork()
     if pid == 0:
         os.execve(command, [str(command), *flags], environment)

@@ -66,7 +66,7 @@ def variables(tmp_path_factory) -> dict[str, str]:
 def running_server(command: list[str], variables: dict[str, str]):
     """Starts a server that ends with its standard input. Returns its SMTP port and its URL. It must exit with 0."""
     smtp, web = free_ports(2)
-    flags = [f"--smtp-addr=127.0.0.1:{smtp}", f"--web-addr=127.0.0.1:{web}", "--pop3-addr=", "--stopwithstdin"]
+    flags = [f"--smtp-addr=127.0.0.1:{smtp}", f"--web-addr=127.0.0.1:{web}", "--pop3-addr=", "--imap-addr=", "--stopwithstdin"]
     server = subprocess.Popen([*command, *flags], env=variables, stdin=subprocess.PIPE)
     try:
         url = f"http://127.0.0.1:{web}"

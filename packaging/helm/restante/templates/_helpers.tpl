@@ -136,7 +136,7 @@ RESTANTE_{{ upper $section }}: {{ include "restante.settingValue" $settings | qu
 {{- if and .Values.files.data .Values.files.existingSecret }}
 {{- fail "set either files.data or files.existingSecret, not both" }}
 {{- end }}
-{{- range $key, $instead := dict "smtp.addr" "service.ports.smtp" "pop3.addr" "service.ports.pop3" "web.addr" "service.ports.http" "storage.type" "storage.type" "storage.path" "storage.persistence" "storage.params" "storage.persistence" "storage.url" "storage.postgres.url" "auth.secret" "auth.secret" }}
+{{- range $key, $instead := dict "smtp.addr" "service.ports.smtp" "pop3.addr" "service.ports.pop3" "imap.addr" "service.ports.imap" "web.addr" "service.ports.http" "storage.type" "storage.type" "storage.path" "storage.persistence" "storage.params" "storage.persistence" "storage.url" "storage.postgres.url" "auth.secret" "auth.secret" }}
 {{- $parts := splitList "." $key }}
 {{- range $map := list "settings" "secretSettings" }}
 {{- if hasKey (index $.Values $map | dig (first $parts) dict) (last $parts) }}
