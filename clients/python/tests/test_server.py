@@ -55,6 +55,7 @@ def test_server_runs_for_a_block(program):
         send(r.smtp)
         assert r.mailbox("ann").wait().code() == "482913"
         assert r.url.startswith("http://127.0.0.1:") and r.pop3 == r.addresses["POP3"]
+        assert r.imap == r.addresses["IMAP"]
         assert r.about()["smtp"]["port"] == r.smtp[1]
     wait_until_ended(r.pid)
     assert "shutting down" in r.log

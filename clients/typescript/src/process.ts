@@ -74,7 +74,7 @@ const LOG_TIMEOUT = 1000;
 /** The number of log lines that are kept. */
 const KEPT_LINES = 1000;
 /** The log lines in which a server reports its addresses. The one of HTTP comes last. */
-const LISTENING = /\b((?:SMTP|LMTP|POP3|HTTPS?)(?: with TLS)?) listening on tcp[46] \[?([0-9A-Fa-f.:]+?)\]?:(\d+)/;
+const LISTENING = /\b((?:SMTP|LMTP|POP3|IMAP|HTTPS?)(?: with TLS)?) listening on tcp[46] \[?([0-9A-Fa-f.:]+?)\]?:(\d+)/;
 /** The addresses at which a server is reached that listens on all of them. */
 const LOOPBACK: Record<string, string> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
 /** The settings of the server, unless others are given. */
@@ -82,6 +82,7 @@ const DEFAULTS: Record<string, SettingValue> = {
   loglevel: "info",
   "smtp.addr": "127.0.0.1:0",
   "pop3.addr": "127.0.0.1:0",
+  "imap.addr": "127.0.0.1:0",
   "web.addr": "127.0.0.1:0",
   // The server would load a script in the working directory.
   "lua.path": "",
@@ -174,7 +175,7 @@ export class RunningServer extends Restante {
     this.#server = server;
   }
 
-  /** The addresses by protocol: `SMTP`, `POP3`, `HTTP`, and those that the settings add, such as `LMTP` and `SMTP with TLS`. */
+  /** The addresses by protocol: `SMTP`, `POP3`, `IMAP`, `HTTP`, and those that the settings add, such as `LMTP` and `SMTP with TLS`. */
   get addresses(): Readonly<Record<string, Address>> {
     return this.#server.addresses;
   }
@@ -187,6 +188,11 @@ export class RunningServer extends Restante {
   /** The host and port for POP3. */
   get pop3(): Address {
     return this.#address("POP3", "pop3.addr");
+  }
+
+  /** The host and port for IMAP. */
+  get imap(): Address {
+    return this.#address("IMAP", "imap.addr");
   }
 
   /** The process id of the server. */

@@ -90,6 +90,7 @@ test("start and stop", async () => {
   assert.equal((await first.about()).smtp.port, first.smtp.port);
   assert.match(first.url, /^http:\/\/127\.0\.0\.1:\d+/);
   assert.deepEqual(first.pop3, first.addresses.POP3);
+  assert.deepEqual(first.imap, first.addresses.IMAP);
   await Promise.all([first.stop(), second.stop()]);
   await first.stop();
   assert.match(first.log, /shutting down/);
@@ -268,7 +269,7 @@ test("the command explains that the program is missing", () => {
   assert.equal(cannot.status, 1);
 });
 
-const PORTS = ["--smtp-addr=127.0.0.1:0", "--pop3-addr=", "--web-addr=127.0.0.1:0", "--lua-path="];
+const PORTS = ["--smtp-addr=127.0.0.1:0", "--pop3-addr=", "--imap-addr=", "--web-addr=127.0.0.1:0", "--lua-path="];
 
 test("the command forwards signals, and a repeated one once", async () => {
   for (const signal of ["SIGTERM", "SIGINT"]) {

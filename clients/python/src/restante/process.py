@@ -30,13 +30,14 @@ STOP_TIMEOUT = 30.0
 KEPT_LINES = 1000
 
 #: The log lines in which a server reports its addresses. The one of HTTP comes last.
-LISTENING = re.compile(r"\b((?:SMTP|LMTP|POP3|HTTPS?)(?: with TLS)?) listening on tcp[46] \[?([0-9A-Fa-f.:]+?)\]?:(\d+)")
+LISTENING = re.compile(r"\b((?:SMTP|LMTP|POP3|IMAP|HTTPS?)(?: with TLS)?) listening on tcp[46] \[?([0-9A-Fa-f.:]+?)\]?:(\d+)")
 #: The addresses at which a server is reached that listens on all of them.
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 #: The settings of the server, unless others are given.
 DEFAULTS = {
     "smtp.addr": "127.0.0.1:0",
     "pop3.addr": "127.0.0.1:0",
+    "imap.addr": "127.0.0.1:0",
     "web.addr": "127.0.0.1:0",
     # The server would load a script in the working directory.
     "lua.path": "",
@@ -62,8 +63,8 @@ class Server(Restante):
         self._process = process
         self._owner = os.getpid()
         self._lines: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
-        #: The address of each protocol as a pair of host and port: ``SMTP``, ``POP3``, ``HTTP``, and those that the settings add,
-        #: such as ``LMTP`` and ``SMTP with TLS``.
+        #: The address of each protocol as a pair of host and port: ``SMTP``, ``POP3``, ``IMAP``, ``HTTP``, and those that the
+        #: settings add, such as ``LMTP`` and ``SMTP with TLS``.
         self.addresses: dict[str, tuple[str, int]] = {}
         self._started = threading.Event()
         self._reader = threading.Thread(target=self._read_log, args=(process.stderr,), daemon=True)
@@ -90,6 +91,11 @@ class Server(Restante):
     def pop3(self) -> tuple[str, int]:
         """The host and port for POP3."""
         return self._address("POP3", "pop3.addr")
+
+    @property
+    def imap(self) -> tuple[str, int]:
+        """The host and port for IMAP."""
+        return self._address("IMAP", "imap.addr")
 
     @property
     def pid(self) -> int:
