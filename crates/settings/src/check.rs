@@ -25,6 +25,7 @@ use super::types::{Config, Tls};
 use super::values::host_of;
 
 const POP3_CREDENTIALS: &Setting = row("pop3.credentials");
+const IMAP_CREDENTIALS: &Setting = row("imap.credentials");
 const LOG_FILE: &Setting = row("logfile");
 const PID_FILE: &Setting = row("pidfile");
 const GREETING_FILE: &Setting = row("web.greetingfile");
@@ -262,6 +263,10 @@ impl Checker<'_> {
         match MailboxPassword::from_credentials(&config.pop3.credentials, config.mailbox_naming) {
             Ok(passwords) => config.pop3.mailbox_passwords = passwords,
             Err(error) => self.add(POP3_CREDENTIALS, &error),
+        }
+        match MailboxPassword::from_credentials(&config.imap.credentials, config.mailbox_naming) {
+            Ok(passwords) => config.imap.mailbox_passwords = passwords,
+            Err(error) => self.add(IMAP_CREDENTIALS, &error),
         }
         self.check_access(config, read_file);
         self.check_relay(&config.relay, read_file);

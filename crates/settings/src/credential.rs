@@ -85,7 +85,7 @@ pub(super) fn parse_users(text: &str) -> Result<Vec<(String, PasswordHash)>, Str
     collect_all(Credential::parse_list(text)?.into_iter().zip(1..).map(convert))
 }
 
-/// The password of a mailbox over POP3.
+/// The password of a mailbox over POP3 or IMAP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailboxPassword {
     /// The mailbox; `None` means all mailboxes.
@@ -98,7 +98,7 @@ impl MailboxPassword {
     /// The user name whose password opens all mailboxes.
     const EVERY_MAILBOX: &str = "*";
 
-    /// Converts the users to mailboxes, as at a POP3 login. Errors give the number of the entry and nothing of its
+    /// Converts the users to mailboxes, as at a POP3 or IMAP login. Errors give the number of the entry and nothing of its
     /// content. Two users may name the same mailbox, which is an error, because a mailbox has only one password.
     pub(super) fn from_credentials(credentials: &[Credential], naming: Naming) -> Result<Vec<Self>, String> {
         let mut mailboxes = HashSet::new();

@@ -139,7 +139,7 @@ mod tests {
             (r#"["", ""]"#, Err("entry 1 is not of the form USER:PASSWORD; entry 2 is not of the form USER:PASSWORD")),
             (r#"["ann:a", ""]"#, Err("entry 2 is not of the form USER:PASSWORD")),
         ];
-        for section in ["auth", "smtp", "pop3"] {
+        for section in ["auth", "smtp", "pop3", "imap"] {
             for (value, expected) in table {
                 let text = format!("[{section}]\ncredentials = {value}\n");
                 let FileContents { given, problems } = parse(Path::new("restante.toml"), &text);

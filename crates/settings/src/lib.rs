@@ -41,7 +41,7 @@ pub use restante_logging::{Level, Output as LogOutput};
 pub use setting::{Apply, Setting, Status, Value};
 pub use table::SETTINGS;
 pub use types::{
-    AllowList, CertSource, Config, Durability, Lmtp, Pop3, Scripting, Search, Smtp, Storage, StoreKind, Tls, Web,
+    AllowList, CertSource, Config, Durability, Imap, Lmtp, Pop3, Scripting, Search, Smtp, Storage, StoreKind, Tls, Web,
 };
 pub use values::parse_boolean;
 

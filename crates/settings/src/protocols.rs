@@ -15,6 +15,8 @@ pub struct ProtocolListeners<'a> {
     pub name: &'static str,
     /// The beginning of the greeting of a server that is ready. `None` if the client speaks first.
     pub greeting: Option<&'static str>,
+    /// The command that ends a session of a protocol with a greeting.
+    pub logout: &'static str,
     /// The addresses to listen on.
     pub addrs: &'a [ListenAddr],
     /// The addresses to listen on with TLS from the first byte.
@@ -50,12 +52,13 @@ impl<'a> ProtocolListeners<'a> {
 
 impl Config {
     /// Returns all protocols: those for mail, then HTTP.
-    pub fn protocols(&self) -> [ProtocolListeners<'_>; 4] {
-        let Self { smtp, lmtp, pop3, web, auth, .. } = self;
+    pub fn protocols(&self) -> [ProtocolListeners<'_>; 5] {
+        let Self { smtp, lmtp, pop3, imap, web, auth, .. } = self;
         let smtp = ProtocolListeners {
             name: "SMTP",
             // RFC 5321 section 4.2.
             greeting: Some("220"),
+            logout: "QUIT",
             addrs: &smtp.addr,
             tls_addrs: &smtp.tls_addr,
             mounts: &[],
@@ -70,6 +73,7 @@ impl Config {
             name: "POP3",
             // RFC 1939 section 4.
             greeting: Some("+OK"),
+            logout: "QUIT",
             addrs: &pop3.addr,
             tls_addrs: &pop3.tls_addr,
             mounts: &[],
@@ -78,9 +82,23 @@ impl Config {
             requires_credentials: !pop3.credentials.is_empty() || auth.is_enabled(),
             prefix: "pop3",
         };
+        let imap = ProtocolListeners {
+            name: "IMAP",
+            // RFC 3501 section 7.1.
+            greeting: Some("* OK"),
+            logout: "a LOGOUT",
+            addrs: &imap.addr,
+            tls_addrs: &imap.tls_addr,
+            mounts: &[],
+            tls: Some(&imap.tls),
+            proxies: &imap.proxies,
+            requires_credentials: !imap.credentials.is_empty() || auth.is_enabled(),
+            prefix: "imap",
+        };
         let http = ProtocolListeners {
             name: "HTTP",
             greeting: None,
+            logout: "",
             addrs: &web.addr,
             tls_addrs: &web.tls_addr,
             mounts: &web.listeners,
@@ -89,6 +107,6 @@ impl Config {
             requires_credentials: auth.is_enabled(),
             prefix: "web",
         };
-        [smtp, lmtp, pop3, http]
+        [smtp, lmtp, pop3, imap, http]
     }
 }

@@ -151,6 +151,7 @@ impl Setting {
             Some("smtp") => "SMTP",
             Some("lmtp") => "LMTP",
             Some("pop3") => "POP3",
+            Some("imap") => "IMAP",
             Some("web") => "Web",
             Some("providers") => "Providers",
             Some("auth") => "Access",

@@ -80,7 +80,7 @@ pub const SETTINGS: &[Setting] = &[
     ),
     Setting::new(
         "netdebug", "false", Value::Bool,
-        "Logs the commands and replies of all SMTP, LMTP and POP3 sessions. Passwords are omitted.",
+        "Logs the commands and replies of all SMTP, LMTP, POP3 and IMAP sessions. Passwords are omitted.",
         |c, v| set(&mut c.log.netdebug, parse_boolean(v)),
     ),
     Setting::new(
@@ -349,6 +349,79 @@ pub const SETTINGS: &[Setting] = &[
         "Addresses or networks of proxies whose POP3 connections begin with a PROXY protocol header, version 1 or 2. The \
          header contains the address of the client. Connections from other addresses must not send one.",
         |c, v| set(&mut c.pop3.proxies, parsed_list(v)),
+    ),
+    // IMAP
+    Setting::new(
+        "imap.addr", "localhost:1143", ADDRESSES,
+        "The addresses where IMAP is served. STARTTLS is offered if imap.tlsenabled is true. If empty, there is no such \
+         listener.",
+        |c, v| set(&mut c.imap.addr, parsed_list(v)),
+    ),
+    Setting::new(
+        "imap.tlsaddr", "", ADDRESSES,
+        "The addresses where IMAP is served with TLS from the first byte. Requires imap.tlsenabled.",
+        |c, v| set(&mut c.imap.tls_addr, parsed_list(v)),
+    ),
+    Setting::new(
+        "imap.domain", "localhost", Value::Text("DOMAIN"),
+        "The host name of the server in its IMAP greeting. If the machine has no usable host name, it is localhost.",
+        |c, v| set(&mut c.imap.domain, host_name(v)),
+    ).default_to_host_name(),
+    Setting::new(
+        "imap.timeout", "1800s", Value::Duration,
+        "How long a client may be idle before its connection is closed, from 1s to 24h. RFC 3501 requires at least 30 \
+         minutes.",
+        |c, v| set(&mut c.imap.timeout, duration_between(v, "1s", "24h")),
+    ),
+    Setting::new(
+        "imap.tlsenabled", "false", Value::Bool,
+        "Enables TLS for IMAP. STARTTLS is then offered.",
+        |c, v| set(&mut c.imap.tls.enabled, parse_boolean(v)),
+    ),
+    Setting::new(
+        "imap.tlscert", "cert.crt", FILE,
+        CERTIFICATE_HELP,
+        |c, v| certificate(&mut c.imap.tls, v),
+    ),
+    Setting::new(
+        "imap.tlsprivkey", "cert.key", FILE,
+        PRIVATE_KEY_HELP,
+        |c, v| set(&mut c.imap.tls.key, private_key_file(v)),
+    ),
+    Setting::new(
+        "imap.forcetls", "false", Value::Bool,
+        "Serves imap.addr with TLS from the first byte. Requires imap.tlsenabled.",
+        |c, v| set(&mut c.imap.tls.force, parse_boolean(v)),
+    ),
+    Setting::new(
+        "imap.credentials", "", CREDENTIALS,
+        "The passwords of mailboxes. The user is the name or an address of the mailbox; the user `*` can open all mailboxes. \
+         If neither this nor auth.users, auth.tokens, auth.oidcissuer or auth.userheader is set, every password opens every \
+         mailbox. A password can be given as an Argon2 or bcrypt hash. A comma in a password is written as %2C. Prefer the \
+         environment variable or the file: command-line flags are visible to all users of the machine.",
+        |c, v| set(&mut c.imap.credentials, Credential::parse_list(v)),
+    ).secret(),
+    Setting::new(
+        "imap.maxconnections", "1000", Value::Number,
+        "The maximum number of concurrent IMAP connections, from 1 to 1000000.",
+        |c, v| set(&mut c.imap.max_connections, number(v, 1..=MAX_COUNT)),
+    ),
+    Setting::new(
+        "imap.maxconnectionsperip", "0", Value::Number,
+        "The maximum number of concurrent IMAP connections of one client; 0 means no limit. A client is one IPv4 address or \
+         one IPv6 /64 network.",
+        |c, v| set(&mut c.imap.max_connections_per_ip, optional_limit(v, MAX_COUNT)),
+    ),
+    Setting::new(
+        "imap.maxbadcommands", "20", Value::Number,
+        "The maximum number of bad commands and failed logins in a session, from 1 to 1000000. Then the session is closed.",
+        |c, v| set(&mut c.imap.max_bad_commands, number(v, 1..=MAX_COUNT)),
+    ),
+    Setting::new(
+        "imap.proxyprotocol", "", NETWORKS,
+        "Addresses or networks of proxies whose IMAP connections begin with a PROXY protocol header, version 1 or 2. The \
+         header contains the address of the client. Connections from other addresses must not send one.",
+        |c, v| set(&mut c.imap.proxies, parsed_list(v)),
     ),
     // Web
     Setting::new(

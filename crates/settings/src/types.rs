@@ -41,6 +41,8 @@ pub struct Config {
     pub lmtp: Lmtp,
     /// The POP3 listeners.
     pub pop3: Pop3,
+    /// The IMAP listeners.
+    pub imap: Imap,
     /// The HTTP listeners.
     pub web: Web,
     /// The keys with which clients sign requests to the APIs of providers. If there are none, signatures are not verified.
@@ -91,6 +93,7 @@ impl Config {
             smtp: Smtp::default(),
             lmtp: Lmtp::default(),
             pop3: Pop3::default(),
+            imap: Imap::default(),
             web: Web::default(),
             signing_keys: Vec::new(),
             auth: restante_auth::Settings::default(),
@@ -220,6 +223,33 @@ pub struct Pop3 {
     /// The idle timeout of a client.
     pub timeout: Duration,
     /// STLS and implicit TLS.
+    pub tls: Tls,
+    /// The passwords of mailboxes. If there are none, and no users and tokens, every password opens every mailbox.
+    pub mailbox_passwords: Vec<MailboxPassword>,
+    /// The credentials from which `mailbox_passwords` is derived once the naming of mailboxes is known.
+    pub(super) credentials: Vec<Credential>,
+    /// The maximum number of concurrent connections.
+    pub max_connections: usize,
+    /// The maximum number of concurrent connections per client.
+    pub max_connections_per_ip: Option<usize>,
+    /// The maximum number of bad commands in a session.
+    pub max_bad_commands: u32,
+    /// Proxies whose connections begin with a PROXY protocol header.
+    pub proxies: Vec<Network>,
+}
+
+/// The IMAP listeners.
+#[derive(Debug, Clone, Default)]
+pub struct Imap {
+    /// The addresses to listen on, with STARTTLS if TLS is enabled.
+    pub addr: Vec<ListenAddr>,
+    /// The addresses to listen on with TLS from the first byte.
+    pub tls_addr: Vec<ListenAddr>,
+    /// The host name in the greeting.
+    pub domain: String,
+    /// The idle timeout of a client.
+    pub timeout: Duration,
+    /// STARTTLS and implicit TLS.
     pub tls: Tls,
     /// The passwords of mailboxes. If there are none, and no users and tokens, every password opens every mailbox.
     pub mailbox_passwords: Vec<MailboxPassword>,

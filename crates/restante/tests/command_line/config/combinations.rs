@@ -13,6 +13,7 @@ fn warns_about_proxy_lists_with_all_addresses() {
         ("--smtp-proxyprotocol=::ffff:0.0.0.0/96", true),
         ("--pop3-proxyprotocol=0.0.0.0/0", true),
         ("--pop3-proxyprotocol=10.0.0.0/8,fd00::/8", false),
+        ("--imap-proxyprotocol=0.0.0.0/0", true),
     ] {
         let warnings = flags(&[argument]).serve().warnings;
         assert_eq!(warnings.len(), usize::from(warned), "{argument} {warnings:?}");
