@@ -70,6 +70,8 @@ named_enum! {
         Lmtp = "lmtp",
         /// POP3.
         Pop3 = "pop3",
+        /// IMAP.
+        Imap = "imap",
         /// HTTP.
         Http = "http",
     }
@@ -93,6 +95,7 @@ impl Protocol {
             Self::Smtp => "SMTP",
             Self::Lmtp => "LMTP",
             Self::Pop3 => "POP3",
+            Self::Imap => "IMAP",
             Self::Http => "HTTP",
         }
     }
@@ -150,7 +153,7 @@ impl Metrics {
             ),
             session_ends: register(
                 "restante_sessions_ended_total",
-                "Ended SMTP, LMTP and POP3 sessions, by outcome",
+                "Ended SMTP, LMTP, POP3 and IMAP sessions, by outcome",
                 mail_protocols,
                 "outcome",
                 &SessionEndReason::ALL.map(SessionEndReason::name),

@@ -1,11 +1,11 @@
-//! The reasons why sessions of SMTP, LMTP and POP3 end.
+//! The reasons why sessions of SMTP, LMTP, POP3 and IMAP end.
 
 use restante_mail::named_enum;
 
 named_enum! {
     /// Why a session ended.
     pub enum SessionEndReason {
-        /// The client sent QUIT.
+        /// The client sent QUIT or LOGOUT.
         Quit = "quit",
         /// The client disconnected, or the connection broke.
         Disconnected = "left",

@@ -84,8 +84,15 @@ struct Probe {
 enum ProbeKind {
     /// An HTTP request for the readiness of the server; the path.
     Http(String),
-    /// The greeting of a mail protocol; its name, and the beginning of a positive greeting.
-    Greeting(&'static str, &'static str),
+    /// The greeting of a mail protocol.
+    Greeting {
+        /// The name of the protocol.
+        protocol: &'static str,
+        /// The beginning of a positive greeting.
+        ready: &'static str,
+        /// The command that ends the session.
+        logout: &'static str,
+    },
     /// A connection only, because the greeting would be encrypted; the name of the protocol.
     Connection(&'static str),
 }
@@ -114,7 +121,7 @@ impl Probe {
                 let kind = match protocol.greeting {
                     None => ProbeKind::Http(format!("{}/readyz", config.web.base_path)),
                     Some(_) if has_tls => ProbeKind::Connection(protocol.name),
-                    Some(greeting) => ProbeKind::Greeting(protocol.name, greeting),
+                    Some(ready) => ProbeKind::Greeting { protocol: protocol.name, ready, logout: protocol.logout },
                 };
                 let tls = has_tls && protocol.greeting.is_none();
                 Some(Self { kind, addr, tls, proxies: protocol.proxies.to_vec() })
@@ -130,7 +137,7 @@ impl Probe {
         let mut stream: Box<dyn Stream> = if self.tls { Box::new(start_tls(stream)?) } else { stream };
         match &self.kind {
             ProbeKind::Http(path) => check_http(&mut *stream, path),
-            ProbeKind::Greeting(_, ready) => check_greeting(&mut *stream, ready),
+            ProbeKind::Greeting { ready, logout, .. } => check_greeting(&mut *stream, ready, logout),
             ProbeKind::Connection(_) => Ok("accepts connections, with TLS from the first byte".to_owned()),
         }
         .map_err(|error| match error.kind() {
@@ -145,7 +152,7 @@ impl fmt::Display for Probe {
         let protocol = match &self.kind {
             ProbeKind::Http(_) if self.tls => "HTTPS",
             ProbeKind::Http(_) => "HTTP",
-            ProbeKind::Greeting(protocol, _) | ProbeKind::Connection(protocol) => protocol,
+            ProbeKind::Greeting { protocol, .. } | ProbeKind::Connection(protocol) => protocol,
         };
         write!(f, "{protocol} on {}", self.addr)
     }
@@ -220,14 +227,14 @@ fn check_http(stream: &mut dyn Stream, path: &str) -> io::Result<String> {
 }
 
 /// Reads the greeting of a mail protocol.
-fn check_greeting(stream: &mut dyn Stream, ready: &str) -> io::Result<String> {
+fn check_greeting(stream: &mut dyn Stream, ready: &str, logout: &str) -> io::Result<String> {
     let mut line = String::new();
     BufReader::new(&mut *stream).take(MAX_RESPONSE_BYTES).read_line(&mut line)?;
     if !line.starts_with(ready) {
         return Err(io::Error::other(format!("responds with {:?}", line.trim_end())));
     }
-    // QUIT is a courtesy; the result is already known.
-    let _ = stream.write_all(b"QUIT\r\n");
+    // A courtesy; the result is already known.
+    let _ = write!(stream, "{logout}\r\n");
     Ok("sends its greeting".to_owned())
 }
 
@@ -268,7 +275,7 @@ mod tests {
         let mut config = Config::default();
         config.web.addr = web.to_vec();
         config.smtp.addr = smtp.to_vec();
-        config.pop3.addr = Vec::new();
+        (config.pop3.addr, config.imap.addr) = (Vec::new(), Vec::new());
         config
     }
 
@@ -362,6 +369,20 @@ mod tests {
         let mut both = pop3(refusing);
         both.smtp.addr = vec![tcp(fake_server(0, "220 mx.test ready\r\n"))];
         assert!(check(&both, TIMEOUT).is_ok_and(|detail| detail.starts_with("SMTP on ")));
+    }
+
+    #[test]
+    fn imap_is_checked_without_other_listeners() {
+        let ready = fake_server(0, "* OK mx.test ready\r\n");
+        let refusing = fake_server(0, "* BYE too many connections\r\n");
+        let imap = |addr| {
+            let mut config = config(&[], &[]);
+            config.imap.addr = vec![tcp(addr)];
+            config
+        };
+        assert_eq!(check(&imap(ready), TIMEOUT), Ok(format!("IMAP on {ready} sends its greeting")));
+        let reason = format!("IMAP on {refusing} responds with \"* BYE too many connections\"");
+        assert_eq!(check(&imap(refusing), TIMEOUT), Err(reason));
     }
 
     #[test]
