@@ -93,6 +93,8 @@ impl<'a> Run<'a> {
             self.base.authority(),
             "--pop3-addr",
             "",
+            "--imap-addr",
+            "",
         ]);
         let mut server = ServerProcess::start(&mut command, None)?;
         let greeted = server.wait_for_greeting(self.addresses[0])?;

@@ -45,6 +45,7 @@ const COMMON_SETTINGS: &[&str] = &[
     "loglevel",
     "smtp.addr",
     "pop3.addr",
+    "imap.addr",
     "web.addr",
     "auth.users",
     DATA,

@@ -16,6 +16,7 @@ const FOREIGN_FLAGS: &[(&[&str], Replacement)] = &[
     (&["port", "p"], Replacement::Address(&[("--smtp-addr", "SMTP"), ("--web-addr", "the web interface")])),
     (&["smtp", "s", "smtp-port", "smtp-bind-addr", "smtp-listen"], Replacement::Address(&[("--smtp-addr", "SMTP")])),
     (&["pop3", "pop3-port"], Replacement::Address(&[("--pop3-addr", "POP3")])),
+    (&["imap", "imap-port", "imapport"], Replacement::Address(&[("--imap-addr", "IMAP")])),
     (
         &["listen", "l", "web", "w", "web-port", "http", "http-port", "http-addr", "ui-bind-addr", "api-bind-addr"],
         Replacement::Address(&[("--web-addr", "the web interface")]),

@@ -29,6 +29,8 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("lua.path", ""),
     // Mailpit starts POP3 only with credentials.
     ("pop3.addr", ""),
+    // Mailpit has no IMAP.
+    ("imap.addr", ""),
     ("web.addr", ":8025"),
     ("storage.retentionperiod", "0"),
     ("storage.mailboxmsgcap", "0"),
