@@ -1,4 +1,4 @@
-//! The parts that the SMTP and POP3 servers share. A [`ListenerContext`] accepts the connections of a listener; an
+//! The parts that the SMTP, POP3 and IMAP servers share. A [`ListenerContext`] accepts the connections of a listener; an
 //! [`AcceptedConnection`] is one of them. The session itself is in each protocol's module.
 
 use std::fmt::Display;

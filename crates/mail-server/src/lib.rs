@@ -3,8 +3,10 @@
 //! - `context`: the parts that all of them share: accepting a connection, TLS, log lines, counters
 //! - [`smtp`]: SMTP and LMTP, with logins and transcripts
 //! - [`pop3`]: POP3, with logins
+//! - [`imap`]: IMAP, with logins
 
 mod context;
+pub mod imap;
 pub mod pop3;
 pub mod smtp;
 

@@ -2,6 +2,7 @@
 
 mod banner;
 mod bound_listener;
+mod imap;
 mod metrics;
 mod open_page;
 mod pop3;
@@ -241,6 +242,7 @@ async fn serve(
 ) -> Result<(), String> {
     let smtp_tls = load_certificate(&config.smtp.tls, from_ref(&config.smtp.domain), &[])?;
     let pop3_tls = load_certificate(&config.pop3.tls, from_ref(&config.pop3.domain), &[])?;
+    let imap_tls = load_certificate(&config.imap.tls, from_ref(&config.imap.domain), &[])?;
     let web_tls = load_certificate(&config.web.tls, config.web.hosts.names(), &restante_http::ALPN_PROTOCOLS)?;
     let mut registry = Registry::default();
     let metrics = Arc::new(Metrics::new(config.storage.retention_period, &mut registry));
@@ -253,6 +255,7 @@ async fn serve(
     let mut problems = Vec::new();
     let mut mail = smtp::bind(&components, smtp_tls.as_ref(), &mut problems);
     mail.extend(pop3::bind(&components, pop3_tls.as_ref(), &mut problems));
+    mail.extend(imap::bind(&components, imap_tls.as_ref(), &mut problems));
     let web = web::bind(&components, &mail, web_tls.as_ref(), &mut problems);
     if !problems.is_empty() {
         return Err(problems.join(" "));
@@ -301,7 +304,7 @@ async fn serve(
     }
 
     while signals.next().await == SignalRequest::Reload {
-        reload(log, [&smtp_tls, &pop3_tls, &web_tls].into_iter().flatten());
+        reload(log, [&smtp_tls, &pop3_tls, &imap_tls, &web_tls].into_iter().flatten());
         services.request_reload();
         auth.authenticator.reload().await;
     }

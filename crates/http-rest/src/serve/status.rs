@@ -25,6 +25,7 @@ pub struct Status {
     version: &'static str,
     build_date: String,
     pop3_listener: String,
+    imap_listener: String,
     web_listener: String,
     smtp_config: SmtpConfig,
     storage_config: StorageConfig,
@@ -60,6 +61,7 @@ impl Status {
             version: env!("CARGO_PKG_VERSION"),
             build_date: build_date(),
             pop3_listener: listeners(&config.pop3.addr),
+            imap_listener: listeners(&config.imap.addr),
             web_listener: listeners(&config.web.addr),
             smtp_config: SmtpConfig::new(&config.smtp.addr, &config.smtp.policy),
             storage_config: StorageConfig::new(&config.storage),
@@ -123,6 +125,7 @@ mod tests {
         config.smtp.addr = vec![ListenAddr::Localhost(2500), ListenAddr::Any(25)];
         config.web.addr = vec![ListenAddr::Any(9000)];
         config.pop3.addr = Vec::new();
+        config.imap.addr = Vec::new();
         config.smtp.policy = Policy { reject_domains: ["*.Deny.org"].into_iter().collect(), ..Policy::default() };
         config.storage.mailbox_msg_cap = Some(500);
         config.storage.retention_period = Some(Duration::from_hours(72));
@@ -133,6 +136,7 @@ mod tests {
             "version": env!("CARGO_PKG_VERSION"),
             "build-date": null,
             "pop3-listener": "",
+            "imap-listener": "",
             "web-listener": ":9000",
             "smtp-config": {
                 "addr": "localhost:2500,:25",

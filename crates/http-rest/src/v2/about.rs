@@ -35,6 +35,7 @@ pub struct About {
     monitor_visible: bool,
     pub(super) smtp: Smtp,
     pop3: Pop3,
+    imap: Imap,
 }
 
 /// How to send mail to the server.
@@ -51,9 +52,18 @@ pub(super) struct Smtp {
     max_recipients: usize,
 }
 
-/// How to fetch mail from the server.
+/// How to fetch mail from the server by POP3.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 struct Pop3 {
+    #[schema(required)]
+    port: Option<u16>,
+    /// `off`, `starttls` (offered) or `implicit`.
+    tls: &'static str,
+}
+
+/// How to read mail on the server by IMAP.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+struct Imap {
     #[schema(required)]
     port: Option<u16>,
     /// `off`, `starttls` (offered) or `implicit`.
@@ -70,9 +80,9 @@ pub struct Port {
 }
 
 impl About {
-    /// Creates the description of a server with this configuration. `smtp` and `pop3` are its ports, if any, and
-    /// `started` is its start time.
-    pub fn new(config: &Config, smtp: Option<Port>, pop3: Option<Port>, started: Timestamp) -> Self {
+    /// Creates the description of a server with this configuration. `smtp` and those of POP3 and IMAP are its ports, if any,
+    /// and `started` is its start time.
+    pub fn new(config: &Config, smtp: Option<Port>, [pop3, imap]: [Option<Port>; 2], started: Timestamp) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION"),
             build_date: build_date(),
@@ -88,6 +98,7 @@ impl About {
                 max_recipients: config.smtp.max_recipients,
             },
             pop3: Pop3 { port: pop3.map(|port| port.number), tls: tls(pop3, &config.pop3.tls) },
+            imap: Imap { port: imap.map(|port| port.number), tls: tls(imap, &config.imap.tls) },
         }
     }
 }
@@ -156,8 +167,9 @@ mod tests {
 
     use super::*;
 
-    fn about(config: &Config, smtp: Option<Port>, pop3: Option<Port>) -> Value {
-        let mut about = serde_json::to_value(About::new(config, smtp, pop3, Timestamp::UNIX_EPOCH)).expect("JSON");
+    fn about(config: &Config, [smtp, pop3, imap]: [Option<Port>; 3]) -> Value {
+        let mut about =
+            serde_json::to_value(About::new(config, smtp, [pop3, imap], Timestamp::UNIX_EPOCH)).expect("JSON");
         let date = about["build-date"].take();
         assert!(date.as_str().is_some_and(|date| date.parse::<Timestamp>().is_ok()), "{date}");
         about
@@ -182,8 +194,9 @@ mod tests {
                 "max-recipients": 200,
             },
             "pop3": { "port": 1100, "tls": "off" },
+            "imap": { "port": 1143, "tls": "off" },
         });
-        assert_eq!(about(&config, port(2500), port(1100)), expected);
+        assert_eq!(about(&config, [2500, 1100, 1143].map(port)), expected);
     }
 
     #[test]
@@ -201,8 +214,11 @@ mod tests {
         for (enabled, port, expected) in table {
             config.smtp.tls.enabled = enabled;
             config.pop3.tls.enabled = enabled;
-            let about = about(&config, port, port);
-            assert_eq!((&about["smtp"]["tls"], &about["pop3"]["tls"]), (&expected.into(), &expected.into()));
+            config.imap.tls.enabled = enabled;
+            let about = about(&config, [port; 3]);
+            for protocol in ["smtp", "pop3", "imap"] {
+                assert_eq!(about[protocol]["tls"], expected, "{protocol}");
+            }
             assert_eq!(about["smtp"]["port"], json!(port.map(|port| port.number)));
         }
     }
@@ -211,6 +227,6 @@ mod tests {
     fn max_message_size_is_limited_by_store() {
         let mut config = Config::default();
         config.storage.max_bytes = 64_000;
-        assert_eq!(about(&config, None, None)["smtp"]["max-message-bytes"], 63_000);
+        assert_eq!(about(&config, [None; 3])["smtp"]["max-message-bytes"], 63_000);
     }
 }

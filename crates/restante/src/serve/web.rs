@@ -11,7 +11,7 @@ use restante_net::{
     AcceptedStream, Admission, AdmissionControl, ConnectionLimits, ListenAddr, Shutdown, Stream, Tls, TooMany,
 };
 
-use super::{BoundListener, Components, pop3, smtp};
+use super::{BoundListener, Components, imap, pop3, smtp};
 
 /// The name of the HTTP listeners.
 const PLAIN: &str = "HTTP";
@@ -174,7 +174,8 @@ fn about(components: &Components<'_>, mail: &[BoundListener]) -> restante_http::
     };
     let smtp = reported_port(smtp::PLAIN, smtp::WITH_TLS, &components.config.smtp.tls);
     let pop3 = reported_port(pop3::PLAIN, pop3::WITH_TLS, &components.config.pop3.tls);
-    restante_http::About::new(components.config, smtp, pop3, components.metrics.started())
+    let imap = reported_port(imap::PLAIN, imap::WITH_TLS, &components.config.imap.tls);
+    restante_http::About::new(components.config, smtp, [pop3, imap], components.metrics.started())
 }
 
 async fn serve(

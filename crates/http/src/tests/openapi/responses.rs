@@ -340,7 +340,7 @@ async fn table_requests(checker: &mut ResponseChecker<'_>) {
 }
 
 fn info(config: &Config) -> ServerInfo {
-    ServerInfo { about: About::new(config, None, None, Timestamp::UNIX_EPOCH), ..ServerInfo::default() }
+    ServerInfo { about: About::new(config, None, [None, None], Timestamp::UNIX_EPOCH), ..ServerInfo::default() }
 }
 
 /// Creates a server with all features and some data.
