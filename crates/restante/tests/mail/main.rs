@@ -1,8 +1,9 @@
-//! Tests of the real program over SMTP, LMTP and POP3: sessions, clients, proxies, signals, transcripts, and scripts that decide about
+//! Tests of the real program over SMTP, LMTP, POP3 and IMAP: sessions, clients, proxies, signals, transcripts, and scripts that decide about
 //! messages.
 
 mod clients;
 mod conversations;
+mod imap;
 mod pop3;
 mod process;
 mod projects;

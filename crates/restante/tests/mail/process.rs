@@ -254,15 +254,18 @@ fn server_information_has_the_bound_ports() {
     let about = server.json("/api/v2/server");
     assert_eq!(about["smtp"]["port"], server.smtp.port());
     assert_eq!(about["pop3"]["port"], server.address_of("POP3 listening on tcp4 ").port());
+    assert_eq!(about["imap"]["port"], server.address_of("IMAP listening on tcp4 ").port());
     assert_eq!((&about["smtp"]["domain"], &about["smtp"]["auth-required"]), (&"mx.test".into(), &true.into()));
     assert_eq!(about["monitor-visible"], false);
     assert_eq!(about["started-millis"], server.json("/debug/vars")["startMillis"]);
     assert_eq!((&about["script"], &about["webhooks"]), (&serde_json::Value::Null, &0.into()));
 
-    let secure = ["--smtp-tlsenabled", "--smtp-tlscert=self-signed", "--smtp-forcetls", "--pop3-addr="];
+    let secure = ["--smtp-tlsenabled", "--smtp-tlscert=self-signed", "--smtp-forcetls", "--pop3-addr=", "--imap-addr="];
     let secure = [&secure[..], &["--webhook-urls=http://a.test,http://b.test"]].concat();
     let about = Server::start(&secure).json("/api/v2/server");
     assert_eq!(about["smtp"]["tls"], "implicit");
-    assert_eq!(about["pop3"], serde_json::json!({ "port": null, "tls": "off" }));
+    for protocol in ["pop3", "imap"] {
+        assert_eq!(about[protocol], serde_json::json!({ "port": null, "tls": "off" }), "{protocol}");
+    }
     assert_eq!(about["webhooks"], 2);
 }

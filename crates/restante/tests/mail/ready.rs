@@ -46,6 +46,7 @@ fn terminal_shows_a_banner_with_the_bound_addresses() {
         format!("  Web      http://localhost:{}/mail/\n", port_of("HTTP")),
         format!("  SMTP     localhost:{}\n", port_of("SMTP")),
         format!("  POP3     127.0.0.1:{}\n", port_of("POP3")),
+        format!("  IMAP     127.0.0.1:{}\n", port_of("IMAP")),
         "  Storage  memory until the server stops\n".to_owned(),
     ];
     assert!(shown.contains(&rows.concat()), "{shown}");

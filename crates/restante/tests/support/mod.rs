@@ -43,10 +43,10 @@ pub(crate) fn command() -> Command {
             command.env_remove(name);
         }
     }
-    for listener in ["--smtp-addr", "--pop3-addr", "--web-addr"] {
+    for listener in ["--smtp-addr", "--pop3-addr", "--imap-addr", "--web-addr"] {
         command.args([listener, "127.0.0.1:0"]);
     }
-    command.args(["--smtp-domain", "mx.test", "--pop3-domain", "mx.test"]);
+    command.args(["--smtp-domain", "mx.test", "--pop3-domain", "mx.test", "--imap-domain", "mx.test"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }

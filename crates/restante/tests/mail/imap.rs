@@ -1,0 +1,42 @@
+//! The listeners of IMAP: addresses, TLS and proxies.
+
+use crate::support::tls::ClientStream;
+use crate::support::{LineConnection, Server, connect};
+
+const TLS: [&str; 2] = ["--imap-tlsenabled", "--imap-tlscert=self-signed"];
+
+#[test]
+fn imap_can_be_disabled() {
+    let mut server = Server::start(&["--imap-addr="]);
+    server.signal("TERM");
+    server.wait();
+    assert!(!server.full_log().contains("IMAP"));
+}
+
+#[test]
+fn listeners_with_tls_greet_after_the_handshake() {
+    let table: [(&[&str], &str); 2] = [
+        (&["--imap-tlsaddr=127.0.0.1:0"], "IMAP with TLS listening on tcp4 "),
+        (&["--imap-forcetls"], "IMAP listening on tcp4 "),
+    ];
+    for (settings, listener) in table {
+        let mut server = Server::start(&[&TLS[..], settings].concat());
+        let mut connection = LineConnection::new(ClientStream::Plain(connect(server.address_of(listener))));
+        connection.stream.start_tls();
+        assert!(connection.line().unwrap().starts_with("* OK "), "{listener}");
+    }
+}
+
+#[test]
+fn clients_of_a_proxy_send_a_header() {
+    let mut server = Server::start(&["--imap-proxyprotocol=127.0.0.1", "--loglevel=debug"]);
+    let address = server.address_of("IMAP listening on tcp4 ");
+    let mut connection = LineConnection::new(connect(address));
+    connection.send("PROXY TCP4 203.0.113.7 127.0.0.1 40000 143\r\n");
+    assert!(connection.line().unwrap().starts_with("* OK "));
+    drop(connection);
+    server.wait_for_log("ended session=\"IMAP 1 203.0.113.7\"");
+    let mut without_header = LineConnection::new(connect(address));
+    without_header.send("a LOGOUT\r\n");
+    assert_eq!(without_header.line(), None, "a reply without a PROXY header");
+}
