@@ -27,8 +27,8 @@ const INSERT: &str = "
     WITH mails AS (
         INSERT INTO bodies (id, bytes) SELECT * FROM unnest($1::bigint[], $2::bytea[])
     )
-    INSERT INTO copies (id, message, number, received, size, body, shared, seen, mailbox, headline, trace, tags, details)
-    SELECT id, id, 1, received, size, id, false, false, mailbox, headline, trace, '', ''
+    INSERT INTO copies (id, message, modseq, number, received, size, body, shared, seen, mailbox, headline, trace, tags, details)
+    SELECT id, id, id, 1, received, size, id, false, false, mailbox, headline, trace, '', ''
     FROM unnest($1::bigint[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bytea[])
         AS copy (id, received, size, mailbox, headline, trace)";
 

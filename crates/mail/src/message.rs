@@ -89,13 +89,22 @@ pub struct Summary {
     pub size: u64,
     /// Whether the message is marked as read.
     pub seen: bool,
+    /// The flags.
+    pub flags: Flags,
     /// The tags.
     pub tags: Tags,
+    /// A number that ascends within the mailbox with every change of the marks of a copy. See [`Marks::modseq`].
+    pub modseq: u64,
     /// The envelope and a preview.
     pub details: Details,
 }
 
 impl Summary {
+    /// Returns the marks.
+    pub fn marks(&self) -> Marks {
+        Marks { seen: self.seen, flags: self.flags, tags: self.tags.clone(), modseq: self.modseq }
+    }
+
     /// Returns the recipients of the headline. If the headline has none because the recipients of the envelope are in several
     /// projects, returns those of this copy.
     pub fn to(&self) -> impl Iterator<Item = Cow<'_, str>> {
@@ -105,6 +114,71 @@ impl Summary {
     /// Returns the length of all texts together, in bytes.
     pub fn text_len(&self) -> usize {
         self.headline.text_len() + self.tags.encoded().len() + self.details.encoded().len()
+    }
+}
+
+/// What clients can change of a copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Whether the copy is marked as read.
+    pub seen: bool,
+    /// The flags.
+    pub flags: Flags,
+    /// The tags.
+    pub tags: Tags,
+    /// The number of the last change of these values: the MODSEQ of IMAP. It ascends within the mailbox, and storing the
+    /// copy is its first change.
+    pub modseq: u64,
+}
+
+/// A set of flags of a copy. They have a meaning for mail clients only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// The message needs attention.
+    pub const FLAGGED: Self = Self(1);
+    /// The message was answered.
+    pub const ANSWERED: Self = Self(2);
+    /// The message is to be deleted.
+    pub const DELETED: Self = Self(4);
+    /// The message is a draft.
+    pub const DRAFT: Self = Self(8);
+
+    /// All flags.
+    const ALL: u8 = 15;
+
+    /// Returns the flags as bits.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Returns the flags with these bits. Ignores bits that stand for no flag.
+    #[must_use]
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits & Self::ALL)
+    }
+
+    /// Returns whether all of `other` are in the set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Returns the flags that are in one of the sets.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns the flags of this set without those of `other`.
+    #[must_use]
+    pub const fn difference(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Returns whether there are no flags.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
     }
 }
 
@@ -343,6 +417,8 @@ mod tests {
             received: Timestamp::UNIX_EPOCH,
             size: 1,
             seen: id.is_multiple_of(2),
+            flags: Flags::default(),
+            modseq: id,
             tags: Tags::new(tags.iter().copied()).unwrap(),
             details: Details::default(),
         }
@@ -379,6 +455,15 @@ mod tests {
         assert_eq!(unnamed(DetailFields { recipients: &[], ..fields }), [""; 0]);
         let many = vec!["<a@x>".to_owned(); 1000];
         assert_eq!(unnamed(DetailFields { cc: &many, ..fields }), [""; 0], "not all addresses of Cc are kept");
+    }
+
+    #[test]
+    fn flags_are_sets_of_known_bits() {
+        let both = Flags::FLAGGED.union(Flags::DRAFT);
+        assert_eq!((both.bits(), Flags::from_bits(0xF9)), (9, both));
+        assert!(both.contains(Flags::DRAFT) && !both.contains(Flags::DRAFT.union(Flags::DELETED)));
+        assert_eq!(both.difference(Flags::DRAFT.union(Flags::DELETED)), Flags::FLAGGED);
+        assert!(Flags::default().is_empty() && both.contains(Flags::default()));
     }
 
     #[test]

@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::{Flags, Marks, MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
 use tokio::sync::mpsc;
+
+use crate::CopyUpdate;
 
 /// How long a shared store keeps the history of deletions and marks. If a backlog contains older messages, their
 /// deletions may be missing.
@@ -41,6 +43,23 @@ pub struct MarkChange {
     pub id: MessageId,
     /// What has changed.
     pub mark: Mark,
+    /// All marks after the change. Changes can arrive in another order than they were made in; those with the highest
+    /// MODSEQ are the latest.
+    pub marks: Marks,
+}
+
+impl MarkChange {
+    /// Returns the changes of an update that was made: one for each mark that it has set. `marks` are those after it.
+    pub fn of_update(update: &CopyUpdate, marks: &Marks) -> impl Iterator<Item = Self> {
+        let mark = [
+            update.seen.map(|_| Mark::Seen(marks.seen)),
+            update.flags.map(|_| Mark::Flags(marks.flags)),
+            update.tags.as_ref().map(|_| Mark::Tags(marks.tags.clone())),
+        ];
+        let change =
+            |mark| Self { mailbox: update.copy.mailbox.clone(), id: update.copy.id, mark, marks: marks.clone() };
+        mark.into_iter().flatten().map(change)
+    }
 }
 
 /// The new value of a mark.
@@ -48,6 +67,8 @@ pub struct MarkChange {
 pub enum Mark {
     /// Whether the copy is read.
     Seen(bool),
+    /// The flags.
+    Flags(Flags),
     /// The tags.
     Tags(Tags),
 }

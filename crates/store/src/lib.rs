@@ -4,6 +4,7 @@
 //! size limit or a purge) are returned, and the caller publishes the events. Every backend passes the suite in
 //! `tests/conformance.rs`.
 
+mod copy_update;
 pub mod disk;
 pub mod feed;
 mod limits;
@@ -20,10 +21,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::details::Details;
-use restante_mail::message::{Headline, Message, MessageId, Source, Summary};
+use restante_mail::message::{Flags, Headline, Marks, Message, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Project};
 use restante_mail::tags::Tags;
 
+pub use copy_update::{CopyUpdate, UpdateOutcome};
 use feed::Feed;
 pub use limits::{Limits, MailboxLimits, MailboxPolicies, MailboxPolicy};
 use overview::Overview;
@@ -31,7 +33,7 @@ use overview::Overview;
 /// Mailboxes and their messages.
 ///
 /// Every name is a mailbox. A mailbox without messages is empty, not unknown. A message has one copy per mailbox, and it
-/// exists for as long as one of its copies does. Limits, retention, read marks and tags apply to copies. All methods may
+/// exists for as long as one of its copies does. Limits, retention, read marks, flags and tags apply to copies. All methods may
 /// be called at the same time from any number of tasks. A method that fails has changed nothing.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
@@ -57,8 +59,13 @@ pub trait Store: Send + Sync + 'static {
     /// Returns the source of a message.
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>>;
 
-    /// Marks a message as read or unread. Returns false if it does not exist.
-    async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool>;
+    /// Returns the copies of a mailbox with ids above `after`, ascending by id and at most `limit`, without their texts, and
+    /// the numbers of the mailbox. It costs much less than [`Store::list`]. `limit` can be zero.
+    async fn index(&self, mailbox: &MailboxName, after: MessageId, limit: usize) -> Result<MailboxIndex>;
+
+    /// Returns a number that identifies the numbers of copies in this store: the UIDVALIDITY of IMAP. It is not zero, stays
+    /// the same for the lifetime of the store, and is different after all data was deleted.
+    async fn uid_validity(&self) -> Result<u32>;
 
     /// Returns the messages of a page, ascending by id, each with all of its copies. With a project, returns the messages
     /// that have copies in mailboxes of the project, each with these copies only. The limit counts messages. In `before`
@@ -71,9 +78,13 @@ pub trait Store: Send + Sync + 'static {
     /// Returns a number that changes whenever any mailbox changes. It never returns to an earlier value.
     async fn store_version(&self) -> Result<Version>;
 
-    /// Sets the tags of copies, in all of them or in none. Returns the copies that exist. Other changes wait
-    /// meanwhile, so callers change many copies in several calls.
-    async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<Vec<CopyKey>>;
+    /// Changes the marks of copies. Returns the outcomes in the order of the updates. If it fails, no copy was changed. If a
+    /// copy is in several updates, they are made in their order. Other changes wait meanwhile, so callers change many copies
+    /// in several calls.
+    ///
+    /// An update that changes a mark gives the copy a MODSEQ above every one that the mailbox had, and its mailbox another
+    /// version. Other updates change nothing.
+    async fn update_copies(&self, updates: Vec<CopyUpdate>) -> Result<Vec<UpdateOutcome>>;
 
     /// Removes copies, all of them or none. Returns those that existed, ascending by id. Other changes wait
     /// meanwhile, so callers remove many copies in several calls.
@@ -145,6 +156,10 @@ pub struct NewMessage {
 pub struct NewCopy {
     /// The mailbox.
     pub mailbox: MailboxName,
+    /// Whether this copy is marked as read.
+    pub seen: bool,
+    /// The flags of this copy.
+    pub flags: Flags,
     /// The tags of this copy.
     pub tags: Tags,
     /// The envelope and a preview.
@@ -244,6 +259,34 @@ pub struct Listing {
     pub version: Version,
     /// Ascending by id.
     pub messages: Vec<Summary>,
+}
+
+/// The copies of a mailbox without their texts, in one snapshot with the numbers of the mailbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MailboxIndex {
+    /// The version of the mailbox.
+    pub version: Version,
+    /// The lowest number that the next copy can get. Above every number that the mailbox ever had, also if it is empty.
+    pub next_number: u32,
+    /// At least the MODSEQ of every copy that the mailbox ever had, and at least 1. Later changes get a higher MODSEQ.
+    pub highest_modseq: u64,
+    /// Ascending by id.
+    pub entries: Vec<IndexEntry>,
+}
+
+/// A copy in a [`MailboxIndex`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexEntry {
+    /// The id of the copy.
+    pub id: MessageId,
+    /// The number of the copy. See [`Summary::number`].
+    pub number: u32,
+    /// The time of receipt.
+    pub received: Timestamp,
+    /// The length of the source in bytes.
+    pub size: u64,
+    /// The marks.
+    pub marks: Marks,
 }
 
 /// Messages of all mailboxes or of a project, and the version of the store.

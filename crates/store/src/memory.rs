@@ -16,28 +16,32 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use restante_mail::details::Details;
-use restante_mail::message::{Headline, Message, MessageId, Source, Summary};
+use restante_mail::message::{Headline, Marks, Message, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Project};
 use restante_mail::tags::Tags;
 
 use crate::overview::{Overview, TagCounter};
 use crate::sql_values::time_to_nanos;
 use crate::{
-    Age, AgeRange, Appended, CopyKey, Limits, Listing, MailboxLimits, MailboxPage, MailboxState, MessageListing,
-    MessageSelector, NewCopy, NewMessage, Newest, Page, ProjectState, Result, Store, Usage, Version,
+    Age, AgeRange, Appended, CopyKey, CopyUpdate, IndexEntry, Limits, Listing, MailboxIndex, MailboxLimits,
+    MailboxPage, MailboxState, MessageListing, MessageSelector, NewCopy, NewMessage, Newest, Page, ProjectState,
+    Result, Store, UpdateOutcome, Usage, Version,
 };
 
 /// A [`Store`] in memory.
 #[derive(Debug)]
 pub struct MemoryStore {
     limits: Limits,
+    /// The time of creation, in Unix seconds.
+    uid_validity: u32,
     state: Mutex<State>,
 }
 
 impl MemoryStore {
     /// Creates an empty store.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, state: Mutex::default() }
+        let uid_validity = u32::try_from(Timestamp::now().as_second()).unwrap_or_default().max(1);
+        Self { limits, uid_validity, state: Mutex::default() }
     }
 }
 
@@ -120,37 +124,32 @@ impl Store for MemoryStore {
         Ok(Version(self.state.lock().last_version))
     }
 
-    async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        let mut state = self.state.lock();
-        let version = state.next_version();
-        let Some(copy) = state.copies.get_mut(&id).filter(|copy| copy.mailbox == *mailbox) else { return Ok(false) };
-        let was_seen = std::mem::replace(&mut copy.seen, seen);
-        if was_seen != seen && !state.other_copies(id).any(|other| !other.seen) {
-            state.unread = if seen { state.unread - 1 } else { state.unread + 1 };
-        }
-        if let Some(contents) = state.mailboxes.get_mut(mailbox)
-            && was_seen != seen
-        {
-            contents.version = version;
-            contents.unseen = if seen { contents.unseen - 1 } else { contents.unseen + 1 };
-        }
-        Ok(true)
+    async fn index(&self, mailbox: &MailboxName, after: MessageId, limit: usize) -> Result<MailboxIndex> {
+        let state = self.state.lock();
+        let last_number = |contents: Option<&Mailbox>| contents.map_or(state.highest_free_number, |it| it.last_number);
+        let contents = state.mailboxes.get(mailbox);
+        let next_number = last_number(contents).saturating_add(1);
+        let Some(contents) = contents else {
+            let highest_modseq = state.last_version.max(1);
+            return Ok(MailboxIndex { next_number, highest_modseq, ..MailboxIndex::default() });
+        };
+        let ids = contents.ids.range((Bound::Excluded(after), Bound::Unbounded)).take(limit);
+        let entry = |id: &MessageId| {
+            let copy = state.copies.get(id)?;
+            let (number, received, size) = (copy.number, copy.received, copy.size());
+            Some(IndexEntry { id: *id, number, received, size, marks: copy.marks.clone() })
+        };
+        let (version, entries) = (contents.version, ids.filter_map(entry).collect());
+        Ok(MailboxIndex { version, next_number, highest_modseq: version.0, entries })
     }
 
-    async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<Vec<CopyKey>> {
+    async fn uid_validity(&self) -> Result<u32> {
+        Ok(self.uid_validity)
+    }
+
+    async fn update_copies(&self, updates: Vec<CopyUpdate>) -> Result<Vec<UpdateOutcome>> {
         let mut state = self.state.lock();
-        let version = state.next_version();
-        let mut existing = Vec::with_capacity(copies.len());
-        for key in copies {
-            let Some(copy) = state.copies.get_mut(&key.id).filter(|copy| copy.mailbox == key.mailbox) else { continue };
-            let old_tags = std::mem::replace(&mut copy.tags, tags.clone());
-            state.count_tags(key.id, &old_tags, &tags);
-            if let Some(contents) = state.mailboxes.get_mut(&key.mailbox) {
-                contents.version = version;
-            }
-            existing.push(key);
-        }
-        Ok(existing)
+        Ok(updates.iter().map(|update| state.update(update)).collect())
     }
 
     async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>> {
@@ -210,7 +209,8 @@ impl Store for MemoryStore {
         };
         let ids = state.projects.get(project).into_iter().flatten();
         let copies = ids.filter_map(|id| Some((*id, &**state.copies.get(id)?)));
-        let copies: Vec<_> = copies.map(|(id, copy)| (copy.message(id), copy.seen, copy.tags.clone())).collect();
+        let copies: Vec<_> =
+            copies.map(|(id, copy)| (copy.message(id), copy.marks.seen, copy.marks.tags.clone())).collect();
         drop(state);
         let (mut messages, mut unread, mut tags) = (0, 0, TagCounter::default());
         for message in copies.chunk_by(|(first, ..), (second, ..)| first == second) {
@@ -291,12 +291,11 @@ struct StoredCopy {
     mailbox: MailboxName,
     headline: Headline,
     details: Details,
-    tags: Tags,
+    marks: Marks,
     received: Timestamp,
     number: u32,
     /// The difference between the id of the copy and that of the message.
     index: u32,
-    seen: bool,
     /// `None` for the trace that [`Details::trace`] returns.
     trace: Option<Box<[u8]>>,
     trace_len: u32,
@@ -340,8 +339,10 @@ impl StoredCopy {
             headline: self.headline.clone(),
             received: self.received,
             size: self.size(),
-            seen: self.seen,
-            tags: self.tags.clone(),
+            seen: self.marks.seen,
+            flags: self.marks.flags,
+            tags: self.marks.tags.clone(),
+            modseq: self.marks.modseq,
             details: self.details.clone(),
         }
     }
@@ -397,16 +398,42 @@ impl State {
         if before == after {
             return;
         }
-        let others: Vec<Tags> = self.other_copies(id).map(|copy| copy.tags.clone()).collect();
+        let others: Vec<Tags> = self.other_copies(id).map(|copy| copy.marks.tags.clone()).collect();
         let is_only = |tag: &str| !others.iter().any(|other| other.contains(tag));
         before.iter().for_each(|tag| self.tags.remove_from_copy(tag, is_only(tag)));
         after.iter().for_each(|tag| self.tags.add(tag, is_only(tag).into(), 1));
     }
 
+    fn update(&mut self, update: &CopyUpdate) -> UpdateOutcome {
+        let CopyKey { mailbox, id } = &update.copy;
+        let Some(before) = self.copy(mailbox, *id).map(|copy| copy.marks.clone()) else {
+            return UpdateOutcome::Missing;
+        };
+        let mut marks = before.clone();
+        match update.apply(&mut marks, || self.last_version + 1) {
+            None => return UpdateOutcome::Conflict,
+            Some(false) => return UpdateOutcome::Updated(marks),
+            Some(true) => {}
+        }
+        let version = self.next_version();
+        if before.seen != marks.seen && !self.other_copies(*id).any(|other| !other.marks.seen) {
+            self.unread = if marks.seen { self.unread - 1 } else { self.unread + 1 };
+        }
+        self.count_tags(*id, &before.tags, &marks.tags);
+        if let Some(contents) = self.mailboxes.get_mut(mailbox) {
+            contents.version = version;
+            contents.unseen = contents.unseen + u64::from(before.seen) - u64::from(marks.seen);
+        }
+        if let Some(copy) = self.copies.get_mut(id) {
+            copy.marks = marks.clone();
+        }
+        UpdateOutcome::Updated(marks)
+    }
+
     fn add(&mut self, message: NewMessage) -> Vec<Summary> {
         let NewMessage { received, headline, body: bytes, copies } = message;
         self.messages += 1;
-        self.unread += 1;
+        self.unread += u64::from(copies.iter().any(|copy| !copy.seen));
         self.tags.add_message(copies.iter().map(|copy| &copy.tags));
         self.bytes += bytes.len() as u64;
         let body = Body { bytes, references: (copies.len() > 1).then(Arc::default) };
@@ -414,7 +441,7 @@ impl State {
         let mut stored = Vec::with_capacity(copies.len());
         for (index, copy) in (0..).zip(copies) {
             let trace_len = u32::try_from(copy.trace(received).len()).unwrap_or(u32::MAX);
-            let NewCopy { mailbox, tags, details, trace } = copy;
+            let NewCopy { mailbox, seen, flags, tags, details, trace } = copy;
             self.last_id = MessageId::next_after(self.last_id, received);
             self.bytes += u64::from(trace_len);
             self.by_age.insert(AgeKey::new(received, self.last_id));
@@ -433,17 +460,16 @@ impl State {
                 mailbox,
                 headline: headline.clone(),
                 details,
-                tags,
+                marks: Marks { seen, flags, tags, modseq: version.0 },
                 received,
                 number: contents.last_number,
                 index,
-                seen: false,
                 trace: trace.map(|trace| trace.as_ref().into()),
                 trace_len,
                 body: body.clone(),
             });
             contents.version = version;
-            contents.unseen += 1;
+            contents.unseen += u64::from(!seen);
             contents.bytes += copy.size();
             contents.ids.insert(self.last_id);
             stored.push(copy.summary(self.last_id));
@@ -495,8 +521,8 @@ impl State {
 
     fn remove_id(&mut self, id: MessageId) -> Option<RemovedCopy> {
         let version = self.next_version();
-        let (seen, tags) = self.copies.get(&id).map(|copy| (copy.seen, copy.tags.clone()))?;
-        if !seen && !self.other_copies(id).any(|other| !other.seen) {
+        let Marks { seen, tags, .. } = self.copies.get(&id)?.marks.clone();
+        if !seen && !self.other_copies(id).any(|other| !other.marks.seen) {
             self.unread -= 1;
         }
         self.count_tags(id, &tags, &Tags::default());
@@ -513,7 +539,7 @@ impl State {
         if let Some(contents) = self.mailboxes.get_mut(&copy.mailbox) {
             contents.ids.remove(&id);
             contents.version = version;
-            contents.unseen -= u64::from(!copy.seen);
+            contents.unseen -= u64::from(!seen);
             contents.bytes -= copy.size();
             if contents.ids.is_empty() {
                 self.highest_free_number = self.highest_free_number.max(contents.last_number);

@@ -5,9 +5,8 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::{Marks, MessageId, Summary};
 use restante_mail::naming::{MailboxName, Project};
-use restante_mail::tags::Tags;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Shared;
@@ -17,7 +16,7 @@ use super::segment::{Location, MIN_PUNCH_BYTES};
 use super::statistics::{Counters, MailboxStats, SegmentStats, Statistics};
 use super::uncommitted::Uncommitted;
 use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
-use crate::{Appended, CopyKey, Limits, NewMessage, Result};
+use crate::{Appended, CopyKey, CopyUpdate, Limits, NewCopy, NewMessage, Result, UpdateOutcome};
 
 pub(super) struct Changes<'a> {
     statistics: &'a Statistics,
@@ -25,6 +24,8 @@ pub(super) struct Changes<'a> {
     shared: &'a Shared,
     limits: &'a Limits,
     counters: Counters,
+    /// The next version is at least this number.
+    lowest_version: u64,
     segments: BTreeMap<u64, SegmentStats>,
     mailboxes: HashMap<MailboxName, MailboxStats>,
     released: Vec<Location>,
@@ -47,7 +48,14 @@ impl<'a> Changes<'a> {
         limits: &'a Limits,
     ) -> Self {
         let (segments, mailboxes, released) = Default::default();
-        Self { statistics, uncommitted, shared, limits, counters: statistics.counters, segments, mailboxes, released }
+        let (counters, lowest_version) = (statistics.counters, 0);
+        Self { statistics, uncommitted, shared, limits, counters, lowest_version, segments, mailboxes, released }
+    }
+
+    /// Gives the following changes versions that are at least the time in Unix microseconds. So no version is used twice if
+    /// the machine fails before a commit is synced.
+    pub(super) fn use_clock_for_versions(&mut self) {
+        self.lowest_version = Timestamp::now().as_microsecond().unsigned_abs();
     }
 
     /// Counts a record that was written.
@@ -89,19 +97,22 @@ impl<'a> Changes<'a> {
         let mut statement = database.prepare_cached(concat!(
             "INSERT INTO copies (mailbox, ",
             columns!(),
-            ", project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
+            ", project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
         ))?;
+        // A number from the record: it is the same if the message is replayed, although other changes may be lost.
+        self.lowest_version = prepared.last().map_or(0, |copy| copy.id.number());
         let version = self.next_version();
+        self.lowest_version = 0;
         let mut stored = Vec::with_capacity(copies.len());
         for (PreparedCopy { id, trace }, copy) in prepared.iter().zip(copies) {
             let size = (trace.len() + body.len()) as u64;
-            let number = self.count_new_copy(database, &copy.mailbox, version, size)?;
+            let number = self.count_new_copy(database, copy, version, size)?;
             let project = copy.mailbox.project();
             statement.execute(params![
                 copy.mailbox.as_str(),
                 id_to_i64(*id),
                 received_nanos,
-                false,
+                copy.seen,
                 size,
                 body.len(),
                 headline.from(),
@@ -115,6 +126,8 @@ impl<'a> Changes<'a> {
                 number,
                 copy.tags.encoded(),
                 copy.details.encoded(),
+                copy.flags.bits(),
+                version,
                 project.as_ref().map(Project::as_str),
             ])?;
             self.counters.usage.bytes += trace.len() as u64;
@@ -126,8 +139,10 @@ impl<'a> Changes<'a> {
                 headline: headline.clone(),
                 received: *received,
                 size,
-                seen: false,
+                seen: copy.seen,
+                flags: copy.flags,
                 tags: copy.tags.clone(),
+                modseq: version,
                 details: copy.details.clone(),
             });
         }
@@ -141,16 +156,16 @@ impl<'a> Changes<'a> {
     }
 
     /// Adds a copy to the counters of its mailbox. Returns its number.
-    fn count_new_copy(&mut self, database: &Connection, mailbox: &MailboxName, version: u64, size: u64) -> Result<u32> {
+    fn count_new_copy(&mut self, database: &Connection, copy: &NewCopy, version: u64, size: u64) -> Result<u32> {
         let highest_free_number = self.counters.highest_free_number;
-        let stats = self.mailbox_mut(database, mailbox)?;
+        let stats = self.mailbox_mut(database, &copy.mailbox)?;
         let was_empty = stats.messages == 0;
         if was_empty {
             stats.last_number = stats.last_number.max(highest_free_number);
         }
         stats.version = version;
         stats.messages += 1;
-        stats.unseen += 1;
+        stats.unseen += u64::from(!copy.seen);
         stats.bytes += size;
         stats.last_number = stats.last_number.saturating_add(1);
         let number = stats.last_number;
@@ -189,40 +204,41 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// See [`Store::set_seen`](crate::Store::set_seen).
-    pub(super) fn set_seen(
+    /// See [`Store::update_copies`](crate::Store::update_copies).
+    pub(super) fn update_copies(
         &mut self,
         database: &Connection,
-        mailbox: &MailboxName,
-        id: MessageId,
-        seen: bool,
-    ) -> Result<bool> {
-        let mut find = database.prepare_cached("SELECT seen FROM copies WHERE mailbox = ?1 AND id = ?2")?;
-        let row = params![mailbox.as_str(), id_to_i64(id)];
-        let Some(was_seen) = find.query_row(row, |row| row.get::<_, bool>(0)).optional()? else { return Ok(false) };
-        if was_seen != seen {
-            let mut update = database.prepare_cached("UPDATE copies SET seen = ?3 WHERE mailbox = ?1 AND id = ?2")?;
-            update.execute(params![mailbox.as_str(), id_to_i64(id), seen])?;
-            let version = self.next_version();
-            let stats = self.mailbox_mut(database, mailbox)?;
-            stats.version = version;
-            stats.unseen = if seen { stats.unseen.saturating_sub(1) } else { stats.unseen + 1 };
-        }
-        Ok(true)
-    }
-
-    /// See [`Store::set_tags`](crate::Store::set_tags).
-    pub(super) fn set_tags(&mut self, database: &Connection, copies: &[CopyKey], tags: &Tags) -> Result<Vec<CopyKey>> {
-        let mut update = database.prepare_cached("UPDATE copies SET tags = ?3 WHERE mailbox = ?1 AND id = ?2")?;
-        let mut existing = Vec::with_capacity(copies.len());
-        for key in copies {
-            if update.execute(params![key.mailbox.as_str(), id_to_i64(key.id), tags.encoded()])? > 0 {
-                let version = self.next_version();
-                self.mailbox_mut(database, &key.mailbox)?.version = version;
-                existing.push(key.clone());
+        updates: &[CopyUpdate],
+    ) -> Result<Vec<UpdateOutcome>> {
+        let mut find =
+            database.prepare_cached("SELECT seen, flags, tags, modseq FROM copies WHERE mailbox = ?1 AND id = ?2")?;
+        let mut write = database.prepare_cached(
+            "UPDATE copies SET seen = ?3, flags = ?4, tags = ?5, modseq = ?6 WHERE mailbox = ?1 AND id = ?2",
+        )?;
+        let mut outcomes = Vec::with_capacity(updates.len());
+        for update in updates {
+            let CopyKey { mailbox, id } = &update.copy;
+            let (mailbox_name, id) = (mailbox.as_str(), id_to_i64(*id));
+            let found = find.query_row(params![mailbox_name, id], |row| rows::get_marks(row, 0)).optional()?;
+            let Some(mut marks) = found else {
+                outcomes.push(UpdateOutcome::Missing);
+                continue;
+            };
+            let was_seen = marks.seen;
+            let Some(has_changed) = update.apply(&mut marks, || self.next_version()) else {
+                outcomes.push(UpdateOutcome::Conflict);
+                continue;
+            };
+            if has_changed {
+                let Marks { seen, flags, tags, modseq } = &marks;
+                write.execute(params![mailbox_name, id, seen, flags.bits(), tags.encoded(), modseq])?;
+                let stats = self.mailbox_mut(database, mailbox)?;
+                stats.version = *modseq;
+                stats.unseen = (stats.unseen + u64::from(was_seen)).saturating_sub(u64::from(*seen));
             }
+            outcomes.push(UpdateOutcome::Updated(marks));
         }
-        Ok(existing)
+        Ok(outcomes)
     }
 
     /// See [`Store::remove_copies`](crate::Store::remove_copies).
@@ -358,7 +374,7 @@ impl<'a> Changes<'a> {
     }
 
     fn next_version(&mut self) -> u64 {
-        self.counters.last_version += 1;
+        self.counters.last_version = (self.counters.last_version + 1).max(self.lowest_version);
         self.counters.last_version
     }
 

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
-use restante_mail::tags::Tags;
 use rusqlite::Connection;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
@@ -16,13 +15,12 @@ use tokio::sync::oneshot;
 use super::changes::Changes;
 use super::record::PreparedCopy;
 use super::segment::Location;
-use crate::{Appended, CopyKey, NewMessage, Result};
+use crate::{Appended, CopyKey, CopyUpdate, NewMessage, Result, UpdateOutcome};
 
 /// A change of the store.
 pub(super) enum Job {
     Append(NewMessage, Reply<Appended>),
-    SetSeen(MailboxName, MessageId, bool, Reply<bool>),
-    SetTags(Vec<CopyKey>, Tags, Reply<Vec<CopyKey>>),
+    Update(Vec<CopyUpdate>, Reply<Vec<UpdateOutcome>>),
     RemoveCopies(Vec<CopyKey>, Reply<Vec<Summary>>),
     Purge(MailboxName, MessageId, usize, Reply<Vec<Summary>>),
     Expire(Timestamp, usize, Reply<Vec<Summary>>),
@@ -89,16 +87,16 @@ impl Job {
         database: &Connection,
         written: &mut impl Iterator<Item = (&'a [PreparedCopy], &'a Location)>,
     ) -> Result<()> {
+        if !self.is_deferred() {
+            changes.use_clock_for_versions();
+        }
         match self {
             Self::Append(message, reply) => {
                 if let Some((copies, at)) = written.next() {
                     reply.result = Some(changes.append(database, message, copies, *at)?);
                 }
             }
-            Self::SetSeen(mailbox, id, seen, reply) => {
-                reply.result = Some(changes.set_seen(database, mailbox, *id, *seen)?);
-            }
-            Self::SetTags(copies, tags, reply) => reply.result = Some(changes.set_tags(database, copies, tags)?),
+            Self::Update(updates, reply) => reply.result = Some(changes.update_copies(database, updates)?),
             Self::RemoveCopies(copies, reply) => reply.result = Some(changes.remove_copies(database, copies)?),
             Self::Purge(mailbox, last, limit, reply) => {
                 reply.result = Some(changes.purge(database, mailbox, *last, *limit)?);
@@ -116,8 +114,7 @@ impl Job {
     pub(super) fn finish(self, outcome: Result<()>) {
         match self {
             Self::Append(_, reply) => reply.send(outcome),
-            Self::SetSeen(_, _, _, reply) => reply.send(outcome),
-            Self::SetTags(_, _, reply) => reply.send(outcome),
+            Self::Update(_, reply) => reply.send(outcome),
             Self::RemoveCopies(_, reply) | Self::Purge(_, _, _, reply) | Self::Expire(_, _, reply) => {
                 reply.send(outcome);
             }

@@ -40,7 +40,6 @@ use parking_lot::Mutex;
 use restante_cache::Cache;
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Project};
-use restante_mail::tags::Tags;
 use restante_worker::Worker;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
@@ -57,8 +56,9 @@ use self::watchdog::Watchdog;
 use self::writer::Writer;
 use crate::overview::Overview;
 use crate::{
-    AgeRange, Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector,
-    NewMessage, Page, ProjectState, Result, Store, StoreError, Usage, Version, writer_stopped,
+    AgeRange, Appended, CopyKey, CopyUpdate, Limits, Listing, MailboxIndex, MailboxPage, MailboxState, MessageListing,
+    MessageSelector, NewMessage, Page, ProjectState, Result, Store, StoreError, UpdateOutcome, Usage, Version,
+    writer_stopped,
 };
 
 /// The capacity of the writer's queue. Tasks with further changes wait asynchronously, without blocking their threads.
@@ -303,16 +303,21 @@ impl Store for DiskStore {
         Ok(Version(version))
     }
 
-    async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<Vec<CopyKey>> {
-        self.submit(|reply| Job::SetTags(copies, tags, reply)).await
+    async fn index(&self, mailbox: &MailboxName, after: MessageId, limit: usize) -> Result<MailboxIndex> {
+        let mailbox = mailbox.clone();
+        self.query(move |database| reader::index(database, &mailbox, after, limit)).await
+    }
+
+    async fn uid_validity(&self) -> Result<u32> {
+        self.shared.readers.query(reader::uid_validity).await
+    }
+
+    async fn update_copies(&self, updates: Vec<CopyUpdate>) -> Result<Vec<UpdateOutcome>> {
+        self.submit(|reply| Job::Update(updates, reply)).await
     }
 
     async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>> {
         self.submit(|reply| Job::RemoveCopies(copies, reply)).await
-    }
-
-    async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        self.submit(|reply| Job::SetSeen(mailbox.clone(), id, seen, reply)).await
     }
 
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {

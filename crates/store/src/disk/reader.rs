@@ -14,8 +14,8 @@ use super::statistics::Counters;
 use crate::overview::{Overview, TagCounter};
 use crate::sql_values::{id_to_i64, nanos_to_time, time_to_nanos, to_i64};
 use crate::{
-    AgeRange, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, ProjectState, Result,
-    StoreError, Version,
+    AgeRange, IndexEntry, Listing, MailboxIndex, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest,
+    Page, ProjectState, Result, StoreError, Version,
 };
 
 /// The largest record whose source is read together with its summary.
@@ -50,6 +50,46 @@ pub(super) fn list(database: &Connection, mailbox: &MailboxName, page: Page) -> 
         messages.reverse();
     }
     Ok(Listing { version: Version(version), messages })
+}
+
+/// The numbers of a mailbox, also if it is empty, as the columns `version`, `last_number` and `highest_modseq`.
+const SELECT_MAILBOX_NUMBERS: &str = "
+    SELECT coalesce(version, 0), coalesce(last_number, highest_free_number), max(coalesce(version, last_version), 1)
+    FROM state LEFT JOIN mailboxes ON name = ?1";
+/// The copies of a mailbox without their texts.
+pub(super) const SELECT_INDEX: &str = "SELECT id, number, received, size, seen, flags, tags, modseq
+    FROM copies INDEXED BY copies_without_texts WHERE mailbox = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+
+/// See [`Store::index`](crate::Store::index).
+pub(super) fn index(
+    database: &Connection,
+    mailbox: &MailboxName,
+    after: MessageId,
+    limit: usize,
+) -> Result<MailboxIndex> {
+    let snapshot = database.unchecked_transaction()?;
+    let mut statement = snapshot.prepare_cached(SELECT_MAILBOX_NUMBERS)?;
+    let mut index = statement.query_row([mailbox.as_str()], |row| {
+        Ok(MailboxIndex {
+            version: Version(get_u64(row, 0)?),
+            next_number: row.get::<_, u32>(1)?.saturating_add(1),
+            highest_modseq: get_u64(row, 2)?,
+            entries: Vec::new(),
+        })
+    })?;
+    let mut statement = snapshot.prepare_cached(SELECT_INDEX)?;
+    let entries = statement.query_map(params![mailbox.as_str(), id_to_i64(after), to_i64(limit)], |row| {
+        let (id, received) = (get_u64(row, 0)?.into(), nanos_to_time(row.get(2)?));
+        Ok(IndexEntry { id, number: row.get(1)?, received, size: get_u64(row, 3)?, marks: rows::get_marks(row, 4)? })
+    })?;
+    index.entries = entries.collect::<rusqlite::Result<_>>()?;
+    Ok(index)
+}
+
+/// See [`Store::uid_validity`](crate::Store::uid_validity).
+pub(super) fn uid_validity(database: &Connection) -> Result<u32> {
+    let mut statement = database.prepare_cached("SELECT max(uid_validity, 1) FROM state")?;
+    Ok(statement.query_row([], |row| row.get(0))?)
 }
 
 /// The version of a mailbox and a result of the same snapshot. `None` if the mailbox is empty.

@@ -1,20 +1,21 @@
-//! The format of a message in a segment file. A record contains the whole message: its headline, the mailbox, id, tags,
-//! details and trace lines of each copy, and the body, once. So the rows of the message can be created from it. All
+//! The format of a message in a segment file. A record contains the whole message: its headline, the mailbox, id, marks,
+//! tags, details and trace lines of each copy, and the body, once. So the rows of the message can be created from it. All
 //! numbers are little-endian.
 //!
 //! ```text
 //! magic u32 | CRC32C of all that follows u32 | length of the whole record u64 | received, Unix nanoseconds i64 |
 //! sender text | subject text | recipients text, each ends in a line feed |
-//! number of copies u32 | per copy: id u64, mailbox text, tags text, details text, trace text | body
+//! number of copies u32 | per copy: id u64, marks u8, mailbox text, tags text, details text, trace text | body
 //! ```
 //!
-//! A text is its length in bytes as a u32, and the bytes.
+//! A text is its length in bytes as a u32, and the bytes. Marks are the bits of the flags, and the highest bit if the copy is
+//! marked as read.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 use restante_mail::details::Details;
-use restante_mail::message::{Headline, MessageId};
+use restante_mail::message::{Flags, Headline, MessageId};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
 
@@ -31,6 +32,9 @@ pub(super) const HEADER_BYTES: usize = 16;
 const CHECKSUM_START: usize = 8;
 /// The offset of the first text, which is after the time of receipt.
 const RECEIVED_END: usize = HEADER_BYTES + 8;
+
+/// The bit of the marks of a copy that is marked as read.
+const SEEN: u8 = 1 << 7;
 
 /// A record to be written. The body is not copied for it.
 pub(super) struct Record {
@@ -58,6 +62,7 @@ pub(super) struct ParsedRecord {
 pub(super) struct RecordCopy {
     pub(super) mailbox: String,
     pub(super) id: MessageId,
+    marks: u8,
     tags: Range<usize>,
     details: Range<usize>,
     trace: Range<usize>,
@@ -81,6 +86,7 @@ impl Record {
         push_length(&mut head, copies.len());
         for (copy, PreparedCopy { id, trace }) in copies.iter().zip(prepared) {
             head.extend_from_slice(&id.number().to_le_bytes());
+            head.push(copy.flags.bits() | if copy.seen { SEEN } else { 0 });
             for text in [copy.mailbox.as_str(), copy.tags.encoded(), copy.details.encoded()] {
                 push_text(&mut head, text.as_bytes());
             }
@@ -133,10 +139,11 @@ impl ParsedRecord {
         let mut copies = Vec::new();
         for _ in 0..count {
             let id = MessageId::from(u64::from_le_bytes(fields.array()?));
+            let [marks] = fields.array()?;
             let mailbox = std::str::from_utf8(&bytes[fields.text()?]);
             let mailbox = mailbox.map_err(|_| RecordError("a mailbox name is not UTF-8"))?.to_owned();
             let (tags, details, trace) = (fields.text()?, fields.text()?, fields.text()?);
-            copies.push(RecordCopy { mailbox, id, tags, details, trace });
+            copies.push(RecordCopy { mailbox, id, marks, tags, details, trace });
         }
         Ok(Self { headline, copies, body: fields.position })
     }
@@ -154,6 +161,8 @@ impl ParsedRecord {
             let trace = bytes.slice(copy.trace);
             copies.push(NewCopy {
                 mailbox: MailboxName::from(copy.mailbox),
+                seen: copy.marks & SEEN != 0,
+                flags: Flags::from_bits(copy.marks),
                 tags: Tags::from_encoded(&text(copy.tags)),
                 details: Details::from_encoded(&text(copy.details)),
                 trace: Some(trace.clone()),
@@ -242,6 +251,7 @@ mod tests {
     fn message_is_restored_from_its_record() {
         let mut message = conformance::message(7, &["ann", "bob"], b"mail\r\n");
         message.copies[1].tags = Tags::new(["a", "b c"]).unwrap();
+        (message.copies[0].seen, message.copies[1].flags) = (true, Flags::DRAFT.union(Flags::FLAGGED));
         message.copies[1].details = Details::from_encoded("x\ny\n");
         let bytes = record_bytes(&message);
         let (restored, prepared) = ParsedRecord::parse(&bytes).unwrap().into_message(bytes);
@@ -250,6 +260,7 @@ mod tests {
         assert_eq!(restored.body, message.body);
         for (restored, copy) in restored.copies.iter().zip(&message.copies) {
             assert_eq!((&restored.mailbox, &restored.tags), (&copy.mailbox, &copy.tags));
+            assert_eq!((restored.seen, restored.flags), (copy.seen, copy.flags));
             assert_eq!(restored.details, copy.details);
             assert_eq!(restored.trace(message.received), copy.trace(message.received));
         }

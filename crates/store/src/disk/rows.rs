@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use restante_mail::details::Details;
-use restante_mail::message::{Headline, Summary};
+use restante_mail::message::{Flags, Headline, Marks, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
 use rusqlite::Row;
@@ -15,13 +15,13 @@ use crate::sql_values::nanos_to_time;
 macro_rules! columns {
     () => {
         "id, received, seen, size, body, sender, recipients, subject, segment, offset, length, shared, \
-         message, number, tags, details"
+         message, number, tags, details, flags, modseq"
     };
 }
 pub(super) use columns;
 
 /// The number of [`columns`], which is the index of the one after them.
-const MAILBOX_COLUMN: usize = 16;
+const MAILBOX_COLUMN: usize = 18;
 
 /// A copy of a message.
 pub(super) struct CopyRow {
@@ -57,12 +57,24 @@ impl CopyRow {
             received: nanos_to_time(row.get(1)?),
             size: get_u64(row, 3)?,
             seen: row.get(2)?,
+            flags: Flags::from_bits(row.get(16)?),
+            modseq: get_u64(row, 17)?,
             tags: Tags::from_encoded(&get_text(row, 14)?),
             details: Details::from_encoded(&get_text(row, 15)?),
         };
         let location = Location { segment: get_u64(row, 8)?, offset: get_u64(row, 9)?, length: get_u64(row, 10)? };
         Ok(Self { summary, body_bytes: get_u64(row, 4)?, location, shared: row.get(11)? })
     }
+}
+
+/// Returns the marks of a copy: the columns `seen`, `flags`, `tags` and `modseq`, from `first` on.
+pub(super) fn get_marks(row: &Row<'_>, first: usize) -> rusqlite::Result<Marks> {
+    Ok(Marks {
+        seen: row.get(first)?,
+        flags: Flags::from_bits(row.get(first + 1)?),
+        tags: Tags::from_encoded(&get_text(row, first + 2)?),
+        modseq: get_u64(row, first + 3)?,
+    })
 }
 
 /// Returns a number. Ids, counts and lengths are never negative.

@@ -7,9 +7,10 @@
         copies INTEGER NOT NULL,              -- rows of copies
         mailboxes INTEGER NOT NULL,           -- rows of mailboxes
         bytes INTEGER NOT NULL,               -- traces, and bodies counted once
-        highest_free_number INTEGER NOT NULL  -- the highest number of a copy in mailboxes that are empty now
+        highest_free_number INTEGER NOT NULL, -- the highest number of a copy in mailboxes that are empty now
+        uid_validity INTEGER NOT NULL         -- identifies the numbers of copies; the Unix time of creation
     ) STRICT;
-    INSERT INTO state VALUES (1, 0, 0, 0, 0, 0, 0, 0);
+    INSERT INTO state VALUES (1, 0, 0, 0, 0, 0, 0, 0, CAST(strftime('%s', 'now') AS INTEGER));
 
     -- Mailboxes that are not empty.
     CREATE TABLE mailboxes (
@@ -40,12 +41,16 @@
         number INTEGER NOT NULL,         -- ascending in the mailbox, never reused
         tags TEXT NOT NULL,              -- each ends in a line feed
         details TEXT NOT NULL,           -- the envelope and a preview, one value per line
+        flags INTEGER NOT NULL,          -- one bit per flag
+        modseq INTEGER NOT NULL,         -- the version of the mailbox after the last change of seen, flags or tags
         project TEXT,                    -- of the mailbox, if it is in one
         PRIMARY KEY (mailbox, id)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX arrivals ON copies (received, id);
     CREATE INDEX copies_by_id ON copies (id);
     CREATE INDEX copies_by_project ON copies (project, id) WHERE project IS NOT NULL;
+    -- For the index of a mailbox. The rows of the table are long.
+    CREATE INDEX copies_without_texts ON copies (mailbox, id, number, received, size, seen, flags, tags, modseq);
     -- For the overview. They contain no plain message with one copy, so they rarely cost anything. They have the columns of
     -- their conditions, because a query would read the table for these otherwise.
     CREATE INDEX unread_shared ON copies (message, shared, seen) WHERE shared AND NOT seen;

@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use restante_mail::message::Flags;
+use restante_mail::tags::Tags;
+use restante_testdir::TestDir;
+
 use super::*;
 use crate::Newest;
-use crate::tests::conformance::{self, message, name};
-use restante_testdir::TestDir;
+use crate::tests::conformance::{self, SetMarks as _, message, name};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
@@ -158,6 +161,10 @@ async fn counters_equal_rows_after_crash() {
             3 => assert_eq!(store.set_tags(keys, tags.clone()).await.unwrap().len(), copies.len()),
             6 => assert_eq!(store.remove_copies(keys[1..].to_vec()).await.unwrap(), copies[1..]),
             7 => assert!(store.set_seen(&copies[0].mailbox, copies[0].id, true).await.unwrap()),
+            8 => {
+                let flagged = |copy: CopyKey| CopyUpdate { flags: Some(Flags::FLAGGED), ..CopyUpdate::new(copy) };
+                store.update_copies(keys.into_iter().map(flagged).collect()).await.unwrap();
+            }
             9 => drop(store.purge(&name("ann"), MessageId::MAX, usize::MAX).await.unwrap()),
             _ => {}
         }

@@ -449,7 +449,8 @@ mod tests {
         };
         let seen = || {
             let mailbox = crate::tests::conformance::name("bob");
-            change(CopyEvent::Marked(MarkChange { mailbox, id: 1.into(), mark: Mark::Seen(true) }))
+            let marks = restante_mail::message::Marks { seen: true, ..Default::default() };
+            change(CopyEvent::Marked(MarkChange { mailbox, id: 1.into(), mark: Mark::Seen(true), marks }))
         };
         let table = [
             (vec![], 0),

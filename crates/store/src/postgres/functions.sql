@@ -12,7 +12,8 @@ $$;
 
 -- Returns the rows of the history with numbers after `after`, up to `last`.
 CREATE FUNCTION history_between(after bigint, last bigint) RETURNS SETOF copy_change LANGUAGE sql STABLE AS $$
-    SELECT number, deleted, id, mailbox, received, size, seen, headline, message, copy_number, tags, details, NULL::bigint[]
+    SELECT number, deleted, mark, id, mailbox, received, size, seen, flags, modseq, headline, message, copy_number, tags, details,
+        NULL::bigint[]
     FROM history WHERE number > after AND number <= last ORDER BY number
 $$;
 
@@ -33,9 +34,10 @@ BEGIN
     WITH gone AS (
         DELETE FROM copies WHERE copies.id = ANY (deleted_ids) RETURNING copies.*
     ), recorded AS (
-        INSERT INTO history (number, deleted, id, mailbox, received, size, seen, headline, message, copy_number, tags, details)
-        SELECT last + given.position, true, gone.id, gone.mailbox, gone.received, gone.size, gone.seen, gone.headline,
-            gone.message, gone.number, gone.tags, gone.details
+        INSERT INTO history (number, deleted, id, mailbox, received, size, seen, flags, modseq, stored_marks, headline, message,
+            copy_number, tags, details)
+        SELECT last + given.position, true, gone.id, gone.mailbox, gone.received, gone.size, gone.seen, gone.flags, gone.modseq,
+            gone.stored_marks, gone.headline, gone.message, gone.number, gone.tags, gone.details
         FROM unnest(deleted_ids) WITH ORDINALITY AS given (id, position) JOIN gone USING (id)
     ), counted AS (
         UPDATE mailboxes
@@ -92,7 +94,9 @@ END $$;
 -- message and its mailbox, and has an index among the copies of each of them: from 0 in the message, from 1 in the mailbox.
 -- The ids of the copies follow the last change, and each is at least its `lowest_ids`, which ascend. The last copy of each
 -- mailbox is in `last_copies`, and its project in `projects`, and its
--- limits in `caps` and `mailbox_bytes`; each of these three is null if no mailbox has one. Returns in the first row, for each mailbox, the number before those of its copies. Then returns
+-- limits in `caps` and `mailbox_bytes`; each of these three is null if no mailbox has one. `seen_copies` has the number of
+-- copies of each mailbox that are marked as read, and is null like `marks`, the flags of each copy and 128 if it is marked as
+-- read, if no copy has any. Returns in the first row, for each mailbox, the number before those of its copies. Then returns
 -- the evicted copies. After a limit was lowered, many copies have to be evicted. Other changes wait for this one, so the
 -- rest is evicted with the next messages. Everything that can be computed from the messages is passed in, because that
 -- costs less, and elements are read by their index, because joins of wide rows cost more. Each statement costs as much as
@@ -100,8 +104,8 @@ END $$;
 CREATE FUNCTION append_messages(
     new_bodies bytea[], shared boolean[], received bigint[], headlines bytea[],
     copy_messages int[], message_indexes int[], copy_mailboxes int[], mailbox_indexes int[], lowest_ids bigint[], sizes bigint[],
-    traces bytea[], tags bytea[], details bytea[],
-    names bytea[], projects bytea[], name_copies bigint[], name_bytes bigint[], last_copies int[],
+    traces bytea[], tags bytea[], marks smallint[], details bytea[],
+    names bytea[], projects bytea[], name_copies bigint[], seen_copies bigint[], name_bytes bigint[], last_copies int[],
     caps bigint[], mailbox_bytes bigint[], new_bytes bigint, max_bytes bigint
 ) RETURNS SETOF copy_change LANGUAGE plpgsql AS $$
 DECLARE
@@ -130,7 +134,8 @@ BEGIN
     RETURNING state.previous_change, state.last_change, state.bytes, state.highest_free_number INTO before, last, total_bytes, free_number;
     WITH updated AS (
         UPDATE mailboxes
-        SET messages = mailboxes.messages + name_copies[added.index], unseen = mailboxes.unseen + name_copies[added.index],
+        SET messages = mailboxes.messages + name_copies[added.index],
+            unseen = mailboxes.unseen + name_copies[added.index] - coalesce(seen_copies[added.index], 0),
             bytes = mailboxes.bytes + name_bytes[added.index], last_number = mailboxes.last_number + name_copies[added.index],
             version = greatest(before + last_copies[added.index], lowest_ids[last_copies[added.index]])
         FROM unnest(names) WITH ORDINALITY AS added (name, index) WHERE mailboxes.name = added.name
@@ -143,7 +148,7 @@ BEGIN
     IF existing IS NULL OR cardinality(existing) < cardinality(names) THEN
         WITH added AS (
             INSERT INTO mailboxes (name, messages, unseen, bytes, version, last_number)
-            SELECT names[index], name_copies[index], name_copies[index], name_bytes[index],
+            SELECT names[index], name_copies[index], name_copies[index] - coalesce(seen_copies[index], 0), name_bytes[index],
                 greatest(before + last_copies[index], lowest_ids[last_copies[index]]), free_number + name_copies[index]
             FROM generate_series(1, cardinality(names)) AS index WHERE index <> ALL (coalesce(existing, '{}'))
         )
@@ -154,9 +159,12 @@ BEGIN
         );
         is_exceeded := caps IS NOT NULL OR mailbox_bytes IS NOT NULL;
     END IF;
-    INSERT INTO copies (id, received, size, body, shared, seen, mailbox, headline, trace, message, number, tags, details, project)
-    SELECT greatest(before + index, lowest_ids[index]), received[copy_messages[index]], sizes[index],
-        first_body + copy_messages[index], shared[copy_messages[index]], false, names[copy_mailboxes[index]],
+    INSERT INTO copies (id, modseq, received, size, body, shared, seen, flags, stored_marks, mailbox, headline, trace, message,
+        number, tags, details, project)
+    SELECT greatest(before + index, lowest_ids[index]), greatest(before + index, lowest_ids[index]),
+        received[copy_messages[index]], sizes[index], first_body + copy_messages[index], shared[copy_messages[index]],
+        coalesce(marks[index] >= 128, false), coalesce(marks[index] & 127, 0), coalesce(marks[index], 0),
+        names[copy_mailboxes[index]],
         headlines[copy_messages[index]], traces[index], greatest(before + index, lowest_ids[index]) - message_indexes[index],
         numbers[copy_mailboxes[index]] + mailbox_indexes[index], tags[index], details[index], projects[copy_mailboxes[index]]
     FROM generate_series(1, copies_count) AS index;
@@ -264,73 +272,90 @@ BEGIN
     RETURN QUERY SELECT * FROM delete_copies_now(oldest, before);
 END $$;
 
--- Marks copies as read or unread, or sets their tags: the other one of `flags` and `new_tags` is null. Returns the copies that
--- exist. Only those that were changed have a number.
-CREATE FUNCTION update_copies(names bytea[], ids bigint[], flags boolean[], new_tags bytea[]) RETURNS SETOF copy_change
-LANGUAGE plpgsql AS $$
+-- Changes the marks of copies. Null keeps a value; `new_seen` to `if_modseqs` are null if all of their elements are. An update
+-- is made only if the copy has the number in `if_modseqs`, if that is not null. Updates are made one after the other: so a
+-- copy can be in several of them. Returns, for each update whose copy exists, a row without a number: the position of the
+-- update as `id`, and the marks, which are null if the copy had another number. Then returns the changes, one per mark that
+-- has changed.
+CREATE FUNCTION update_copies(
+    names bytea[], ids bigint[], new_seen boolean[], new_flags smallint[], new_tags bytea[], if_modseqs bigint[]
+) RETURNS SETOF copy_change LANGUAGE plpgsql AS $$
 DECLARE
     result copy_change;
     before bigint;
     base bigint;
-    changes bigint;
+    last bigint;
+    given record;
+    old record;
 BEGIN
     SELECT state.last_change INTO before FROM state FOR UPDATE;
     base := change_base(before);
+    last := base;
     result.number := before;
     RETURN NEXT result;
-    result.number := NULL;
-    FOR result.id, result.mailbox IN
-        SELECT DISTINCT copies.id, copies.mailbox
-        FROM unnest(names, ids) AS given (name, id) JOIN copies ON copies.id = given.id AND copies.mailbox = given.name
+    FOR given IN
+        SELECT * FROM unnest(names, ids, new_seen, new_flags, new_tags, if_modseqs) WITH ORDINALITY
+            AS given (name, id, seen, flags, tags, if_modseq, position)
     LOOP
+        SELECT copies.seen, copies.flags, copies.tags, copies.modseq INTO old
+        FROM copies WHERE copies.id = given.id AND copies.mailbox = given.name;
+        CONTINUE WHEN NOT FOUND;
+        result := NULL;
+        result.id := given.position;
+        IF given.if_modseq IS NULL OR given.if_modseq = old.modseq THEN
+            result.seen := coalesce(given.seen, old.seen);
+            result.flags := coalesce(given.flags, old.flags);
+            result.tags := coalesce(given.tags, old.tags);
+            result.modseq := last + (result.seen <> old.seen)::int + (result.flags <> old.flags)::int
+                + (result.tags <> old.tags)::int;
+            IF result.modseq > last THEN
+                UPDATE copies SET seen = result.seen, flags = result.flags, tags = result.tags, modseq = result.modseq
+                WHERE copies.id = given.id;
+                INSERT INTO history (number, deleted, mark, id, mailbox, seen, flags, tags, modseq)
+                SELECT last + row_number() OVER (ORDER BY changed.mark), false, changed.mark, given.id, given.name, result.seen,
+                    result.flags, result.tags, result.modseq
+                FROM (VALUES (1, result.seen <> old.seen), (2, result.flags <> old.flags), (3, result.tags <> old.tags))
+                    AS changed (mark, has_changed)
+                WHERE changed.has_changed;
+                last := result.modseq;
+            ELSE
+                result.modseq := old.modseq;
+            END IF;
+        END IF;
         RETURN NEXT result;
     END LOOP;
-    -- If a copy is given several times, the last value counts.
-    WITH wanted AS (
-        SELECT DISTINCT ON (given.name, given.id) given.name, given.id, given.seen, given.tags
-        FROM unnest(names, ids, flags, new_tags) WITH ORDINALITY AS given (name, id, seen, tags, position)
-        ORDER BY given.name, given.id, given.position DESC
-    ), updated AS (
-        UPDATE copies SET seen = coalesce(wanted.seen, copies.seen), tags = coalesce(wanted.tags, copies.tags) FROM wanted
-        WHERE copies.id = wanted.id AND copies.mailbox = wanted.name AND (copies.seen <> wanted.seen OR copies.tags <> wanted.tags)
-        RETURNING copies.id, copies.mailbox, copies.seen, wanted.seen IS NOT NULL AS is_marked, wanted.tags
-    ), numbered AS (
-        SELECT base + row_number() OVER (ORDER BY updated.id) AS number, updated.* FROM updated
-    ), recorded AS (
-        INSERT INTO history (number, deleted, id, mailbox, seen, tags)
-        SELECT numbered.number, false, numbered.id, numbered.mailbox, numbered.seen, numbered.tags FROM numbered
-    ), counted AS (
+    IF last > base THEN
         UPDATE mailboxes SET unseen = mailboxes.unseen + changed.unseen, version = changed.version
         FROM (
-            SELECT numbered.mailbox, max(numbered.number) AS version,
-                sum(CASE WHEN NOT numbered.is_marked THEN 0 WHEN numbered.seen THEN -1 ELSE 1 END) AS unseen
-            FROM numbered GROUP BY numbered.mailbox
+            SELECT history.mailbox, max(history.number) AS version,
+                sum(CASE WHEN history.mark <> 1 THEN 0 WHEN history.seen THEN -1 ELSE 1 END) AS unseen
+            FROM history WHERE history.number > base AND history.number <= last GROUP BY history.mailbox
         ) AS changed
-        WHERE mailboxes.name = changed.mailbox
-    )
-    SELECT count(*) INTO changes FROM numbered;
-    IF changes > 0 THEN
-        UPDATE state SET last_change = base + changes;
-        RETURN QUERY SELECT * FROM history_between(base, base + changes);
+        WHERE mailboxes.name = changed.mailbox;
+        UPDATE state SET last_change = last;
+        RETURN QUERY SELECT * FROM history_between(base, last);
     END IF;
 END $$;
 
 -- Returns the changes after a number, in order. Stored copies are rows whose `deleted` is null. Copies that were stored
--- and deleted come from `history`. Their tags are the latest ones.
+-- and deleted come from `history`. They have the marks with which they were stored, but the latest tags.
 CREATE FUNCTION changes_after(after bigint, max_changes bigint) RETURNS SETOF copy_change LANGUAGE sql STABLE AS $$
     SELECT * FROM (
-        (SELECT id, NULL::boolean, id, mailbox, received, size, false AS seen, headline,
-                message, number, tags, details, NULL::bigint[]
+        (SELECT id, NULL::boolean, NULL::smallint, id, mailbox, received, size, stored_marks >= 128,
+                (stored_marks & 127)::smallint, id, headline, message, number, tags, details, NULL::bigint[]
             FROM copies WHERE id > after ORDER BY id LIMIT max_changes)
         UNION ALL
-        (SELECT id, NULL::boolean, id, mailbox, received, size, false, headline, message, copy_number, tags, details,
-                NULL::bigint[]
+        (SELECT id, NULL::boolean, NULL::smallint, id, mailbox, received, size, stored_marks >= 128,
+                (stored_marks & 127)::smallint, id, headline, message, copy_number, tags, details, NULL::bigint[]
             FROM history WHERE deleted AND id > after ORDER BY id LIMIT max_changes)
         UNION ALL
-        (SELECT number, deleted, id, mailbox, received, size, seen, headline, message, copy_number, tags, details,
-                NULL::bigint[]
+        (SELECT number, deleted, mark, id, mailbox, received, size, seen, flags, modseq, headline, message, copy_number, tags,
+                details, NULL::bigint[]
             FROM history WHERE number > after ORDER BY number LIMIT max_changes)
-    ) AS change (number, deleted, id, mailbox, received, size, seen, headline, message, copy_number, tags, details, copy_numbers)
+    ) AS change (
+        number, deleted, mark, id, mailbox, received, size, seen, flags, modseq, headline, message, copy_number, tags, details,
+        copy_numbers
+    )
     ORDER BY number LIMIT max_changes
 $$;
 

@@ -30,7 +30,6 @@ use jiff::Timestamp;
 use restante_cache::{Cache, CacheValue};
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Project};
-use restante_mail::tags::Tags;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -48,8 +47,8 @@ use crate::feed::Feed;
 use crate::overview::Overview;
 use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
 use crate::{
-    AgeRange, Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector,
-    NewMessage, Page, ProjectState, Result, Store, Usage, Version, writer_stopped,
+    AgeRange, Appended, CopyKey, CopyUpdate, Limits, Listing, MailboxIndex, MailboxPage, MailboxState, MessageListing,
+    MessageSelector, NewMessage, Page, ProjectState, Result, Store, UpdateOutcome, Usage, Version, writer_stopped,
 };
 
 const PURGE: &str = "SELECT * FROM purge_mailbox($1, $2, $3)";
@@ -274,16 +273,19 @@ impl Store for PostgresStore {
         self.tracker.catch_up().await.map(Version)
     }
 
-    async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        let copy = CopyKey { mailbox: mailbox.clone(), id };
-        self.submit(|reply| Job::SetSeen(copy, seen, reply)).await
+    async fn index(&self, mailbox: &MailboxName, after: MessageId, limit: usize) -> Result<MailboxIndex> {
+        reader::index(&self.database, mailbox, after, limit).await
     }
 
-    async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<Vec<CopyKey>> {
-        if copies.is_empty() {
-            return Ok(copies);
+    async fn uid_validity(&self) -> Result<u32> {
+        reader::uid_validity(&self.database).await
+    }
+
+    async fn update_copies(&self, updates: Vec<CopyUpdate>) -> Result<Vec<UpdateOutcome>> {
+        if updates.is_empty() {
+            return Ok(Vec::new());
         }
-        self.submit(|reply| Job::SetTags(copies, tags, reply)).await
+        self.submit(|reply| Job::Update(updates, reply)).await
     }
 
     async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>> {

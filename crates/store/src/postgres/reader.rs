@@ -11,8 +11,8 @@ use super::rows::{self, get_column, get_u64};
 use crate::overview::{Overview, TagCounter};
 use crate::sql_values::{id_to_i64, nanos_to_time, time_to_nanos, to_i64};
 use crate::{
-    AgeRange, CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest, Page, ProjectState,
-    Result, Version,
+    AgeRange, CopyKey, IndexEntry, Listing, MailboxIndex, MailboxPage, MailboxState, MessageListing, MessageSelector,
+    Newest, Page, ProjectState, Result, Version,
 };
 
 /// Longer bodies are read in chunks of this length, so that neither side needs memory for a whole one in transit.
@@ -27,7 +27,11 @@ macro_rules! summary {
         summary!("headline")
     };
     ($headline:literal) => {
-        concat!("id, received, size, seen, ", $headline, ", number AS copy_number, tags, details, message")
+        concat!(
+            "id, received, size, seen, flags, modseq, ",
+            $headline,
+            ", number AS copy_number, tags, details, message"
+        )
     };
 }
 
@@ -187,6 +191,17 @@ const SELECT_OLDEST: &str = concat!(
     " FROM copies WHERE (received, id) > ($1, $2) AND received < $3 ORDER BY received, id LIMIT $4"
 );
 
+/// The numbers of a mailbox, also if it is empty, and its copies without their texts.
+const SELECT_INDEX: &str =
+    "SELECT coalesce(version, 0) AS version, coalesce(last_number, highest_free_number) AS last_number,
+        greatest(coalesce(version, last_change), 1) AS highest_modseq, copy.*
+    FROM state LEFT JOIN mailboxes ON name = $1 LEFT JOIN LATERAL (
+        SELECT id, number AS copy_number, received, size, seen, flags, tags, modseq
+        FROM copies WHERE mailbox = $1 AND id > $2 ORDER BY id LIMIT $3
+    ) AS copy ON true ORDER BY id";
+
+const SELECT_UID_VALIDITY: &str = "SELECT uid_validity FROM state";
+
 const SELECT_LAST_ID: &str = "SELECT last_id FROM state";
 
 pub(super) async fn version(database: &Database, mailbox: &MailboxName) -> Result<Version> {
@@ -207,6 +222,38 @@ pub(super) async fn list(database: &Database, mailbox: &MailboxName, page: Page)
     let messages =
         rows.iter().filter(|row| has_message(row)).map(|row| rows::parse_summary(row, mailbox.clone(), None));
     Ok(Listing { version, messages: messages.collect::<Result<_>>()? })
+}
+
+pub(super) async fn index(
+    database: &Database,
+    mailbox: &MailboxName,
+    after: MessageId,
+    limit: usize,
+) -> Result<MailboxIndex> {
+    let parameters: Parameters<'_> = &[&mailbox.as_str().as_bytes(), &id_to_i64(after), &to_i64(limit)];
+    let rows = database.query(SELECT_INDEX, parameters).await?;
+    let first = rows.first().ok_or_else(|| rows::missing_error("the state"))?;
+    let entry = |row: &Row| {
+        Ok(IndexEntry {
+            id: rows::get_id(row, "id")?,
+            number: rows::to_copy_number(get_column(row, "copy_number")?),
+            received: nanos_to_time(get_column(row, "received")?),
+            size: get_u64(row, "size")?,
+            marks: rows::parse_marks(row)?,
+        })
+    };
+    Ok(MailboxIndex {
+        version: Version(get_u64(first, "version")?),
+        next_number: rows::to_copy_number(get_column(first, "last_number")?).saturating_add(1),
+        highest_modseq: get_u64(first, "highest_modseq")?,
+        entries: rows.iter().filter(|row| has_message(row)).map(entry).collect::<Result<_>>()?,
+    })
+}
+
+pub(super) async fn uid_validity(database: &Database) -> Result<u32> {
+    let rows = database.query(SELECT_UID_VALIDITY, &[]).await?;
+    let row = rows.first().ok_or_else(|| rows::missing_error("the state"))?;
+    Ok(rows::to_copy_number(get_column(row, "uid_validity")?).max(1))
 }
 
 pub(super) async fn find(

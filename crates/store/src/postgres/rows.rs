@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use restante_mail::details::Details;
-use restante_mail::message::{Headline, MessageId, Summary};
+use restante_mail::message::{Flags, Headline, Marks, MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
 use tokio_postgres::Row;
@@ -30,7 +30,7 @@ pub(super) fn get_mailbox(row: &Row, column: &str) -> Result<MailboxName> {
     get_text(row, column).map(|name| name.into_owned().into())
 }
 
-/// Returns the copy of a row: the columns `id`, `received`, `size`, `seen`, `headline`, `message`, `copy_number`, `tags` and
+/// Returns the copy of a row: the columns of [`parse_marks`], `id`, `received`, `size`, `headline`, `message`, `copy_number` and
 /// `details`. If `previous` is a copy of the same message, they share the headline, and that of this row is not read.
 pub(super) fn parse_summary(row: &Row, mailbox: MailboxName, previous: Option<&Summary>) -> Result<Summary> {
     let message = get_id(row, "message")?;
@@ -38,6 +38,7 @@ pub(super) fn parse_summary(row: &Row, mailbox: MailboxName, previous: Option<&S
         Some(previous) if previous.message == message => previous.headline.clone(),
         _ => decode_headline(&get_text(row, "headline")?),
     };
+    let Marks { seen, flags, tags, modseq } = parse_marks(row)?;
     Ok(Summary {
         mailbox,
         id: get_id(row, "id")?,
@@ -46,9 +47,21 @@ pub(super) fn parse_summary(row: &Row, mailbox: MailboxName, previous: Option<&S
         headline,
         received: nanos_to_time(get_column(row, "received")?),
         size: get_u64(row, "size")?,
-        seen: get_column(row, "seen")?,
-        tags: Tags::from_encoded(&get_text(row, "tags")?),
+        seen,
+        flags,
+        tags,
+        modseq,
         details: Details::from_encoded(&get_text(row, "details")?),
+    })
+}
+
+/// Returns the marks of a row: the columns `seen`, `flags`, `tags` and `modseq`.
+pub(super) fn parse_marks(row: &Row) -> Result<Marks> {
+    Ok(Marks {
+        seen: get_column(row, "seen")?,
+        flags: Flags::from_bits(get_column::<i16>(row, "flags")?.to_le_bytes()[0]),
+        tags: Tags::from_encoded(&get_text(row, "tags")?),
+        modseq: get_u64(row, "modseq")?,
     })
 }
 
@@ -59,11 +72,13 @@ pub(super) fn parse_change(row: &Row) -> Result<Change> {
         None => CopyEvent::Stored(parse_summary(row, mailbox, None)?),
         Some(true) => CopyEvent::Deleted(parse_summary(row, mailbox, None)?),
         Some(false) => {
-            let mark = match get_column::<Option<&[u8]>>(row, "tags")? {
-                Some(_) => Mark::Tags(Tags::from_encoded(&get_text(row, "tags")?)),
-                None => Mark::Seen(get_column(row, "seen")?),
+            let marks = parse_marks(row)?;
+            let mark = match get_column::<i16>(row, "mark")? {
+                1 => Mark::Seen(marks.seen),
+                2 => Mark::Flags(marks.flags),
+                _ => Mark::Tags(marks.tags.clone()),
             };
-            CopyEvent::Marked(MarkChange { mailbox, id: get_id(row, "id")?, mark })
+            CopyEvent::Marked(MarkChange { mailbox, id: get_id(row, "id")?, mark, marks })
         }
     };
     Ok(Change { position: get_u64(row, "number")?, event })

@@ -13,7 +13,9 @@ CREATE TABLE state (
     copies bigint NOT NULL DEFAULT 0,              -- rows of copies
     mailboxes bigint NOT NULL DEFAULT 0,           -- rows of mailboxes
     bytes bigint NOT NULL DEFAULT 0,               -- traces, and bodies counted once
-    highest_free_number bigint NOT NULL DEFAULT 0  -- the highest number of a copy in mailboxes that are empty now
+    highest_free_number bigint NOT NULL DEFAULT 0, -- the highest number of a copy in mailboxes that are empty now
+    -- Identifies the numbers of copies; the Unix time of creation.
+    uid_validity bigint NOT NULL DEFAULT extract(epoch FROM now())::bigint
 ) WITH (fillfactor = 10);
 INSERT INTO state DEFAULT VALUES;
 
@@ -35,8 +37,11 @@ CREATE TABLE copies (
     received bigint NOT NULL,              -- Unix nanoseconds
     size bigint NOT NULL,                  -- of trace and body
     body bigint NOT NULL,                  -- the row of bodies
+    modseq bigint NOT NULL,                -- the number of the last change of seen, flags or tags; at first the id
     shared boolean NOT NULL,               -- whether the body had other copies too
     seen boolean NOT NULL,
+    flags smallint NOT NULL DEFAULT 0,     -- one bit per flag
+    stored_marks smallint NOT NULL DEFAULT 0, -- the flags when it was stored, and 128 if it was seen then
     mailbox bytea NOT NULL,
     headline bytea NOT NULL,               -- lines: the sender, the subject, and every recipient
     trace bytea NOT NULL,                  -- the lines before the body in this mailbox
@@ -65,17 +70,22 @@ ALTER TABLE bodies ALTER COLUMN bytes SET STORAGE EXTERNAL;
 -- Every batch of messages takes a number, and uses the numbers after it for its bodies.
 CREATE SEQUENCE body_numbers INCREMENT 1000;
 
--- Changes that cannot be derived from the existing messages: deletions, and changes of read marks and tags. They are kept
--- for a while, for nodes that have not read them yet.
+-- Changes that cannot be derived from the existing messages: deletions, and changes of read marks, flags and tags. They are
+-- kept for a while, for nodes that have not read them yet.
 CREATE TABLE history (
     number bigint PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT now(),
-    deleted boolean NOT NULL,              -- otherwise the tags were set if they are not null, or the copy was marked
+    deleted boolean NOT NULL,              -- otherwise a mark was changed
+    mark smallint,                         -- the mark: 1 for seen, 2 for flags, 3 for tags
     id bigint NOT NULL,
     mailbox bytea NOT NULL,
+    -- All marks after the change.
     seen boolean NOT NULL,
-    tags bytea,
+    flags smallint NOT NULL,
+    tags bytea NOT NULL,
+    modseq bigint NOT NULL,
     -- The others are null unless the copy was deleted.
+    stored_marks smallint,
     message bigint,
     copy_number bigint,
     received bigint,
@@ -87,6 +97,7 @@ CREATE INDEX history_by_id ON history (id) WHERE deleted;
 
 -- What the functions return.
 CREATE TYPE copy_change AS (
-    number bigint, deleted boolean, id bigint, mailbox bytea, received bigint, size bigint, seen boolean, headline bytea,
-    message bigint, copy_number bigint, tags bytea, details bytea, copy_numbers bigint[]
+    number bigint, deleted boolean, mark smallint, id bigint, mailbox bytea, received bigint, size bigint, seen boolean,
+    flags smallint, modseq bigint, headline bytea, message bigint, copy_number bigint, tags bytea, details bytea,
+    copy_numbers bigint[]
 );

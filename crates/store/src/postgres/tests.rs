@@ -272,8 +272,8 @@ async fn list_of_a_project_uses_its_index() {
     let Some(address) = address() else { return };
     let store = open(&address, Limits::default()).await;
     let insert = "
-        INSERT INTO copies (id, message, number, received, size, body, shared, seen, mailbox, headline, trace, tags, details, project)
-        SELECT number, number, number, number, 1, number, false, false, 'x', '', '', '', '',
+        INSERT INTO copies (id, message, number, modseq, received, size, body, shared, seen, mailbox, headline, trace, tags, details, project)
+        SELECT number, number, number, number, number, 1, number, false, false, 'x', '', '', '', '',
             CASE WHEN number <= 100 THEN 'shop'::bytea WHEN number % 2 = 0 THEN 'acme'::bytea END
         FROM generate_series(1, 20000) AS number";
     store.database.execute(insert, &[]).await.unwrap();

@@ -1,13 +1,12 @@
 //! Batches changes of messages and copies: while one batch is being written, the next one fills up. If the next one is
 //! full, it does not wait for the one before.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use restante_mail::message::{MessageId, Summary};
-use restante_mail::tags::Tags;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -19,7 +18,7 @@ use super::database::{Database, Parameters};
 use super::rows::{self, get_column, missing_error, split_position, to_u64};
 use crate::feed::{Change, CopyEvent};
 use crate::sql_values::{id_to_i64, time_to_nanos, to_i64};
-use crate::{Appended, CopyKey, Limits, MailboxLimits, NewMessage, Result};
+use crate::{Appended, CopyKey, CopyUpdate, Limits, MailboxLimits, NewMessage, Result, UpdateOutcome};
 
 /// The maximum number of batches that are written at the same time.
 pub(super) const MAX_BATCHES_IN_FLIGHT: usize = 2;
@@ -34,17 +33,20 @@ const MAX_BATCH_CHANGES: usize = 100;
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
 const APPEND: &str = "SELECT * FROM append_messages(
-        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22
+        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
+        $24
     )";
 const REMOVE: &str = "SELECT * FROM remove_copies($1, $2)";
-const UPDATE: &str = "SELECT * FROM update_copies($1, $2, $3, $4)";
+const UPDATE: &str = "SELECT * FROM update_copies($1, $2, $3, $4, $5, $6)";
+
+/// The bit of the marks of a copy that is marked as read.
+const SEEN: i16 = 1 << 7;
 
 /// A change of one message, or of a limited number of copies, and the channel for its result.
 pub(super) enum Job {
     Append(NewMessage, Reply<Appended>),
     Remove(Vec<CopyKey>, Reply<Vec<Summary>>),
-    SetSeen(CopyKey, bool, Reply<bool>),
-    SetTags(Vec<CopyKey>, Tags, Reply<Vec<CopyKey>>),
+    Update(Vec<CopyUpdate>, Reply<Vec<UpdateOutcome>>),
 }
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
@@ -68,8 +70,7 @@ struct Writer {
 struct Batch {
     appends: Vec<(NewMessage, Reply<Appended>)>,
     removals: Vec<(Vec<CopyKey>, Reply<Vec<Summary>>)>,
-    seen_flags: Vec<(CopyKey, bool, Reply<bool>)>,
-    tags: Vec<(Vec<CopyKey>, Tags, Reply<Vec<CopyKey>>)>,
+    updates: Vec<(Vec<CopyUpdate>, Reply<Vec<UpdateOutcome>>)>,
     /// The number of changes: new messages, and copies that are changed or removed.
     len: usize,
     bytes: usize,
@@ -87,13 +88,9 @@ impl Batch {
                 self.len += copies.len();
                 self.removals.push((copies, reply));
             }
-            Job::SetSeen(copy, seen, reply) => {
-                self.len += 1;
-                self.seen_flags.push((copy, seen, reply));
-            }
-            Job::SetTags(copies, tags, reply) => {
-                self.len += copies.len();
-                self.tags.push((copies, tags, reply));
+            Job::Update(updates, reply) => {
+                self.len += updates.len();
+                self.updates.push((updates, reply));
             }
         }
     }
@@ -136,8 +133,8 @@ impl Writer {
 
     /// Writes a batch. Returns the number of its changes.
     async fn write_batch(self: Arc<Self>, batch: Batch) -> usize {
-        let Batch { appends, removals, seen_flags, tags, len, bytes: _ } = batch;
-        tokio::join!(self.append(appends), self.remove(removals), self.set_seen(seen_flags), self.set_tags(tags));
+        let Batch { appends, removals, updates, len, bytes: _ } = batch;
+        tokio::join!(self.append(appends), self.remove(removals), self.update(updates));
         len
     }
 
@@ -193,8 +190,10 @@ impl Writer {
                     headline: headline.clone(),
                     received,
                     size: (trace.len() + body.len()) as u64,
-                    seen: false,
+                    seen: copy.seen,
+                    flags: copy.flags,
                     tags: copy.tags,
+                    modseq: id.number(),
                     details: copy.details,
                 });
             }
@@ -229,6 +228,8 @@ impl Writer {
         let headlines: Vec<&[u8]> = headlines.iter().map(String::as_bytes).collect();
         let traces: Vec<&[u8]> = traces.iter().map(|trace| &trace[..]).collect();
         let new_bytes: i64 = to_i64(bodies.iter().chain(&traces).map(|bytes| bytes.len()).sum::<usize>());
+        let has_marks = copies.marks.iter().any(|marks| *marks != 0);
+        let (marks, seen_copies) = (has_marks.then_some(&copies.marks), has_marks.then_some(&copies.seen_copies));
         let projects = copies.projects.iter().any(Option::is_some).then_some(&copies.projects);
         let [caps, mailbox_bytes] = [&copies.caps, &copies.mailbox_bytes]
             .map(|limits| limits.iter().any(|limit| *limit < i64::MAX).then_some(limits));
@@ -246,10 +247,12 @@ impl Writer {
             &copies.sizes,
             &traces,
             &copies.tags,
+            &marks,
             &copies.details,
             &copies.names,
             &projects,
             &copies.name_copies,
+            &seen_copies,
             &copies.name_bytes,
             &copies.last_copies,
             &caps,
@@ -276,56 +279,53 @@ impl Writer {
         }
     }
 
-    async fn set_seen(&self, jobs: Vec<(CopyKey, bool, Reply<bool>)>) {
+    async fn update(&self, jobs: Vec<(Vec<CopyUpdate>, Reply<Vec<UpdateOutcome>>)>) {
         if jobs.is_empty() {
             return;
         }
-        let flags = jobs.iter().map(|(_, seen, _)| *seen).collect();
-        let result = self.update_copies(jobs.iter().map(|(copy, ..)| copy), Some(flags), None).await;
-        for (copy, _, reply) in jobs {
-            let existing = result.as_ref().map_err(Clone::clone);
-            let _ = reply.send(existing.map(|existing| existing.contains(&copy)));
+        let updates: Vec<&CopyUpdate> = jobs.iter().flat_map(|(updates, _)| updates).collect();
+        let mut result = self.update_copies(&updates).await.map(Vec::into_iter);
+        for (updates, reply) in jobs {
+            let outcomes = result.as_mut().map_err(|error| error.clone());
+            let _ = reply.send(outcomes.map(|outcomes| outcomes.take(updates.len()).collect()));
         }
     }
 
-    async fn set_tags(&self, jobs: Vec<(Vec<CopyKey>, Tags, Reply<Vec<CopyKey>>)>) {
-        if jobs.is_empty() {
-            return;
-        }
-        let tags = jobs.iter().flat_map(|(copies, tags, _)| copies.iter().map(|_| tags.encoded().as_bytes()));
-        let copies = jobs.iter().flat_map(|(copies, ..)| copies);
-        let result = self.update_copies(copies, None, Some(tags.collect())).await;
-        for (mut copies, _, reply) in jobs {
-            let existing = result.as_ref().map_err(Clone::clone);
-            let _ = reply.send(existing.map(|existing| {
-                copies.retain(|copy| existing.contains(copy));
-                copies
-            }));
-        }
-    }
-
-    /// Sets the read marks or the tags of copies. Returns those that exist.
-    async fn update_copies(
-        &self,
-        copies: impl Iterator<Item = &CopyKey>,
-        flags: Option<Vec<bool>>,
-        tags: Option<Vec<&[u8]>>,
-    ) -> Result<HashSet<CopyKey>> {
-        let (names, ids) = key_columns(copies);
-        let rows = self.database.execute(UPDATE, &[&names, &ids, &flags, &tags]).await?;
+    /// Changes the marks of copies. Returns the outcome of each update.
+    async fn update_copies(&self, updates: &[&CopyUpdate]) -> Result<Vec<UpdateOutcome>> {
+        let (names, ids) = key_columns(updates.iter().map(|update| &update.copy));
+        let seen = optional_column(updates, |update| update.seen);
+        let flags = optional_column(updates, |update| update.flags.map(|flags| i16::from(flags.bits())));
+        let tags = optional_column(updates, |update| update.tags.as_ref().map(|tags| tags.encoded().as_bytes()));
+        let modseqs = optional_column(updates, |update| update.if_modseq.map(to_i64));
+        let parameters: Parameters<'_> = &[&names, &ids, &seen, &flags, &tags, &modseqs];
+        let rows = self.database.execute(UPDATE, parameters).await?;
         let (before, rows) = split_position(&rows)?;
-        let (mut existing, mut changes) = (HashSet::new(), Vec::new());
+        let (mut outcomes, mut changes) = (vec![UpdateOutcome::Missing; updates.len()], Vec::new());
         for row in rows {
             if get_column::<Option<i64>>(row, "number")?.is_some() {
                 changes.push(rows::parse_change(row)?);
-            } else {
-                let mailbox = rows::get_mailbox(row, "mailbox")?;
-                existing.insert(CopyKey { mailbox, id: rows::get_id(row, "id")? });
+                continue;
             }
+            let has_marks = get_column::<Option<i64>>(row, "modseq")?.is_some();
+            let outcome =
+                if has_marks { UpdateOutcome::Updated(rows::parse_marks(row)?) } else { UpdateOutcome::Conflict };
+            let position = usize::try_from(rows::get_u64(row, "id")?).unwrap_or(0);
+            let slot = position.checked_sub(1).and_then(|index| outcomes.get_mut(index));
+            *slot.ok_or_else(|| missing_error("the position of an update"))? = outcome;
         }
         self.tracker.record_own_changes(before, changes);
-        Ok(existing)
+        Ok(outcomes)
     }
+}
+
+/// Returns a value of each update. `None` if no update has one.
+fn optional_column<'a, T>(
+    updates: &[&'a CopyUpdate],
+    value: impl Fn(&'a CopyUpdate) -> Option<T>,
+) -> Option<Vec<Option<T>>> {
+    let values: Vec<Option<T>> = updates.iter().copied().map(value).collect();
+    values.iter().any(Option::is_some).then_some(values)
 }
 
 /// Returns the mailboxes and the ids of copies.
@@ -348,6 +348,8 @@ struct CopyColumns<'a> {
     lowest_ids: Vec<i64>,
     sizes: Vec<i64>,
     tags: Vec<&'a [u8]>,
+    /// The flags of each copy, and [`SEEN`] if it is marked as read.
+    marks: Vec<i16>,
     details: Vec<&'a [u8]>,
     /// The name of each mailbox.
     names: Vec<&'a [u8]>,
@@ -355,6 +357,8 @@ struct CopyColumns<'a> {
     projects: Vec<Option<&'a [u8]>>,
     /// The number of copies for each mailbox.
     name_copies: Vec<i64>,
+    /// The number of copies for each mailbox that are marked as read.
+    seen_copies: Vec<i64>,
     /// The sum of the sizes of the copies for each mailbox.
     name_bytes: Vec<i64>,
     /// The last copy for each mailbox.
@@ -380,6 +384,7 @@ impl<'a> CopyColumns<'a> {
                     columns.names.push(name);
                     columns.projects.push(copy.mailbox.project().map(|project| &name[..project.as_str().len()]));
                     columns.name_copies.push(0);
+                    columns.seen_copies.push(0);
                     columns.name_bytes.push(0);
                     columns.last_copies.push(0);
                     let MailboxLimits { messages, bytes } = limits.of_mailbox(&copy.mailbox);
@@ -394,8 +399,10 @@ impl<'a> CopyColumns<'a> {
                 columns.lowest_ids.push(arrival.max(after_last));
                 columns.sizes.push(size);
                 columns.tags.push(copy.tags.encoded().as_bytes());
+                columns.marks.push(i16::from(copy.flags.bits()) | if copy.seen { SEEN } else { 0 });
                 columns.details.push(copy.details.encoded().as_bytes());
                 columns.name_copies[name_index] += 1;
+                columns.seen_copies[name_index] += i64::from(copy.seen);
                 columns.name_bytes[name_index] += size;
                 columns.last_copies[name_index] = to_position(columns.messages.len() - 1);
                 columns.mailbox_indexes.push(i32::try_from(columns.name_copies[name_index]).unwrap_or(i32::MAX));

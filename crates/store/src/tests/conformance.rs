@@ -5,6 +5,7 @@
 mod concurrency;
 mod content;
 mod mailboxes;
+pub(crate) mod marks;
 mod messages;
 mod model;
 mod projects;
@@ -16,7 +17,7 @@ use std::env;
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::details::{DetailFields, Details};
-use restante_mail::message::{Headline, MessageId, Source, Summary};
+use restante_mail::message::{Flags, Headline, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Naming, Project};
 use restante_mail::patterns::Patterns;
 use restante_mail::tags::Tags;
@@ -26,6 +27,7 @@ use crate::{
     AgeRange, Limits, Listing, MailboxPolicies, MailboxPolicy, MessageSelector, NewCopy, NewMessage, Page, Store, Usage,
 };
 
+pub(crate) use marks::SetMarks;
 pub(crate) use restart::run as run_durable;
 
 /// Runs every rule against stores that `open` creates with the limits of the rule. Must run on a multi-threaded
@@ -74,6 +76,12 @@ where
     messages::numbers_ascend_and_are_never_reused(&unbounded().await).await;
     messages::store_version_changes_with_every_change(&unbounded().await).await;
     messages::trace_is_made_from_details(&unbounded().await).await;
+    marks::copies_are_stored_with_marks(&unbounded().await).await;
+    marks::updates_change_only_what_they_name(&unbounded().await).await;
+    marks::updates_have_outcomes_in_order(&unbounded().await).await;
+    marks::index_returns_pages(&unbounded().await).await;
+    marks::numbers_of_an_emptied_mailbox_ascend(&unbounded().await).await;
+    marks::uid_validity_stays_the_same(&unbounded().await).await;
     projects::project_has_only_its_copies(&unbounded().await).await;
     projects::list_returns_pages_of_a_project(&unbounded().await).await;
     projects::overview_counts_messages_of_a_project(&unbounded().await).await;
@@ -125,6 +133,8 @@ pub(crate) fn message(second: i64, mailboxes: &[&str], body: &[u8]) -> NewMessag
 fn new_copy(mailbox: &str) -> NewCopy {
     NewCopy {
         mailbox: name(mailbox),
+        seen: false,
+        flags: Flags::default(),
         tags: Tags::default(),
         details: details_of(mailbox),
         trace: Some(trace_of(mailbox)),
@@ -159,7 +169,9 @@ pub(crate) fn summary(message: u64) -> Summary {
         received: at(0),
         size: 0,
         seen: false,
+        flags: Flags::default(),
         tags: Tags::default(),
+        modseq: message,
         details: Details::default(),
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::{Flags, MessageId, Summary};
+use restante_mail::tags::Tags;
 use restante_testpg::{FaultProxy, Postgres};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -10,7 +11,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::StoreError;
 use crate::feed::{Change, CopyEvent, FeedItem, Mark, MarkChange};
-use crate::tests::conformance::{message, name};
+use crate::tests::conformance::{SetMarks as _, message, name};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
@@ -212,6 +213,7 @@ async fn changed_tags_are_sent_to_other_nodes() {
     assert_eq!(other.find_message(id).await.unwrap().unwrap().copies(), stored);
     let tags = Tags::new(["x", "Größe"]).unwrap();
     one.set_tags(keys.clone(), tags.clone()).await.unwrap();
+    let modseqs = other.find_message(id).await.unwrap().unwrap().into_copies().into_iter().map(|copy| copy.modseq);
     assert_eq!(other.find_message(id).await.unwrap().unwrap().tags(), tags, "the cached message is outdated");
     assert_eq!(other.find(&stored[0].mailbox, MessageSelector::Latest).await.unwrap().unwrap().tags, tags);
     one.set_tags(keys.clone(), tags.clone()).await.unwrap();
@@ -219,11 +221,49 @@ async fn changed_tags_are_sent_to_other_nodes() {
     let changes = changes_until_deletion_of(&mut feed, stored[1].id).await;
     let after_storing = changes.into_iter().filter(|change| !matches!(change.event, CopyEvent::Stored(_)));
     let events: Vec<_> = after_storing.map(|change| change.event).collect();
-    let tagged = keys.iter().map(|CopyKey { mailbox, id }| {
-        CopyEvent::Marked(MarkChange { mailbox: mailbox.clone(), id: *id, mark: Mark::Tags(tags.clone()) })
+    let changed: Vec<_> = stored
+        .iter()
+        .zip(modseqs)
+        .map(|(copy, modseq)| Summary { tags: tags.clone(), modseq, ..copy.clone() })
+        .collect();
+    let tagged = changed.iter().map(|copy| {
+        let (mailbox, mark) = (copy.mailbox.clone(), Mark::Tags(tags.clone()));
+        CopyEvent::Marked(MarkChange { mailbox, id: copy.id, mark, marks: copy.marks() })
     });
-    let deleted = stored.iter().map(|copy| CopyEvent::Deleted(Summary { tags: tags.clone(), ..copy.clone() }));
+    let deleted = changed.iter().cloned().map(CopyEvent::Deleted);
     assert_eq!(events, tagged.chain(deleted).collect::<Vec<_>>(), "setting the same tags again changes nothing");
+}
+
+/// An update of several marks is one change per mark, each with all marks. A node that was started later gets the message as
+/// it was stored.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn changed_marks_are_sent_to_other_nodes() {
+    let Some([one, other]) = nodes::<2>(Limits::default()).await else { return };
+    let mut feeds = [one.feed().unwrap(), other.feed().unwrap()];
+    let mut new = message(1, &["bob"], b"x");
+    (new.copies[0].seen, new.copies[0].flags) = (true, Flags::DRAFT);
+    let stored = one.append(new).await.unwrap().stored.remove(0);
+    let copy = || CopyKey::from(&stored);
+    let update = CopyUpdate { seen: Some(false), flags: Some(Flags::FLAGGED), ..CopyUpdate::new(copy()) };
+    let outcomes = other.update_copies(vec![update.clone()]).await.unwrap();
+    let marks = outcomes[0].updated().unwrap().clone();
+    assert!(marks.modseq > stored.modseq);
+    let late = CopyUpdate { if_modseq: Some(stored.modseq), ..update };
+    assert_eq!(one.update_copies(vec![late]).await.unwrap(), [UpdateOutcome::Conflict]);
+    assert_eq!(one.index(&stored.mailbox, MessageId::ZERO, 9).await.unwrap().entries[0].marks, marks);
+    assert_eq!(one.uid_validity().await.unwrap(), other.uid_validity().await.unwrap());
+    let removed = other.remove(&stored.mailbox, stored.id).await.unwrap().unwrap();
+    assert_eq!(removed.marks(), marks);
+    let marked = [Mark::Seen(false), Mark::Flags(Flags::FLAGGED)].map(|mark| {
+        CopyEvent::Marked(MarkChange { mailbox: stored.mailbox.clone(), id: stored.id, mark, marks: marks.clone() })
+    });
+    let [seen, flagged] = marked;
+    let expected = [CopyEvent::Stored(stored.clone()), seen, flagged, CopyEvent::Deleted(removed)];
+    let late_node = PostgresStore::open(&address().unwrap(), settings(Limits::default(), one.database.schema())).await;
+    for feed in feeds.iter_mut().chain([&mut late_node.unwrap().feed().unwrap()]) {
+        let changes = changes_until_deletion_of(feed, stored.id).await;
+        assert_eq!(changes.into_iter().map(|change| change.event).collect::<Vec<_>>(), expected);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

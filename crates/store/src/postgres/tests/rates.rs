@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::details::{DetailFields, Details};
-use restante_mail::message::Headline;
+use restante_mail::message::{Flags, Headline};
+use restante_mail::tags::Tags;
 
 use super::*;
 use crate::NewCopy;
@@ -36,7 +37,14 @@ fn typical_message(number: usize) -> NewMessage {
             "Your order 4711 is confirmed",
         ),
         body: Bytes::from_static(&[b'x'; 1024]),
-        copies: vec![NewCopy { mailbox, tags: Tags::default(), details, trace: None }],
+        copies: vec![NewCopy {
+            mailbox,
+            seen: false,
+            flags: Flags::default(),
+            tags: Tags::default(),
+            details,
+            trace: None,
+        }],
     }
 }
 

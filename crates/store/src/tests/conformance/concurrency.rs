@@ -10,7 +10,7 @@ use restante_mail::naming::MailboxName;
 use tokio::task::{JoinSet, yield_now};
 
 use super::mailboxes::state_of;
-use super::{add, at, ids, listing_ids, message, name};
+use super::{SetMarks as _, add, at, ids, listing_ids, message, name};
 use crate::{MailboxPage, MessageSelector, NewMessage, Page, Store, Usage, Version};
 
 /// In ascending order.

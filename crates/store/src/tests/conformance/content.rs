@@ -8,7 +8,7 @@ use restante_mail::message::{Headline, MessageId, Source};
 use restante_mail::naming::{MailboxName, Naming};
 
 use super::mailboxes::names as mailbox_names;
-use super::{at, message, name, new_copy, trace_of};
+use super::{SetMarks as _, at, message, name, new_copy, trace_of};
 use crate::{MessageSelector, NewCopy, NewMessage, Page, Store, Usage};
 
 pub(super) async fn body_can_be_any_bytes(store: &impl Store) {

@@ -3,7 +3,7 @@
 use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::MailboxName;
 
-use super::{add, at, ids, message, name, new_copy, trace_of};
+use super::{SetMarks as _, add, at, ids, message, name, new_copy, trace_of};
 use crate::{MailboxPage, MailboxState, NewCopy, NewMessage, Newest, Page, Store};
 
 /// Returns the entry of a mailbox with these messages. `None` if there are none.

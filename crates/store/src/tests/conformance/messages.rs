@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use restante_mail::message::{Message, MessageId, Summary};
 use restante_mail::tags::{MAX_TAG_CHARS, MAX_TAGS, Tags};
 
-use super::{add, at, details_of, message, name, new_copy};
+use super::{SetMarks as _, add, at, details_of, message, name, new_copy};
 use crate::overview::{Overview, TagCount};
 use crate::{CopyKey, MessageSelector, NewCopy, NewMessage, Page, Store, Usage};
 

@@ -6,17 +6,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use restante_mail::message::{Message, MessageId, Source, Summary};
+use restante_mail::message::{Flags, Message, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Project};
 use restante_mail::patterns::Patterns;
 use restante_mail::tags::Tags;
 
 use super::mailboxes::state_of;
+use super::marks::checked_index;
 use super::{message, name, project};
 use crate::overview::{Overview, TagCount};
 use crate::{
-    Age, AgeRange, Appended, CopyKey, Limits, MailboxPage, MailboxPolicies, MailboxPolicy, MailboxState,
-    MessageSelector, NewMessage, Page, ProjectState, Store, Usage, Version,
+    Age, AgeRange, Appended, CopyKey, CopyUpdate, Limits, MailboxPage, MailboxPolicies, MailboxPolicy, MailboxState,
+    MessageSelector, NewMessage, Page, ProjectState, Store, UpdateOutcome, Usage, Version,
 };
 
 const MAILBOXES: [&str; 7] = ["ann", "shop:ann", "bob", "cid", "acme:ann", "shop:bob", "shop-2:ann"];
@@ -53,6 +54,8 @@ pub(super) struct RandomWalk {
     contents: BTreeMap<MailboxName, BTreeMap<MessageId, StoredMessage>>,
     /// The highest id and number that each mailbox ever had.
     highest: HashMap<MailboxName, (MessageId, u32)>,
+    /// The highest MODSEQ that each mailbox ever had.
+    highest_modseq: HashMap<MailboxName, u64>,
     /// The listing at each version that a mailbox ever had.
     versions: HashMap<(MailboxName, Version), Vec<Summary>>,
 }
@@ -74,6 +77,7 @@ impl RandomWalk {
             appended: 0,
             contents: BTreeMap::new(),
             highest: HashMap::new(),
+            highest_modseq: HashMap::new(),
             versions: HashMap::new(),
         }
     }
@@ -107,8 +111,7 @@ impl RandomWalk {
             40..50 => self.remove(store).await,
             50..54 => self.purge(store).await,
             54..60 => self.expire(store).await,
-            60..68 => self.set_seen(store).await,
-            68..72 => self.set_tags(store).await,
+            60..72 => self.update(store).await,
             72..75 => self.remove_message_with_copies(store).await,
             75..82 => self.list(store).await,
             82..89 => self.messages(store).await,
@@ -134,14 +137,18 @@ impl RandomWalk {
                 headline: sent.headline.clone(),
                 received: sent.received,
                 size: (trace.len() + sent.body.len()) as u64,
-                seen: false,
+                seen: copy.seen,
+                flags: copy.flags,
                 tags: copy.tags,
+                modseq: summary.modseq,
                 details: copy.details,
             };
             assert_eq!(summary, expected);
             let last = self.highest.insert(copy.mailbox.clone(), (summary.id, summary.number));
             let is_higher = |(id, number)| id < summary.id && number < summary.number;
             assert!(last.is_none_or(is_higher), "{last:?} came before {} {}", summary.id, summary.number);
+            let highest = self.highest_modseq.insert(copy.mailbox.clone(), summary.modseq);
+            assert!(highest < Some(summary.modseq), "{highest:?} came before {}", summary.modseq);
             let source = Source { trace, body: sent.body.clone() };
             let stored_message = StoredMessage { summary, source };
             self.contents.entry(copy.mailbox).or_default().insert(stored_message.summary.id, stored_message);
@@ -175,31 +182,46 @@ impl RandomWalk {
         }
     }
 
-    async fn set_seen(&mut self, store: &impl Store) {
-        let (mailbox, id) = self.pick_message();
-        let seen = self.random.below(3) > 0;
-        let existed = store.set_seen(&mailbox, id, seen).await.unwrap();
-        let expected = self.contents.get_mut(&mailbox).and_then(|messages| messages.get_mut(&id));
-        assert_eq!(existed, expected.is_some());
-        if let Some(expected) = expected {
-            expected.summary.seen = seen;
+    async fn update(&mut self, store: &impl Store) {
+        let updates: Vec<CopyUpdate> = (0..self.random.below(5)).map(|_| self.random_update()).collect();
+        let outcomes = store.update_copies(updates.clone()).await.unwrap();
+        assert_eq!(outcomes.len(), updates.len());
+        for (update, outcome) in updates.iter().zip(outcomes) {
+            let CopyKey { mailbox, id } = &update.copy;
+            let Some(copy) = self.contents.get_mut(mailbox).and_then(|messages| messages.get_mut(id)) else {
+                assert_eq!(outcome, UpdateOutcome::Missing);
+                continue;
+            };
+            let before = copy.summary.marks();
+            if update.if_modseq.is_some_and(|modseq| modseq != before.modseq) {
+                assert_eq!(outcome, UpdateOutcome::Conflict);
+                continue;
+            }
+            let UpdateOutcome::Updated(marks) = outcome else { panic!("{outcome:?} of {update:?}") };
+            copy.summary.seen = update.seen.unwrap_or(before.seen);
+            copy.summary.flags = update.flags.unwrap_or(before.flags);
+            copy.summary.tags = update.tags.clone().unwrap_or(before.tags.clone());
+            if copy.summary.marks() != before {
+                let highest = self.highest_modseq.entry(mailbox.clone()).or_default();
+                assert!(marks.modseq > *highest, "{marks:?} came after {highest}");
+                (*highest, copy.summary.modseq) = (marks.modseq, marks.modseq);
+            }
+            assert_eq!(marks, copy.summary.marks());
         }
     }
 
-    async fn set_tags(&mut self, store: &impl Store) {
-        let copies: Vec<_> = (0..self.random.below(4)).map(|_| self.pick_message()).collect();
+    fn random_update(&mut self) -> CopyUpdate {
+        let (mailbox, id) = self.pick_message();
+        let copy = self.contents.get(&mailbox).and_then(|messages| messages.get(&id));
+        let modseq = copy.map_or(1, |copy| copy.summary.modseq) + self.random.below(4) as u64 / 3;
         let tags = Tags::from_valid(["x", "y"].into_iter().take(self.random.below(3)));
-        let keys = copies.iter().map(|(mailbox, id)| CopyKey { mailbox: mailbox.clone(), id: *id }).collect();
-        let mut existing = store.set_tags(keys, tags.clone()).await.unwrap();
-        for (mailbox, id) in copies {
-            let expected = self.contents.get_mut(&mailbox).and_then(|messages| messages.get_mut(&id));
-            assert_eq!(expected.is_some(), existing.iter().any(|key| key.mailbox == mailbox && key.id == id));
-            if let Some(expected) = expected {
-                expected.summary.tags = tags.clone();
-            }
+        CopyUpdate {
+            copy: CopyKey { mailbox, id },
+            seen: self.random.chance(2).then(|| self.random.below(3) > 0),
+            flags: self.random.chance(3).then(|| Flags::from_bits(self.random.byte())),
+            tags: self.random.chance(3).then_some(tags),
+            if_modseq: self.random.chance(3).then_some(modseq),
         }
-        existing.retain(|key| !self.contents.get(&key.mailbox).is_some_and(|messages| messages.contains_key(&key.id)));
-        assert!(existing.is_empty(), "{existing:?} do not exist");
     }
 
     async fn remove_message_with_copies(&mut self, store: &impl Store) {
@@ -290,6 +312,10 @@ impl RandomWalk {
         assert_eq!(listing.messages, expected);
         assert_eq!(listing.version == Version(0), expected.is_empty(), "zero is an empty mailbox's version");
         let earlier = self.versions.entry((mailbox.clone(), listing.version)).or_insert(expected);
+        let index = checked_index(store, mailbox.as_str()).await;
+        let last_number = self.highest.get(mailbox).map_or(0, |(_, number)| *number);
+        let highest_modseq = self.highest_modseq.get(mailbox).copied().unwrap_or(1);
+        assert!(index.next_number > last_number && index.highest_modseq >= highest_modseq, "{mailbox}");
         assert_eq!(*earlier, listing.messages, "{:?} was the version of another listing", listing.version);
     }
 
@@ -304,7 +330,11 @@ impl RandomWalk {
         let first = self.random.below(MAILBOXES.len());
         let count = 1 + self.random.below(4);
         let mailboxes: Vec<_> = MAILBOXES.iter().cycle().skip(first).take(count).copied().collect();
-        NewMessage { received: timestamp(self.clock), body, ..message(self.appended, &mailboxes, b"") }
+        let mut message = message(self.appended, &mailboxes, b"");
+        for copy in &mut message.copies {
+            (copy.seen, copy.flags) = (self.random.chance(4), Flags::from_bits(self.random.byte()));
+        }
+        NewMessage { received: timestamp(self.clock), body, ..message }
     }
 
     fn random_page(&mut self) -> Page {

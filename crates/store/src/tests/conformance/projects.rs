@@ -3,7 +3,7 @@
 use restante_mail::message::{Message, MessageId, Summary};
 use restante_mail::tags::Tags;
 
-use super::{at, message, name, project};
+use super::{SetMarks as _, at, message, name, project};
 use crate::overview::{Overview, TagCount};
 use crate::{CopyKey, Page, Store};
 

@@ -4,11 +4,12 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Flags, MessageId, Source, Summary};
 
+use super::marks::checked_index;
 use super::model::{self, RandomWalk};
-use super::{add, at, ids, message, name};
-use crate::{Limits, MailboxPage, MailboxState, Page, Store, Usage, Version};
+use super::{SetMarks as _, add, at, ids, message, name};
+use crate::{CopyKey, CopyUpdate, Limits, MailboxIndex, MailboxPage, MailboxState, Page, Store, Usage, Version};
 use restante_testdir::TestDir;
 
 /// Runs every rule about restarts against stores that `open` opens in a directory, with the limits of the rule.
@@ -36,6 +37,10 @@ async fn contents_are_kept<S: Store, F: Future<Output = S>>(open: impl Fn(PathBu
             _ => {}
         }
     }
+    let flags = Flags::FLAGGED.union(Flags::DELETED);
+    let flagged = ids(&store, "ann").await.into_iter().map(|id| CopyKey { mailbox: name("ann"), id });
+    let updates = flagged.map(|copy| CopyUpdate { flags: Some(flags), ..CopyUpdate::new(copy) });
+    store.update_copies(updates.collect()).await.unwrap();
     store.purge(&name("cid"), MessageId::MAX, usize::MAX).await.unwrap();
     store.expire(at(3), 5).await.unwrap();
     let before = StoreContents::read(&store).await;
@@ -51,6 +56,8 @@ async fn contents_are_kept<S: Store, F: Future<Output = S>>(open: impl Fn(PathBu
 #[derive(Debug, PartialEq)]
 struct StoreContents {
     last_id: MessageId,
+    uid_validity: u32,
+    indexes: Vec<MailboxIndex>,
     usage: Usage,
     mailboxes: Vec<(MailboxState, Version)>,
     messages: Vec<(Summary, Source)>,
@@ -58,17 +65,20 @@ struct StoreContents {
 
 impl StoreContents {
     async fn read(store: &impl Store) -> Self {
-        let (mut mailboxes, mut messages) = (Vec::new(), Vec::new());
+        let (mut mailboxes, mut messages, mut indexes) = (Vec::new(), Vec::new(), Vec::new());
         for mailbox in store.mailboxes(MailboxPage::ALL).await.unwrap() {
             let listing = store.list(&mailbox.name, Page::ALL).await.unwrap();
+            indexes.push(checked_index(store, mailbox.name.as_str()).await);
             for summary in listing.messages {
                 let source = store.source(&mailbox.name, summary.id).await.unwrap();
                 messages.push((summary, source.expect("listed messages exist")));
             }
             mailboxes.push((mailbox, listing.version));
         }
-        let last_id = store.last_id().await.unwrap();
-        Self { last_id, usage: store.usage().await.unwrap(), mailboxes, messages }
+        // A mailbox that was emptied.
+        indexes.push(checked_index(store, "cid").await);
+        let (last_id, uid_validity) = (store.last_id().await.unwrap(), store.uid_validity().await.unwrap());
+        Self { last_id, uid_validity, indexes, usage: store.usage().await.unwrap(), mailboxes, messages }
     }
 }
 
