@@ -143,11 +143,11 @@ impl Grant {
         prefixes.into_iter().filter(|prefix| prefix.starts_with(&home)).collect()
     }
 
-    /// Returns true if the grant covers this mailbox.
+    /// Returns true if the grant covers this mailbox. A grant that covers a mailbox covers its folders.
     pub fn covers(&self, mailbox: &MailboxName) -> bool {
         let is_in_home = || self.home.as_ref().is_some_and(|home| mailbox.is_in(home));
         (!self.is_limited_to_home || is_in_home())
-            && self.mailboxes.as_ref().is_none_or(|patterns| patterns.matches(mailbox.as_str()))
+            && self.mailboxes.as_ref().is_none_or(|patterns| patterns.match_mailbox(mailbox))
     }
 
     /// Returns false if the grant covers no mailbox in this project.
@@ -181,6 +181,27 @@ mod tests {
         for (grant, scope, mailbox, here, everywhere) in table {
             assert_eq!(grant.allows(scope, &mailbox.to_owned().into()), here, "{scope} {mailbox}");
             assert_eq!(grant.allows_everywhere(scope), everywhere, "{scope}");
+        }
+    }
+
+    #[test]
+    fn covers_the_folders_of_its_mailboxes() {
+        let grant = Grant::new("ci", Scopes::ALL, Some(Patterns::from_iter(["ann", "*-qa", "s?op:bob"])));
+        // The mailbox, whether the grant covers it, and whether its part in the project `shop` does.
+        let table = [
+            ("ann,Sent", true, false),
+            ("anna,Sent", false, false),
+            ("bob,ann", false, false),
+            ("x-qa,Archive/2024", true, false),
+            ("bob,x-qa", false, false),
+            ("shop:bob,Sent", true, true),
+            ("shop:ann,Sent", false, false),
+        ];
+        let in_project = grant.clone().in_project("shop".parse().unwrap());
+        for (name, expected, in_shop) in table {
+            let mailbox = name.to_owned().into();
+            assert_eq!((grant.covers(&mailbox), in_project.covers(&mailbox)), (expected, in_shop), "{name}");
+            assert!(!expected || grant.prefixes().iter().any(|prefix| name.starts_with(prefix)), "{name}");
         }
     }
 

@@ -65,7 +65,7 @@ impl Login {
         both.unwrap_or((mailbox, user))
     }
 
-    /// Returns the grant of a login. A password of `pop3.credentials` opens its mailbox; whether a user or token may read a
+    /// Returns the grant of a login. A password of `pop3.credentials` opens its mailbox and the folders of it; whether a user or token may read a
     /// mailbox is checked by [`check_read_access`]. If the client or the user has failed logins, waits before the password
     /// is checked.
     pub(super) async fn check(
@@ -74,6 +74,8 @@ impl Login {
         user_mailbox: Option<&MailboxName>,
     ) -> Result<Grant, Denied> {
         let LoginAttempt { mailbox, user, proof, ip } = attempt;
+        let (mailbox, user_mailbox) = (&mailbox.owner(), user_mailbox.map(MailboxName::owner));
+        let user_mailbox = user_mailbox.as_ref();
         // The token of a run chooses its project, even if any login is accepted.
         let is_run = matches!(proof, Proof::Password(password) if is_run_token(password.expose()));
         if self.accepts_any_login() && !is_run {
@@ -217,6 +219,21 @@ mod tests {
                     "{mailbox} {user} {proof:?} {text}"
                 );
             }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn password_of_a_mailbox_opens_its_folders() {
+        let login = login(&[("james", "one"), ("ann", "two")]);
+        let table = [
+            ("james,Sent", "james,Sent", "one", true),
+            ("james,Sent", "james", "one", true),
+            ("james,Sent", "james,Sent", "two", false),
+            ("james,ann", "james,ann", "two", false),
+            ("james,Sent", "ann", "two", false),
+        ];
+        for (mailbox, user, text, expected) in table {
+            assert_eq!(opens_mailbox(&login, mailbox, user, text).await, expected, "{mailbox} {user} {text}");
         }
     }
 

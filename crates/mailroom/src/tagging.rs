@@ -134,7 +134,7 @@ impl<R> FieldTexts for TaggedCopy<'_, R> {
     fn any_text(&self, field: Field, visit: &mut dyn FnMut(&str) -> bool) -> bool {
         match field {
             Field::To => self.addresses.iter().any(|address| visit(address)),
-            Field::Mailbox => visit(self.mailbox.as_str()),
+            Field::Mailbox => visit(self.mailbox.owner_name()),
             _ => false,
         }
     }

@@ -76,7 +76,7 @@ impl<'m> PreparedRule<'m> {
     /// Compares everything except the query.
     fn matches_summary(&self, copy: &Summary) -> bool {
         let ForwardRule { mailboxes, recipients, tags, .. } = self.rule;
-        mailboxes.as_ref().is_none_or(|patterns| patterns.matches(copy.mailbox.as_str()))
+        mailboxes.as_ref().is_none_or(|patterns| patterns.match_mailbox(&copy.mailbox))
             && (tags.is_empty() || tags.iter().any(|tag| copy.tags.contains(tag)))
             && recipients.as_ref().is_none_or(|patterns| copy.details.recipients().any(|to| patterns.matches(to)))
     }

@@ -19,7 +19,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits of a mailbox.
+    /// Returns the limits of a mailbox. A folder has its own messages and the limits of its owner.
     pub fn of_mailbox(&self, mailbox: &MailboxName) -> MailboxLimits {
         let policy = self.policies.find(mailbox);
         let messages = policy.and_then(|policy| policy.messages).unwrap_or(self.messages_per_mailbox);
@@ -68,9 +68,9 @@ impl MailboxPolicies {
         self.0.iter()
     }
 
-    /// Returns the first policy that matches a mailbox.
+    /// Returns the first policy that matches a mailbox, or the owner of a folder.
     fn find(&self, mailbox: &MailboxName) -> Option<&MailboxPolicy> {
-        self.iter().find(|policy| policy.mailboxes.matches(mailbox.as_str()))
+        self.iter().find(|policy| policy.mailboxes.match_mailbox(mailbox))
     }
 
     /// Returns how long messages of a mailbox are kept. `default` is the period of mailboxes without a policy. `None`
@@ -104,6 +104,9 @@ mod tests {
             ("shop:bob", 10, 1000, Some(Duration::from_mins(1))),
             ("shop:keep", 10, 1000, Some(Duration::from_mins(1))),
             ("acme:keep", u64::MAX, u64::MAX, None),
+            ("bob,keep", 10, u64::MAX, hour),
+            ("shop:qa-1,Sent", 5, u64::MAX, hour),
+            ("acme:keep,Archive/2024", u64::MAX, u64::MAX, None),
         ];
         for (name, messages, bytes, retention) in table {
             let mailbox = MailboxName::from(name.to_owned());

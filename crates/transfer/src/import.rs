@@ -267,19 +267,20 @@ impl ImportOptions {
 
     /// Returns the mailbox of the options. Otherwise returns the first valid one of the mailbox in the trace and the
     /// suggested mailbox. `prefers_suggested_mailbox` reverses that order, and so does a suggested mailbox that differs only by
-    /// its project, which a trace does not have.
+    /// its project, or that is a folder: a trace has neither.
     fn mailbox_for(&self, input: &InputMessage, trace: Option<&Trace<'_>>) -> Result<MailboxName, String> {
         if let Some(mailbox) = &self.mailbox {
             return Ok(mailbox.clone());
         }
         let (suggested, trace) = (input.suggested_mailbox.as_deref(), trace.map(|trace| trace.mailbox));
-        let adds_project = |(suggested, trace): (&str, &str)| {
+        let adds_to_trace = |(suggested, trace): (&str, &str)| {
             let [Ok(suggested), Ok(trace)] = [suggested, trace].map(|name| self.naming.parse_mailbox(name)) else {
                 return false;
             };
-            suggested.project().is_some() && suggested.without_project() == trace.as_str()
+            suggested.folder().is_some()
+                || (suggested.project().is_some() && suggested.without_project() == trace.as_str())
         };
-        let prefers_suggested = input.prefers_suggested_mailbox || suggested.zip(trace).is_some_and(adds_project);
+        let prefers_suggested = input.prefers_suggested_mailbox || suggested.zip(trace).is_some_and(adds_to_trace);
         let candidates = if prefers_suggested { [suggested, trace] } else { [trace, suggested] };
         let mut names = candidates.into_iter().flatten().map(|name| (name, self.naming.parse_mailbox(name)));
         let mut reason = "its mailbox is unknown".to_owned();

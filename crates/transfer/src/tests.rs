@@ -230,8 +230,8 @@ async fn exports_an_mbox_per_mailbox() {
 }
 
 #[tokio::test]
-async fn messages_keep_their_project() {
-    let mailboxes_before = ["acme:bob@x.org", "bob@x.org", "shop:a/b", "shop:bob@x.org"];
+async fn messages_keep_their_project_and_folder() {
+    let mailboxes_before = ["acme:bob@x.org", "bob@x.org", "bob@x.org,Sent/ä b", "shop:a/b", "shop:bob@x.org,Sent"];
     let messages = mailboxes_before.map(|mailbox| TestMessage {
         mailbox: mailbox.to_owned(),
         trace: true,
@@ -264,6 +264,7 @@ async fn selects_the_mailbox_of_a_message() {
         ("shop%3Abob/1.eml", "ann", "ann"),
         ("shop%3Abob/1.eml", "", "shop:bob"),
         ("mail/81f/81fe8b/81fe8bfe87576c3ecb22426f8e57847382917acf/20260115T120000-0000.raw", "Bob+x@X.org", "bob"),
+        ("shop%3Abob%2CSent/1.eml", "ann", "shop:bob,Sent"),
         ("no mailbox/1.eml", "", ""),
         ("81fe8bfe87576c3ecb22426f8e57847382917acf/1.raw", "", ""),
     ];

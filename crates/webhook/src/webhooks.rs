@@ -200,7 +200,7 @@ impl Webhooks {
     }
 
     fn enqueue(&self, event: EventKind, summary: &Summary) {
-        let targets: Vec<usize> = self.shared.matching_targets(event, summary.mailbox.as_str()).collect();
+        let targets: Vec<usize> = self.shared.matching_targets(event, summary.mailbox.owner_name()).collect();
         if targets.is_empty() {
             return;
         }

@@ -57,7 +57,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Returns the indexes of the targets that match.
+    /// Returns the indexes of the targets that match a mailbox, which is the owner of a folder.
     pub(crate) fn matching_targets(&self, event: EventKind, mailbox: &str) -> impl Iterator<Item = usize> {
         let matches = move |(_, target): &(usize, &Arc<ConfiguredTarget>)| target.matches(event, mailbox);
         self.targets.iter().enumerate().filter(matches).map(|(index, _)| index)

@@ -10,7 +10,7 @@ use restante_auth::{Grant, Scope};
 use restante_journal::{SessionId, SessionPage};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::message::{MessageId, Summary};
-use restante_mail::naming::{MailboxName, Project, lowercase_nfc, split_requested_project};
+use restante_mail::naming::{MailboxName, Project, canonical_prefix, split_requested_project};
 use restante_store::{MailboxPage, MessageSelector, Page};
 use serde::de::DeserializeOwned;
 
@@ -174,12 +174,12 @@ impl<S: Sync> FromRequestParts<S> for MessagePageQuery {
     }
 }
 
-/// A page of the list of mailboxes. Its limit is at least one. The prefix is converted to lower case, like mailbox names.
+/// A page of the list of mailboxes. Its limit is at least one. The prefix is converted like mailbox names.
 /// The name in `after` is used as it is: it may come from a list under another naming.
 impl FromQuery for MailboxPage {
     fn from_query(query: &QueryPairs) -> Result<Self, Problem> {
         let limit = query.limit(DEFAULT_MAILBOXES, MAX_MAILBOXES)?;
-        let prefix = lowercase_nfc(query.text("prefix")?.unwrap_or_default());
+        let prefix = canonical_prefix(query.text("prefix")?.unwrap_or_default());
         Ok(Self { prefix, after: query.text("after")?.unwrap_or_default().to_owned(), limit })
     }
 }
@@ -187,7 +187,7 @@ impl FromQuery for MailboxPage {
 impl FromQuery for MailboxPrefix {
     fn from_query(query: &QueryPairs) -> Result<Self, Problem> {
         query.reject_unknown(&["prefix"])?;
-        Ok(Self(lowercase_nfc(query.text("prefix")?.unwrap_or_default())))
+        Ok(Self(canonical_prefix(query.text("prefix")?.unwrap_or_default())))
     }
 }
 

@@ -10,6 +10,7 @@ mod connection;
 mod cors;
 mod downloads;
 mod extract;
+mod folders;
 mod grants;
 mod hostile_input;
 mod html_check;

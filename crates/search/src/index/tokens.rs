@@ -9,8 +9,8 @@ use crate::document::{Column, Document, MARKER};
 pub(super) const ANY: &str = "x";
 /// The token of documents with an attachment.
 pub(super) const ATTACHMENT: &str = "a";
-/// Punctuation in mailbox names is mapped to private-use characters from here on, because the tokenizer would split the
-/// name.
+/// Punctuation and capital letters in mailbox names are mapped to private-use characters from here on, because the tokenizer
+/// would split the name and convert it to lower case.
 const PRIVATE_USE_START: char = '\u{e000}';
 /// Precedes a private-use character that a mailbox name itself contains, if it is in the range up to this one.
 const ESCAPE: char = '\u{e080}';
@@ -43,7 +43,7 @@ pub(super) fn mailbox(name: &str) -> String {
     for c in name.chars() {
         match c {
             PRIVATE_USE_START..=ESCAPE => token.extend([ESCAPE, c]),
-            _ if c.is_alphanumeric() || !c.is_ascii() => token.push(c),
+            _ if c.is_ascii_lowercase() || c.is_ascii_digit() || !c.is_ascii() => token.push(c),
             _ => token.extend(char::from_u32(u32::from(PRIVATE_USE_START) + u32::from(c))),
         }
     }
@@ -155,7 +155,18 @@ mod tests {
 
     #[test]
     fn mailboxes_have_different_tokens() {
-        let names = ["a.b", "a b", "ab", "a\u{e02e}b", "a\u{e080}b", "a\u{e080}.b", "a\u{e080}\u{e02e}b", "a\u{e081}b"];
+        let names = [
+            "a.b",
+            "a b",
+            "ab",
+            "a\u{e02e}b",
+            "a\u{e080}b",
+            "a\u{e080}.b",
+            "a\u{e080}\u{e02e}b",
+            "a\u{e081}b",
+            "a,B",
+            "a,b",
+        ];
         for (position, name) in names.iter().enumerate() {
             let token = mailbox(name);
             assert!(token.chars().all(|c| c.is_ascii_alphanumeric() || !c.is_ascii()), "{name}: the token is one word");

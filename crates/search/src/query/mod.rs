@@ -82,7 +82,7 @@ impl Query {
         let Some(home) = home else { return self };
         for step in &mut self.steps {
             if let Step::Term(Term::Mailbox { name, .. }) = step
-                && !name.contains(':')
+                && !name.split(',').next().is_some_and(|owner| owner.contains(':'))
             {
                 name.insert_str(0, &home.prefix());
             }

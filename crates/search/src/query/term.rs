@@ -1,7 +1,7 @@
 //! One term of a query: its meaning, how it is parsed, and whether a message matches it.
 
 use jiff::Timestamp;
-use restante_mail::naming::lowercase_nfc;
+use restante_mail::naming::canonical_prefix;
 
 use super::lexer::RawTerm;
 use super::{QueryError, size, time};
@@ -121,7 +121,7 @@ pub(super) fn parse(text: &str, offset: usize, raw: &RawTerm<'_>, now: Timestamp
         "filename" => &[Column::Filename],
         "header" => return parse_header(text, raw).map(Some),
         "mailbox" if raw.text.is_empty() => return error("the name of a mailbox must follow mailbox:".to_owned()),
-        "mailbox" => return Ok(Some(Term::Mailbox { name: lowercase_nfc(raw.text), is_prefix: raw.has_star })),
+        "mailbox" => return Ok(Some(Term::Mailbox { name: canonical_prefix(raw.text), is_prefix: raw.has_star })),
         "tag" if raw.text.trim().is_empty() => return error("a tag must follow tag:".to_owned()),
         "tag" if raw.has_star => return error("a tag must be given in full".to_owned()),
         "tag" => return Ok(Some(Term::Tag(raw.text.trim().to_lowercase()))),
