@@ -8,6 +8,7 @@
 import * as api from '../lib/api.js';
 import { copy } from '../lib/clipboard.js';
 import { fill, h } from '../lib/dom.js';
+import { folderOf, ownerOf } from '../lib/folders.js';
 import { icon } from '../lib/icons.js';
 import * as paths from '../lib/paths.js';
 import { scopeKey } from '../lib/scope.js';
@@ -43,6 +44,7 @@ export class EmptyList extends HTMLElement {
     if (state === 'refused') this.#showRefused(error, scope);
     else if (error !== null) this.#showError(api.sentence(error));
     else if (scope.query !== '') this.#showOnce(scopeKey(scope), () => [nothingFound(scope)]);
+    else if (scope.mailbox !== null && folderOf(scope.mailbox) !== null) this.#showEmptyFolder(ownerOf(scope.mailbox));
     else if (scope.mailbox !== null) this.#showEmpty(scope.mailbox);
     else this.#showOnce('inbox', () => [document.createElement('get-started')]);
     return true;
@@ -77,6 +79,15 @@ export class EmptyList extends HTMLElement {
         composeButton(recipient),
       ];
     });
+  }
+
+  /**
+   * Shows that the folder is empty, and where messages arrive.
+   * @param {string} owner
+   */
+  #showEmptyFolder(owner) {
+    this.#showOnce(`folder ${owner}`, () => [h('div', { class: 'empty' }, icon('envelope'), h('h2', {}, 'This folder is empty'),
+      h('p', {}, 'Messages arrive in ', h('a', { href: paths.mailbox(owner) }, h('bdi', {}, visible(owner))), '. A mail program moves them to folders by IMAP.'))]);
   }
 
   /**

@@ -14,6 +14,7 @@ import { fill, h, set } from '../lib/dom.js';
 import { ask, confirm, toast } from '../lib/feedback.js';
 import { fold, matcher } from '../lib/filter.js';
 import { hasTerm, tagTerm } from '../lib/filters.js';
+import { folderOf, ownerOf, withOwners } from '../lib/folders.js';
 import { count, plural } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { projects } from '../lib/projects.js';
@@ -96,16 +97,21 @@ export class MailboxSidebar extends HTMLElement {
     const shown = this.#shownMailboxes(mailboxes);
     const { isComplete, all } = mailboxes;
     this.#mailboxRows.filter.placeholder = isComplete ? 'Filter mailboxes' : 'Start of the name';
-    this.#mailboxRows.show(shown.map(({ name, messages, unseen }) => ({
-      key: name,
-      label: name,
-      href: paths.mailbox(name),
-      title: `${visible(name)}: ${plural(messages, 'message')}, ${unseen === 0 ? 'none' : count(unseen)} unread`,
-      count: unseen,
-      countWords: 'unread',
-      isUnread: unseen > 0,
-      isCurrent: name === this.#scope.mailbox,
-    })), { all: isComplete ? all.size : Infinity, keepsOrder: isComplete && this.#mailboxRows.isUsed });
+    this.#mailboxRows.show(withOwners(shown.map(({ name }) => name)).map((name) => {
+      const { messages, unseen } = all.get(name) ?? { messages: 0, unseen: 0 };
+      const folder = folderOf(name);
+      return {
+        key: name,
+        label: folder ?? name,
+        parent: folder === null ? undefined : ownerOf(name),
+        href: paths.mailbox(name),
+        title: all.has(name) || isComplete ? `${visible(name)}: ${plural(messages, 'message')}, ${unseen === 0 ? 'none' : count(unseen)} unread` : visible(name),
+        count: unseen,
+        countWords: 'unread',
+        isUnread: unseen > 0,
+        isCurrent: name === this.#scope.mailbox,
+      };
+    }), { all: isComplete ? all.size : Infinity, keepsOrder: isComplete && this.#mailboxRows.isUsed });
     this.#note.textContent = this.#describe(mailboxes, shown.length);
     this.#note.hidden = this.#note.textContent === '';
   }
@@ -122,7 +128,7 @@ export class MailboxSidebar extends HTMLElement {
   }
 
   /**
-   * Returns the mailboxes to show: the one with the newest message first, or by name if only a part is loaded.
+   * Returns the mailboxes to show, without owners that are shown because of their folders: the one with the newest message first, or by name if only a part is loaded.
    * @param {Mailboxes} mailboxes
    */
   #shownMailboxes({ all, isComplete }) {
@@ -136,7 +142,7 @@ export class MailboxSidebar extends HTMLElement {
     const mailboxes = this.#mailboxes;
     if (!mailboxes || mailboxes.isComplete) return this.#drawMailboxes();
     clearTimeout(this.#typeTimer);
-    mailboxes.prefix = this.#mailboxRows.filter.value.trim().toLowerCase();
+    mailboxes.prefix = this.#mailboxRows.filter.value.trim();
     this.#typeTimer = window.setTimeout(() => mailboxes.load(), TYPING_DELAY_MS);
   }
 

@@ -16,6 +16,7 @@ const MIN_FOR_FILTER = 8;
  * @typedef {object} Item
  * @property {string} key
  * @property {string} label
+ * @property {string} [parent] The label of the row that this one is indented below. Screen readers read it before the label.
  * @property {string} href
  * @property {string} title
  * @property {number} count Shown if it is not 0.
@@ -72,7 +73,7 @@ export class SidebarSection {
    * Shows these rows.
    * @param {Item[]} items
    * @param {{ all: number, keepsOrder?: boolean }} options `all` is the number of rows without the filter. With `keepsOrder` the rows
-   *   keep their present order.
+   *   keep their present order, and new ones are at the end or below their parent.
    */
   show(items, { all, keepsOrder = false }) {
     const keys = new Set(items.map(({ key }) => key));
@@ -83,12 +84,15 @@ export class SidebarSection {
       this.#rows.delete(key);
     }
     let next = this.#list.firstElementChild;
+    /** @type {HTMLLIElement | null} */
+    let previous = null;
     for (const item of items) {
       const row = this.#rows.get(item.key) ?? this.#create(item);
       row.update(item);
       if (row.item === next) next = next.nextElementSibling;
       else if (!keepsOrder) this.#list.insertBefore(row.item, next);
-      else if (!row.item.parentNode) this.#list.append(row.item);
+      else if (!row.item.parentNode) this.#list.insertBefore(row.item, (item.parent !== undefined && previous?.nextElementSibling) || null);
+      previous = row.item;
     }
     this.filter.hidden = all < MIN_FOR_FILTER && this.filter.value === '';
     if (focused >= 0 && !this.#list.contains(document.activeElement)) this.#focusNear(focused);
@@ -139,12 +143,15 @@ export class SidebarSection {
   /** @param {Item} item */
   #create({ key }) {
     const name = h('bdi');
+    const parent = h('span', { class: 'hidden' });
     const number = h('span', { class: 'sidebar-count number' });
     const hidden = h('span', { class: 'hidden' });
-    const link = h('a', { class: 'sidebar-link' }, this.#mark?.(key), h('span', { class: 'truncate' }, name), number, hidden);
+    const link = h('a', { class: 'sidebar-link' }, this.#mark?.(key), parent, h('span', { class: 'truncate' }, name), number, hidden);
     const menu = this.#menu && menuButton({ class: 'button plain sidebar-more' }, [icon('more')], () => this.#menu?.(key) ?? []);
     const update = (/** @type {Item} */ item) => {
       name.textContent = visible(item.label);
+      parent.textContent = item.parent === undefined ? '' : `${visible(item.parent)}: `;
+      link.classList.toggle('is-indented', item.parent !== undefined);
       menu?.setTitle(`Rename or delete ${visible(item.label)}`);
       set(link, { href: item.href, title: item.title, 'aria-current': item.isCurrent && 'page' });
       link.classList.toggle('has-unread', item.isUnread === true);

@@ -17,8 +17,8 @@ const MAX_RECENT = 5;
  * @returns {AsyncGenerator<Suggestion[], void>}
  */
 export async function* suggestMailboxes(text, signal) {
-  const prefix = address(text).address.toLowerCase();
-  const recent = prefs.recent().filter((name) => name.toLowerCase().startsWith(prefix)).slice(0, MAX_RECENT);
+  const prefix = address(text).address;
+  const recent = prefs.recent().filter((name) => name.toLowerCase().startsWith(prefix.toLowerCase())).slice(0, MAX_RECENT);
   yield combine(recent, []);
   const server = await api.about();
   // If the monitor is disabled, the names of all mailboxes are not shown.
