@@ -1,20 +1,31 @@
-//! Checks logins over POP3. If neither credentials nor accounts are configured, every login opens every mailbox: a mail
-//! catcher shows mail, it does not protect it.
+//! Logins to mailboxes over POP3 and IMAP. If neither credentials nor accounts are configured, every login opens every
+//! mailbox: a mail catcher shows mail, it does not protect it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use md5::{Digest as _, Md5};
 use restante_auth::runs::is_run_token;
 use restante_auth::{AuthService, ConfiguredLogin, DenialReason, Denied, Grant, PasswordHash, Scope};
-use restante_mail::naming::MailboxName;
-use restante_proto::pop3::Proof;
+use restante_mail::naming::{MailboxName, Project};
+use restante_net::Shutdown;
+use restante_proto::{Secret, sasl};
 use restante_settings::MailboxPassword;
 use subtle::ConstantTimeEq as _;
+use tokio::time::sleep;
 
-/// The mailboxes and passwords of `pop3.credentials`, and the accounts of all protocols.
+use crate::ListenerContext;
+
+/// The delay of the reply to a failed login, except for passwords and tokens if accounts are configured. The login
+/// throttle is added to it.
+const FAILED_LOGIN_DELAY: Duration = Duration::from_secs(1);
+
+/// The mailboxes and passwords of a setting, and the accounts of all protocols.
 #[derive(Debug)]
-pub struct Login {
+pub struct MailboxLogin {
+    /// The name of the setting.
+    setting: &'static str,
     credentials: Vec<MailboxPassword>,
     /// The mailboxes whose password is given as a hash; `None` means all mailboxes.
     hashed: Vec<(Option<MailboxName>, PasswordHash)>,
@@ -22,23 +33,64 @@ pub struct Login {
 }
 
 /// A login to check.
-pub(super) struct LoginAttempt<'a> {
-    /// The mailbox to open.
-    pub(super) mailbox: &'a MailboxName,
-    /// The user name as sent.
-    pub(super) user: &'a str,
-    /// The password or digest.
-    pub(super) proof: &'a Proof,
+#[derive(Clone, Copy, Debug)]
+pub struct LoginRequest<'a> {
+    /// The command, for the log.
+    pub command: &'static str,
+    /// The mailbox to open, as sent.
+    pub mailbox: &'a str,
+    /// The user name, as sent. Clients that have one field for both send the same text as the mailbox.
+    pub user: &'a str,
+    /// The password, token or digest.
+    pub proof: Proof<'a>,
     /// The client's address.
-    pub(super) ip: Option<IpAddr>,
+    pub ip: Option<IpAddr>,
 }
 
-impl Login {
+/// The proof of a login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof<'a> {
+    /// A password, or a token in its place.
+    Password(&'a Secret),
+    /// A bearer token.
+    Bearer(&'a Secret),
+    /// APOP: the MD5 digest of the timestamp followed by the password.
+    Apop {
+        /// The timestamp of the greeting, with its angle brackets.
+        timestamp: &'a str,
+        /// The digest, as sent.
+        digest: &'a [u8; 16],
+    },
+}
+
+/// Why a login is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoginRefusal {
+    /// The user name or the proof is wrong.
+    WrongCredentials,
+    /// The login is valid but does not permit this.
+    NotPermitted,
+    /// No mailbox can have this name, for this reason.
+    InvalidName(String),
+    /// Too many logins have failed, the identity provider cannot be used, or the server shuts down.
+    Unavailable,
+}
+
+impl<'a> From<&'a sasl::Proof> for Proof<'a> {
+    fn from(proof: &'a sasl::Proof) -> Self {
+        match proof {
+            sasl::Proof::Password(password) => Self::Password(password),
+            sasl::Proof::Bearer(token) => Self::Bearer(token),
+        }
+    }
+}
+
+impl MailboxLogin {
     /// Separates the mailbox and the user, for clients that have one field for both.
     const SEPARATOR: char = '*';
 
-    /// Creates a checker for these credentials and accounts.
-    pub fn new(credentials: Vec<MailboxPassword>, auth: Arc<AuthService>) -> Self {
+    /// Creates a checker for accounts and the credentials of the setting with this name.
+    pub fn new(setting: &'static str, credentials: Vec<MailboxPassword>, auth: Arc<AuthService>) -> Self {
         let (mut plain, mut hashed) = (Vec::new(), Vec::new());
         for credential in credentials {
             match PasswordHash::parse(credential.password.expose()) {
@@ -46,39 +98,136 @@ impl Login {
                 Err(_) => plain.push(credential),
             }
         }
-        Self { credentials: plain, hashed, auth }
+        Self { setting, credentials: plain, hashed, auth }
     }
 
-    /// Returns the authentication service, which also logs denials.
-    pub(super) fn auth(&self) -> &AuthService {
-        &self.auth
+    /// Checks a login to a mailbox that it must permit to read. Returns the mailbox, which is in the home of the grant if
+    /// it was named without a project.
+    ///
+    /// Counts and logs denials, and delays failed logins. Ends early if the server shuts down.
+    pub async fn open_mailbox(
+        &self,
+        context: &ListenerContext,
+        session_name: &str,
+        request: LoginRequest<'_>,
+        shutdown: &mut Shutdown,
+    ) -> Result<(MailboxName, Grant), LoginRefusal> {
+        let (mailbox, grant) = self.check_and_delay(context, session_name, request, true, shutdown).await?;
+        Ok((mailbox.ok_or(LoginRefusal::NotPermitted)?, grant))
+    }
+
+    /// Checks a login that must permit to read some mailbox. The mailbox of the request is `None` if it has no valid name,
+    /// or if the login does not permit to read it. Otherwise like [`MailboxLogin::open_mailbox`].
+    pub async fn log_in(
+        &self,
+        context: &ListenerContext,
+        session_name: &str,
+        request: LoginRequest<'_>,
+        shutdown: &mut Shutdown,
+    ) -> Result<(Option<MailboxName>, Grant), LoginRefusal> {
+        self.check_and_delay(context, session_name, request, false, shutdown).await
+    }
+
+    async fn check_and_delay(
+        &self,
+        context: &ListenerContext,
+        session_name: &str,
+        mut request: LoginRequest<'_>,
+        is_mailbox_required: bool,
+        shutdown: &mut Shutdown,
+    ) -> Result<(Option<MailboxName>, Grant), LoginRefusal> {
+        (request.mailbox, request.user) = self.split_mailbox_and_user(request.mailbox, request.user);
+        let result = self.check_request(context, &request, is_mailbox_required, shutdown).await;
+        context.metrics.count_login(context.protocol, result.is_ok());
+        if result.is_err() {
+            if !self.auth.is_enabled() {
+                // The user name is not logged: users type passwords into the wrong field.
+                tracing::info!(session = session_name, "login failed");
+            }
+            self.delay_failed_login(request.proof, shutdown).await;
+        }
+        result
+    }
+
+    /// Checks a login, which may be delayed by the throttle, and then whether it permits to read the mailbox.
+    async fn check_request(
+        &self,
+        context: &ListenerContext,
+        request: &LoginRequest<'_>,
+        is_mailbox_required: bool,
+        shutdown: &mut Shutdown,
+    ) -> Result<(Option<MailboxName>, Grant), LoginRefusal> {
+        let mailbox_in = |home: Option<&Project>| match context.mailroom.mailbox_in(home, request.mailbox) {
+            Ok(mailbox) => Ok(Some(mailbox)),
+            Err(error) if is_mailbox_required => Err(LoginRefusal::InvalidName(error.to_string())),
+            Err(_) => Ok(None),
+        };
+        let report = |denied: &Denied| {
+            context.metrics.count_denial(context.protocol, denied.reason);
+            self.auth.log_denial(context.protocol.log_name(), request.ip, &request.command, denied);
+            match denied.reason {
+                DenialReason::TooMany | DenialReason::SingleSignOn => LoginRefusal::Unavailable,
+                DenialReason::Scope | DenialReason::Mailbox | DenialReason::NoAccess => LoginRefusal::NotPermitted,
+                _ => LoginRefusal::WrongCredentials,
+            }
+        };
+        let (mailbox, user_mailbox) = (mailbox_in(None)?, context.mailroom.mailbox(request.user).ok());
+        let login_result = tokio::select! {
+            biased;
+            login_result = self.check(request, mailbox.as_ref(), user_mailbox.as_ref()) => login_result,
+            () = shutdown.triggered() => return Err(LoginRefusal::Unavailable),
+        };
+        let grant = login_result.map_err(|denied| report(&denied))?;
+        let Some(mailbox) = mailbox_in(grant.home())? else {
+            return check_read_scope(&grant).map(|()| (None, grant)).map_err(|denied| report(&denied));
+        };
+        match check_read_access(&grant, &mailbox) {
+            Ok(()) => Ok((Some(mailbox), grant)),
+            Err(denied) if denied.reason == DenialReason::Mailbox && !is_mailbox_required => Ok((None, grant)),
+            Err(denied) => Err(report(&denied)),
+        }
+    }
+
+    /// Delays the reply to a failed login, if logins are checked. Passwords and tokens are not delayed here if accounts are
+    /// configured: the login throttle delays them.
+    async fn delay_failed_login(&self, proof: Proof<'_>, shutdown: &mut Shutdown) {
+        let is_already_delayed = self.auth.is_enabled() && !matches!(proof, Proof::Apop { .. });
+        if !self.accepts_any_login() && !is_already_delayed {
+            tokio::select! {
+                () = sleep(FAILED_LOGIN_DELAY) => {}
+                () = shutdown.triggered() => {}
+            }
+        }
     }
 
     /// Returns whether every login opens every mailbox.
-    pub(super) fn accepts_any_login(&self) -> bool {
+    fn accepts_any_login(&self) -> bool {
         self.credentials.is_empty() && self.hashed.is_empty() && !self.auth.is_enabled()
     }
 
     /// Returns the mailbox and the user that a client means. If accounts are configured, `mailbox*user` gives both.
-    pub(super) fn split_mailbox_and_user<'a>(&self, mailbox: &'a str, user: &'a str) -> (&'a str, &'a str) {
+    fn split_mailbox_and_user<'a>(&self, mailbox: &'a str, user: &'a str) -> (&'a str, &'a str) {
         let both = user.rsplit_once(Self::SEPARATOR).filter(|_| self.auth.is_enabled() && mailbox == user);
         both.unwrap_or((mailbox, user))
     }
 
-    /// Returns the grant of a login. A password of `pop3.credentials` opens its mailbox and the folders of it; whether a user or token may read a
+    /// Returns the grant of a login. A password of the setting opens its mailbox; whether a user or token may read a
     /// mailbox is checked by [`check_read_access`]. If the client or the user has failed logins, waits before the password
     /// is checked.
-    pub(super) async fn check(
+    async fn check(
         &self,
-        attempt: &LoginAttempt<'_>,
+        request: &LoginRequest<'_>,
+        mailbox: Option<&MailboxName>,
         user_mailbox: Option<&MailboxName>,
     ) -> Result<Grant, Denied> {
-        let LoginAttempt { mailbox, user, proof, ip } = attempt;
-        let (mailbox, user_mailbox) = (&mailbox.owner(), user_mailbox.map(MailboxName::owner));
-        let user_mailbox = user_mailbox.as_ref();
-        // The token of a run chooses its project, even if any login is accepted.
-        let is_run = matches!(proof, Proof::Password(password) if is_run_token(password.expose()));
-        if self.accepts_any_login() && !is_run {
+        let LoginRequest { user, proof, ip, .. } = *request;
+        // The token of a run chooses its project, even if any login is accepted. A hashed password cannot be compared with
+        // a digest.
+        let secret = match proof {
+            Proof::Password(secret) | Proof::Bearer(secret) => Some(secret.expose()),
+            Proof::Apop { .. } => None,
+        };
+        if self.accepts_any_login() && !secret.is_some_and(is_run_token) {
             return Ok(Grant::EVERYTHING);
         }
         let matches = || self.matches_credentials(mailbox, user_mailbox, proof);
@@ -89,23 +238,22 @@ impl Login {
         let configured_mailbox = user_mailbox.filter(has_password);
         let hashes = self.hashed.iter().filter(|(own, _)| applies(own.as_ref(), mailbox, user_mailbox));
         let configured = ConfiguredLogin {
-            setting: "pop3.credentials",
+            setting: self.setting,
             user: configured_mailbox.map(MailboxName::as_str),
             hashes: hashes.map(|(_, hash)| hash).collect(),
             dummy_hashes: self.hashed.iter().map(|(_, hash)| hash).collect(),
             matches: &matches,
         };
-        // A hashed password cannot be compared with a digest.
-        let secret = match proof {
-            Proof::Password(password) => Some(password.expose()),
-            Proof::Apop { .. } => None,
-        };
-        self.auth.authenticator.check_configured(user, secret, (*ip).into(), &configured).await
+        let authenticator = &self.auth.authenticator;
+        match proof {
+            Proof::Bearer(token) => authenticator.check_bearer(user, token.expose(), ip.into(), &configured).await,
+            _ => authenticator.check_configured(user, secret, ip.into(), &configured).await,
+        }
     }
 
-    /// Returns whether `pop3.credentials` opens the mailbox for this proof. `user` is the mailbox of the user, if the
-    /// user has one. Takes the same time whichever character is wrong.
-    fn matches_credentials(&self, mailbox: &MailboxName, user: Option<&MailboxName>, proof: &Proof) -> bool {
+    /// Returns whether the setting opens the mailbox for this proof. `user` is the mailbox of the user, if the user has
+    /// one. Takes the same time whichever character is wrong.
+    fn matches_credentials(&self, mailbox: Option<&MailboxName>, user: Option<&MailboxName>, proof: Proof<'_>) -> bool {
         let applies = |credential: &MailboxPassword| applies(credential.mailbox.as_ref(), mailbox, user);
         self.credentials
             .iter()
@@ -114,25 +262,27 @@ impl Login {
 }
 
 /// Checks whether a grant permits to read a mailbox.
-pub(super) fn check_read_access(grant: &Grant, mailbox: &MailboxName) -> Result<(), Denied> {
-    let reason = match grant.allows_somewhere(Scope::Read) {
-        true if grant.covers(mailbox) => return Ok(()),
-        true => DenialReason::Mailbox,
-        false => DenialReason::Scope,
-    };
-    Err(Denied::new(grant.name(), reason))
+fn check_read_access(grant: &Grant, mailbox: &MailboxName) -> Result<(), Denied> {
+    check_read_scope(grant)?;
+    if grant.covers(mailbox) { Ok(()) } else { Err(Denied::new(grant.name(), DenialReason::Mailbox)) }
+}
+
+/// Checks whether a grant permits to read some mailbox.
+fn check_read_scope(grant: &Grant) -> Result<(), Denied> {
+    let is_allowed = grant.allows_somewhere(Scope::Read);
+    if is_allowed { Ok(()) } else { Err(Denied::new(grant.name(), DenialReason::Scope)) }
 }
 
 /// Returns whether the password of the mailbox `own` can open `mailbox` for this user. The password of one mailbox does
 /// not open another one (RFC 4616 section 2: the authorization identity). If `own` is `None`, it opens all mailboxes.
-fn applies(own: Option<&MailboxName>, mailbox: &MailboxName, user: Option<&MailboxName>) -> bool {
-    own.is_none_or(|own| own == mailbox && Some(own) == user)
+fn applies(own: Option<&MailboxName>, mailbox: Option<&MailboxName>, user: Option<&MailboxName>) -> bool {
+    own.is_none_or(|own| Some(own) == mailbox && Some(own) == user)
 }
 
-fn verify(credential: &MailboxPassword, proof: &Proof) -> bool {
+fn verify(credential: &MailboxPassword, proof: Proof<'_>) -> bool {
     let password = credential.password.expose().as_bytes();
     match proof {
-        Proof::Password(given) => bool::from(password.ct_eq(given.expose().as_bytes())),
+        Proof::Password(given) | Proof::Bearer(given) => bool::from(password.ct_eq(given.expose().as_bytes())),
         // RFC 1939 section 7: the MD5 of the greeting's timestamp, with its brackets, followed by the shared secret.
         Proof::Apop { timestamp, digest } => {
             let expected = Md5::new().chain_update(timestamp).chain_update(password).finalize();
@@ -143,10 +293,16 @@ fn verify(credential: &MailboxPassword, proof: &Proof) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
+    use restante_auth::tokens::{self, RequestedAccess};
     use restante_mail::naming::Naming;
-    use restante_proto::Secret;
+    use restante_mailroom::Mailroom;
+    use restante_mailroom::hooks::Extensions;
+    use restante_metrics::Protocol;
+    use restante_net::ShutdownTrigger;
+    use restante_proto::pop3;
+    use restante_store::Limits;
+    use restante_store::memory::MemoryStore;
+    use restante_testdir::TestDir;
     use tokio::time::Instant;
 
     use super::*;
@@ -162,31 +318,56 @@ mod tests {
         Naming::Local.parse_mailbox(text).unwrap()
     }
 
+    fn context() -> ListenerContext {
+        let store = Arc::new(MemoryStore::new(Limits::default()));
+        let settings = restante_mailroom::Settings::default();
+        ListenerContext {
+            protocol: Protocol::Pop3,
+            mailroom: Arc::new(Mailroom::new(settings, store, Extensions::default())),
+            tls: None,
+            implicit_tls: false,
+            metrics: Arc::default(),
+            idle_timeout: Duration::from_mins(1),
+            netdebug: false,
+            session_count: Arc::default(),
+            store_errors: Arc::default(),
+        }
+    }
+
     /// Each entry is a mailbox and its password. `*` opens all mailboxes.
-    fn login(credentials: &[(&str, &str)]) -> Login {
+    fn login(credentials: &[(&str, &str)]) -> MailboxLogin {
         let credential = |(mailbox, password): &(&str, &str)| MailboxPassword {
             mailbox: (*mailbox != "*").then(|| mailbox_name(mailbox)),
             password: Secret::new(*password),
         };
-        Login::new(
+        MailboxLogin::new(
+            "pop3.credentials",
             credentials.iter().map(credential).collect(),
             AuthService::open(restante_auth::Settings::default()).unwrap(),
         )
     }
 
-    fn password(text: &str) -> Proof {
-        Proof::Password(Secret::new(text))
+    fn password(text: &str) -> pop3::Proof {
+        pop3::Proof::Password(Secret::new(text))
     }
 
-    fn digest(text: &str) -> Proof {
+    fn bearer(text: &str) -> pop3::Proof {
+        pop3::Proof::Bearer(Secret::new(text))
+    }
+
+    fn digest(text: &str) -> pop3::Proof {
         let digest = Md5::new().chain_update(TIMESTAMP).chain_update(text).finalize().into();
-        Proof::Apop { timestamp: TIMESTAMP.to_owned(), digest }
+        pop3::Proof::Apop { timestamp: TIMESTAMP.to_owned(), digest }
     }
 
-    async fn opens_mailbox(login: &Login, mailbox: &str, user: &str, text: &str) -> bool {
-        let (mailbox, user_mailbox, proof) = (mailbox_name(mailbox), mailbox_name(user), password(text));
-        let attempt = LoginAttempt { mailbox: &mailbox, user, proof: &proof, ip: None };
-        login.check(&attempt, Some(&user_mailbox)).await.is_ok()
+    /// Returns whether the login of a user opens a mailbox.
+    async fn opens(login: &MailboxLogin, mailbox: &str, user: &str, proof: &pop3::Proof) -> bool {
+        let request = LoginRequest { command: "PASS", mailbox, user, proof: proof.into(), ip: None };
+        login.check(&request, Some(&mailbox_name(mailbox)), Some(&mailbox_name(user))).await.is_ok()
+    }
+
+    async fn opens_mailbox(login: &MailboxLogin, mailbox: &str, user: &str, text: &str) -> bool {
+        opens(login, mailbox, user, &password(text)).await
     }
 
     #[test]
@@ -212,9 +393,9 @@ mod tests {
         for (mailbox, user, text, opens) in table {
             let mailbox = mailbox_name(mailbox);
             let name = Naming::Local.parse_mailbox(user).ok();
-            for proof in [password(text), digest(text)] {
+            for proof in [password(text), bearer(text), digest(text)] {
                 assert_eq!(
-                    login.matches_credentials(&mailbox, name.as_ref(), &proof),
+                    login.matches_credentials(Some(&mailbox), name.as_ref(), (&proof).into()),
                     opens,
                     "{mailbox} {user} {proof:?} {text}"
                 );
@@ -223,28 +404,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn password_of_a_mailbox_opens_its_folders() {
-        let login = login(&[("james", "one"), ("ann", "two")]);
-        let table = [
-            ("james,Sent", "james,Sent", "one", true),
-            ("james,Sent", "james", "one", true),
-            ("james,Sent", "james,Sent", "two", false),
-            ("james,ann", "james,ann", "two", false),
-            ("james,Sent", "ann", "two", false),
-        ];
-        for (mailbox, user, text, expected) in table {
-            assert_eq!(opens_mailbox(&login, mailbox, user, text).await, expected, "{mailbox} {user} {text}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
     async fn without_credentials_every_login_is_accepted_and_not_throttled() {
         let login = login(&[]);
-        let mailbox = mailbox_name("james");
         let started = Instant::now();
-        for proof in [password(""), password("x"), digest("x")].iter().cycle().take(100) {
-            let attempt = LoginAttempt { mailbox: &mailbox, user: "james", proof, ip: None };
-            assert!(login.check(&attempt, None).await.is_ok());
+        for proof in [password(""), password("x"), bearer("x"), digest("x")].iter().cycle().take(100) {
+            assert!(opens(&login, "james", "james", proof).await);
         }
         assert_eq!(started.elapsed(), Duration::ZERO);
     }
@@ -297,19 +461,57 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn passwords_and_digests_are_throttled_together() {
         let login = login(&[("james", "one")]);
-        let mailbox = mailbox_name("james");
         let started = Instant::now();
-        for (proof, opens, millis) in [
+        for (proof, is_open, millis) in [
             (digest("one"), true, 0),
             (digest("x"), false, 0),
             (password("x"), false, 200),
-            (digest("x"), false, 600),
+            (bearer("x"), false, 600),
+            (bearer("one"), true, 1400),
             (password("one"), true, 1400),
         ] {
-            let attempt = LoginAttempt { mailbox: &mailbox, user: "james", proof: &proof, ip: None };
-            assert_eq!(login.check(&attempt, Some(&mailbox)).await.is_ok(), opens, "{proof:?}");
+            assert_eq!(opens(&login, "james", "james", &proof).await, is_open, "{proof:?}");
             assert_eq!(started.elapsed().as_millis(), millis, "{proof:?}");
         }
+    }
+
+    /// Returns whether a user with rights in some mailboxes can log in, and open the mailbox.
+    async fn results(mailboxes: &[&str], scopes: &[Scope], name: &str) -> [Result<Option<String>, LoginRefusal>; 2] {
+        let dir = TestDir::new();
+        let path = dir.path().join("tokens.toml");
+        let access = RequestedAccess {
+            name: "ci".to_owned(),
+            scopes: scopes.iter().copied().collect(),
+            mailboxes: mailboxes.iter().map(|&mailbox| mailbox.to_owned()).collect(),
+            expires: None,
+        };
+        let token = tokens::create(&path, access).unwrap().1;
+        let settings = restante_auth::Settings { tokens: Some(path), ..restante_auth::Settings::default() };
+        let login = MailboxLogin::new("imap.credentials", Vec::new(), AuthService::open(settings).unwrap());
+        let (_trigger, mut shutdown) = ShutdownTrigger::new();
+        let context = context();
+        let proof = sasl::Proof::Bearer(Secret::new(token));
+        let request = LoginRequest { command: "LOGIN", mailbox: name, user: name, proof: (&proof).into(), ip: None };
+        let logged_in = login.log_in(&context, "test", request, &mut shutdown).await;
+        let opened = login.open_mailbox(&context, "test", request, &mut shutdown).await;
+        let text = |mailbox: MailboxName| mailbox.as_str().to_owned();
+        [logged_in.map(|(mailbox, _)| mailbox.map(text)), opened.map(|(mailbox, _)| Some(text(mailbox)))]
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_login_needs_no_mailbox_of_its_own() {
+        let (read, write) = (&[Scope::Read][..], &[Scope::Write][..]);
+        let not_permitted = || Err(LoginRefusal::NotPermitted);
+        let found = |name: &str| Ok(Some(name.to_owned()));
+        assert_eq!(results(&["ann"], read, "ann").await, [found("ann"), found("ann")]);
+        assert_eq!(results(&["shop:*"], read, "ann").await, [found("shop:ann"), found("shop:ann")]);
+        assert_eq!(results(&["shop:ann"], read, "ann*ci").await, [found("shop:ann"), found("shop:ann")]);
+        assert_eq!(results(&["shop:*", "acme:*"], read, "ann").await, [Ok(None), not_permitted()]);
+        assert_eq!(results(&["ann"], write, "ann").await, [not_permitted(), not_permitted()]);
+        let [logged_in, opened] = results(&["*"], read, "a..b").await;
+        assert_eq!(logged_in, Ok(None));
+        assert!(matches!(opened, Err(LoginRefusal::InvalidName(_))), "{opened:?}");
+        assert_eq!(results(&["*"], write, "a..b").await[0], not_permitted());
     }
 
     #[test]
@@ -318,7 +520,7 @@ mod tests {
         let login = login(&[("mrose", "tanstaaf")]);
         let mailbox = mailbox_name("mrose");
         let digest = 0xc4c9_334b_ac56_0ecc_979e_5800_1b3e_22fb_u128.to_be_bytes();
-        let proof = Proof::Apop { timestamp: TIMESTAMP.to_owned(), digest };
-        assert!(login.matches_credentials(&mailbox, Some(&mailbox), &proof));
+        let proof = Proof::Apop { timestamp: TIMESTAMP, digest: &digest };
+        assert!(login.matches_credentials(Some(&mailbox), Some(&mailbox), proof));
     }
 }

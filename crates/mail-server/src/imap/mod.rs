@@ -8,8 +8,7 @@ use restante_net::{Admission, Budget, Shutdown, Stream, TooMany};
 use restante_proto::imap::Settings;
 use tokio::time::Instant;
 
-use crate::ListenerContext;
-use crate::pop3::Login;
+use crate::{ListenerContext, MailboxLogin};
 
 /// The state that the connections of one listener share.
 pub struct Server {
@@ -18,7 +17,7 @@ pub struct Server {
     /// The settings of the sessions.
     pub settings: Arc<Settings>,
     /// Checks logins.
-    pub login: Arc<Login>,
+    pub login: Arc<MailboxLogin>,
     /// The memory budget for the lists of messages of selected mailboxes.
     pub index_budget: Arc<Budget>,
     /// The memory budget for messages that are being sent or received.

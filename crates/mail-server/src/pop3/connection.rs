@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Buf as _;
-use restante_auth::{DenialReason, Denied, Grant, Scope};
+use restante_auth::Scope;
 use restante_mail::message::{MessageId, Source};
-use restante_mail::naming::{MailboxName, Project};
+use restante_mail::naming::MailboxName;
 use restante_mailroom::DeletionCause;
 use restante_metrics::SessionEndReason;
 use restante_net::{Deadline, ReadOutcome, Reservation, SHUTDOWN_GRACE_PERIOD};
@@ -18,8 +18,8 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
 use super::Server;
-use super::login::{LoginAttempt, check_read_access};
 use crate::AcceptedConnection;
+use crate::mailbox_login::{self, LoginRefusal, LoginRequest};
 
 /// The read size.
 const INPUT_BUFFER_BYTES: usize = 4 * 1024;
@@ -32,10 +32,6 @@ const PAGE_SIZE: usize = 1000;
 const MAX_UNRESERVED_BYTES: usize = 64 * 1024;
 /// How long a client waits for memory. The refusal should arrive before the client's own timeout.
 const MEMORY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The delay of the reply to a failed login, except for passwords if accounts are configured. The login throttle is
-/// added to it.
-const FAILED_LOGIN_DELAY: Duration = Duration::from_secs(1);
-
 /// Drives a session: moves bytes between the connection and the session, and performs its actions.
 pub(super) struct SessionDriver<'a> {
     server: &'a Server,
@@ -155,13 +151,14 @@ impl<'a> SessionDriver<'a> {
     /// Opens a mailbox if the login allows it. Returns the list of its messages for this session.
     async fn open_mailbox(&mut self, mailbox: &str, user: &str, proof: &Proof) -> Result<Maildrop, Refusal> {
         let Server { context, login, .. } = self.server;
-        let (mailbox, user) = login.split_mailbox_and_user(mailbox, user);
-        let logged_in = self.log_in(mailbox, user, proof).await;
-        context.metrics.count_login(context.protocol, logged_in.is_ok());
-        if logged_in.is_err() {
-            self.delay_failed_login(proof).await;
-        }
-        let (mailbox, grant) = logged_in?;
+        let command = match proof {
+            Proof::Password(_) => "PASS",
+            Proof::Bearer(_) => "AUTH",
+            Proof::Apop { .. } => "APOP",
+        };
+        let request = LoginRequest { command, mailbox, user, proof: proof.into(), ip: self.ip };
+        let AcceptedConnection { session_name, shutdown, .. } = &mut self.connection;
+        let (mailbox, grant) = login.open_mailbox(context, session_name, request, shutdown).await?;
         let mut maildrop = match self.list_messages(&mailbox).await {
             Ok(maildrop) => maildrop,
             Err(refusal) => {
@@ -175,62 +172,6 @@ impl<'a> SessionDriver<'a> {
         tracing::debug!(session = self.connection.session_name, %mailbox, "mailbox opened");
         self.mailbox = Some(mailbox);
         Ok(maildrop)
-    }
-
-    /// Checks a login, which may be delayed. Returns the mailbox, which is in the home of the grant if it was named without
-    /// a project. Ends early if the server shuts down.
-    async fn log_in(&mut self, name: &str, user: &str, proof: &Proof) -> Result<(MailboxName, Grant), Refusal> {
-        let Server { context, login, .. } = self.server;
-        let mailbox_in = |home: Option<&Project>| {
-            let mailbox = context.mailroom.mailbox_in(home, name);
-            mailbox.map_err(|error| Refusal::InvalidName(error.to_string()))
-        };
-        let (mailbox, user_mailbox) = (mailbox_in(None)?, context.mailroom.mailbox(user).ok());
-        let attempt = LoginAttempt { mailbox: &mailbox, user, proof, ip: self.ip };
-        let login_result = tokio::select! {
-            biased;
-            login_result = login.check(&attempt, user_mailbox.as_ref()) => login_result,
-            () = self.connection.shutdown.triggered() => return Err(Refusal::Unavailable),
-        };
-        let grant = login_result.map_err(|denied| self.report_denial(proof, &denied))?;
-        let mailbox = mailbox_in(grant.home())?;
-        match check_read_access(&grant, &mailbox) {
-            Ok(()) => Ok((mailbox, grant)),
-            Err(denied) => Err(self.report_denial(proof, &denied)),
-        }
-    }
-
-    fn report_denial(&self, proof: &Proof, denied: &Denied) -> Refusal {
-        let command = match proof {
-            Proof::Password(_) => "PASS",
-            Proof::Apop { .. } => "APOP",
-        };
-        let Server { context, login, .. } = self.server;
-        context.metrics.count_denial(context.protocol, denied.reason);
-        login.auth().log_denial(context.protocol.log_name(), self.ip, &command, denied);
-        match denied.reason {
-            DenialReason::TooMany => Refusal::Unavailable,
-            DenialReason::Scope | DenialReason::Mailbox => Refusal::NotPermitted,
-            _ => Refusal::WrongCredentials,
-        }
-    }
-
-    /// Delays the reply to a failed login, if logins are checked. Passwords are not delayed here if accounts are
-    /// configured: the login throttle delays them.
-    async fn delay_failed_login(&mut self, proof: &Proof) {
-        let login = &self.server.login;
-        if !login.auth().is_enabled() {
-            // The user name is not logged: users type passwords into the wrong field.
-            tracing::info!(session = self.connection.session_name, "login failed");
-        }
-        let is_already_delayed = login.auth().is_enabled() && matches!(proof, Proof::Password(_));
-        if !login.accepts_any_login() && !is_already_delayed {
-            let shutdown = &mut self.connection.shutdown;
-            tokio::select! {
-                () = sleep(FAILED_LOGIN_DELAY) => {}
-                () = shutdown.triggered() => {}
-            }
-        }
     }
 
     /// Lists the messages of a mailbox without reading any. They are queried in pages, because a summary is much larger
@@ -345,6 +286,27 @@ impl<'a> SessionDriver<'a> {
     async fn close(mut self, end_reason: SessionEndReason) -> io::Result<SessionEndReason> {
         self.flush().await?;
         Ok(self.connection.close(end_reason).await)
+    }
+}
+
+impl<'a> From<&'a Proof> for mailbox_login::Proof<'a> {
+    fn from(proof: &'a Proof) -> Self {
+        match proof {
+            Proof::Password(password) => Self::Password(password),
+            Proof::Bearer(token) => Self::Bearer(token),
+            Proof::Apop { timestamp, digest } => Self::Apop { timestamp, digest },
+        }
+    }
+}
+
+impl From<LoginRefusal> for Refusal {
+    fn from(refusal: LoginRefusal) -> Self {
+        match refusal {
+            LoginRefusal::WrongCredentials => Self::WrongCredentials,
+            LoginRefusal::NotPermitted => Self::NotPermitted,
+            LoginRefusal::InvalidName(reason) => Self::InvalidName(reason),
+            LoginRefusal::Unavailable => Self::Unavailable,
+        }
     }
 }
 

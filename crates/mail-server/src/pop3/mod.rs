@@ -2,7 +2,6 @@
 //! implemented there; this module moves bytes, checks logins, opens mailboxes and enforces timeouts.
 
 mod connection;
-mod login;
 #[cfg(test)]
 mod tests;
 
@@ -12,10 +11,9 @@ use std::sync::Arc;
 use restante_net::{Admission, Budget, Shutdown, Stream, TooMany};
 use restante_proto::pop3::{Session, Settings};
 
-use crate::{ListenerContext, unique_id};
+use crate::{ListenerContext, MailboxLogin, unique_id};
 
 use connection::SessionDriver;
-pub use login::Login;
 
 /// The state that the connections of one listener share.
 pub struct Server {
@@ -24,7 +22,7 @@ pub struct Server {
     /// The settings of the sessions.
     pub settings: Arc<Settings>,
     /// Checks logins.
-    pub login: Arc<Login>,
+    pub login: Arc<MailboxLogin>,
     /// The memory budget for the lists of open mailboxes.
     pub maildrop_budget: Arc<Budget>,
     /// The memory budget for messages that are being sent.

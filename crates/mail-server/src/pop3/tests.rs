@@ -71,7 +71,7 @@ fn unshared_server(mailroom: &Arc<Mailroom>, budget: &Arc<Budget>, timeout: Dura
             store_errors: Arc::default(),
         },
         settings: Arc::new(Settings { domain: "mx.test".to_owned(), stls: false, max_bad_commands: 20 }),
-        login: Arc::new(Login::new(Vec::new(), auth_service())),
+        login: Arc::new(MailboxLogin::new("pop3.credentials", Vec::new(), auth_service())),
         maildrop_budget: budget.clone(),
         message_budget: budget.clone(),
     }
@@ -261,8 +261,11 @@ async fn shutdown_does_not_wait_for_handshakes() {
 #[tokio::test(start_paused = true)]
 async fn shutdown_does_not_wait_for_delayed_logins() {
     let mut server = unshared_server(&mailroom(), &Budget::new(1), Duration::from_mins(1));
-    server.login =
-        Arc::new(Login::new(vec![MailboxPassword { mailbox: None, password: Secret::new("right") }], auth_service()));
+    server.login = Arc::new(MailboxLogin::new(
+        "pop3.credentials",
+        vec![MailboxPassword { mailbox: None, password: Secret::new("right") }],
+        auth_service(),
+    ));
     let (trigger, shutdown) = ShutdownTrigger::new();
     let (mut client, _) = connect(&Arc::new(server), &shutdown);
     client.write_all("USER bob\r\nPASS wrong\r\n".repeat(15).as_bytes()).await.unwrap();

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
-use restante_auth::{Denied, Grant, Scope};
+use restante_auth::{DenialReason, Denied, Grant, Scope};
 use restante_mail::address::Address;
 use restante_mail::envelope::{Envelope, RecipientRefusal, SenderRefusal};
 use restante_mail::naming::MailboxName;
@@ -189,8 +189,9 @@ impl<'a> SessionDriver<'a> {
         context.metrics.count_denial(context.protocol, denied.reason);
         login.auth().log_denial(context.protocol.log_name(), self.ip, &"AUTH", &denied);
         Some(Err(match denied.reason {
-            restante_auth::DenialReason::TooMany => LoginRefusal::TooManyFailures,
-            restante_auth::DenialReason::Scope => LoginRefusal::NotPermitted,
+            DenialReason::TooMany => LoginRefusal::TooManyFailures,
+            DenialReason::SingleSignOn => LoginRefusal::Unavailable,
+            DenialReason::Scope | DenialReason::NoAccess => LoginRefusal::NotPermitted,
             _ => LoginRefusal::WrongCredentials,
         }))
     }
@@ -216,7 +217,7 @@ impl<'a> SessionDriver<'a> {
                 }
             }
             Err(RecipientRefusal::NotPermitted) => {
-                let denied = Denied::new(grant.and_then(Grant::name), restante_auth::DenialReason::Mailbox);
+                let denied = Denied::new(grant.and_then(Grant::name), DenialReason::Mailbox);
                 context.metrics.count_denial(context.protocol, denied.reason);
                 self.server.login.auth().log_denial(context.protocol.log_name(), self.ip, &"RCPT", &denied);
             }

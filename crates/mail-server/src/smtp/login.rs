@@ -43,7 +43,7 @@ impl Login {
     pub async fn check(&self, user: &str, proof: &Proof, ip: Option<IpAddr>) -> Result<Grant, Denied> {
         // The token of a run chooses its project, even if any login is accepted.
         let is_run = match proof {
-            Proof::Password(password) => is_run_token(password.expose()),
+            Proof::Password(secret) | Proof::Bearer(secret) => is_run_token(secret.expose()),
             Proof::CramMd5 { challenge, digest } => {
                 let matches = |token: &str| verify_digest(token.as_bytes(), challenge, digest);
                 if let Some(checked) = self.auth.authenticator.check_run_digest(user, matches) {
@@ -57,11 +57,6 @@ impl Login {
         }
         let matches = || self.matches_credentials(user, proof);
         let configured_user = self.credentials.iter().any(|credential| credential.user == user).then_some(user);
-        // A hashed password cannot be compared with a digest.
-        let secret = match proof {
-            Proof::Password(password) => Some(password.expose()),
-            Proof::CramMd5 { .. } => None,
-        };
         let hashes = self.hashed.iter().filter(|(name, _)| name == user).map(|(_, hash)| hash).collect();
         let configured = ConfiguredLogin {
             setting: "smtp.credentials",
@@ -70,7 +65,15 @@ impl Login {
             dummy_hashes: self.hashed.iter().map(|(_, hash)| hash).collect(),
             matches: &matches,
         };
-        let grant = self.auth.authenticator.check_configured(user, secret, ip.into(), &configured).await?;
+        let (authenticator, client) = (&self.auth.authenticator, ip.into());
+        let grant = match proof {
+            Proof::Password(password) => {
+                authenticator.check_configured(user, Some(password.expose()), client, &configured).await
+            }
+            Proof::Bearer(token) => authenticator.check_bearer(user, token.expose(), client, &configured).await,
+            // A hashed password cannot be compared with a digest.
+            Proof::CramMd5 { .. } => authenticator.check_configured(user, None, client, &configured).await,
+        }?;
         if grant.allows_somewhere(Scope::Write) {
             Ok(grant)
         } else {
@@ -96,7 +99,7 @@ impl Login {
 fn verify(credential: &Credential, proof: &Proof) -> bool {
     let password = credential.password.expose().as_bytes();
     match proof {
-        Proof::Password(given) => bool::from(password.ct_eq(given.expose().as_bytes())),
+        Proof::Password(given) | Proof::Bearer(given) => bool::from(password.ct_eq(given.expose().as_bytes())),
         Proof::CramMd5 { challenge, digest } => verify_digest(password, challenge, digest),
     }
 }
@@ -128,9 +131,11 @@ mod tests {
             AuthService::open(restante_auth::Settings { tokens, ..restante_auth::Settings::default() }).unwrap()
         };
         let password = Proof::Password(Secret::new("x"));
+        let bearer = Proof::Bearer(Secret::new("x"));
         for (accepts_any, is_accepted) in [(true, true), (false, false)] {
             let login = Login::new(Vec::new(), accepts_any, accounts());
             assert_eq!(login.check("tim", &password, None).await.is_ok(), is_accepted);
+            assert_eq!(login.check("tim", &bearer, None).await.is_ok(), is_accepted);
             assert_eq!(login.can_verify_digests(), is_accepted);
         }
     }
@@ -152,6 +157,8 @@ mod tests {
         let table = [
             (name, digest(&token), Ok(Some(&run.project))),
             ("any", password(&token), Ok(Some(&run.project))),
+            ("any", Proof::Bearer(Secret::new(token.as_str())), Ok(Some(&run.project))),
+            ("tim", Proof::Bearer(Secret::new("x")), Ok(None)),
             (name, digest("x"), unknown),
             (name, digest(&old_token), unknown),
             (old, digest(&old_token), Err(DenialReason::Expired)),
@@ -178,6 +185,8 @@ mod tests {
         for (user, password, is_accepted) in [("tim", "secret", true), ("tim", hash, false), ("ann", "secret", false)] {
             let proof = Proof::Password(Secret::new(password));
             assert_eq!(login.check(user, &proof, None).await.is_ok(), is_accepted, "{user} {password}");
+            let proof = Proof::Bearer(Secret::new(password));
+            assert_eq!(login.check(user, &proof, None).await.is_ok(), is_accepted, "{user} {password}");
         }
     }
 
@@ -195,6 +204,8 @@ mod tests {
         for (user, proof, is_accepted) in [
             ("tim", digest_of(challenge), true),
             ("tim", password, true),
+            ("tim", Proof::Bearer(Secret::new("tanstaaftanstaaf")), true),
+            ("eve", Proof::Bearer(Secret::new("tanstaaftanstaaf")), false),
             ("tim", digest_of("<another>"), false),
             ("eve", digest_of(challenge), false),
             ("bob", digest_of(challenge), false),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use restante_mail_server::MailboxLogin;
 use restante_mail_server::imap::Server;
-use restante_mail_server::pop3::Login;
 use restante_metrics::Protocol;
 use restante_net::{Budget, ConnectionLimits, Tls};
 use restante_proto::imap::Settings;
@@ -31,7 +31,8 @@ pub(super) fn bind(
     let limits = ConnectionLimits::new(imap.max_connections, imap.max_connections_per_ip);
     let admission = components.admission(limits, &imap.proxies, &[]);
     let context = components.listener_contexts(tls, imap.timeout);
-    let login = Arc::new(Login::new(imap.mailbox_passwords.clone(), components.auth.clone()));
+    let login =
+        Arc::new(MailboxLogin::new("imap.credentials", imap.mailbox_passwords.clone(), components.auth.clone()));
     let (indexes, messages) = (Budget::new(MAX_INDEX_BYTES), Budget::new(MAX_MESSAGE_BYTES));
     let server = |implicit_tls: bool| {
         let settings = Settings {

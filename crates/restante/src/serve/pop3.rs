@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use restante_mail_server::pop3::{Login, Server};
+use restante_mail_server::MailboxLogin;
+use restante_mail_server::pop3::Server;
 use restante_metrics::Protocol;
 use restante_net::{Budget, ConnectionLimits, Tls};
 use restante_proto::pop3::Settings;
@@ -30,7 +31,8 @@ pub(super) fn bind(
     let limits = ConnectionLimits::new(pop3.max_connections, pop3.max_connections_per_ip);
     let admission = components.admission(limits, &pop3.proxies, &[]);
     let context = components.listener_contexts(tls, pop3.timeout);
-    let login = Arc::new(Login::new(pop3.mailbox_passwords.clone(), components.auth.clone()));
+    let login =
+        Arc::new(MailboxLogin::new("pop3.credentials", pop3.mailbox_passwords.clone(), components.auth.clone()));
     let (maildrops, messages) = (Budget::new(MAX_MAILDROP_BYTES), Budget::new(MAX_SENDING_BYTES));
     let server = |implicit_tls: bool| {
         let settings = Settings {

@@ -49,6 +49,7 @@ impl Checker<'_> {
         let has_credentials = !smtp.credentials.is_empty()
             || smtp.accept_any_login
             || auth.has_accounts()
+            || auth.oidc.is_enabled()
             || token_file_in_data_dir(storage).is_some_and(|path| path.exists());
         if smtp.require_auth
             && !has_credentials

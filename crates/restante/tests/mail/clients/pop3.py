@@ -36,7 +36,7 @@ pop = connect()
 capabilities = pop.capa()
 for name in ["TOP", "USER", "UIDL", "RESP-CODES", "PIPELINING", "UTF8", "STLS", "SASL"]:
     assert name in capabilities, (name, capabilities)
-assert capabilities["SASL"] == ["PLAIN"], capabilities
+assert capabilities["SASL"] == ["PLAIN", "XOAUTH2", "OAUTHBEARER"], capabilities
 pop.user("james")
 assert refused(pop.pass_, "wrong").startswith(b"-ERR [AUTH]")
 pop.user("James@example.org")
