@@ -14,3 +14,4 @@ pub struct Settings {
     /// The maximum size of a message of APPEND in bytes.
     pub max_message_bytes: usize,
 }
+pub mod write;
