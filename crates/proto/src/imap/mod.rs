@@ -14,4 +14,7 @@ pub struct Settings {
     /// The maximum size of a message of APPEND in bytes.
     pub max_message_bytes: usize,
 }
+mod view;
 pub mod write;
+
+pub use view::{MessageView, UnknownEncoding};
