@@ -14,6 +14,8 @@ pub struct Settings {
     /// The maximum size of a message of APPEND in bytes.
     pub max_message_bytes: usize,
 }
+mod date;
+pub mod search;
 mod view;
 pub mod write;
 
