@@ -16,6 +16,8 @@ pub struct Settings {
 }
 mod date;
 pub mod search;
+pub mod sort;
+mod subject;
 mod view;
 pub mod write;
 
