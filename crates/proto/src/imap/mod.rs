@@ -18,6 +18,7 @@ mod date;
 pub mod search;
 pub mod sort;
 mod subject;
+pub mod thread;
 mod view;
 pub mod write;
 
