@@ -41,7 +41,9 @@ impl MemoryStore {
     /// Creates an empty store.
     pub fn new(limits: Limits) -> Self {
         let uid_validity = u32::try_from(Timestamp::now().as_second()).unwrap_or_default().max(1);
-        Self { limits, uid_validity, state: Mutex::default() }
+        // An empty mailbox has the MODSEQ 1, and the first change another one.
+        let state = State { last_version: 1, ..State::default() };
+        Self { limits, uid_validity, state: Mutex::new(state) }
     }
 }
 

@@ -505,7 +505,7 @@ async fn recovery_removes_only_messages_in_lost_end() {
     let first = add(&store, &["ann"], b'a').await.remove(0);
     let removed = add(&store, &["ann", "bob"], b'b').await;
     let damages: [fn(&mut Vec<u8>); 2] =
-        [|bytes| bytes.truncate(bytes.len() - 10), |bytes| bytes.iter_mut().rev().take(500).for_each(|byte| *byte = 0)];
+        [|bytes| bytes.truncate(bytes.len() - 10), |bytes| bytes.iter_mut().rev().take(600).for_each(|byte| *byte = 0)];
     for damage in damages {
         let copy = copy_as_after_crash(dir.path());
         let last = segments(copy.path()).pop().unwrap();

@@ -79,7 +79,7 @@ async fn queries_read_only_rows_they_return() {
         "SEARCH mailboxes USING PRIMARY KEY (name>?)",
         "SEARCH newest USING PRIMARY KEY (mailbox=? AND id=?)",
         "CORRELATED SCALAR SUBQUERY",
-        "SEARCH copies USING PRIMARY KEY (mailbox=?)",
+        "SEARCH copies USING COVERING INDEX copies_without_texts (mailbox=?)",
     ];
     let project_range = "SEARCH copies USING INDEX copies_by_project (project=? AND id>? AND id<?)";
     let next_project = "SEARCH copies USING COVERING INDEX copies_by_project (project>?)";
