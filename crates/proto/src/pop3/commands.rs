@@ -122,14 +122,12 @@ impl Session {
     }
 
     fn stls(&mut self, client: AnonymousClient) -> Option<Action> {
-        match self.stls_error(&client) {
-            Some(text) => self.reject_and_stay(Idle::Authorization(client), text),
-            None => {
-                self.state = State::StartingTls;
-                self.reply(reply::GO_AHEAD_TLS);
-                None
-            }
+        if let Some(text) = self.stls_error(&client) {
+            return self.reject_and_stay(Idle::Authorization(client), text);
         }
+        self.state = State::StartingTls;
+        self.reply(reply::GO_AHEAD_TLS);
+        None
     }
 
     /// Returns why STLS is not available before a login, or `None`. RFC 6856 section 2.1 forbids it after UTF8.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use restante_mail::naming::Project;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -69,7 +70,7 @@ async fn tokens_of_the_provider_grant_what_the_rules_say() {
         assert_eq!(reason(&authenticator, &token).await, expected, "{header} {claims}");
     }
     let grant = check(&authenticator, "anyone", &provider.token(rsa, &json!({}), &json!({}))).await.unwrap();
-    assert_eq!((grant.name(), grant.home().map(|home| home.as_str())), (Some("ann"), Some("shop")));
+    assert_eq!((grant.name(), grant.home().map(Project::as_str)), (Some("ann"), Some("shop")));
     assert!(grant.allows_somewhere(Scope::Read) && !grant.allows_somewhere(Scope::Write));
     // A wrong signature, one of another provider with the same names, and none.
     let valid = provider.token(rsa, &json!({}), &json!({}));
