@@ -27,7 +27,7 @@ pub enum TagError {
     #[error("a tag has at most {max} characters", max = MAX_TAG_CHARS)]
     TooLong,
     /// The tag contains this character.
-    #[error("a tag must not contain {0:?}; letters, digits, spaces and the characters - _ . @ are allowed")]
+    #[error("a tag must not contain {0:?}; letters, digits, spaces and the characters - _ . @ $ are allowed")]
     Character(char),
     /// There are more than [`MAX_TAGS`] tags.
     #[error("a message has at most {max} tags", max = MAX_TAGS)]
@@ -131,10 +131,15 @@ pub fn validate(tag: &str) -> Result<(), TagError> {
     if tag.chars().count() > MAX_TAG_CHARS {
         return Err(TagError::TooLong);
     }
-    match tag.chars().find(|c| !c.is_alphanumeric() && !" -_.@".contains(*c)) {
+    match tag.chars().find(|c| !is_allowed(*c)) {
         Some(c) => Err(TagError::Character(c)),
         None => Ok(()),
     }
+}
+
+/// Returns whether a tag can contain this character. `$` is the first character of keywords of IMAP, such as `$Forwarded`.
+pub fn is_allowed(c: char) -> bool {
+    c.is_alphanumeric() || " -_.@$".contains(c)
 }
 
 fn contains(encoded: &str, tag: &str) -> bool {
@@ -153,6 +158,7 @@ mod tests {
         assert!(tags.contains("BILLING") && tags.contains("RUN 7") && !tags.contains("run"));
         assert_eq!(Tags::from_encoded(tags.encoded()), tags);
         assert_eq!(Tags::new([]).unwrap(), Tags::default());
+        assert_eq!(validate("$MDN-Sent_1.0 @b"), Ok(()));
     }
 
     #[test]
@@ -165,6 +171,7 @@ mod tests {
             ("a,b", TagError::Character(',')),
             ("a\nb", TagError::Character('\n')),
             ("<b>", TagError::Character('<')),
+            ("a+b", TagError::Character('+')),
         ];
         for (tag, error) in table {
             assert_eq!(Tags::new(["ok", tag]), Err(error), "{tag:?}");

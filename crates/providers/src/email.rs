@@ -8,7 +8,7 @@ use restante_mail::compose::{Attachment, ComposeContext, Draft, LineEnds, MAX_RE
 use restante_mail::envelope::ReversePath;
 use restante_mail::message::MessageId;
 use restante_mail::mime::{RawFields, media_type_of};
-use restante_mail::tags::MAX_TAG_CHARS;
+use restante_mail::tags::{MAX_TAG_CHARS, is_allowed};
 
 use crate::failure::{Failure, FailureKind};
 use crate::person::Person;
@@ -240,8 +240,7 @@ fn own_fields(tags: &[String], metadata: &[(String, String)], scheduled: Option<
 
 /// Returns a tag without the characters that tags cannot have.
 fn valid_tag(text: &str) -> String {
-    let is_valid = |c: char| c.is_alphanumeric() || " -_.@".contains(c);
-    let tag: String = text.trim().chars().map(|c| if is_valid(c) { c } else { '-' }).take(MAX_TAG_CHARS).collect();
+    let tag: String = text.trim().chars().map(|c| if is_allowed(c) { c } else { '-' }).take(MAX_TAG_CHARS).collect();
     tag.trim().to_owned()
 }
 

@@ -17,7 +17,7 @@ use crate::{CommandContext, Task};
     name = "tag",
     long_about = "Sets the tags of a message, in all its mailboxes. Other tags are removed, unless --add or --remove is \
         given. Without tags, it prints the tags of the message, one per line. A tag has letters, digits, spaces and the \
-        characters - _ . @, and case does not matter. With --json, it prints the message."
+        characters - _ . @ $, and case does not matter. With --json, it prints the message."
 )]
 pub(super) struct Tag {
     /// The id of a message, or latest

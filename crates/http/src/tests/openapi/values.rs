@@ -33,7 +33,7 @@ const NARROWER_PATTERNS: &[(&str, &str)] = &[
     ("address", ADDRESS),
     ("address-or-empty", ADDRESS),
     // Symbols beyond ASCII match.
-    ("tag", "[a-z0-9é_.@-]([a-z0-9é_.@ -]{0,62}[a-z0-9é_.@-])?"),
+    ("tag", "[a-z0-9é_.@$-]([a-z0-9é_.@$ -]{0,62}[a-z0-9é_.@$-])?"),
     // A number of 20 digits can be too large.
     ("id", "[1-9][0-9]{0,18}"),
     ("id-or-latest", "latest|[1-9][0-9]{0,18}"),
