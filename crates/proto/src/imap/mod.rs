@@ -23,3 +23,6 @@ mod view;
 pub mod write;
 
 pub use view::{MessageView, UnknownEncoding};
+pub mod keywords;
+#[allow(dead_code, reason = "the session uses it")]
+mod utf7;
