@@ -25,4 +25,11 @@ pub mod write;
 pub use view::{MessageView, UnknownEncoding};
 pub mod keywords;
 #[allow(dead_code, reason = "the session uses it")]
+mod literal;
+#[allow(dead_code, reason = "the session uses it")]
+mod parse;
+#[allow(dead_code, reason = "the session uses it")]
+mod reader;
+mod sequence_set;
+#[allow(dead_code, reason = "the session uses it")]
 mod utf7;
