@@ -1,8 +1,12 @@
 //! Parses a complete command. The error says what is wrong with it, for a reply BAD. Whether a command is allowed in a
 //! state is up to the session.
 
+#[cfg(test)]
+mod codec_tests;
 mod fetch;
 mod list;
+#[cfg(test)]
+mod random_tests;
 mod search;
 #[cfg(test)]
 mod tests;
