@@ -202,7 +202,7 @@ impl MailpitEvents {
             let id = message.id().to_string();
             let event = match mark {
                 Mark::Seen(read) if message.is_seen() == read => render("update", json!({ "ID": id, "Read": read })),
-                Mark::Seen(_) => None,
+                Mark::Seen(_) | Mark::Flags(_) => None,
                 Mark::Tags(_) => render("update", json!({ "ID": id, "Tags": sorted_tags(message) })),
             };
             if let Some(event) = event.filter(|event| *event != self.last_update) {

@@ -137,7 +137,7 @@ fn non_empty<'a>(addresses: impl Iterator<Item = Address<'a>>) -> Option<Vec<Add
 #[cfg(test)]
 mod tests {
     use restante_mail::details::{DetailFields, Details};
-    use restante_mail::message::Headline;
+    use restante_mail::message::{Flags, Headline};
     use restante_mail::tags::Tags;
     use serde_json::{Value, json};
 
@@ -153,6 +153,8 @@ mod tests {
             received: Timestamp::from_microsecond(1_700_000_000_120_999).unwrap(),
             size: 321,
             seen: false,
+            flags: Flags::default(),
+            modseq: 1,
             tags: Tags::new(["b", "A", "c"]).unwrap(),
             details: Details::new(fields),
         };

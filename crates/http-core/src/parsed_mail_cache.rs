@@ -118,7 +118,7 @@ mod tests {
     use bytes::Bytes;
     use jiff::Timestamp;
     use restante_mail::details::Details;
-    use restante_mail::message::Headline;
+    use restante_mail::message::{Flags, Headline};
     use restante_mail::naming::Naming;
     use restante_mail::tags::Tags;
     use tokio::task::JoinSet;
@@ -133,6 +133,8 @@ mod tests {
             received: Timestamp::UNIX_EPOCH,
             size: size.try_into().unwrap(),
             seen: false,
+            flags: Flags::default(),
+            modseq: 1,
             message: id.into(),
             number: 1,
             tags: Tags::default(),

@@ -9,15 +9,15 @@ use restante_auth::runs::{Run, UnknownRun};
 use restante_mail::address::Address;
 use restante_mail::details::{DetailFields, Details};
 use restante_mail::envelope::{Envelope, Recipient, RecipientRefusal, SenderRefusal, reverse_path_text};
-use restante_mail::message::{Headline, Summary};
+use restante_mail::message::{Flags, Headline, Summary};
 use restante_mail::mime::{HeaderSummary, Preview, summarize};
 use restante_mail::naming::{MailboxName, Project};
 use restante_store::{NewCopy, NewMessage, StoreError};
 
+use crate::Mailroom;
 use crate::hooks::{HookPoint, IncomingMessage, Verdict};
 use crate::run_to_completion::run_to_completion;
 use crate::tagging::{TaggedCopy, TaggedMessage};
-use crate::{DeletionCause, Mailroom};
 
 /// The result of delivering an accepted message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,15 +131,8 @@ impl Mailroom {
         }
         let IncomingMessage { headline, body, .. } = message;
         let inner = self.inner.clone();
-        let operation = async move {
-            let _guard = inner.hub.begin_delivery();
-            let message = NewMessage { received, headline, body: body.clone(), copies };
-            let appended = inner.store.append(message).await?;
-            inner.counters.count_stored(bytes, appended.stored.len());
-            inner.publish_stored(&appended.stored, &body);
-            inner.publish_deleted(DeletionCause::Limit, appended.evicted);
-            Ok(DeliveryOutcome::Stored(appended.stored))
-        };
+        let message = NewMessage { received, headline, body, copies };
+        let operation = async move { inner.store_message(message).await.map(DeliveryOutcome::Stored) };
         run_to_completion(operation).await
     }
 
@@ -187,7 +180,14 @@ impl Mailroom {
                 recipients: &addresses,
                 ..DetailFields::of_source(&arrival.header, &arrival.preview)
             });
-            NewCopy { mailbox: mailbox.clone(), tags: tagging.tags(&common_tags, tagged), details, trace: None }
+            NewCopy {
+                mailbox: mailbox.clone(),
+                seen: false,
+                flags: Flags::default(),
+                tags: tagging.tags(&common_tags, tagged),
+                details,
+                trace: None,
+            }
         };
         mailboxes.iter().enumerate().map(copy).collect()
     }

@@ -9,10 +9,13 @@
 
 mod arrivals;
 pub mod chaos;
+mod copy;
 mod counters;
 mod delivery;
 pub mod events;
 pub mod hooks;
+mod import;
+mod marks;
 mod message_limit;
 pub mod policy;
 pub mod projects;
@@ -23,7 +26,6 @@ mod run_to_completion;
 pub mod store_error_log;
 pub mod tagging;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,11 +35,12 @@ use restante_journal::Journal;
 use restante_mail::address::Address;
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming, Project};
-use restante_mail::tags::Tags;
 use restante_store::feed::Feed;
 use restante_store::overview::Overview;
 /// The query types of the store, and its error.
-pub use restante_store::{CopyKey, MailboxPage, MessageSelector, Page, StoreError};
+pub use restante_store::{
+    CopyKey, CopyUpdate, IndexEntry, MailboxIndex, MailboxPage, MessageSelector, Page, StoreError, UpdateOutcome,
+};
 use restante_store::{
     Limits, Listing, MailboxLimits, MailboxState, MessageListing, ProjectState, Result, Store, Usage, Version,
 };
@@ -50,8 +53,9 @@ use chaos::Chaos;
 use counters::Counters;
 pub use counters::{Counts, DeletionCause};
 pub use delivery::{DeliveryOutcome, WriteAccess};
-use events::{Hub, MARK_CAPACITY, Mark, MarkChange, MarkSubscription, Position, Subscription};
+use events::{Hub, MARK_CAPACITY, MarkChange, MarkSubscription, Position, Subscription};
 use hooks::{Extensions, HookPoint, Hooks};
+pub use import::Import;
 use policy::Policy;
 use projects::ProjectRules;
 use run_to_completion::{incomplete_error, run_to_completion};
@@ -108,8 +112,6 @@ struct Inner {
     /// Sends the changes of marks to their subscribers.
     marks: broadcast::Sender<MarkChange>,
     counters: Counters,
-    /// Held while tags are changed, so that none of these changes is lost.
-    tag_changes: tokio::sync::Mutex<()>,
     /// Whether other nodes change the store as well. Its feed then reports all changes, also those made here.
     is_shared: bool,
 }
@@ -126,7 +128,6 @@ impl Mailroom {
             hub,
             marks: broadcast::Sender::new(MARK_CAPACITY),
             counters: Counters::default(),
-            tag_changes: tokio::sync::Mutex::new(()),
             is_shared,
         });
         Self { settings, inner, journal: None, chaos: None, runs: None, feed: Mutex::new(feed) }
@@ -211,6 +212,16 @@ impl Mailroom {
         self.inner.store.source(mailbox, id).await
     }
 
+    /// See [`Store::index`].
+    pub async fn index(&self, mailbox: &MailboxName, after: MessageId, limit: usize) -> Result<MailboxIndex> {
+        self.inner.store.index(mailbox, after, limit).await
+    }
+
+    /// See [`Store::uid_validity`].
+    pub async fn uid_validity(&self) -> Result<u32> {
+        self.inner.store.uid_validity().await
+    }
+
     /// Returns [`Store::messages`]. With a project, the names of mailboxes are relative to it.
     pub async fn messages(&self, project: Option<&Project>, page: Page) -> Result<MessageListing> {
         self.inner.messages(project, page).await
@@ -260,70 +271,10 @@ impl Mailroom {
         timeout(USAGE_TIMEOUT, query).await.map_err(too_slow)?
     }
 
-    /// Marks a message as read or unread. Returns false if it does not exist.
-    pub async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
-        let copy = CopyKey { mailbox: mailbox.clone(), id };
-        Ok(self.mark_copies(vec![copy], seen).await? > 0)
-    }
-
     /// Deletes a message. Returns false if it does not exist.
     pub async fn remove(&self, mailbox: &MailboxName, id: MessageId) -> Result<bool> {
         let copy = CopyKey { mailbox: mailbox.clone(), id };
         Ok(self.remove_copies(vec![copy], DeletionCause::Request).await? > 0)
-    }
-
-    /// Sets the tags of copies. Returns how many of them exist. After an error some of them may have the new tags.
-    pub async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<usize> {
-        let inner = self.inner.clone();
-        let operation = async move {
-            let mut count = 0;
-            for batch in copies.chunks(CHANGE_BATCH_SIZE) {
-                let _guard = inner.tag_changes.lock().await;
-                let existing = inner.store.set_tags(batch.to_vec(), tags.clone()).await?;
-                count += existing.len();
-                inner.publish_marks(existing, &Mark::Tags(tags.clone()));
-            }
-            Ok(count)
-        };
-        run_to_completion(operation).await
-    }
-
-    /// Changes the tags of copies to those that `update` returns. It gets the current tags: no other change of tags of this node
-    /// comes between. After an error some of the copies may have the new tags.
-    pub async fn update_tags(
-        &self,
-        copies: Vec<CopyKey>,
-        update: impl Fn(&Tags) -> Tags + Send + 'static,
-    ) -> Result<()> {
-        let inner = self.inner.clone();
-        let operation = async move {
-            for batch in copies.chunks(CHANGE_BATCH_SIZE) {
-                let _guard = inner.tag_changes.lock().await;
-                let find = |store: Arc<dyn Store>, CopyKey { mailbox, id }: CopyKey| async move {
-                    store.find(&mailbox, MessageSelector::Id(id)).await
-                };
-                let (found, last_error) = inner.change_each(batch.iter().cloned(), find).await;
-                last_error.map_or(Ok(()), Err)?;
-                let mut changes: HashMap<Tags, Vec<CopyKey>> = HashMap::new();
-                for copy in found.into_iter().flatten() {
-                    let tags = update(&copy.tags);
-                    if tags != copy.tags {
-                        changes.entry(tags).or_default().push((&copy).into());
-                    }
-                }
-                // They are requested together, so that a store can commit them together.
-                let set = |store: Arc<dyn Store>, (tags, copies): (Tags, Vec<CopyKey>)| async move {
-                    store.set_tags(copies, tags.clone()).await.map(|existing| (existing, tags))
-                };
-                let (done, last_error) = inner.change_each(changes, set).await;
-                for (existing, tags) in done {
-                    inner.publish_marks(existing, &Mark::Tags(tags));
-                }
-                last_error.map_or(Ok(()), Err)?;
-            }
-            Ok(())
-        };
-        run_to_completion(operation).await
     }
 
     /// Deletes copies and counts them under this cause, in batches, each of them completely or not at all. Returns how many
@@ -339,27 +290,6 @@ impl Mailroom {
                 let removed = inner.store.remove_copies(batch.to_vec()).await?;
                 count += removed.len();
                 inner.publish_deleted(cause, removed);
-            }
-            Ok(count)
-        };
-        run_to_completion(operation).await
-    }
-
-    /// Marks copies as read or unread. Returns how many of them existed. After an error some of them are marked.
-    pub async fn mark_copies(&self, copies: Vec<CopyKey>, seen: bool) -> Result<usize> {
-        let inner = self.inner.clone();
-        let operation = async move {
-            let mut count = 0;
-            for batch in copies.chunks(CHANGE_BATCH_SIZE) {
-                let mark = |store: Arc<dyn Store>, copy: CopyKey| async move {
-                    let existed = store.set_seen(&copy.mailbox, copy.id, seen).await?;
-                    Ok(existed.then_some(copy))
-                };
-                let (marked, last_error) = inner.change_each(batch.iter().cloned(), mark).await;
-                let marked: Vec<CopyKey> = marked.into_iter().flatten().collect();
-                count += marked.len();
-                inner.publish_marks(marked, &Mark::Seen(seen));
-                last_error.map_or(Ok(()), Err)?;
             }
             Ok(count)
         };
@@ -447,7 +377,7 @@ impl Mailroom {
         self.inner.hub.subscribe(topic, resume)
     }
 
-    /// Subscribes to the changes of read marks and tags from now on.
+    /// Subscribes to the changes of read marks, flags and tags from now on.
     pub fn subscribe_to_marks(&self) -> MarkSubscription {
         MarkSubscription(self.inner.marks.subscribe())
     }

@@ -58,7 +58,7 @@ mod tests {
     use bytes::Bytes;
     use jiff::Timestamp;
     use restante_mail::details::Details;
-    use restante_mail::message::Headline;
+    use restante_mail::message::{Flags, Headline};
     use restante_mail::tags::Tags;
     use restante_store::memory::MemoryStore;
     use restante_store::{Limits, NewCopy, NewMessage, Page, Store};
@@ -75,6 +75,8 @@ mod tests {
     async fn add(store: &MemoryStore, second: i64, mailboxes: &[&str]) {
         let copy = |mailbox: &&str| NewCopy {
             mailbox: (*mailbox).to_owned().into(),
+            seen: false,
+            flags: Flags::default(),
             tags: Tags::default(),
             details: Details::default(),
             trace: Some(Bytes::new()),

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use restante_mail::message::{MessageId, Summary};
-use restante_store::CopyKey;
-use restante_store::feed::{Change, CopyEvent, FeedItem, Mark, MarkChange};
+use restante_store::feed::{Change, CopyEvent, FeedItem, MarkChange};
 use tokio::time::timeout;
 
 use crate::events::{Event, MessageCopies};
@@ -57,10 +56,9 @@ impl Inner {
         }
     }
 
-    /// Publishes a changed mark of these copies.
-    pub(crate) fn publish_marks(&self, copies: impl IntoIterator<Item = CopyKey>, mark: &Mark) {
-        for CopyKey { mailbox, id } in copies {
-            let change = MarkChange { mailbox, id, mark: mark.clone() };
+    /// Publishes changed marks.
+    pub(crate) fn publish_marks(&self, changes: impl IntoIterator<Item = MarkChange>) {
+        for change in changes {
             for observer in self.direct_observers() {
                 observer.mark_changed(&change);
             }

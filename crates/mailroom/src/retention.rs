@@ -217,7 +217,7 @@ mod tests {
 
     use bytes::Bytes;
     use restante_mail::details::Details;
-    use restante_mail::message::Headline;
+    use restante_mail::message::{Flags, Headline};
     use restante_mail::patterns::Patterns;
     use restante_mail::tags::Tags;
     use restante_store::memory::MemoryStore;
@@ -312,6 +312,8 @@ mod tests {
         let received = Timestamp::now() - SignedDuration::from_mins(minutes);
         let copy = |mailbox: &&str| NewCopy {
             mailbox: (*mailbox).to_owned().into(),
+            seen: false,
+            flags: Flags::default(),
             tags: Tags::default(),
             details: Details::default(),
             trace: Some(Bytes::new()),

@@ -115,7 +115,7 @@ mod tests {
     use std::time::Duration;
 
     use restante_mail::details::{DetailFields, Details};
-    use restante_mail::message::{Headline, MessageId};
+    use restante_mail::message::{Flags, Headline, MessageId};
     use restante_mail::patterns::Patterns;
     use restante_mail::tags::Tags;
 
@@ -158,6 +158,8 @@ mod tests {
                 received: Timestamp::UNIX_EPOCH,
                 size: 100,
                 seen: false,
+                flags: Flags::default(),
+                modseq: 1,
                 tags: Tags::from_valid([*tag].into_iter().filter(|tag| !tag.is_empty())),
                 details: Details::new(&fields),
             }

@@ -167,7 +167,7 @@ mod tests {
     use std::thread;
 
     use restante_mail::details::Details;
-    use restante_mail::message::Headline;
+    use restante_mail::message::{Flags, Headline};
     use restante_mail::tags::Tags;
     use restante_mailroom::hooks::Extensions;
     use restante_mailroom::{Settings, StoreError};
@@ -201,6 +201,8 @@ mod tests {
         for subject in ["one", "two", "three"] {
             let copies = vec![NewCopy {
                 mailbox: "bob".to_owned().into(),
+                seen: false,
+                flags: Flags::default(),
                 tags: Tags::default(),
                 details: Details::default(),
                 trace: Some(Bytes::from_static(b"trace ")),

@@ -97,12 +97,12 @@ mod tests {
     use bytes::Bytes;
     use jiff::Timestamp;
     use restante_mail::details::Details;
-    use restante_mail::message::Headline;
+    use restante_mail::message::{Flags, Headline};
     use restante_mail::tags::Tags;
     use restante_mailroom::hooks::Extensions;
     use restante_mailroom::{Mailroom, Settings};
     use restante_store::memory::MemoryStore;
-    use restante_store::{CopyKey, Limits, NewCopy, NewMessage, Store};
+    use restante_store::{CopyKey, CopyUpdate, Limits, NewCopy, NewMessage, Store};
     use tokio::runtime::Runtime;
 
     use super::*;
@@ -112,6 +112,8 @@ mod tests {
     async fn store_message(store: &MemoryStore) -> Vec<Summary> {
         let copy = |mailbox: &str| NewCopy {
             mailbox: mailbox.to_owned().into(),
+            seen: false,
+            flags: Flags::default(),
             tags: Tags::default(),
             details: Details::default(),
             trace: Some(Bytes::new()),
@@ -159,7 +161,8 @@ mod tests {
         for (position, copy) in copies.iter().enumerate() {
             if is_kept(position) {
                 let is_seen = position == 21;
-                runtime.block_on(store.set_seen(&copy.mailbox, copy.id, is_seen)).unwrap();
+                let update = CopyUpdate { seen: Some(is_seen), ..CopyUpdate::new(copy.into()) };
+                runtime.block_on(store.update_copies(vec![update])).unwrap();
                 expected.push((copy.id, is_seen));
             } else {
                 let key = CopyKey { mailbox: copy.mailbox.clone(), id: copy.id };

@@ -269,7 +269,7 @@ mod tests {
     use bytes::Bytes;
     use jiff::Timestamp;
     use restante_mail::details::Details;
-    use restante_mail::message::Headline;
+    use restante_mail::message::{Flags, Headline};
     use restante_mail::naming::Naming;
     use restante_mail::tags::Tags;
 
@@ -283,6 +283,8 @@ mod tests {
             received: Timestamp::UNIX_EPOCH,
             size: 1,
             seen: false,
+            flags: Flags::default(),
+            modseq: 1,
             message: 1.into(),
             number: 1,
             tags: Tags::default(),
@@ -357,6 +359,8 @@ mod tests {
             received: Timestamp::UNIX_EPOCH,
             size: 1,
             seen: false,
+            flags: Flags::default(),
+            modseq: 1,
             message: 1.into(),
             number: 1,
             tags: Tags::default(),

@@ -286,7 +286,7 @@ impl Resync {
 mod tests {
     use jiff::Timestamp;
     use restante_mail::details::Details;
-    use restante_mail::message::Headline;
+    use restante_mail::message::{Flags, Headline};
     use restante_mail::naming::Naming;
     use restante_mail::tags::Tags;
 
@@ -308,6 +308,8 @@ mod tests {
             received: Timestamp::UNIX_EPOCH,
             size: 1,
             seen: false,
+            flags: Flags::default(),
+            modseq: 1,
             tags: Tags::default(),
             details: Details::default(),
         };

@@ -9,13 +9,12 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Project};
-use restante_mail::tags::Tags;
-use restante_store::feed::{Change, CopyEvent, Feed, FeedItem, Mark, MarkChange};
+use restante_store::feed::{Change, CopyEvent, Feed, FeedItem, MarkChange};
 use restante_store::memory::MemoryStore;
 use restante_store::overview::Overview;
 use restante_store::{
-    AgeRange, Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector,
-    NewMessage, Page, ProjectState, Result, Store, StoreError, Usage, Version,
+    AgeRange, Appended, CopyKey, CopyUpdate, Limits, Listing, MailboxIndex, MailboxPage, MailboxState, MessageListing,
+    MessageSelector, NewMessage, Page, ProjectState, Result, Store, StoreError, UpdateOutcome, Usage, Version,
 };
 use tokio::sync::mpsc::Sender;
 
@@ -130,10 +129,6 @@ impl State {
         }
     }
 
-    async fn publish_mark(&mut self, mailbox: &MailboxName, id: MessageId, mark: Mark) {
-        self.publish(None, CopyEvent::Marked(MarkChange { mailbox: mailbox.clone(), id, mark })).await;
-    }
-
     async fn publish_deleted(&mut self, summaries: &[Summary]) {
         for summary in summaries {
             self.publish(None, CopyEvent::Deleted(summary.clone())).await;
@@ -164,22 +159,16 @@ impl Store for Node {
         Ok(appended)
     }
 
-    async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
+    async fn update_copies(&self, updates: Vec<CopyUpdate>) -> Result<Vec<UpdateOutcome>> {
         let mut state = self.store.state.lock().await;
-        let existed = self.store.memory.set_seen(mailbox, id, seen).await?;
-        if existed {
-            state.publish_mark(mailbox, id, Mark::Seen(seen)).await;
+        let outcomes = self.store.memory.update_copies(updates.clone()).await?;
+        for (update, outcome) in updates.iter().zip(&outcomes) {
+            let Some(marks) = outcome.updated() else { continue };
+            for change in MarkChange::of_update(update, marks) {
+                state.publish(None, CopyEvent::Marked(change)).await;
+            }
         }
-        Ok(existed)
-    }
-
-    async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<Vec<CopyKey>> {
-        let mut state = self.store.state.lock().await;
-        let existing = self.store.memory.set_tags(copies, tags.clone()).await?;
-        for CopyKey { mailbox, id } in &existing {
-            state.publish_mark(mailbox, *id, Mark::Tags(tags.clone())).await;
-        }
-        Ok(existing)
+        Ok(outcomes)
     }
 
     async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>> {
@@ -217,6 +206,14 @@ impl Store for Node {
 
     async fn source(&self, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
         self.store.memory.source(mailbox, id).await
+    }
+
+    async fn index(&self, mailbox: &MailboxName, after: MessageId, limit: usize) -> Result<MailboxIndex> {
+        self.store.memory.index(mailbox, after, limit).await
+    }
+
+    async fn uid_validity(&self) -> Result<u32> {
+        self.store.memory.uid_validity().await
     }
 
     async fn messages(&self, project: Option<&Project>, page: Page) -> Result<MessageListing> {

@@ -10,7 +10,7 @@ use futures_util::stream::{FuturesOrdered, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::details::{DetailFields, Details};
-use restante_mail::message::Headline;
+use restante_mail::message::{Flags, Headline};
 use restante_mail::mime::summarize;
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mail::tags::Tags;
@@ -133,7 +133,6 @@ impl ImportRun<'_> {
     async fn store_message(&mut self, store: &Arc<dyn Store>, input: InputMessage, permit: OwnedSemaphorePermit) {
         let now = Timestamp::now();
         self.bytes_read += input.source.len() as u64;
-        let seen = input.seen;
         let message = match self.options.new_message(input, now) {
             Ok(message) => message,
             Err(problem) => return self.console.report_problem(&problem),
@@ -149,7 +148,7 @@ impl ImportRun<'_> {
             let bytes = (message.body.len()
                 + message.copies.iter().map(|copy| copy.trace(message.received).len()).sum::<usize>())
                 as u64;
-            let appended = append(&*store, message, seen).await;
+            let appended = store.append(message).await;
             drop(permit);
             AppendOutcome { appended, bytes, expired }
         };
@@ -176,14 +175,6 @@ impl ImportRun<'_> {
     }
 }
 
-async fn append(store: &dyn Store, message: NewMessage, seen: bool) -> Result<Appended, StoreError> {
-    let appended = store.append(message).await?;
-    for stored in appended.stored.iter().filter(|_| seen) {
-        store.set_seen(&stored.mailbox, stored.id, true).await?;
-    }
-    Ok(appended)
-}
-
 impl ImportOptions {
     /// Creates the message for the store, or returns the reason why it cannot be imported.
     fn new_message(&self, input: InputMessage, now: Timestamp) -> Result<NewMessage, String> {
@@ -197,6 +188,7 @@ impl ImportOptions {
             (None, Some(_)) => return_path(&input.source),
             (None, None) => String::new(),
         };
+        let seen = input.seen;
         let known = input.known.unwrap_or_default();
         let tags = match known.tags.as_slice() {
             [] => Tags::from_valid(header.tags.iter().flat_map(|value| value.split(','))),
@@ -230,6 +222,8 @@ impl ImportOptions {
         let received = received.clamp(Timestamp::UNIX_EPOCH, now);
         let copies = targets.into_iter().zip(details).map(|((mailbox, _), details)| NewCopy {
             mailbox,
+            seen,
+            flags: Flags::default(),
             tags: tags.clone(),
             details,
             trace: Some(trace.clone()),

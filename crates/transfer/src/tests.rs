@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::{Timestamp, ToSpan as _};
 use proptest::prelude::*;
 use restante_mail::details::Details;
-use restante_mail::message::{Headline, Summary};
+use restante_mail::message::{Flags, Headline, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mail::tags::Tags;
 use restante_store::memory::MemoryStore;
@@ -142,13 +142,14 @@ async fn deliver(store: &dyn Store, message: &TestMessage) {
         body: message.body.clone().into(),
         copies: vec![NewCopy {
             mailbox,
+            seen: message.seen,
+            flags: Flags::default(),
             tags: Tags::default(),
             details: Details::default(),
             trace: Some(trace.into()),
         }],
     };
-    let stored = store.append(new_message).await.unwrap().stored.remove(0);
-    store.set_seen(&stored.mailbox, stored.id, message.seen).await.unwrap();
+    store.append(new_message).await.unwrap();
 }
 
 async fn export_and_import(messages: &[TestMessage], format: ExportFormat) -> (Arc<dyn Store>, Arc<dyn Store>) {

@@ -85,7 +85,7 @@ fn webhook_id(event: EventKind, summary: &Summary) -> String {
 #[cfg(test)]
 mod tests {
     use restante_mail::details::Details;
-    use restante_mail::message::Headline;
+    use restante_mail::message::{Flags, Headline};
     use restante_mail::tags::Tags;
 
     use super::*;
@@ -99,6 +99,8 @@ mod tests {
             received: Timestamp::from_microsecond(1_794_699_770_123_456).unwrap(),
             size: 100,
             seen: true,
+            flags: Flags::default(),
+            modseq: 1,
             message: 1_794_699_770_123_456.into(),
             number: 1,
             tags: Tags::default(),

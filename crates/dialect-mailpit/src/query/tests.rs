@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use restante_mail::details::{DetailFields, Details};
-use restante_mail::message::{Headline, Message, Summary};
+use restante_mail::message::{Flags, Headline, Message, Summary};
 use restante_mail::mime::{Mime, header_summary, summarize};
 use restante_mail::tags::Tags;
 
@@ -41,6 +41,8 @@ pub(super) fn deliver(source: &str, recipients: &[&str], tags: &[&str]) -> Messa
         received: "2026-11-16T12:00:00.5Z".parse::<Timestamp>().unwrap(),
         size: 2048,
         seen: false,
+        flags: Flags::default(),
+        modseq: 1,
         tags: Tags::new(tags.iter().copied()).unwrap(),
         details: Details::new(&fields),
     };

@@ -140,7 +140,7 @@ impl ByteBudget {
 mod tests {
     use jiff::Timestamp;
     use restante_mail::details::Details;
-    use restante_mail::message::Headline;
+    use restante_mail::message::{Flags, Headline};
     use restante_mail::tags::Tags;
 
     use super::*;
@@ -160,6 +160,8 @@ mod tests {
             received: Timestamp::UNIX_EPOCH,
             size: 0,
             seen: false,
+            flags: Flags::default(),
+            modseq: 1,
             message: 17.into(),
             number: 1,
             tags: Tags::default(),

@@ -141,7 +141,7 @@ impl Serialize for HeaderMap {
 mod tests {
     use jiff::Timestamp;
     use restante_mail::details::Details;
-    use restante_mail::message::Headline;
+    use restante_mail::message::{Flags, Headline};
     use restante_mail::tags::Tags;
 
     use super::*;
@@ -158,6 +158,8 @@ mod tests {
                 received: Timestamp::UNIX_EPOCH,
                 size: 1000,
                 seen: false,
+                flags: Flags::default(),
+                modseq: 1,
                 message: 1_794_699_770_123_456.into(),
                 number: 1,
                 tags: Tags::default(),

@@ -7,7 +7,7 @@ use restante_auth::Grant;
 use restante_http_core::response::json;
 use restante_http_core::response::message_json::entries_size;
 use restante_mail::details::{DetailFields, Details};
-use restante_mail::message::{self, Headline, Summary};
+use restante_mail::message::{self, Flags, Headline, Summary};
 use restante_mail::tags::Tags;
 use restante_mailroom::events::{Event, MessageCopies};
 
@@ -25,6 +25,8 @@ fn summaries() -> impl Strategy<Value = Summary> {
         received: Timestamp::from_microsecond(micros).expect("a time"),
         size,
         seen,
+        flags: Flags::default(),
+        modseq: 1,
         message: id.into(),
         number: 1,
         tags: Tags::default(),
@@ -93,6 +95,8 @@ fn size_of_entries_is_estimated() {
             received: Timestamp::UNIX_EPOCH,
             size: 1000,
             seen: false,
+            flags: Flags::default(),
+            modseq: 1,
             tags: Tags::new(["run 7"]).expect("a tag"),
             details: Details::new(&fields),
         };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::stream;
+use restante_mail::message::Flags;
 use restante_search::Search;
 use restante_store::{Page, Store as _};
 use restante_teststore::SharedStore;
@@ -273,6 +274,8 @@ async fn changes_by_id_complete_after_a_disconnect() {
     for _ in 0..250 {
         let copy = NewCopy {
             mailbox: "bob".to_owned().into(),
+            seen: false,
+            flags: Flags::default(),
             tags: Tags::default(),
             details: Details::default(),
             trace: None,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use restante_mail::details::DetailFields;
-use restante_mail::message::MessageId;
+use restante_mail::message::{Flags, MessageId};
 use restante_search::Search;
 use restante_store::Store as _;
 use serde_json::{Value, json};
@@ -37,6 +37,8 @@ pub(super) async fn add_copies(server: &TestServer, number: u64, mailboxes: &[&s
         };
         NewCopy {
             mailbox: (*mailbox).to_owned().into(),
+            seen: false,
+            flags: Flags::default(),
             tags: Tags::new(tags.iter().copied()).unwrap(),
             details: Details::new(&fields),
             trace: None,

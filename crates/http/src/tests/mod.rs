@@ -52,7 +52,7 @@ use jiff::Timestamp;
 use restante_auth::AuthService;
 use restante_http_core::server::{Server, Settings};
 use restante_mail::details::{DetailFields, Details};
-use restante_mail::message::Headline;
+use restante_mail::message::{Flags, Headline};
 use restante_mail::mime::summarize;
 use restante_mail::tags::Tags;
 use restante_mailroom::Mailroom;
@@ -211,6 +211,8 @@ impl TestServer {
             body: Bytes::copy_from_slice(body.as_bytes()),
             copies: vec![NewCopy {
                 mailbox: mailbox.to_owned().into(),
+                seen: false,
+                flags: Flags::default(),
                 tags: Tags::default(),
                 details,
                 trace: Some(Bytes::from_static(b"Return-Path: <a@example.org>\r\n")),

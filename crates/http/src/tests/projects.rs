@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use restante_mail::message::Summary;
+use restante_mail::message::{Flags, Summary};
 use restante_mailroom::Page;
 use restante_settings::ApiName;
+use restante_store::CopyUpdate;
 use serde_json::json;
 
 use super::grants::Accounts;
@@ -30,7 +31,14 @@ async fn add_shared_message(server: &TestServer, number: u64) {
         let recipients = [recipient.to_owned()];
         let fields = DetailFields { lacks_to: true, recipients: &recipients, ..DetailFields::default() };
         let details = Details::new(&fields);
-        NewCopy { mailbox: mailbox.to_owned().into(), tags: Tags::default(), details, trace: None }
+        NewCopy {
+            mailbox: mailbox.to_owned().into(),
+            seen: false,
+            flags: Flags::default(),
+            tags: Tags::default(),
+            details,
+            trace: None,
+        }
     };
     let message = NewMessage {
         received: Timestamp::from_microsecond(id(number).cast_signed()).unwrap(),
@@ -167,7 +175,9 @@ async fn no_route_reaches_another_project() {
     let [acme, plain] = &mailboxes;
     for mailbox in &mailboxes {
         let message = store.list(mailbox, Page::ALL).await.unwrap().messages.remove(0);
-        store.set_tags(vec![(&message).into()], Tags::new(["sesame"]).unwrap()).await.unwrap();
+        let tags = Some(Tags::new(["sesame"]).unwrap());
+        let update = CopyUpdate { tags, ..CopyUpdate::new((&message).into()) };
+        store.update_copies(vec![update]).await.unwrap();
     }
     let state = async || {
         let listings = [store.list(acme, Page::ALL).await.unwrap(), store.list(plain, Page::ALL).await.unwrap()];

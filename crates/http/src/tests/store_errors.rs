@@ -7,8 +7,8 @@ use restante_mail::naming::{MailboxName, Project};
 use restante_store::feed::Feed;
 use restante_store::overview::Overview;
 use restante_store::{
-    AgeRange, Appended, CopyKey, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector, Page,
-    ProjectState, Result, StoreError, Usage, Version,
+    AgeRange, Appended, CopyKey, CopyUpdate, Listing, MailboxIndex, MailboxPage, MailboxState, MessageListing,
+    MessageSelector, Page, ProjectState, Result, StoreError, UpdateOutcome, Usage, Version,
 };
 
 use super::*;
@@ -55,7 +55,10 @@ impl Store for FailingStore {
     async fn source(&self, _: &MailboxName, _: MessageId) -> Result<Option<Source>> {
         self.fail().await
     }
-    async fn set_seen(&self, _: &MailboxName, _: MessageId, _: bool) -> Result<bool> {
+    async fn index(&self, _: &MailboxName, _: MessageId, _: usize) -> Result<MailboxIndex> {
+        self.fail().await
+    }
+    async fn uid_validity(&self) -> Result<u32> {
         self.fail().await
     }
     async fn messages(&self, _: Option<&Project>, _: Page) -> Result<MessageListing> {
@@ -70,7 +73,7 @@ impl Store for FailingStore {
     async fn store_version(&self) -> Result<Version> {
         self.fail().await
     }
-    async fn set_tags(&self, _: Vec<CopyKey>, _: Tags) -> Result<Vec<CopyKey>> {
+    async fn update_copies(&self, _: Vec<CopyUpdate>) -> Result<Vec<UpdateOutcome>> {
         self.fail().await
     }
     async fn remove_copies(&self, _: Vec<CopyKey>) -> Result<Vec<Summary>> {

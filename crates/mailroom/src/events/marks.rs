@@ -1,4 +1,4 @@
-//! Changes of the marks of copies: whether they are read, and their tags. They are separate from other events, because they
+//! Changes of the marks of copies: whether they are read, their flags and their tags. They are separate from other events, because they
 //! are not repeated: a subscriber gets those from now on, and one that falls behind misses some.
 
 pub use restante_store::feed::{Mark, MarkChange};
@@ -36,6 +36,7 @@ impl MarkSubscription {
 
 #[cfg(test)]
 mod tests {
+    use restante_mail::message::Marks;
     use tokio::sync::broadcast::Sender;
 
     use super::*;
@@ -45,7 +46,7 @@ mod tests {
         let channel = Sender::new(MARK_CAPACITY);
         let send = |id: usize| {
             let (mailbox, id) = ("bob".to_owned().into(), (id as u64).into());
-            let _ = channel.send(MarkChange { mailbox, id, mark: Mark::Seen(true) });
+            let _ = channel.send(MarkChange { mailbox, id, mark: Mark::Seen(true), marks: Marks::default() });
         };
         send(0);
         let mut subscription = MarkSubscription(channel.subscribe());

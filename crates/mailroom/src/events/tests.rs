@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use restante_mail::details::Details;
-use restante_mail::message::{Headline, MessageId};
+use restante_mail::message::{Flags, Headline, MessageId};
 use restante_mail::naming::Naming;
 use restante_mail::tags::Tags;
 use tokio::time::timeout;
@@ -32,6 +32,8 @@ fn message_of(mailbox: &str, id: u64) -> Summary {
         received: Timestamp::UNIX_EPOCH,
         size: 0,
         seen: false,
+        flags: Flags::default(),
+        modseq: 1,
         message: MessageId::from(id),
         number: 1,
         tags: Tags::default(),

@@ -18,8 +18,8 @@ use restante_mailroom::{DeletionCause, DeliveryOutcome, Mailroom, Settings};
 use restante_store::memory::MemoryStore;
 use restante_store::overview::Overview;
 use restante_store::{
-    AgeRange, Appended, CopyKey, Limits, Listing, MailboxPage, MailboxState, MessageListing, MessageSelector,
-    NewMessage, Page, ProjectState, Result, Store, StoreError, Usage, Version,
+    AgeRange, Appended, CopyKey, CopyUpdate, Limits, Listing, MailboxIndex, MailboxPage, MailboxState, MessageListing,
+    MessageSelector, NewMessage, Page, ProjectState, Result, Store, StoreError, UpdateOutcome, Usage, Version,
 };
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -74,9 +74,17 @@ impl Store for PausingStore {
         self.memory.source(mailbox, id).await
     }
 
-    async fn set_seen(&self, mailbox: &MailboxName, id: MessageId, seen: bool) -> Result<bool> {
+    async fn index(&self, mailbox: &MailboxName, after: MessageId, limit: usize) -> Result<MailboxIndex> {
+        self.memory.index(mailbox, after, limit).await
+    }
+
+    async fn uid_validity(&self) -> Result<u32> {
+        self.memory.uid_validity().await
+    }
+
+    async fn update_copies(&self, updates: Vec<CopyUpdate>) -> Result<Vec<UpdateOutcome>> {
         self.pause().await;
-        self.memory.set_seen(mailbox, id, seen).await
+        self.memory.update_copies(updates).await
     }
 
     async fn overview(&self, project: Option<&Project>) -> Result<Overview> {
@@ -101,11 +109,6 @@ impl Store for PausingStore {
 
     async fn store_version(&self) -> Result<Version> {
         self.memory.store_version().await
-    }
-
-    async fn set_tags(&self, copies: Vec<CopyKey>, tags: Tags) -> Result<Vec<CopyKey>> {
-        self.pause().await;
-        self.memory.set_tags(copies, tags).await
     }
 
     async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>> {

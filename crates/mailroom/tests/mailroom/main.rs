@@ -2,6 +2,7 @@
 
 mod cancellation;
 mod delivery;
+mod import;
 mod messages;
 mod projects;
 mod shared_store;

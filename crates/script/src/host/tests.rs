@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use restante_mail::details::Details;
 use restante_mail::envelope::{Peer, Refusal};
-use restante_mail::message::Headline;
+use restante_mail::message::{Flags, Headline};
 use restante_mail::naming::Naming;
 use restante_mail::tags::Tags;
 use restante_mailroom::Settings as MailroomSettings;
@@ -89,6 +89,8 @@ fn summary() -> Summary {
         received: std::time::SystemTime::UNIX_EPOCH.try_into().unwrap(),
         size: 0,
         seen: false,
+        flags: Flags::default(),
+        modseq: 1,
         message: 7.into(),
         number: 1,
         tags: Tags::default(),

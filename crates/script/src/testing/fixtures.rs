@@ -9,7 +9,7 @@ use mlua::Value;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::details::Details;
 use restante_mail::envelope::ReversePath;
-use restante_mail::message::{Headline, MessageId, Summary};
+use restante_mail::message::{Flags, Headline, MessageId, Summary};
 use restante_mail::mime::{NamedAddress, header_summary};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mail::tags::Tags;
@@ -93,6 +93,8 @@ pub(super) fn parse_stored(
             received,
             size,
             seen: false,
+            flags: Flags::default(),
+            modseq: 1,
             message: id,
             number: 1,
             tags: Tags::default(),

@@ -148,6 +148,7 @@ impl Index {
                     let mut update = transaction.prepare_cached("UPDATE documents SET seen = ?2 WHERE id = ?1")?;
                     update.execute(params![id.number(), seen])?;
                 }
+                Mark::Flags(_) => {}
                 Mark::Tags(tags) => set_tags(&transaction, *id, tags)?,
             }
         }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use restante_mail::details::Details;
-use restante_mail::message::{Headline, MessageId, Source, Summary};
+use restante_mail::message::{Flags, Headline, MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::Naming;
 use restante_mail::tags::Tags;
@@ -62,6 +62,8 @@ impl SampleMessage {
             received,
             size: self.size,
             seen: self.seen,
+            flags: Flags::default(),
+            modseq: 1,
             message: id,
             number: 1,
             tags: self.tags.clone(),
@@ -272,6 +274,8 @@ fn numbered_message(number: u64) -> (Summary, Mime) {
         received,
         size: 1,
         seen: false,
+        flags: Flags::default(),
+        modseq: 1,
         tags: Tags::default(),
         details: Details::default(),
     };

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use restante_mail::details::Details;
-use restante_mail::message::{Headline, Summary};
+use restante_mail::message::{Flags, Headline, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::Naming;
 use restante_mail::tags::Tags;
@@ -37,6 +37,8 @@ fn message() -> (Summary, Mime) {
         received: "2026-11-15T12:00:00Z".parse().unwrap(),
         size: 2000,
         seen: false,
+        flags: Flags::default(),
+        modseq: 1,
         message: 7.into(),
         number: 1,
         tags: Tags::new(["Release", "run 7"]).unwrap(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use restante_http_client::{HttpError, HttpService, Request, Response};
 use restante_mail::details::Details;
-use restante_mail::message::{Headline, MessageId, Summary};
+use restante_mail::message::{Flags, Headline, MessageId, Summary};
 use restante_mail::naming::Naming;
 use restante_mail::tags::Tags;
 use restante_mailroom::Mailroom;
@@ -171,6 +171,8 @@ pub(crate) fn message(mailbox: &str) -> Summary {
         received: Timestamp::now(),
         size: 100,
         seen: false,
+        flags: Flags::default(),
+        modseq: 1,
         message: *last,
         number: 1,
         tags: Tags::default(),

@@ -59,7 +59,7 @@ async fn list_follows_changes() {
     add_copies(&server, 1, &["bob"], &[]).await;
     let copies = server.store.find_message(MessageSelector::Id(id)).await.unwrap().unwrap().into_copies();
     for (copy, unread, is_read) in [(&copies[0], 2, false), (&copies[1], 1, true)] {
-        server.store.set_seen(&copy.mailbox, copy.id, true).await.unwrap();
+        server.mailroom.set_seen(&copy.mailbox, copy.id, true).await.unwrap();
         let (found, _) = list(&server, "").await;
         assert_eq!((&found["unread"], &found["messages"][1]["Read"]), (&json!(unread), &json!(is_read)));
     }
@@ -136,7 +136,7 @@ async fn limited_token_sees_its_copies() {
     }
     // Another copy that the token does not cover is unread.
     let newest = server.store.find_message(MessageSelector::Latest).await.unwrap().unwrap();
-    server.store.set_seen(&newest.first().mailbox, newest.first().id, true).await.unwrap();
+    server.mailroom.set_seen(&newest.first().mailbox, newest.first().id, true).await.unwrap();
     let (found, _) = list(server, &request("")).await;
     assert_eq!((&found["unread"], &found["messages"][0]["Read"]), (&json!(2), &json!(true)));
     assert_eq!(server.request(LIST).await.status, 401);

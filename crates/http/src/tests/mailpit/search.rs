@@ -5,6 +5,7 @@ use std::time::Duration;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::details::DetailFields;
 use restante_mail::envelope::{self, Envelope, Recipient};
+use restante_mail::message::Flags;
 use restante_mail::naming::Naming;
 use serde_json::json;
 
@@ -399,6 +400,8 @@ async fn long_queries_wait_for_a_work_permit() {
         body: MAIL.into(),
         copies: vec![NewCopy {
             mailbox: "ann".to_owned().into(),
+            seen: false,
+            flags: Flags::default(),
             tags: Tags::default(),
             details: Details::new(&DetailFields::default()),
             trace: None,

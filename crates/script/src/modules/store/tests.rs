@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use restante_mail::details::Details;
-use restante_mail::message::Headline;
+use restante_mail::message::{Flags, Headline};
 use restante_mail::tags::Tags;
 
 use super::*;
@@ -19,6 +19,8 @@ pub(in crate::modules) fn summary(id: u64) -> Summary {
         received: std::time::SystemTime::UNIX_EPOCH.try_into().unwrap(),
         size: 7,
         seen: false,
+        flags: Flags::default(),
+        modseq: 1,
         message: id.into(),
         number: 1,
         tags: Tags::default(),

@@ -14,7 +14,7 @@ use mlua::{Lua, Value};
 use restante_http_client::{HttpError, HttpService, Request, Response};
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::details::Details;
-use restante_mail::message::{Headline, MessageId, Summary};
+use restante_mail::message::{Flags, Headline, MessageId, Summary};
 use restante_mail::naming::{MailboxName, Naming};
 use restante_mail::tags::Tags;
 use restante_mailroom::hooks::IncomingMessage;
@@ -112,6 +112,8 @@ fn summary(mailbox: &str) -> Summary {
         received: Timestamp::from_second(1_794_711_170).unwrap(),
         size: 1234,
         seen: false,
+        flags: Flags::default(),
+        modseq: 1,
         message: MessageId::from(1_794_711_170_000_001),
         number: 1,
         tags: Tags::default(),
