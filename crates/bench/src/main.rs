@@ -8,6 +8,7 @@ mod error;
 mod expiry;
 mod growth;
 mod http;
+mod imap;
 mod large;
 mod load;
 mod lost;
@@ -17,6 +18,7 @@ mod message;
 mod monitors;
 mod pop3;
 mod pop3_load;
+mod process_tree;
 mod relay;
 mod report;
 mod request_load;
@@ -36,7 +38,7 @@ use clap::{Parser, Subcommand};
 
 use crate::error::Error;
 
-/// Measures a mail server from the outside over SMTP, POP3 and HTTP, and PostgreSQL as a baseline.
+/// Measures a mail server from the outside over SMTP, POP3, IMAP and HTTP, and PostgreSQL as a baseline.
 #[derive(Parser)]
 #[command(version, about)]
 struct Cli {
@@ -76,6 +78,10 @@ enum Command {
     Wait(wait::Options),
     /// Fetch mailboxes over POP3: log in, STAT, LIST, UIDL, RETR, DELE, QUIT.
     Pop3(pop3_load::Options),
+    /// Read a large mailbox over IMAP: SELECT, FETCH, SEARCH, APPEND, and memory and notification of idle sessions.
+    Imap(imap::Options),
+    /// Fill a mailbox for the `imap` command, as a Maildir or over SMTP.
+    ImapFill(imap::fill::Options),
     /// Search many messages by two words: latency for common and rare words.
     Search(search::Options),
     /// The API of Mailpit, which Mailpit and Restante have: list, get and search: rate, latency, CPU, and the ratio of servers.
@@ -131,6 +137,8 @@ fn run(Cli { command, json }: Cli) -> Result<Verdict, Error> {
         Command::DurableReference(options) => runtime.block_on(durable_reference::run(&options, json)),
         Command::Wait(options) => runtime.block_on(wait::run(&options, json)),
         Command::Pop3(options) => runtime.block_on(pop3_load::run(&options, json)),
+        Command::Imap(options) => runtime.block_on(imap::run(&options, json)),
+        Command::ImapFill(options) => runtime.block_on(imap::fill::run(&options, json)),
         Command::Search(options) => runtime.block_on(search::run(&options, json)),
         Command::Mailpit(options) => runtime.block_on(mailpit::run(&options, json)),
         Command::Relay(options) => runtime.block_on(relay::run(&options, json)),

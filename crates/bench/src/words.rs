@@ -88,6 +88,11 @@ impl WordGenerator {
         (0..self.words_per_message).map(|_| word(self.rank(random.next()))).collect()
     }
 
+    /// Returns a random word, weighted by frequency.
+    pub(crate) fn random_word(&self, random: &mut SplitMix64) -> String {
+        word(self.rank(random.next()))
+    }
+
     /// Returns the rank of a random word, weighted by frequency.
     fn rank(&self, random: u64) -> u64 {
         let total = self.cumulative_weights.last().copied().unwrap_or(1);
@@ -115,7 +120,7 @@ impl WordGenerator {
 }
 
 /// Returns the word of a rank: two to four syllables.
-fn word(mut rank: u64) -> String {
+pub(crate) fn word(mut rank: u64) -> String {
     const CONSONANTS: &[u8; 16] = b"bdfghjklmnprstvz";
     const VOWELS: &[u8; 5] = b"aeiou";
     let letter = |letters: &[u8], index: u64| char::from(letters[usize::try_from(index).unwrap_or(0) % letters.len()]);
@@ -129,10 +134,14 @@ fn word(mut rank: u64) -> String {
 }
 
 /// A deterministic generator of pseudorandom numbers (SplitMix64).
-struct SplitMix64(u64);
+pub(crate) struct SplitMix64(u64);
 
 impl SplitMix64 {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

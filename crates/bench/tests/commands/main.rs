@@ -4,6 +4,7 @@ mod cluster;
 mod database;
 mod durable_reference;
 mod fake;
+mod imap;
 mod large;
 mod mailpit;
 mod monitors;

@@ -1,6 +1,8 @@
 //! A fake mail server: stores messages in memory, lists them as chunked JSON, also in the API of Mailpit, sends events to
-//! monitors, serves POP3 and can misbehave. It listens on a free port of loopback. Its threads run until the test process ends.
+//! monitors, serves POP3 and IMAP and can misbehave. It listens on a free port of loopback. Its threads run until the test
+//! process ends.
 
+mod imap;
 mod mailpit;
 mod monitor;
 mod pop3;
@@ -39,6 +41,7 @@ pub(crate) struct FakeServer {
     pub(crate) smtp: SocketAddr,
     pub(crate) http: SocketAddr,
     pub(crate) pop3: SocketAddr,
+    pub(crate) imap: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
@@ -69,7 +72,9 @@ impl FakeServer {
         let http = listen(move |stream| http_session(stream, behavior, &shared));
         let shared = Arc::clone(&state);
         let pop3 = listen(move |stream| pop3::session(stream, &shared));
-        Self { smtp, http, pop3, state }
+        let shared = Arc::clone(&state);
+        let imap = listen(move |stream| imap::session(stream, behavior, &shared));
+        Self { smtp, http, pop3, imap, state }
     }
 
     /// Returns the number of pings that monitors have answered.
