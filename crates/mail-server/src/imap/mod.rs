@@ -1,14 +1,26 @@
-//! The IMAP server. It runs the session of `restante_proto` with a socket, a clock and a mailroom.
+//! The IMAP server. It runs the session of `restante_proto` with a socket, a clock and a mailroom. The protocol is
+//! implemented there; this module moves bytes, checks logins, maps the names of mailboxes, and reports changes.
+
+mod account;
+mod connection;
+mod folders;
+mod open_mailbox;
+#[cfg(test)]
+mod tests;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use restante_metrics::SessionEndReason;
 use restante_net::{Admission, Budget, Shutdown, Stream, TooMany};
-use restante_proto::imap::Settings;
-use tokio::time::Instant;
+use restante_proto::imap::{Refusal, Session, Settings};
+use restante_store::StoreError;
 
-use crate::{ListenerContext, MailboxLogin};
+use crate::mailbox_login::MailboxLogin;
+use crate::{AcceptedConnection, ListenerContext};
+
+use connection::SessionDriver;
+pub use folders::FolderNotes;
 
 /// The state that the connections of one listener share.
 pub struct Server {
@@ -18,10 +30,14 @@ pub struct Server {
     pub settings: Arc<Settings>,
     /// Checks logins.
     pub login: Arc<MailboxLogin>,
+    /// The folders without messages, and the subscriptions.
+    pub folders: Arc<FolderNotes>,
     /// The memory budget for the lists of messages of selected mailboxes.
     pub index_budget: Arc<Budget>,
-    /// The memory budget for messages that are being sent or received.
+    /// The memory budget for messages that are being sent or searched.
     pub message_budget: Arc<Budget>,
+    /// The last UIDVALIDITY that is valid for one session only. Starts with the time in seconds.
+    pub session_uid_validity: Arc<AtomicU32>,
 }
 
 impl Server {
@@ -35,18 +51,54 @@ impl Server {
     ) {
         let name = self.context.next_session_name(ip);
         let outcome = match self.context.accept(stream, admission.is_ok(), shutdown, &name).await {
-            Ok(mut connection) => {
-                let (greeting, end_reason) = match admission {
-                    Ok(_) => ("* OK IMAP4rev1 server ready\r\n", SessionEndReason::Quit),
-                    Err(_) => ("* BYE [UNAVAILABLE] Too many connections\r\n", SessionEndReason::Refused),
-                };
-                match connection.stream.write(Instant::now(), &mut greeting.as_bytes().to_vec()).await {
-                    Ok(()) => Ok(connection.close(end_reason).await),
-                    Err(error) => Err(error),
-                }
+            Ok(accepted) => {
+                let session = Session::new(self.settings.clone(), accepted.stream.is_tls());
+                let driver = SessionDriver::new(&self, accepted, session, ip);
+                if admission.is_ok() { driver.run().await } else { driver.refuse().await }
             }
             Err(early_close) => Ok(early_close.end_reason),
         };
         self.context.session_ended(&name, outcome);
+    }
+
+    fn next_session_uid_validity(&self) -> u32 {
+        self.session_uid_validity.fetch_add(1, Ordering::Relaxed).max(1)
+    }
+}
+
+/// Why an operation failed.
+#[derive(Debug)]
+enum Failure {
+    /// It is refused.
+    Refusal(Refusal),
+    /// The store has failed.
+    Store(StoreError),
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refusal(refusal)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Failure {
+    /// Returns the refusal for the session, and logs an error of the store.
+    fn into_refusal(self, connection: &AcceptedConnection<'_>) -> Refusal {
+        match self {
+            Self::Refusal(refusal) => refusal,
+            Self::Store(error) => {
+                connection.log_store_error("store operation failed", &error);
+                match error {
+                    StoreError::NoSpace(_) => Refusal::Limit("There is no space left".to_owned()),
+                    _ => Refusal::Unavailable,
+                }
+            }
+        }
     }
 }

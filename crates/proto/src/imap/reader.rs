@@ -153,6 +153,11 @@ impl CommandReader {
         self.state == State::Line && self.text.is_empty()
     }
 
+    /// Returns the bytes of the message that is being read.
+    pub(super) fn message_bytes(&self) -> usize {
+        self.message.as_ref().map_or(0, |(_, message)| message.capacity())
+    }
+
     /// Accepts the offered message, and allocates its buffer.
     pub(super) fn accept(&mut self) {
         if let State::OfferedMessage { bytes, .. } = self.state {

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use memchr::memmem::Finder;
 use restante_mail::mime::decode_text;
 
-use super::MessageView;
+use super::view::MessageView;
 use super::command::{Flag, Search, SearchKey, SequenceSet, SetNumber};
 use super::date::SentDate;
 use super::view::fold;
@@ -271,7 +271,7 @@ impl Texts<'_> {
     }
 
     fn has_field(&self, field: &str, text: &Text) -> bool {
-        self.view.folded_fields(field).any(|value| text.is_in(&value))
+        self.view.folded_fields(field).any(|value: String| text.is_in(&value))
     }
 
     fn is_sent(&self, days: Days) -> bool {

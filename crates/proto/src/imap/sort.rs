@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use jiff::Timestamp;
 use restante_mail::mime::decode_field;
 
-use super::MessageView;
+use super::view::MessageView;
 use super::command::{SortCriterion, SortKey};
 use super::date::SentDate;
 use super::search::Known;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use super::MessageView;
+use super::view::MessageView;
 use super::search::Known;
 use super::sort::{folded_subject, sent_time};
 use super::write::write_number;

@@ -1,9 +1,11 @@
 //! Builds the IMAP servers from the configuration, and binds their listeners.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
+use jiff::Timestamp;
 use restante_mail_server::MailboxLogin;
-use restante_mail_server::imap::Server;
+use restante_mail_server::imap::{FolderNotes, Server};
 use restante_metrics::Protocol;
 use restante_net::{Budget, ConnectionLimits, Tls};
 use restante_proto::imap::Settings;
@@ -34,6 +36,8 @@ pub(super) fn bind(
     let login =
         Arc::new(MailboxLogin::new("imap.credentials", imap.mailbox_passwords.clone(), components.auth.clone()));
     let (indexes, messages) = (Budget::new(MAX_INDEX_BYTES), Budget::new(MAX_MESSAGE_BYTES));
+    let folders = Arc::<FolderNotes>::default();
+    let first_uid_validity = Arc::new(AtomicU32::new(u32::try_from(Timestamp::now().as_second()).unwrap_or(1)));
     let server = |implicit_tls: bool| {
         let settings = Settings {
             domain: imap.domain.clone(),
@@ -45,8 +49,10 @@ pub(super) fn bind(
             context: context(Protocol::Imap, implicit_tls),
             settings: Arc::new(settings),
             login: login.clone(),
+            folders: folders.clone(),
             index_budget: indexes.clone(),
             message_budget: messages.clone(),
+            session_uid_validity: first_uid_validity.clone(),
         })
     };
     let kinds = [

@@ -1,0 +1,445 @@
+//! What a client may do after the login, and its operations.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use restante_auth::{Grant, Scope};
+use restante_mail::message::MessageId;
+use restante_mail::naming::MailboxName;
+use restante_mailroom::{
+    CopyKey, CopyUpdate, DeletionCause, Import, MailboxPage, Mailroom, MessageSelector, UpdateOutcome,
+};
+use restante_proto::imap::command::StatusItem;
+use restante_proto::imap::{Folder, MailboxStatus, NewMarks, Operation, Outcome, Properties, Quota, Refusal, Update, Updated};
+use restante_proto::sasl::Credentials;
+
+use super::folders::{ALL_MAIL, FolderRef, INBOX, listed, mailbox_id};
+use super::open_mailbox::{Contents, OpenMailbox};
+use super::{Failure, Server};
+use crate::AcceptedConnection;
+use crate::mailbox_login::{LoginRefusal, LoginRequest};
+
+/// The maximum number of mailboxes in a list.
+const MAX_LISTED: usize = 10_000;
+/// The number of messages that are moved at once when a folder is renamed.
+const RENAME_BATCH: usize = 500;
+
+/// The mailbox of logins whose name cannot be one.
+const UNNAMED_MAILBOX: &str = "inbox";
+
+/// What a client may do after the login.
+pub(super) struct Account {
+    /// The mailbox of the login.
+    pub(super) mailbox: MailboxName,
+    pub(super) grant: Grant,
+    /// Whether the client sees mailboxes besides its own. Without accounts, the login is only the name of a mailbox.
+    pub(super) sees_others: bool,
+}
+
+impl Account {
+    /// Checks a login.
+    pub(super) async fn log_in(
+        server: &Server,
+        connection: &mut AcceptedConnection<'_>,
+        credentials: &Credentials,
+        ip: Option<IpAddr>,
+    ) -> Result<Self, Refusal> {
+        let Server { context, login, .. } = server;
+        let request_mailbox = match credentials.authorization_id.as_str() {
+            "" => &credentials.user,
+            authorization_id => authorization_id,
+        };
+        let proof = (&credentials.proof).into();
+        let request = LoginRequest { command: "LOGIN", mailbox: request_mailbox, user: &credentials.user, proof, ip };
+        let session_name = connection.session_name;
+        let logged_in = login.log_in(context, session_name, request, &mut connection.shutdown).await;
+        let (mailbox, grant) = logged_in.map_err(|refusal| match refusal {
+            LoginRefusal::WrongCredentials => Refusal::WrongCredentials,
+            LoginRefusal::NotPermitted => Refusal::NotPermitted,
+            LoginRefusal::InvalidName(reason) => Refusal::Cannot(format!("Bad mailbox name: {reason}")),
+            LoginRefusal::Unavailable => Refusal::Unavailable,
+        })?;
+        // Without an account, the login is only the name of a mailbox.
+        let sees_others = grant.name().is_some();
+        let mailroom = &context.mailroom;
+        let mailbox = match mailbox {
+            Some(mailbox) => mailbox,
+            // The name of a user or token need not be a mailbox that it may read.
+            None => mailroom
+                .mailbox_in(grant.home(), request_mailbox)
+                .or_else(|_| mailroom.mailbox_in(grant.home(), UNNAMED_MAILBOX))
+                .map_err(|error| Refusal::Cannot(format!("Bad mailbox name: {error}")))?,
+        };
+        Ok(Self { mailbox, grant, sees_others })
+    }
+
+    pub(super) fn may_read(&self, mailbox: &MailboxName) -> bool {
+        self.grant.allows(Scope::Read, mailbox)
+    }
+
+    /// Performs an operation that needs no state of the connection.
+    pub(super) async fn perform(
+        &self,
+        server: &Server,
+        open: Option<&OpenMailbox>,
+        operation: Operation,
+    ) -> Result<Outcome, Failure> {
+        let mailroom = &server.context.mailroom;
+        match operation {
+            Operation::List => Ok(Outcome::Folders(self.list(server).await?)),
+            Operation::Status { mailbox, items } => {
+                let folder = self.existing_folder(server, &mailbox).await?;
+                Ok(Outcome::Status(self.status(mailroom, &mailbox, folder, &items).await?))
+            }
+            Operation::Create(name) => self.create(server, &name).await,
+            Operation::Delete(name) => self.delete(server, &name).await,
+            Operation::Rename { from, to } => self.rename(server, &from, &to).await,
+            Operation::Subscribe { mailbox, is_subscribed } => self.subscribe(server, &mailbox, is_subscribed),
+            Operation::Quota => Ok(Outcome::Quota(self.quota(mailroom).await?)),
+            Operation::Append { append, marks } => {
+                let mailbox = self.target(server, &append.mailbox).await?;
+                let NewMarks { seen, flags, tags } = marks;
+                let received = append.received.unwrap_or_else(jiff::Timestamp::now);
+                let import = Import { mailbox, received, seen, flags, tags, message: append.message };
+                let stored = mailroom.import(import).await?;
+                let uid_validity = mailroom.uid_validity().await?;
+                Ok(Outcome::Appended { uid_validity, uid: stored.number })
+            }
+            operation => match open {
+                Some(open) => self.perform_on_messages(server, open, operation).await,
+                None => Err(Refusal::NoSuchMailbox.into()),
+            },
+        }
+    }
+
+    async fn perform_on_messages(
+        &self,
+        server: &Server,
+        open: &OpenMailbox,
+        operation: Operation,
+    ) -> Result<Outcome, Failure> {
+        let mailroom = &server.context.mailroom;
+        match operation {
+            Operation::Properties(ids) => Ok(Outcome::Properties(properties(mailroom, open, &ids).await?)),
+            Operation::Update(updates) => {
+                let mailbox = self.writable(open)?;
+                let updates = updates.into_iter().map(|update| copy_update(mailbox, update)).collect();
+                let outcomes = mailroom.update_copies(updates).await?;
+                Ok(Outcome::Updated(outcomes.into_iter().map(updated).collect()))
+            }
+            Operation::Remove(ids) => {
+                let mailbox = self.writable(open)?;
+                let copies = ids.into_iter().map(|id| CopyKey { mailbox: mailbox.clone(), id }).collect();
+                mailroom.remove_copies(copies, DeletionCause::Collected).await?;
+                Ok(Outcome::Done)
+            }
+            Operation::Copy { ids, mailbox } => {
+                let target = self.target(server, &mailbox).await?;
+                let copies = open.copies(mailroom, &ids).await?;
+                let existing: Vec<CopyKey> = copies.iter().flatten().cloned().collect();
+                let mut stored = mailroom.copy(existing, &target).await?.into_iter();
+                let uid = |copy: &Option<CopyKey>| {
+                    copy.as_ref().and_then(|_| stored.next().flatten()).map(|summary| summary.number)
+                };
+                let uids = copies.iter().map(uid).collect();
+                Ok(Outcome::Copied { uid_validity: mailroom.uid_validity().await?, uids })
+            }
+            _ => Err(Refusal::Cannot("This is not possible in this mailbox".to_owned()).into()),
+        }
+    }
+
+    /// Returns the selected mailbox if the client may change it.
+    fn writable<'a>(&self, open: &'a OpenMailbox) -> Result<&'a MailboxName, Refusal> {
+        match &open.contents {
+            Contents::Mailbox(mailbox) if self.grant.allows(Scope::Write, mailbox) => Ok(mailbox),
+            _ => Err(Refusal::NotPermitted),
+        }
+    }
+
+    /// Returns the mailbox of a name if the client may add messages to it. A folder must exist.
+    async fn target(&self, server: &Server, name: &str) -> Result<MailboxName, Failure> {
+        let folder = match self.existing_folder(server, name).await {
+            Err(Failure::Refusal(Refusal::NoSuchMailbox)) => return Err(Refusal::TryCreate.into()),
+            folder => folder?,
+        };
+        match folder {
+            FolderRef::Mailbox(mailbox) if self.grant.allows(Scope::Write, &mailbox) => Ok(mailbox),
+            _ => Err(Refusal::NotPermitted.into()),
+        }
+    }
+
+    /// Returns what a name stands for, if it exists. A mailbox always exists, a folder only if it was created or has
+    /// messages. From now on it exists in this process even without messages: a folder does not disappear when its last
+    /// message is deleted.
+    pub(super) async fn existing_folder(&self, server: &Server, name: &str) -> Result<FolderRef, Failure> {
+        let folder = self.resolve(&server.context.mailroom, name)?;
+        if let FolderRef::Mailbox(mailbox) = &folder
+            && mailbox.folder().is_some()
+            && server.folders.get(mailbox).is_none_or(|note| !note.exists)
+        {
+            if !has_messages(&server.context.mailroom, mailbox).await? {
+                return Err(Refusal::NoSuchMailbox.into());
+            }
+            // If there is no room, the folder exists as long as it has messages.
+            let _ = server.folders.update(mailbox, |note| note.exists = true);
+        }
+        Ok(folder)
+    }
+
+    async fn list(&self, server: &Server) -> Result<Vec<Folder>, Failure> {
+        let mailroom = &server.context.mailroom;
+        let mut folders = BTreeMap::new();
+        let prefixes =
+            if self.sees_others { self.grant.prefixes() } else { vec![format!("{},", self.mailbox.as_str())] };
+        for prefix in prefixes {
+            let mut page = MailboxPage { prefix: prefix.clone(), after: String::new(), limit: 1000 };
+            while folders.len() < MAX_LISTED {
+                let mailboxes = mailroom.mailboxes(page.clone()).await?;
+                let Some(last) = mailboxes.last() else { break };
+                page.after = last.name.to_string();
+                for mailbox in mailboxes {
+                    if let Some(name) = self.name_of(&mailbox.name) {
+                        folders.insert(name.clone(), listed(name, None));
+                    }
+                }
+            }
+            for (mailbox, note) in server.folders.with_prefix(&prefix) {
+                let Some(name) = self.name_of(&mailbox) else { continue };
+                let exists = note.exists || folders.contains_key(&name);
+                if exists || note.is_subscribed {
+                    folders.insert(name.clone(), listed(name, Some(super::folders::FolderNote { exists, ..note })));
+                }
+            }
+        }
+        let inbox_note = server.folders.get(&self.mailbox);
+        let is_subscribed = inbox_note.is_none_or(|note| note.is_subscribed);
+        folders.insert(INBOX.to_owned(), Folder { is_subscribed, ..listed(INBOX.to_owned(), None) });
+        if self.all_mail().is_some() {
+            folders.insert(ALL_MAIL.to_owned(), listed(ALL_MAIL.to_owned(), None));
+        }
+        Ok(folders.into_values().collect())
+    }
+
+    async fn status(
+        &self,
+        mailroom: &Mailroom,
+        name: &str,
+        folder: FolderRef,
+        items: &[StatusItem],
+    ) -> Result<MailboxStatus, Failure> {
+        let uid_validity = mailroom.uid_validity().await?;
+        let empty = MailboxStatus { uid_validity, next_uid: 1, highest_modseq: 1, mailbox_id: mailbox_id(name), ..MailboxStatus::default() };
+        match folder {
+            FolderRef::Nothing => Ok(empty),
+            FolderRef::All(project) => {
+                let overview = mailroom.overview(project.as_ref()).await?;
+                let next_uid = u32::try_from(overview.messages).unwrap_or(u32::MAX).saturating_add(1);
+                Ok(MailboxStatus { messages: overview.messages, unseen: overview.unread, next_uid, ..empty })
+            }
+            FolderRef::Mailbox(mailbox) => {
+                let is_deleted_requested = items.contains(&StatusItem::Deleted);
+                let limit = if is_deleted_requested { usize::MAX } else { 0 };
+                let index = mailroom.index(&mailbox, MessageId::ZERO, limit).await?;
+                let is_deleted = |entry: &&restante_store::IndexEntry| {
+                    entry.marks.flags.contains(restante_mail::message::Flags::DELETED)
+                };
+                let state = state_of(mailroom, &mailbox).await?;
+                Ok(MailboxStatus {
+                    messages: state.as_ref().map_or(0, |state| state.messages),
+                    unseen: state.as_ref().map_or(0, |state| state.unseen),
+                    bytes: state.as_ref().map_or(0, |state| state.bytes),
+                    deleted: index.entries.iter().filter(is_deleted).count() as u64,
+                    next_uid: index.next_number,
+                    highest_modseq: index.highest_modseq,
+                    mailbox_id: mailbox_id(mailbox.as_str()),
+                    ..empty
+                })
+            }
+        }
+    }
+
+    async fn create(&self, server: &Server, name: &str) -> Result<Outcome, Failure> {
+        // RFC 3501 section 6.3.3: a separator at the end announces mailboxes below.
+        let name = name.strip_suffix('/').unwrap_or(name);
+        let mailbox = self.own_folder(server, name, Refusal::AlreadyExists)?;
+        match self.existing_folder(server, name).await {
+            Err(Failure::Refusal(Refusal::NoSuchMailbox)) => {}
+            Ok(_) => return Err(Refusal::AlreadyExists.into()),
+            Err(failure) => return Err(failure),
+        }
+        server.folders.update(&mailbox, |note| note.exists = true)?;
+        Ok(Outcome::Done)
+    }
+
+    /// Returns the folder of a name if the client may change it. Mailboxes that are not folders always exist: they are
+    /// refused with `refusal`.
+    fn own_folder(&self, server: &Server, name: &str, refusal: Refusal) -> Result<MailboxName, Refusal> {
+        match self.resolve(&server.context.mailroom, name)? {
+            FolderRef::Mailbox(mailbox) if mailbox.folder().is_none() => Err(refusal),
+            FolderRef::Mailbox(mailbox) if self.grant.allows(Scope::Write, &mailbox) => Ok(mailbox),
+            FolderRef::Mailbox(_) => Err(Refusal::NotPermitted),
+            FolderRef::All(_) | FolderRef::Nothing => Err(refusal),
+        }
+    }
+
+    async fn delete(&self, server: &Server, name: &str) -> Result<Outcome, Failure> {
+        let mailroom = &server.context.mailroom;
+        let refusal = Refusal::Cannot("This mailbox cannot be deleted".to_owned());
+        let mailbox = self.own_folder(server, name, refusal)?;
+        match self.existing_folder(server, name).await {
+            Err(Failure::Refusal(Refusal::NoSuchMailbox)) => {
+                let has_children = !self.below(server, &mailbox).await?.is_empty();
+                return Err(if has_children { Refusal::HasChildren } else { Refusal::NoSuchMailbox }.into());
+            }
+            other => other?,
+        };
+        mailroom.purge(&mailbox).await?;
+        server.folders.remove(&mailbox);
+        Ok(Outcome::Done)
+    }
+
+    /// Returns the folders below a folder.
+    async fn below(&self, server: &Server, mailbox: &MailboxName) -> Result<Vec<MailboxName>, Failure> {
+        let prefix = format!("{mailbox}/");
+        let page = MailboxPage { prefix: prefix.clone(), after: String::new(), limit: MAX_LISTED };
+        let mailboxes = server.context.mailroom.mailboxes(page).await?;
+        let mut names: Vec<MailboxName> = mailboxes.into_iter().map(|state| state.name).collect();
+        let notes = server.folders.with_prefix(&prefix);
+        names.extend(notes.into_iter().filter(|(_, note)| note.exists).map(|(name, _)| name));
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    async fn rename(&self, server: &Server, from: &str, to: &str) -> Result<Outcome, Failure> {
+        let target = self.own_folder(server, to, Refusal::AlreadyExists)?;
+        if self.existing_folder(server, to).await.is_ok() {
+            return Err(Refusal::AlreadyExists.into());
+        }
+        let refusal = Refusal::Cannot("This mailbox cannot be renamed".to_owned());
+        if from == INBOX {
+            // RFC 3501 section 6.3.5: the messages are moved, and INBOX stays.
+            let FolderRef::Mailbox(inbox) = self.resolve(&server.context.mailroom, INBOX)? else {
+                return Err(refusal.into());
+            };
+            if !self.grant.allows(Scope::Write, &inbox) {
+                return Err(Refusal::NotPermitted.into());
+            }
+            server.folders.update(&target, |note| note.exists = true)?;
+            return move_all(&server.context.mailroom, &inbox, &target).await.map(|()| Outcome::Done);
+        }
+        let source = self.own_folder(server, from, refusal)?;
+        let below = self.below(server, &source).await?;
+        let exists = match self.existing_folder(server, from).await {
+            Err(Failure::Refusal(Refusal::NoSuchMailbox)) if !below.is_empty() => false,
+            other => other.map(|_| true)?,
+        };
+        let mut renamed: Vec<(MailboxName, MailboxName)> = Vec::new();
+        if exists {
+            renamed.push((source.clone(), target.clone()));
+        }
+        for child in below {
+            let rest = child.as_str().strip_prefix(source.as_str()).unwrap_or_default();
+            let folder = format!("{}{rest}", target.folder().unwrap_or_default());
+            let name = target.owner().in_folder(&folder).map_err(|error| Refusal::Cannot(error.to_string()))?;
+            renamed.push((child, name));
+        }
+        for (source, target) in renamed {
+            let is_subscribed = server.folders.get(&source).is_none_or(|note| note.is_subscribed);
+            server.folders.update(&target, |note| (note.exists, note.is_subscribed) = (true, is_subscribed))?;
+            move_all(&server.context.mailroom, &source, &target).await?;
+            server.folders.remove(&source);
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn subscribe(&self, server: &Server, name: &str, is_subscribed: bool) -> Result<Outcome, Failure> {
+        match self.resolve(&server.context.mailroom, name)? {
+            FolderRef::Mailbox(mailbox) => server.folders.update(&mailbox, |note| {
+                note.is_subscribed = is_subscribed;
+                note.exists |= mailbox.folder().is_none();
+            })?,
+            FolderRef::All(_) | FolderRef::Nothing => {}
+        }
+        Ok(Outcome::Done)
+    }
+
+    async fn quota(&self, mailroom: &Mailroom) -> Result<Quota, Failure> {
+        let limits = mailroom.mailbox_limits(&self.mailbox);
+        let limit = |limit: u64| (limit != u64::MAX).then_some(limit);
+        let state = state_of(mailroom, &self.mailbox).await?;
+        Ok(Quota {
+            bytes: state.as_ref().map_or(0, |state| state.bytes),
+            max_bytes: limit(limits.bytes),
+            messages: state.as_ref().map_or(0, |state| state.messages),
+            max_messages: limit(limits.messages),
+        })
+    }
+}
+
+/// Moves all messages of a mailbox.
+async fn move_all(mailroom: &Mailroom, source: &MailboxName, target: &MailboxName) -> Result<(), Failure> {
+    loop {
+        let index = mailroom.index(source, MessageId::ZERO, RENAME_BATCH).await?;
+        if index.entries.is_empty() {
+            return Ok(());
+        }
+        let copies: Vec<CopyKey> =
+            index.entries.into_iter().map(|entry| CopyKey { mailbox: source.clone(), id: entry.id }).collect();
+        mailroom.copy(copies.clone(), target).await?;
+        mailroom.remove_copies(copies, DeletionCause::Request).await?;
+    }
+}
+
+async fn has_messages(mailroom: &Mailroom, mailbox: &MailboxName) -> Result<bool, Failure> {
+    Ok(mailroom.find(mailbox, MessageSelector::Latest).await?.is_some())
+}
+
+/// Returns the numbers of a mailbox, unless it is empty.
+async fn state_of(
+    mailroom: &Mailroom,
+    mailbox: &MailboxName,
+) -> Result<Option<restante_store::MailboxState>, Failure> {
+    let page = MailboxPage { prefix: mailbox.to_string(), after: String::new(), limit: 1 };
+    let states = mailroom.mailboxes(page).await?;
+    Ok(states.into_iter().find(|state| state.name == *mailbox))
+}
+
+async fn properties(
+    mailroom: &Mailroom,
+    open: &OpenMailbox,
+    ids: &[MessageId],
+) -> Result<Vec<Option<Properties>>, Failure> {
+    let mut all = Vec::with_capacity(ids.len());
+    for copy in open.copies(mailroom, ids).await? {
+        let found = match copy {
+            Some(copy) => mailroom.find(&copy.mailbox, MessageSelector::Id(copy.id)).await?,
+            None => None,
+        };
+        all.push(found.map(|summary| Properties {
+            message: summary.message,
+            marks: summary.marks(),
+            preview: summary.details.snippet().to_owned(),
+        }));
+    }
+    Ok(all)
+}
+
+fn copy_update(mailbox: &MailboxName, update: Update) -> CopyUpdate {
+    let Update { id, marks: NewMarks { seen, flags, tags }, if_modseq } = update;
+    CopyUpdate {
+        copy: CopyKey { mailbox: mailbox.clone(), id },
+        seen: Some(seen),
+        flags: Some(flags),
+        tags: Some(tags),
+        if_modseq: Some(if_modseq),
+    }
+}
+
+fn updated(outcome: UpdateOutcome) -> Updated {
+    match outcome {
+        UpdateOutcome::Updated(marks) => Updated::Done(marks),
+        UpdateOutcome::Conflict => Updated::Conflict,
+        UpdateOutcome::Missing => Updated::Missing,
+    }
+}

@@ -1,0 +1,223 @@
+//! STORE, and changes of flags in general. A change is computed from the flags that the session knows. If another client
+//! has changed them meanwhile, the current flags are read and the change is computed again.
+
+use std::io::Write as _;
+
+use restante_mail::tags::Tags;
+
+use super::command::{SequenceSet, StoreOperation};
+use super::reply::{self, FlagsStyle, set_text};
+use super::selected::{Entry, Selected};
+use super::task::{BATCH_MESSAGES, Completion, Context, Step, Task};
+use super::{NewMarks, Operation, Outcome, Update, Updated};
+
+/// How often a change is computed again.
+const MAX_ROUNDS: usize = 20;
+
+/// A change of flags for several messages.
+#[derive(Debug)]
+pub(super) struct FlagChanges {
+    operation: StoreOperation,
+    marks: NewMarks,
+    /// Only messages whose MODSEQ is not higher.
+    unchanged_since: Option<u64>,
+    /// The indices of messages to change, in descending order.
+    queue: Vec<usize>,
+    /// The messages of the current operation.
+    sent: Vec<usize>,
+    /// The messages whose flags have to be read.
+    stale: Vec<usize>,
+    rounds: usize,
+    /// The messages that were not changed because their MODSEQ is higher.
+    pub(super) modified: Vec<usize>,
+    /// Whether too many other changes came between.
+    pub(super) has_failed: bool,
+}
+
+impl FlagChanges {
+    /// Creates a change for messages with these indices, in ascending order.
+    pub(super) fn new(operation: StoreOperation, marks: NewMarks, indices: impl IntoIterator<Item = usize>) -> Self {
+        let mut queue: Vec<usize> = indices.into_iter().collect();
+        queue.reverse();
+        Self {
+            operation,
+            marks,
+            unchanged_since: None,
+            queue,
+            sent: Vec::new(),
+            stale: Vec::new(),
+            rounds: 0,
+            modified: Vec::new(),
+            has_failed: false,
+        }
+    }
+
+    /// Returns the next operation, or `None` if all messages are changed.
+    pub(super) fn advance(&mut self, selected: &mut Selected, outcome: Option<Outcome>) -> Option<Operation> {
+        match outcome {
+            Some(Outcome::Updated(results)) => self.apply(selected, results),
+            Some(Outcome::Properties(properties)) => {
+                for (index, properties) in self.stale.drain(..).zip(properties) {
+                    let Some(id) = selected.entries().get(index).map(|entry| entry.id) else { continue };
+                    match properties {
+                        Some(properties) => {
+                            selected.mark(id, &properties.marks);
+                            self.queue.push(index);
+                        }
+                        None => selected.remove(id),
+                    }
+                }
+            }
+            _ => {}
+        }
+        if !self.stale.is_empty() {
+            self.rounds += 1;
+            if self.rounds > MAX_ROUNDS {
+                self.has_failed = true;
+                return None;
+            }
+            let entries = selected.entries();
+            return Some(Operation::Properties(
+                self.stale.iter().filter_map(|&index| entries.get(index)).map(|entry| entry.id).collect(),
+            ));
+        }
+        let updates = self.next_updates(selected);
+        (!updates.is_empty()).then_some(Operation::Update(updates))
+    }
+
+    fn apply(&mut self, selected: &mut Selected, results: Vec<Updated>) {
+        for (index, result) in self.sent.drain(..).zip(results) {
+            let Some(id) = selected.entries().get(index).map(|entry| entry.id) else { continue };
+            match result {
+                Updated::Done(marks) => selected.mark(id, &marks),
+                Updated::Missing => selected.remove(id),
+                Updated::Conflict if self.unchanged_since.is_some() => self.modified.push(index),
+                Updated::Conflict => self.stale.push(index),
+            }
+        }
+    }
+
+    fn next_updates(&mut self, selected: &Selected) -> Vec<Update> {
+        let mut updates = Vec::new();
+        while updates.len() < BATCH_MESSAGES
+            && let Some(index) = self.queue.pop()
+        {
+            let Some(entry) = selected.entries().get(index).filter(|entry| !entry.is_gone) else { continue };
+            if self.unchanged_since.is_some_and(|limit| entry.modseq > limit) {
+                self.modified.push(index);
+            } else if let Some(marks) = self.changed_marks(selected, entry) {
+                updates.push(Update { id: entry.id, marks, if_modseq: entry.modseq });
+                self.sent.push(index);
+            }
+        }
+        updates
+    }
+
+    /// Returns the new flags of a message, or `None` if they stay the same.
+    fn changed_marks(&self, selected: &Selected, entry: &Entry) -> Option<NewMarks> {
+        let NewMarks { seen, flags, tags } = &self.marks;
+        let current = selected.tags(entry);
+        let old = NewMarks { seen: entry.is_seen, flags: entry.flags, tags: current.clone() };
+        let new = match self.operation {
+            StoreOperation::Replace => NewMarks { tags: replaced(current, tags), ..self.marks.clone() },
+            StoreOperation::Add => {
+                NewMarks { seen: old.seen || *seen, flags: old.flags.union(*flags), tags: current.union(tags) }
+            }
+            StoreOperation::Remove => {
+                let kept = Tags::from_valid(current.iter().filter(|tag| !tags.contains(tag)));
+                NewMarks { seen: old.seen && !seen, flags: old.flags.difference(*flags), tags: kept }
+            }
+        };
+        (new != old).then_some(new)
+    }
+}
+
+/// Returns the new tags. If they are the current ones in another order or case, those are kept.
+fn replaced(current: &Tags, new: &Tags) -> Tags {
+    let is_same = current.iter().count() == new.iter().count() && new.iter().all(|tag| current.contains(tag));
+    if is_same { current.clone() } else { new.clone() }
+}
+
+/// The arguments of STORE besides the messages.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) operation: StoreOperation,
+    pub(super) marks: NewMarks,
+    pub(super) is_uid: bool,
+    pub(super) is_silent: bool,
+    pub(super) unchanged_since: Option<u64>,
+}
+
+/// STORE.
+#[derive(Debug)]
+pub(super) struct StoreTask {
+    changes: FlagChanges,
+    /// The messages to report, in ascending order.
+    indices: std::vec::IntoIter<usize>,
+    is_uid: bool,
+    is_silent: bool,
+    has_condition: bool,
+    is_reporting: bool,
+}
+
+impl StoreTask {
+    pub(super) fn new(selected: &Selected, set: &SequenceSet, change: Change) -> Self {
+        let indices: Vec<usize> = selected.resolve(set, change.is_uid).into_iter().flatten().collect();
+        let mut changes = FlagChanges::new(change.operation, change.marks, indices.iter().copied());
+        changes.unchanged_since = change.unchanged_since;
+        Self {
+            changes,
+            indices: indices.into_iter(),
+            is_uid: change.is_uid,
+            is_silent: change.is_silent,
+            has_condition: change.unchanged_since.is_some(),
+            is_reporting: false,
+        }
+    }
+
+    fn report(&self, selected: &mut Selected, out: &mut Vec<u8>, index: usize, has_modseq: bool) {
+        let Some(entry) = selected.entries().get(index).filter(|entry| !entry.is_gone) else { return };
+        let is_modified = self.changes.modified.binary_search(&index).is_ok();
+        if !self.is_silent && !is_modified {
+            reply::write_flags_update(out, selected, index, FlagsStyle { has_uid: self.is_uid, has_modseq });
+        } else if has_modseq && !is_modified {
+            let _ = write!(out, "* {} FETCH (UID {} MODSEQ ({}))\r\n", index + 1, entry.uid, entry.modseq);
+        }
+        if !is_modified {
+            selected.flags_sent(index);
+        }
+    }
+}
+
+impl Task for StoreTask {
+    fn advance(&mut self, context: &mut Context<'_>, outcome: Option<Outcome>) -> Step {
+        let style = context.style();
+        let Some(selected) = context.selected.as_mut() else { return Step::Done(Completion::bad(reply::SELECT_FIRST)) };
+        if !self.is_reporting {
+            if let Some(operation) = self.changes.advance(selected, outcome) {
+                return Step::Perform(operation);
+            }
+            self.changes.modified.sort_unstable();
+            self.is_reporting = true;
+        }
+        while let Some(index) = self.indices.next() {
+            self.report(selected, context.out, index, style.has_modseq || self.has_condition);
+            if context.out.len() >= super::task::MAX_REPLY_BYTES {
+                return Step::Write;
+            }
+        }
+        let modified = self.changes.modified.iter().filter_map(|&index| {
+            let number = || u32::try_from(index + 1).ok();
+            selected.entries().get(index).and_then(|entry| if self.is_uid { Some(entry.uid) } else { number() })
+        });
+        let completion = match (self.changes.has_failed, self.changes.modified.is_empty()) {
+            (true, _) => Completion::no("[INUSE] ", "Other clients change these messages, try again later"),
+            (false, true) => Completion::ok("STORE completed"),
+            (false, false) => {
+                let code = format!("[MODIFIED {}] ", set_text(modified));
+                Completion::ok("Some messages were changed by other clients").with_code(code)
+            }
+        };
+        Step::Done(completion.may_renumber(self.is_uid))
+    }
+}

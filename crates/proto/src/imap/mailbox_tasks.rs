@@ -1,0 +1,178 @@
+//! Commands about mailboxes: SELECT, STATUS, changes of mailboxes, and quotas.
+
+use std::io::Write as _;
+
+use super::command::StatusItem;
+use super::reply::{SYSTEM_FLAGS, write_keywords, write_mailbox};
+use super::selected::Selected;
+use super::task::{Completion, Context, Step, Task};
+use super::{MailboxStatus, Operation, Outcome, Settings};
+
+/// A command whose only operation has no result: CREATE, DELETE, RENAME, SUBSCRIBE and UNSUBSCRIBE.
+#[derive(Debug)]
+pub(super) struct ChangeTask {
+    operation: Option<Operation>,
+    text: &'static str,
+}
+
+impl ChangeTask {
+    pub(super) fn new(operation: Operation, text: &'static str) -> Self {
+        Self { operation: Some(operation), text }
+    }
+}
+
+impl Task for ChangeTask {
+    fn advance(&mut self, _: &mut Context<'_>, _: Option<Outcome>) -> Step {
+        self.operation.take().map_or_else(|| Step::Done(Completion::ok(self.text)), Step::Perform)
+    }
+}
+
+/// SELECT and EXAMINE.
+#[derive(Debug)]
+pub(super) struct SelectTask {
+    mailbox: String,
+    is_read_only: bool,
+}
+
+impl SelectTask {
+    pub(super) fn new(mailbox: String, is_read_only: bool) -> Self {
+        Self { mailbox, is_read_only }
+    }
+}
+
+impl Task for SelectTask {
+    fn advance(&mut self, context: &mut Context<'_>, outcome: Option<Outcome>) -> Step {
+        let Some(Outcome::Opened(mailbox)) = outcome else {
+            let (mailbox, is_read_only) = (self.mailbox.clone(), self.is_read_only);
+            return Step::Perform(Operation::Open { mailbox, is_read_only });
+        };
+        let selected = context.selected.insert(Selected::new(mailbox));
+        write_selected(context.out, selected, context.enabled.rev2);
+        if context.enabled.rev2 {
+            context.out.extend_from_slice(b"* LIST () \"/\" ");
+            write_mailbox(context.out, &self.mailbox, true);
+            context.out.extend_from_slice(b"\r\n");
+        }
+        let code = if selected.is_read_only { "[READ-ONLY] " } else { "[READ-WRITE] " };
+        Step::Done(Completion::ok(if self.is_read_only { "EXAMINE completed" } else { "SELECT completed" }).with_code(code))
+    }
+}
+
+/// Writes the untagged replies to SELECT.
+fn write_selected(out: &mut Vec<u8>, selected: &Selected, is_rev2: bool) {
+    let mut flags = Vec::new();
+    flags.extend_from_slice(b"\\Seen");
+    for (name, _) in SYSTEM_FLAGS {
+        let _ = write!(flags, " {name}");
+    }
+    write_keywords(&mut flags, &selected.known_tags());
+    out.extend_from_slice(b"* FLAGS (");
+    out.extend_from_slice(&flags);
+    out.extend_from_slice(b")\r\n* OK [PERMANENTFLAGS (");
+    if !selected.is_read_only {
+        out.extend_from_slice(&flags);
+        out.extend_from_slice(b" \\*");
+    }
+    out.extend_from_slice(b")] These flags are stored\r\n");
+    let _ = write!(out, "* {} EXISTS\r\n", selected.count());
+    if !is_rev2 {
+        out.extend_from_slice(b"* 0 RECENT\r\n");
+        if let Some(first) = selected.entries().iter().position(|entry| !entry.is_seen) {
+            let _ = write!(out, "* OK [UNSEEN {}] The first message that is not seen\r\n", first + 1);
+        }
+    }
+    let _ = write!(out, "* OK [UIDVALIDITY {}] UIDs are valid\r\n", selected.uid_validity);
+    let _ = write!(out, "* OK [UIDNEXT {}] The next UID\r\n", selected.next_uid());
+    let _ = write!(out, "* OK [HIGHESTMODSEQ {}] The highest MODSEQ\r\n", selected.highest_modseq());
+    let _ = write!(out, "* OK [MAILBOXID ({})] The id of the mailbox\r\n", selected.mailbox_id);
+    if !selected.has_sticky_uids {
+        out.extend_from_slice(b"* NO [UIDNOTSTICKY] UIDs are valid in this session only\r\n");
+    }
+}
+
+/// STATUS.
+#[derive(Debug)]
+pub(super) struct StatusTask {
+    mailbox: String,
+    items: Vec<StatusItem>,
+}
+
+impl StatusTask {
+    pub(super) fn new(mailbox: String, items: Vec<StatusItem>) -> Self {
+        Self { mailbox, items }
+    }
+}
+
+impl Task for StatusTask {
+    fn advance(&mut self, context: &mut Context<'_>, outcome: Option<Outcome>) -> Step {
+        let Some(Outcome::Status(status)) = outcome else {
+            return Step::Perform(Operation::Status { mailbox: self.mailbox.clone(), items: self.items.clone() });
+        };
+        let is_utf8 = context.enabled.has_utf8_names();
+        write_status(context.out, &self.mailbox, &self.items, &status, context.settings, is_utf8);
+        Step::Done(Completion::ok("STATUS completed"))
+    }
+}
+
+/// Writes the reply to STATUS.
+pub(super) fn write_status(
+    out: &mut Vec<u8>,
+    mailbox: &str,
+    items: &[StatusItem],
+    status: &MailboxStatus,
+    settings: &Settings,
+    is_utf8: bool,
+) {
+    out.extend_from_slice(b"* STATUS ");
+    write_mailbox(out, mailbox, is_utf8);
+    out.extend_from_slice(b" (");
+    for (position, item) in items.iter().enumerate() {
+        if position > 0 {
+            out.push(b' ');
+        }
+        let _ = match item {
+            StatusItem::Messages => write!(out, "MESSAGES {}", status.messages),
+            StatusItem::Recent => write!(out, "RECENT 0"),
+            StatusItem::UidNext => write!(out, "UIDNEXT {}", status.next_uid),
+            StatusItem::UidValidity => write!(out, "UIDVALIDITY {}", status.uid_validity),
+            StatusItem::Unseen => write!(out, "UNSEEN {}", status.unseen),
+            StatusItem::Deleted => write!(out, "DELETED {}", status.deleted),
+            StatusItem::Size => write!(out, "SIZE {}", status.bytes),
+            StatusItem::HighestModSeq => write!(out, "HIGHESTMODSEQ {}", status.highest_modseq),
+            StatusItem::AppendLimit => write!(out, "APPENDLIMIT {}", settings.max_message_bytes),
+            StatusItem::MailboxId => write!(out, "MAILBOXID ({})", status.mailbox_id),
+        };
+    }
+    out.extend_from_slice(b")\r\n");
+}
+
+/// GETQUOTA and GETQUOTAROOT. There is one quota root, with an empty name.
+#[derive(Debug)]
+pub(super) struct QuotaTask {
+    /// The mailbox of GETQUOTAROOT.
+    mailbox: Option<String>,
+}
+
+impl QuotaTask {
+    pub(super) fn new(mailbox: Option<String>) -> Self {
+        Self { mailbox }
+    }
+}
+
+impl Task for QuotaTask {
+    fn advance(&mut self, context: &mut Context<'_>, outcome: Option<Outcome>) -> Step {
+        let Some(Outcome::Quota(quota)) = outcome else { return Step::Perform(Operation::Quota) };
+        if let Some(mailbox) = &self.mailbox {
+            context.out.extend_from_slice(b"* QUOTAROOT ");
+            write_mailbox(context.out, mailbox, context.enabled.has_utf8_names());
+            context.out.extend_from_slice(b" \"\"\r\n");
+        }
+        // RFC 9208 section 5.1: storage is counted in units of 1024 octets.
+        let storage = quota.max_bytes.map(|max| format!("STORAGE {} {}", quota.bytes.div_ceil(1024), max / 1024));
+        let messages = quota.max_messages.map(|max| format!("MESSAGE {} {max}", quota.messages));
+        let resources: Vec<String> = storage.into_iter().chain(messages).collect();
+        let _ = write!(context.out, "* QUOTA \"\" ({})\r\n", resources.join(" "));
+        let text = if self.mailbox.is_some() { "GETQUOTAROOT completed" } else { "GETQUOTA completed" };
+        Step::Done(Completion::ok(text))
+    }
+}
