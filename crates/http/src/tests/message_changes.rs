@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::stream;
-use restante_mail::message::Flags;
 use restante_search::Search;
 use restante_store::{Page, Store as _};
 use restante_teststore::SharedStore;

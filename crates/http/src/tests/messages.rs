@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use restante_mail::details::DetailFields;
-use restante_mail::message::{Flags, MessageId};
+use restante_mail::message::MessageId;
 use restante_search::Search;
 use restante_store::Store as _;
 use serde_json::{Value, json};

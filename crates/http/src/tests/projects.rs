@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use restante_mail::message::{Flags, Summary};
+use restante_mail::message::Summary;
 use restante_mailroom::Page;
 use restante_settings::ApiName;
 use restante_store::CopyUpdate;

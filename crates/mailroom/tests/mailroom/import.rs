@@ -106,8 +106,9 @@ async fn failed_copy_leaves_nothing() {
 #[tokio::test]
 async fn evictions_by_imports_are_published() {
     let mailroom = mailroom(settings(), Limits { messages_per_mailbox: 1, ..Limits::default() }, None);
-    let first = mailroom.import(import_to("bob", SOURCE)).await.unwrap();
     let mut events = mailroom.subscribe(None, None);
+    let first = mailroom.import(import_to("bob", SOURCE)).await.unwrap();
+    assert_eq!(events.next().await.unwrap().event().summary(), &first);
     let second = mailroom.copy(vec![CopyKey::from(&first)], &name("bob")).await.unwrap().remove(0).unwrap();
     assert_eq!(events.next().await.unwrap().event().summary(), &second);
     assert_eq!(events.next().await.unwrap().event(), &Event::Deleted(first));

@@ -58,7 +58,7 @@ const SELECT_MAILBOX_NUMBERS: &str = "
     FROM state LEFT JOIN mailboxes ON name = ?1";
 /// The copies of a mailbox without their texts.
 pub(super) const SELECT_INDEX: &str = "SELECT id, number, received, size, seen, flags, tags, modseq
-    FROM copies INDEXED BY copies_without_texts WHERE mailbox = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+    FROM copies WHERE mailbox = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
 
 /// See [`Store::index`](crate::Store::index).
 pub(super) fn index(

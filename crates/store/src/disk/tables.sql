@@ -22,17 +22,17 @@
         last_number INTEGER NOT NULL     -- of the last copy
     ) STRICT, WITHOUT ROWID;
 
-    -- One row per message and mailbox. The key keeps the messages of a mailbox together, so that a list reads few pages.
+    -- One row per message and mailbox. The key keeps the messages of a mailbox together, so that a list reads few pages. The
+    -- long texts are the last columns, so that the index of a mailbox does not read them.
     CREATE TABLE copies (
         mailbox TEXT NOT NULL,
         id INTEGER NOT NULL,
         received INTEGER NOT NULL,       -- Unix nanoseconds
         seen INTEGER NOT NULL,
+        flags INTEGER NOT NULL,          -- one bit per flag
+        modseq INTEGER NOT NULL,         -- the version of the mailbox after the last change of seen, flags or tags
         size INTEGER NOT NULL,           -- of trace and body
         body INTEGER NOT NULL,           -- of the body
-        sender TEXT NOT NULL,
-        recipients TEXT NOT NULL,        -- each ends in a line feed
-        subject TEXT NOT NULL,
         segment INTEGER NOT NULL,        -- where the record is
         offset INTEGER NOT NULL,
         length INTEGER NOT NULL,
@@ -40,17 +40,16 @@
         message INTEGER NOT NULL,        -- the id of the first copy of the message
         number INTEGER NOT NULL,         -- ascending in the mailbox, never reused
         tags TEXT NOT NULL,              -- each ends in a line feed
-        details TEXT NOT NULL,           -- the envelope and a preview, one value per line
-        flags INTEGER NOT NULL,          -- one bit per flag
-        modseq INTEGER NOT NULL,         -- the version of the mailbox after the last change of seen, flags or tags
         project TEXT,                    -- of the mailbox, if it is in one
+        sender TEXT NOT NULL,
+        recipients TEXT NOT NULL,        -- each ends in a line feed
+        subject TEXT NOT NULL,
+        details TEXT NOT NULL,           -- the envelope and a preview, one value per line
         PRIMARY KEY (mailbox, id)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX arrivals ON copies (received, id);
     CREATE INDEX copies_by_id ON copies (id);
     CREATE INDEX copies_by_project ON copies (project, id) WHERE project IS NOT NULL;
-    -- For the index of a mailbox. The rows of the table are long.
-    CREATE INDEX copies_without_texts ON copies (mailbox, id, number, received, size, seen, flags, tags, modseq);
     -- For the overview. They contain no plain message with one copy, so they rarely cost anything. They have the columns of
     -- their conditions, because a query would read the table for these otherwise.
     CREATE INDEX unread_shared ON copies (message, shared, seen) WHERE shared AND NOT seen;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use restante_store::{CopyKey, MessageSelector};
+use restante_mail::message::Summary;
+use restante_store::{CopyKey, CopyUpdate, MessageSelector};
 use serde_json::json;
 
 use super::*;
@@ -10,6 +11,11 @@ use crate::tests::grants::Accounts;
 use crate::tests::messages::add_copies;
 
 const LIST: &str = "GET /api/v1/messages";
+
+async fn mark_as_read(server: &TestServer, copy: &Summary) {
+    let update = CopyUpdate { seen: Some(true), ..CopyUpdate::new(copy.into()) };
+    server.store.update_copies(vec![update]).await.unwrap();
+}
 
 /// Returns a list, and the numbers of its messages.
 async fn list(server: &TestServer, query: &str) -> (Value, Vec<u64>) {
@@ -59,7 +65,7 @@ async fn list_follows_changes() {
     add_copies(&server, 1, &["bob"], &[]).await;
     let copies = server.store.find_message(MessageSelector::Id(id)).await.unwrap().unwrap().into_copies();
     for (copy, unread, is_read) in [(&copies[0], 2, false), (&copies[1], 1, true)] {
-        server.mailroom.set_seen(&copy.mailbox, copy.id, true).await.unwrap();
+        mark_as_read(&server, copy).await;
         let (found, _) = list(&server, "").await;
         assert_eq!((&found["unread"], &found["messages"][1]["Read"]), (&json!(unread), &json!(is_read)));
     }
@@ -136,7 +142,7 @@ async fn limited_token_sees_its_copies() {
     }
     // Another copy that the token does not cover is unread.
     let newest = server.store.find_message(MessageSelector::Latest).await.unwrap().unwrap();
-    server.mailroom.set_seen(&newest.first().mailbox, newest.first().id, true).await.unwrap();
+    mark_as_read(server, newest.first()).await;
     let (found, _) = list(server, &request("")).await;
     assert_eq!((&found["unread"], &found["messages"][0]["Read"]), (&json!(2), &json!(true)));
     assert_eq!(server.request(LIST).await.status, 401);

@@ -5,7 +5,6 @@ use std::time::Duration;
 use restante_mail::address::{Address, Alphabet};
 use restante_mail::details::DetailFields;
 use restante_mail::envelope::{self, Envelope, Recipient};
-use restante_mail::message::Flags;
 use restante_mail::naming::Naming;
 use serde_json::json;
 
