@@ -45,7 +45,7 @@ async fn folder_is_a_mailbox() {
     for (name, number) in [
         ("bob", 0),
         ("bob,Sent", 1),
-        ("BOB+x@x.org,Sent", 1),
+        ("BOB%2Bx@x.org,Sent", 1),
         ("bob%2Csent", 2),
         ("bob,Archive%2F2024", 3),
         ("Ann%2CDrafts", 5),

@@ -1,7 +1,7 @@
 //! The regular expressions for names and ids in the description. The regular expression engines of JavaScript, Python, Go
 //! and Rust all accept them. They match the usual forms: the server also accepts other forms of an address, such as quoted
 //! local parts, and some matching texts are not valid, because the patterns do not check the lengths and hyphens of
-//! domain labels, white space and symbols beyond ASCII, or whether a number of 20 digits is too large.
+//! domain labels, white space and symbols beyond ASCII, the length and the levels of folders, or whether a number of 20 digits is too large.
 
 use std::sync::LazyLock;
 
@@ -18,8 +18,8 @@ use super::document;
 const ALL: [Naming; 3] = [Naming::Local, Naming::Full, Naming::Domain];
 
 /// Matches every mailbox name under every naming: a local part, a local part with a domain, or a domain, in lower case.
-/// A domain can be an address literal.
-const MAILBOX_NAME: &str = r#"^(([a-z0-9][a-z0-9-]{0,61})?[a-z0-9]:)?([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])$"#;
+/// A domain can be an address literal. The name of a folder can follow.
+const MAILBOX_NAME: &str = r#"^(([a-z0-9][a-z0-9-]{0,61})?[a-z0-9]:)?([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])(,[^\x00-\x1F"%*\\\x7F-\x9F]+)?$"#;
 
 static DEFINITIONS: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../../../http-openapi/src/api/definitions.json")).expect("JSON")
@@ -50,6 +50,17 @@ fn names_and_addresses() {
         ("jöran@bücher.example", true, true),
         ("a@[ipv6:2001:db8::1]", true, true),
         ("[192.0.2.1]", true, true),
+        ("bob,Sent", true, true),
+        ("shop:a@[ipv6:2001:db8::1],Archive/2024, a:b", true, true),
+        ("bob,Entwürfe\u{a0}x", true, true),
+        ("Bob+Shop@Example.org,Sent", false, true),
+        ("bob,", false, false),
+        (",Sent", false, false),
+        ("bob,a*", false, false),
+        ("bob,a%", false, false),
+        ("bob,a\"", false, false),
+        ("bob,a\\b", false, false),
+        ("bob,a\nb", false, false),
         ("Bob+Shop@Example.org", false, true),
         ("a@[IPv6:2001:DB8::1]", false, true),
         ("", false, false),
@@ -136,7 +147,7 @@ async fn types_repeat_the_patterns() {
 
 proptest! {
     #[test]
-    fn every_name_matches(text in "[a-zA-Z+.\\-\\[\\]\"@:0-9İßΣ\u{300}-\u{310}]{1,30}|.{1,30}|[a-zA-ZΣİ+]{1,8}@[a-zA-Z.]{1,8}|\\[[0-9a-f:]{2,9}\\]") {
+    fn every_name_matches(text in "[a-zA-Z+.\\-\\[\\]\"@:0-9İßΣ\u{300}-\u{310}]{1,30}|.{1,30}|[a-zA-ZΣİ+]{1,8}@[a-zA-Z.]{1,8}|\\[[0-9a-f:]{2,9}\\]|[a-z@]{1,5},.{1,20}") {
         for naming in ALL {
             if let Ok(name) = naming.parse_mailbox(&text) {
                 prop_assert!(matches(MAILBOX_NAME, name.as_str()), "{} under {}", name, naming);
