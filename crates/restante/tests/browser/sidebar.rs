@@ -1,11 +1,12 @@
 //! The sidebar: tags and saved searches. The mailboxes in it are tested with the inbox.
 
+use restante_testdir::TestDir;
 use serde_json::json;
 
 use super::mailbox::until_rows;
 use super::mails::{self, Mail};
 use super::page::Page;
-use crate::support::Server;
+use crate::support::{Server, command};
 
 const TAGS: &str = ".sidebar-tags a bdi";
 const SEARCHES: &str = ".sidebar-searches a bdi";
@@ -42,6 +43,46 @@ fn tags_of_all_messages_are_listed() {
     page.click(".sidebar-tags li:last-child a");
     until_rows(&page, &["Oldest"]);
     assert_eq!(page.text(".list-name"), "Tag rare");
+    page.assert_quiet();
+}
+
+#[test]
+fn folders_are_below_their_mailbox() {
+    const LINKS: &str = ".sidebar-mailboxes a";
+    let dir = TestDir::new();
+    let (data, mail) = (dir.path().join("data").display().to_string(), dir.path().join("mail.eml"));
+    std::fs::write(&mail, mails::text("Sent mail", "Hello")).unwrap();
+    for mailbox in ["james,Sent", "james,Archive/<b>2024", "bob,Drafts", "bob"] {
+        let import = ["import", "--data", &data, "--mailbox", mailbox, "--received-now", &mail.display().to_string()];
+        assert!(command().args(import).output().unwrap().status.success(), "{mailbox}");
+    }
+    let server = Server::start(&["--data", &data]);
+    let Some(page) = Page::of(&server) else { return };
+    page.open("/");
+    // The mailbox `james` has no messages. Screen readers read the owner before the folder.
+    let rows = ["bob1", "bob: Drafts1", "james", "james: Archive/<b>20241", "james: Sent1"];
+    let texts = || {
+        page.eval(
+            "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent.replace(/ unread$/, ''))",
+            &json!([LINKS]),
+        )
+    };
+    page.until("the folders", || texts() == json!(rows));
+    assert_eq!(
+        page.attribute(".sidebar-mailboxes li:nth-child(3) a", "title").as_deref(),
+        Some("james: 0 messages, none unread")
+    );
+    page.click(".sidebar-mailboxes li:nth-child(4) a");
+    page.until("the folder", || page.path() == "/m/james%2CArchive%2F%3Cb%3E2024");
+    until_rows(&page, &["Sent mail"]);
+    assert_eq!(page.text(".list-name"), "james,Archive/<b>2024");
+    page.open("/m/james,Other");
+    page.until("the note", || page.text("empty-list h2") == "This folder is empty");
+    page.click("empty-list a");
+    page.until("the mailbox", || page.path() == "/m/james");
+    // Arriving mail does not move the folder away from its owner.
+    server.deliver("james@x.org", &mails::text("New", "Hello"));
+    page.until("the new message", || texts()[0] == "james1" && texts()[2] == "james: Sent1");
     page.assert_quiet();
 }
 
