@@ -10,7 +10,9 @@ use restante_mailroom::{
     CopyKey, CopyUpdate, DeletionCause, Import, MailboxPage, Mailroom, MessageSelector, UpdateOutcome,
 };
 use restante_proto::imap::command::StatusItem;
-use restante_proto::imap::{Folder, MailboxStatus, NewMarks, Operation, Outcome, Properties, Quota, Refusal, Update, Updated};
+use restante_proto::imap::{
+    Folder, MailboxStatus, NewMarks, Operation, Outcome, Properties, Quota, Refusal, Update, Updated,
+};
 use restante_proto::sasl::Credentials;
 
 use super::folders::{ALL_MAIL, FolderRef, INBOX, listed, mailbox_id};
@@ -89,12 +91,12 @@ impl Account {
             Operation::List => Ok(Outcome::Folders(self.list(server).await?)),
             Operation::Status { mailbox, items } => {
                 let folder = self.existing_folder(server, &mailbox).await?;
-                Ok(Outcome::Status(self.status(mailroom, &mailbox, folder, &items).await?))
+                Ok(Outcome::Status(self.status(server, &mailbox, folder, &items).await?))
             }
             Operation::Create(name) => self.create(server, &name).await,
             Operation::Delete(name) => self.delete(server, &name).await,
             Operation::Rename { from, to } => self.rename(server, &from, &to).await,
-            Operation::Subscribe { mailbox, is_subscribed } => self.subscribe(server, &mailbox, is_subscribed),
+            Operation::Subscribe { mailbox, is_subscribed } => self.subscribe(server, &mailbox, is_subscribed).await,
             Operation::Quota => Ok(Outcome::Quota(self.quota(mailroom).await?)),
             Operation::Append { append, marks } => {
                 let mailbox = self.target(server, &append.mailbox).await?;
@@ -181,7 +183,7 @@ impl Account {
                 return Err(Refusal::NoSuchMailbox.into());
             }
             // If there is no room, the folder exists as long as it has messages.
-            let _ = server.folders.update(mailbox, |note| note.exists = true);
+            let _ = server.folders.update(mailbox, |note| (note.exists, note.is_subscribed) = (true, true));
         }
         Ok(folder)
     }
@@ -222,13 +224,20 @@ impl Account {
 
     async fn status(
         &self,
-        mailroom: &Mailroom,
+        server: &Server,
         name: &str,
         folder: FolderRef,
         items: &[StatusItem],
     ) -> Result<MailboxStatus, Failure> {
+        let mailroom = &server.context.mailroom;
         let uid_validity = mailroom.uid_validity().await?;
-        let empty = MailboxStatus { uid_validity, next_uid: 1, highest_modseq: 1, mailbox_id: mailbox_id(name), ..MailboxStatus::default() };
+        let empty = MailboxStatus {
+            uid_validity,
+            next_uid: 1,
+            highest_modseq: 1,
+            mailbox_id: mailbox_id(name),
+            ..MailboxStatus::default()
+        };
         match folder {
             FolderRef::Nothing => Ok(empty),
             FolderRef::All(project) => {
@@ -237,14 +246,17 @@ impl Account {
                 Ok(MailboxStatus { messages: overview.messages, unseen: overview.unread, next_uid, ..empty })
             }
             FolderRef::Mailbox(mailbox) => {
-                let is_deleted_requested = items.contains(&StatusItem::Deleted);
-                let limit = if is_deleted_requested { usize::MAX } else { 0 };
+                let needs_list = items.contains(&StatusItem::Deleted) || items.contains(&StatusItem::Recent);
+                let limit = if needs_list { usize::MAX } else { 0 };
                 let index = mailroom.index(&mailbox, MessageId::ZERO, limit).await?;
                 let is_deleted = |entry: &&restante_store::IndexEntry| {
                     entry.marks.flags.contains(restante_mail::message::Flags::DELETED)
                 };
+                let first_recent = server.folders.first_recent_uid(&mailbox, index.next_number, true);
+                let is_recent = |entry: &&restante_store::IndexEntry| entry.number >= first_recent;
                 let state = state_of(mailroom, &mailbox).await?;
                 Ok(MailboxStatus {
+                    recent: index.entries.iter().filter(is_recent).count() as u64,
                     messages: state.as_ref().map_or(0, |state| state.messages),
                     unseen: state.as_ref().map_or(0, |state| state.unseen),
                     bytes: state.as_ref().map_or(0, |state| state.bytes),
@@ -353,8 +365,12 @@ impl Account {
         Ok(Outcome::Done)
     }
 
-    fn subscribe(&self, server: &Server, name: &str, is_subscribed: bool) -> Result<Outcome, Failure> {
-        match self.resolve(&server.context.mailroom, name)? {
+    async fn subscribe(&self, server: &Server, name: &str, is_subscribed: bool) -> Result<Outcome, Failure> {
+        let folder = match is_subscribed {
+            true => self.existing_folder(server, name).await?,
+            false => self.resolve(&server.context.mailroom, name)?,
+        };
+        match folder {
             FolderRef::Mailbox(mailbox) => server.folders.update(&mailbox, |note| {
                 note.is_subscribed = is_subscribed;
                 note.exists |= mailbox.folder().is_none();
@@ -396,10 +412,7 @@ async fn has_messages(mailroom: &Mailroom, mailbox: &MailboxName) -> Result<bool
 }
 
 /// Returns the numbers of a mailbox, unless it is empty.
-async fn state_of(
-    mailroom: &Mailroom,
-    mailbox: &MailboxName,
-) -> Result<Option<restante_store::MailboxState>, Failure> {
+async fn state_of(mailroom: &Mailroom, mailbox: &MailboxName) -> Result<Option<restante_store::MailboxState>, Failure> {
     let page = MailboxPage { prefix: mailbox.to_string(), after: String::new(), limit: 1 };
     let states = mailroom.mailboxes(page).await?;
     Ok(states.into_iter().find(|state| state.name == *mailbox))

@@ -218,8 +218,13 @@ impl<'a> SessionDriver<'a> {
     /// Reserves memory for the list of messages. It is held until another mailbox is selected.
     async fn reserve_list(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.list_reservation.adjust_to(0).await;
-        if bytes > MAX_UNRESERVED_BYTES && !wait_for_memory(&mut self.list_reservation, bytes, &mut self.connection).await {
-            tracing::warn!(session = self.connection.session_name, "no memory left to open a large mailbox, refusing it");
+        if bytes > MAX_UNRESERVED_BYTES
+            && !wait_for_memory(&mut self.list_reservation, bytes, &mut self.connection).await
+        {
+            tracing::warn!(
+                session = self.connection.session_name,
+                "no memory left to open a large mailbox, refusing it"
+            );
             return Err(Refusal::Unavailable);
         }
         Ok(())

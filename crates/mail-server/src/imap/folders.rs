@@ -35,9 +35,13 @@ pub(super) enum FolderRef {
     Nothing,
 }
 
-/// What is known about folders besides their messages, in this process.
+/// What is known about mailboxes besides their messages, in this process.
 #[derive(Debug, Default)]
-pub struct FolderNotes(Mutex<BTreeMap<MailboxName, FolderNote>>);
+pub struct FolderNotes {
+    folders: Mutex<BTreeMap<MailboxName, FolderNote>>,
+    /// The UIDs up to which messages were listed in a session. They are not recent any more.
+    listed_uids: Mutex<BTreeMap<MailboxName, u32>>,
+}
 
 /// What is known about a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,12 +55,12 @@ pub(super) struct FolderNote {
 impl FolderNotes {
     /// Returns what is known about a folder.
     pub(super) fn get(&self, mailbox: &MailboxName) -> Option<FolderNote> {
-        self.0.lock().get(mailbox).copied()
+        self.folders.lock().get(mailbox).copied()
     }
 
     /// Returns the folders whose names start with this text.
     pub(super) fn with_prefix(&self, prefix: &str) -> Vec<(MailboxName, FolderNote)> {
-        let notes = self.0.lock();
+        let notes = self.folders.lock();
         let from = (Bound::Included(prefix), Bound::Unbounded);
         let matching = notes.range::<str, _>(from).take_while(|(name, _)| name.as_str().starts_with(prefix));
         matching.map(|(name, note)| (name.clone(), *note)).collect()
@@ -64,17 +68,31 @@ impl FolderNotes {
 
     /// Changes what is known about a folder.
     pub(super) fn update(&self, mailbox: &MailboxName, change: impl FnOnce(&mut FolderNote)) -> Result<(), Refusal> {
-        let mut notes = self.0.lock();
+        let mut notes = self.folders.lock();
         if !notes.contains_key(mailbox) && notes.len() >= MAX_NOTES {
             return Err(Refusal::Limit("There are too many folders without messages".to_owned()));
         }
-        change(notes.entry(mailbox.clone()).or_insert(FolderNote { exists: false, is_subscribed: true }));
+        change(notes.entry(mailbox.clone()).or_insert(FolderNote { exists: false, is_subscribed: false }));
         Ok(())
+    }
+
+    /// Returns the UID from which on messages of a mailbox are recent. If the session may change the mailbox, they are not
+    /// recent in other sessions any more.
+    pub(super) fn first_recent_uid(&self, mailbox: &MailboxName, next_uid: u32, is_read_only: bool) -> u32 {
+        let mut listed = self.listed_uids.lock();
+        let first = listed.get(mailbox).map_or(1, |&last| last.saturating_add(1));
+        if !is_read_only && next_uid > first {
+            if listed.len() >= MAX_NOTES {
+                listed.pop_first();
+            }
+            listed.insert(mailbox.clone(), next_uid - 1);
+        }
+        first
     }
 
     /// Forgets a folder.
     pub(super) fn remove(&self, mailbox: &MailboxName) {
-        self.0.lock().remove(mailbox);
+        self.folders.lock().remove(mailbox);
     }
 }
 

@@ -3,6 +3,8 @@
 //! The messages are listed after the subscription to events, so no change is missed. An event of a new message only says
 //! that there is one: the list of new messages comes from the store, in the order of their UIDs.
 
+use std::sync::Arc;
+
 use restante_auth::Scope;
 use restante_mail::message::{Marks, Message, MessageId};
 use restante_mail::naming::{MailboxName, Project};
@@ -12,7 +14,7 @@ use restante_proto::imap::{Change, Listed, ListedMessage, Mailbox, Outcome};
 use restante_store::{IndexEntry, StoreError};
 
 use super::account::Account;
-use super::folders::{FolderRef, mailbox_id};
+use super::folders::{FolderNotes, FolderRef, mailbox_id};
 use super::{Failure, Server};
 
 /// The number of messages that are listed at once.
@@ -25,6 +27,8 @@ pub(super) struct OpenMailbox {
     pub(super) contents: Contents,
     events: Subscription,
     marks: MarkSubscription,
+    notes: Arc<FolderNotes>,
+    is_read_only: bool,
     /// Whether there are new messages.
     has_new: bool,
     /// Whether events were missed.
@@ -78,6 +82,8 @@ impl OpenMailbox {
             contents,
             events: mailroom.subscribe(topic, None).without_history(),
             marks: mailroom.subscribe_to_marks(),
+            notes: server.folders.clone(),
+            is_read_only: is_read_only || !is_writable,
             has_new: false,
             has_gap: false,
             pending: Vec::new(),
@@ -90,7 +96,7 @@ impl OpenMailbox {
             Contents::Mailbox(mailbox) => mailbox_id(mailbox.as_str()),
             Contents::All { .. } | Contents::Nothing => mailbox_id(name),
         };
-        let is_read_only = is_read_only || !is_writable;
+        let is_read_only = open.is_read_only;
         Ok((open, Mailbox { uid_validity, has_sticky_uids, is_read_only, mailbox_id, listing }))
     }
 
@@ -234,8 +240,12 @@ impl OpenMailbox {
     /// Lists the messages after an id.
     async fn list(&mut self, mailroom: &Mailroom, after: MessageId) -> Result<Listed, StoreError> {
         match &mut self.contents {
-            Contents::Mailbox(mailbox) => list_mailbox(mailroom, mailbox, after).await,
-            Contents::Nothing => Ok(Listed { next_uid: 1, highest_modseq: 1, messages: Vec::new() }),
+            Contents::Mailbox(mailbox) => {
+                let mut listed = list_mailbox(mailroom, mailbox, after).await?;
+                listed.first_recent_uid = self.notes.first_recent_uid(mailbox, listed.next_uid, self.is_read_only);
+                Ok(listed)
+            }
+            Contents::Nothing => Ok(Listed { next_uid: 1, highest_modseq: 1, ..Listed::default() }),
             Contents::All { project, last_uid, last_modseq } => {
                 let mut messages = Vec::new();
                 let mut last = after;
@@ -258,7 +268,8 @@ impl OpenMailbox {
                         _ => break,
                     }
                 }
-                Ok(Listed { next_uid: *last_uid + 1, highest_modseq: (*last_modseq).max(1), messages })
+                let (next_uid, highest_modseq) = (*last_uid + 1, (*last_modseq).max(1));
+                Ok(Listed { next_uid, highest_modseq, first_recent_uid: u32::MAX, messages })
             }
         }
     }
@@ -299,11 +310,7 @@ impl OpenMailbox {
     }
 }
 
-async fn list_mailbox(
-    mailroom: &Mailroom,
-    mailbox: &MailboxName,
-    after: MessageId,
-) -> Result<Listed, StoreError> {
+async fn list_mailbox(mailroom: &Mailroom, mailbox: &MailboxName, after: MessageId) -> Result<Listed, StoreError> {
     let (mut listed, mut last) = (Listed::default(), after);
     loop {
         let index = mailroom.index(mailbox, last, PAGE_SIZE).await?;

@@ -86,7 +86,9 @@ impl Session {
             }
             Command::Create(name) => Box::new(ChangeTask::new(Operation::Create(name), "CREATE completed")),
             Command::Delete(name) => Box::new(ChangeTask::new(Operation::Delete(name), "DELETE completed")),
-            Command::Rename { from, to } => Box::new(ChangeTask::new(Operation::Rename { from, to }, "RENAME completed")),
+            Command::Rename { from, to } => {
+                Box::new(ChangeTask::new(Operation::Rename { from, to }, "RENAME completed"))
+            }
             Command::Subscribe(mailbox) => {
                 let operation = Operation::Subscribe { mailbox, is_subscribed: true };
                 Box::new(ChangeTask::new(operation, "SUBSCRIBE completed"))
@@ -110,7 +112,7 @@ impl Session {
             Command::GetQuotaRoot(mailbox) => Box::new(QuotaTask::new(Some(mailbox))),
             Command::Idle => {
                 self.last_view = None;
-                self.announce(true);
+                // Some clients expect changes only after the continuation.
                 self.queue(false, |out| reply::write_continuation(out, "idling"));
                 self.state = State::Idling { tag };
                 return None;
@@ -147,8 +149,7 @@ impl Session {
             }
             Command::Expunge(set) => Box::new(ExpungeTask::new(selected, set.as_ref())),
             Command::Fetch { set, is_uid, items, changed_since } => {
-                self.enabled.condstore |=
-                    changed_since.is_some() || items.contains(&super::command::FetchItem::ModSeq);
+                self.enabled.condstore |= changed_since.is_some() || items.contains(&super::command::FetchItem::ModSeq);
                 Box::new(FetchTask::new(selected, &set, is_uid, items, changed_since))
             }
             Command::Store { set, is_uid, operation, is_silent, flags, unchanged_since } => {

@@ -93,6 +93,8 @@ impl FetchTask {
             entries.get(*index).is_some_and(is_changed)
         };
         let indices: Vec<usize> = selected.resolve(set, is_uid).into_iter().flatten().filter(is_wanted).collect();
+        // Some clients expect short values before literals.
+        items.sort_by_key(needs_source);
         let needs = Needs {
             source: items.iter().any(needs_source),
             properties: items.iter().any(|item| matches!(item, FetchItem::EmailId | FetchItem::Preview)),
@@ -136,7 +138,8 @@ impl FetchTask {
                 Stage::Start => {
                     self.start_batch(selected);
                     let marks = NewMarks { seen: true, ..NewMarks::default() };
-                    let unseen = self.batch.iter().filter(|fetched| fetched.has_become_seen).map(|fetched| fetched.index);
+                    let unseen =
+                        self.batch.iter().filter(|fetched| fetched.has_become_seen).map(|fetched| fetched.index);
                     self.stage = Stage::Marking(FlagChanges::new(StoreOperation::Add, marks, unseen));
                 }
                 Stage::Marking(changes) => {
@@ -155,7 +158,10 @@ impl FetchTask {
                         }
                     }
                     self.stage = Stage::Sources;
-                    if self.needs.source && !self.batch.is_empty() && !self.use_last_view(context.last_view.as_ref(), selected) {
+                    if self.needs.source
+                        && !self.batch.is_empty()
+                        && !self.use_last_view(context.last_view.as_ref(), selected)
+                    {
                         *context.last_view = None;
                         let bytes = self.batch.iter().filter_map(|fetched| selected.entries().get(fetched.index));
                         let bytes = bytes.map(Entry::size).sum();
@@ -204,23 +210,31 @@ impl FetchTask {
         }
         let mut writer = Writer { out: context.out, pieces: &mut self.pieces, text: None };
         let _ = write!(writer.text(), "* {} FETCH (", fetched.index + 1);
-        let mut has_flags = false;
+        let has_flags = self.items.contains(&FetchItem::Flags);
+        if fetched.has_become_seen {
+            if !has_flags {
+                writer.text().extend_from_slice(b"FLAGS ");
+                reply::write_flags(writer.text(), selected, &entry);
+                writer.text().push(b' ');
+            }
+            if context.enabled.condstore && !self.items.contains(&FetchItem::ModSeq) {
+                let _ = write!(writer.text(), "MODSEQ ({}) ", entry.modseq);
+            }
+        }
         let is_utf8 = context.enabled.has_utf8_names();
         for (position, item) in self.items.iter().enumerate() {
             if position > 0 {
                 writer.text().push(b' ');
             }
-            has_flags |= *item == FetchItem::Flags;
-            let message = Message { selected, entry: &entry, view: view.as_ref(), properties: fetched.properties.as_ref(), is_utf8 };
+            let message = Message {
+                selected,
+                entry: &entry,
+                view: view.as_ref(),
+                properties: fetched.properties.as_ref(),
+                is_utf8,
+            };
             if !write_item(&mut writer, &message, item) {
                 self.has_unknown_encoding = true;
-            }
-        }
-        if fetched.has_become_seen && !has_flags {
-            writer.text().extend_from_slice(b" FLAGS ");
-            reply::write_flags(writer.text(), selected, &entry);
-            if context.enabled.condstore {
-                let _ = write!(writer.text(), " MODSEQ ({})", entry.modseq);
             }
         }
         writer.text().extend_from_slice(b")\r\n");

@@ -6,7 +6,7 @@ use std::io::Write as _;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use restante_mail::message::{Flags, MessageId};
+use restante_mail::message::MessageId;
 
 use super::command::{Flag, Search, SearchKey, SearchReturn, SortCriterion};
 use super::commands::flag_of;
@@ -84,14 +84,12 @@ impl Known for Candidate<'_> {
             Flag::Seen => self.entry.is_seen,
             Flag::System => false,
             Flag::Keyword(keyword) => self.selected.tags(self.entry).contains(&tag_of_keyword(keyword)),
-            Flag::Answered | Flag::Flagged | Flag::Deleted | Flag::Draft => {
-                self.entry.flags.union(Flags::default()).contains(flag_of(flag))
-            }
+            Flag::Answered | Flag::Flagged | Flag::Deleted | Flag::Draft => self.entry.flags.contains(flag_of(flag)),
         }
     }
 
     fn is_recent(&self) -> bool {
-        false
+        self.entry.is_recent
     }
 
     fn received(&self) -> Timestamp {
@@ -124,10 +122,11 @@ impl FindTask {
         now: Timestamp,
     ) -> Result<Self, Completion> {
         let last_uid = selected.entries().last().map_or(0, |entry| entry.uid);
-        let query = Query::new(search, selected.count(), last_uid, &selected.saved, now).map_err(|error| match error {
-            SearchError::BadCharset => Completion::no("[BADCHARSET (US-ASCII UTF-8)] ", "The charset is unknown"),
-            SearchError::TooManyTexts => Completion::no("[LIMIT] ", "The search has too many texts"),
-        })?;
+        let query =
+            Query::new(search, selected.count(), last_uid, &selected.saved, now).map_err(|error| match error {
+                SearchError::BadCharset => Completion::no("[BADCHARSET (US-ASCII UTF-8)] ", "The charset is unknown"),
+                SearchError::TooManyTexts => Completion::no("[LIMIT] ", "The search has too many texts"),
+            })?;
         let form_needs_header = match &form {
             Form::Search { .. } => false,
             Form::Sort(criteria) => needs_header(criteria),
@@ -274,7 +273,11 @@ impl FindTask {
             let mut uids: Vec<u32> = uids.collect();
             if !saves_all {
                 let (first, last) = (uids.first().copied(), uids.last().copied());
-                uids = first.filter(|_| has(SearchReturn::Min)).into_iter().chain(last.filter(|_| has(SearchReturn::Max))).collect();
+                uids = first
+                    .filter(|_| has(SearchReturn::Min))
+                    .into_iter()
+                    .chain(last.filter(|_| has(SearchReturn::Max)))
+                    .collect();
                 uids.dedup();
             }
             selected.saved = uids;

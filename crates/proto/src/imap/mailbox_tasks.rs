@@ -46,7 +46,7 @@ impl Task for SelectTask {
             let (mailbox, is_read_only) = (self.mailbox.clone(), self.is_read_only);
             return Step::Perform(Operation::Open { mailbox, is_read_only });
         };
-        let selected = context.selected.insert(Selected::new(mailbox));
+        let selected = context.selected.insert(Selected::new(mailbox, !context.enabled.rev2));
         write_selected(context.out, selected, context.enabled.rev2);
         if context.enabled.rev2 {
             context.out.extend_from_slice(b"* LIST () \"/\" ");
@@ -54,7 +54,9 @@ impl Task for SelectTask {
             context.out.extend_from_slice(b"\r\n");
         }
         let code = if selected.is_read_only { "[READ-ONLY] " } else { "[READ-WRITE] " };
-        Step::Done(Completion::ok(if self.is_read_only { "EXAMINE completed" } else { "SELECT completed" }).with_code(code))
+        Step::Done(
+            Completion::ok(if self.is_read_only { "EXAMINE completed" } else { "SELECT completed" }).with_code(code),
+        )
     }
 }
 
@@ -76,7 +78,7 @@ fn write_selected(out: &mut Vec<u8>, selected: &Selected, is_rev2: bool) {
     out.extend_from_slice(b")] These flags are stored\r\n");
     let _ = write!(out, "* {} EXISTS\r\n", selected.count());
     if !is_rev2 {
-        out.extend_from_slice(b"* 0 RECENT\r\n");
+        let _ = write!(out, "* {} RECENT\r\n", selected.recent_count());
         if let Some(first) = selected.entries().iter().position(|entry| !entry.is_seen) {
             let _ = write!(out, "* OK [UNSEEN {}] The first message that is not seen\r\n", first + 1);
         }
@@ -132,7 +134,7 @@ pub(super) fn write_status(
         }
         let _ = match item {
             StatusItem::Messages => write!(out, "MESSAGES {}", status.messages),
-            StatusItem::Recent => write!(out, "RECENT 0"),
+            StatusItem::Recent => write!(out, "RECENT {}", status.recent),
             StatusItem::UidNext => write!(out, "UIDNEXT {}", status.next_uid),
             StatusItem::UidValidity => write!(out, "UIDVALIDITY {}", status.uid_validity),
             StatusItem::Unseen => write!(out, "UNSEEN {}", status.unseen),

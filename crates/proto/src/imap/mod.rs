@@ -243,6 +243,8 @@ pub struct MailboxStatus {
     pub unseen: u64,
     /// The number of messages that are marked as deleted. Only valid if requested.
     pub deleted: u64,
+    /// The number of messages that no session has listed. Only valid if requested.
+    pub recent: u64,
     /// The sum of the sizes.
     pub bytes: u64,
     /// The UID of the next message.
@@ -277,6 +279,8 @@ pub struct Listed {
     pub next_uid: u32,
     /// The highest MODSEQ.
     pub highest_modseq: u64,
+    /// The UID from which on messages are recent: no other session has listed them before.
+    pub first_recent_uid: u32,
     /// Ascending by id.
     pub messages: Vec<ListedMessage>,
 }

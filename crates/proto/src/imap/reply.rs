@@ -8,9 +8,9 @@ use restante_mail::tags::Tags;
 use crate::reply_text::{to_printable_ascii, write_line};
 
 use super::Refusal;
+use super::keywords::keyword_of_tag;
 use super::selected::{Entry, Selected};
 use super::task::{Completion, Status};
-use super::keywords::keyword_of_tag;
 use super::utf7;
 use super::write::write_string;
 
@@ -23,7 +23,8 @@ pub(super) const SELECT_FIRST: &str = "Select a mailbox first";
 pub(super) const READ_ONLY: &str = "The mailbox is open to read only";
 pub(super) const TLS_UNAVAILABLE: &str = "TLS is not available";
 pub(super) const TLS_TWICE: &str = "TLS is already on";
-pub(super) const AUTH_UNKNOWN: &str = "Unknown authentication mechanism; known are PLAIN, LOGIN, XOAUTH2 and OAUTHBEARER";
+pub(super) const AUTH_UNKNOWN: &str =
+    "Unknown authentication mechanism; known are PLAIN, LOGIN, XOAUTH2 and OAUTHBEARER";
 pub(super) const AUTH_CANCELLED: &str = "Authentication cancelled";
 pub(super) const AUTH_MALFORMED: &str = "Cannot decode the response";
 pub(super) const COMMAND_TOO_LONG: &str = "The command is too long";
@@ -88,6 +89,9 @@ pub(super) fn write_flags(out: &mut Vec<u8>, selected: &Selected, entry: &Entry)
             out.push(b' ');
             out.extend_from_slice(name.as_bytes());
         }
+    }
+    if entry.is_recent {
+        out.extend_from_slice(b" \\Recent");
     }
     out.extend_from_slice(selected.keyword_text(entry));
     if out.len() > start {

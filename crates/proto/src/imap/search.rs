@@ -9,9 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 use memchr::memmem::Finder;
 use restante_mail::mime::decode_text;
 
-use super::view::MessageView;
 use super::command::{Flag, Search, SearchKey, SequenceSet, SetNumber};
 use super::date::SentDate;
+use super::view::MessageView;
 use super::view::fold;
 
 /// The maximum number of texts in one search. Each is compared with each message.

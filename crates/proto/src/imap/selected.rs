@@ -31,6 +31,8 @@ pub(super) struct Entry {
     keywords: u16,
     pub(super) flags: Flags,
     pub(super) is_seen: bool,
+    /// Whether this session is the first that has listed the message.
+    pub(super) is_recent: bool,
     /// Whether the message is deleted, but not yet for the client.
     pub(super) is_gone: bool,
     /// Whether the client does not know the current flags.
@@ -56,6 +58,8 @@ pub(super) struct Selected {
     pub(super) is_read_only: bool,
     pub(super) has_sticky_uids: bool,
     pub(super) mailbox_id: String,
+    /// Whether `\Recent` is shown. IMAP4rev2 does not have it.
+    shows_recent: bool,
     /// Ascending by id and by UID.
     entries: Vec<Entry>,
     /// The number of entries that the client knows. They have sequence numbers.
@@ -71,12 +75,13 @@ pub(super) struct Selected {
 }
 
 impl Selected {
-    pub(super) fn new(mailbox: Mailbox) -> Self {
+    pub(super) fn new(mailbox: Mailbox, shows_recent: bool) -> Self {
         let mut selected = Self {
             uid_validity: mailbox.uid_validity,
             is_read_only: mailbox.is_read_only,
             has_sticky_uids: mailbox.has_sticky_uids,
             mailbox_id: mailbox.mailbox_id,
+            shows_recent,
             entries: Vec::with_capacity(mailbox.listing.messages.len()),
             announced: 0,
             gone: 0,
@@ -99,6 +104,11 @@ impl Selected {
     /// Returns the number of messages that the client knows.
     pub(super) fn count(&self) -> u32 {
         u32::try_from(self.announced).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the number of recent messages.
+    pub(super) fn recent_count(&self) -> usize {
+        self.entries().iter().filter(|entry| entry.is_recent).count()
     }
 
     pub(super) fn next_uid(&self) -> u32 {
@@ -149,6 +159,7 @@ impl Selected {
                 keywords,
                 flags: message.marks.flags,
                 is_seen: message.marks.seen,
+                is_recent: self.shows_recent && message.uid >= listing.first_recent_uid,
                 is_gone: false,
                 is_changed: false,
             });
@@ -177,8 +188,7 @@ impl Selected {
         if marks.modseq <= entry.modseq {
             return;
         }
-        entry.is_changed |=
-            entry.flags != marks.flags || entry.is_seen != marks.seen || entry.keywords != keywords;
+        entry.is_changed |= entry.flags != marks.flags || entry.is_seen != marks.seen || entry.keywords != keywords;
         (entry.modseq, entry.flags, entry.is_seen, entry.keywords) = (marks.modseq, marks.flags, marks.seen, keywords);
         self.has_changes |= entry.is_changed;
         self.highest_modseq = self.highest_modseq.max(marks.modseq);
@@ -214,6 +224,9 @@ impl Selected {
         if self.entries.len() > self.announced {
             self.announced = self.entries.len();
             let _ = write!(out, "* {} EXISTS\r\n", self.announced);
+            if self.shows_recent {
+                let _ = write!(out, "* {} RECENT\r\n", self.recent_count());
+            }
         }
         if std::mem::take(&mut self.has_changes) {
             for index in 0..self.announced {

@@ -39,12 +39,22 @@ pub struct Session {
 #[derive(Debug)]
 pub(super) enum State {
     Ready,
-    Authenticating { tag: String, exchange: Exchange },
-    LoggingIn { tag: String, mechanism: Option<Mechanism> },
+    Authenticating {
+        tag: String,
+        exchange: Exchange,
+    },
+    LoggingIn {
+        tag: String,
+        mechanism: Option<Mechanism>,
+    },
     /// The client must answer the description of a failed login.
-    LoginFailed { tag: String },
+    LoginFailed {
+        tag: String,
+    },
     Working(Work),
-    Idling { tag: String },
+    Idling {
+        tag: String,
+    },
     StartingTls,
     LoggingOut,
     Closed,

@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 use jiff::Timestamp;
 use restante_mail::mime::decode_field;
 
-use super::view::MessageView;
 use super::command::{SortCriterion, SortKey};
 use super::date::SentDate;
 use super::search::Known;
 use super::subject::base_subject;
+use super::view::MessageView;
 use super::view::{fold, parse_addresses};
 
 /// The values of a message by which SORT compares. Those that are not requested are empty.

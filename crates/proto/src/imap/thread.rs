@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use super::view::MessageView;
 use super::search::Known;
 use super::sort::{folded_subject, sent_time};
+use super::view::MessageView;
 use super::write::write_number;
 
 /// The maximum number of references of one message that are used: the last ones.

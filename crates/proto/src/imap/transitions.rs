@@ -67,8 +67,7 @@ impl Session {
     }
 
     fn advance_ready(&mut self, input: &[u8]) -> (usize, Option<Action>) {
-        let limits =
-            Limits { is_authenticated: self.is_logged_in, max_message_bytes: self.settings.max_message_bytes };
+        let limits = Limits { is_authenticated: self.is_logged_in, max_message_bytes: self.settings.max_message_bytes };
         let (consumed, received) = self.reader.read(input, limits);
         let action = match received {
             Received::Incomplete => Some(Action::Read),

@@ -109,7 +109,7 @@ SyncState *
     def sync():
         """Returns the numbers of messages that were fetched and sent."""
         output = call([require("mbsync"), "--config", file, "--all", "--debug-net"])
-        return output.count("BODY.PEEK[]"), output.count(" APPEND ")
+        return output.count("BODY.PEEK[]"), len(re.findall(r">>> \d+ APPEND ", output))
 
     inbox = folder / "INBOX"
     assert sync() == (5, 0)

@@ -65,6 +65,10 @@ func main() {
 		}
 	}})
 	check(client.Login(user, password).Wait())
+	// The client reads names in UTF-8 if the server has IMAP4rev2.
+	if client.Caps().Has(imap.CapIMAP4rev2) {
+		must(client.Enable(imap.CapIMAP4rev2).Wait())
+	}
 	caps := must(client.Capability().Wait())
 	equal(must(client.Namespace().Wait()).Personal, []imap.NamespaceDescriptor{{Prefix: "", Delim: '/'}})
 

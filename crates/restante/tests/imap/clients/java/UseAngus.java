@@ -42,6 +42,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.eclipse.angus.mail.imap.AppendUID;
 import org.eclipse.angus.mail.imap.IMAPFolder;
 import org.eclipse.angus.mail.imap.IMAPMessage;
@@ -99,16 +100,26 @@ public class UseAngus {
     }
 
     /** Starts IDLE, which ends after the first event. */
-    static Thread startIdle(IMAPFolder folder) {
+    /** Waits for changes until the value is true and the folder is used. */
+    static Thread startIdle(IMAPFolder folder, AtomicBoolean isDone) {
+        isDone.set(false);
         Thread thread = new Thread(() -> {
             try {
-                folder.idle(true);
+                do {
+                    folder.idle(true);
+                } while (!isDone.get());
             } catch (MessagingException error) {
                 throw new AssertionError(error);
             }
         });
         thread.start();
         return thread;
+    }
+
+    static void stopIdle(IMAPFolder folder, Thread idle, AtomicBoolean isDone) throws Exception {
+        isDone.set(true);
+        folder.getMessageCount();
+        idle.join();
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -234,6 +245,7 @@ public class UseAngus {
 
         // IDLE with a message that arrives, and with one that another session deletes.
         LinkedBlockingQueue<String> events = new LinkedBlockingQueue<>();
+        AtomicBoolean isDone = new AtomicBoolean();
         inbox.addMessageCountListener(new MessageCountAdapter() {
             @Override
             public void messagesAdded(MessageCountEvent event) {
@@ -245,7 +257,7 @@ public class UseAngus {
                 events.add("removed " + event.getMessages()[0].getMessageNumber());
             }
         });
-        Thread idle = startIdle(inbox);
+        Thread idle = startIdle(inbox, isDone);
         MimeMessage mail = new MimeMessage(session(Map.of()));
         mail.setFrom("ann@x.org");
         mail.setRecipients(Message.RecipientType.TO, USER + "@example.org");
@@ -253,8 +265,8 @@ public class UseAngus {
         mail.setText("Hi");
         Transport.send(mail);
         equal(String.valueOf(events.poll(20, TimeUnit.SECONDS)), "added 1");
-        idle.join();
-        idle = startIdle(inbox);
+        stopIdle(inbox, idle, isDone);
+        idle = startIdle(inbox, isDone);
         try (IMAPStore other = connect(Map.of(), ENVIRONMENT.get("IMAP_PASSWORD"))) {
             Folder same = other.getFolder("INBOX");
             same.open(Folder.READ_WRITE);
@@ -262,7 +274,7 @@ public class UseAngus {
             same.close(true);
         }
         equal(String.valueOf(events.poll(20, TimeUnit.SECONDS)), "removed 1");
-        idle.join();
+        stopIdle(inbox, idle, isDone);
         // Removed messages keep their numbers until this call.
         inbox.expunge();
         equal(subjects(inbox.getMessages()), List.of("Grüße aus Köln", "Large", "Idle"));
