@@ -34,8 +34,8 @@ impl Mailroom {
     /// Stores a message without a delivery: hooks and the policy are not asked, and the source gets no trace lines. Sender,
     /// recipients and subject are from the header, and there is no envelope. Publishes the message like a delivered one.
     ///
-    /// Returns [`StoreError::NoSpace`] if the message is larger than the mailbox may be. The message completes and is published
-    /// even if the future is dropped.
+    /// Returns [`StoreError::NoSpace`] if the message is larger than the mailbox may be. Once the store was called, the change
+    /// completes and is published, even if the future is dropped.
     pub async fn import(&self, import: Import) -> Result<Summary> {
         check_size(import.message.len() as u64, &import.mailbox, self.mailbox_limits(&import.mailbox).bytes)?;
         let message = import.into_message(Timestamp::now());
