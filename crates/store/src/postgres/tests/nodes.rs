@@ -221,16 +221,16 @@ async fn changed_tags_are_sent_to_other_nodes() {
     let changes = changes_until_deletion_of(&mut feed, stored[1].id).await;
     let after_storing = changes.into_iter().filter(|change| !matches!(change.event, CopyEvent::Stored(_)));
     let events: Vec<_> = after_storing.map(|change| change.event).collect();
-    let changed: Vec<_> = stored
+    let tagged_copies: Vec<_> = stored
         .iter()
         .zip(modseqs)
         .map(|(copy, modseq)| Summary { tags: tags.clone(), modseq, ..copy.clone() })
         .collect();
-    let tagged = changed.iter().map(|copy| {
+    let tagged = tagged_copies.iter().map(|copy| {
         let (mailbox, mark) = (copy.mailbox.clone(), Mark::Tags(tags.clone()));
         CopyEvent::Marked(MarkChange { mailbox, id: copy.id, mark, marks: copy.marks() })
     });
-    let deleted = changed.iter().cloned().map(CopyEvent::Deleted);
+    let deleted = tagged_copies.iter().cloned().map(CopyEvent::Deleted);
     assert_eq!(events, tagged.chain(deleted).collect::<Vec<_>>(), "setting the same tags again changes nothing");
 }
 
