@@ -6,10 +6,10 @@ use restante_mail::tags::Tags;
 use crate::Secret;
 use crate::sasl::{self, Credentials, Exchange, Mechanism, Proof};
 
-use super::command::{Command, Flag, Request};
+use super::command::{Command, FetchItem, Flag, Request, Search, StatusItem};
 use super::fetch::FetchTask;
 use super::find::{FindTask, Form};
-use super::flags::StoreTask;
+use super::flags::{Change, StoreTask};
 use super::list::ListTask;
 use super::mailbox_tasks::{ChangeTask, QuotaTask, SelectTask, StatusTask};
 use super::message_tasks::{AppendTask, CopyTask, ExpungeTask};
@@ -98,7 +98,7 @@ impl Session {
                 Box::new(ChangeTask::new(operation, "UNSUBSCRIBE completed"))
             }
             Command::Status { mailbox, items } => {
-                self.enabled.condstore |= items.contains(&super::command::StatusItem::HighestModSeq);
+                self.enabled.condstore |= items.contains(&StatusItem::HighestModSeq);
                 Box::new(StatusTask::new(mailbox, items))
             }
             Command::Append(append) => match AppendTask::new(append, self.settings.max_message_bytes) {
@@ -119,17 +119,36 @@ impl Session {
             }
             command => return self.dispatch_selected(tag, command),
         };
-        self.start(tag, task)
+        self.start(tag, true, task)
     }
 
     fn dispatch_selected(&mut self, tag: String, command: Command) -> Option<Action> {
-        let Some(selected) = &self.selected else {
-            return self.finish(&tag, Completion::bad(reply::SELECT_FIRST));
-        };
+        // RFC 3501 section 7.4.1.
+        let may_renumber = !matches!(
+            command,
+            Command::Fetch { is_uid: false, .. }
+                | Command::Store { is_uid: false, .. }
+                | Command::Search(Search { is_uid: false, .. })
+                | Command::Sort { search: Search { is_uid: false, .. }, .. }
+                | Command::Thread { search: Search { is_uid: false, .. }, .. }
+        );
+        match self.task_on_selected(&tag, command) {
+            Ok(task) => self.start(tag, may_renumber, task),
+            Err(completion) => {
+                self.complete_work(&tag, may_renumber, completion);
+                None
+            }
+        }
+    }
+
+    /// Returns the task of a command on the selected mailbox, or the reply to a command that is complete.
+    fn task_on_selected(&mut self, tag: &str, command: Command) -> Result<Box<dyn Task>, Completion> {
+        let Some(selected) = &mut self.selected else { return Err(Completion::bad(reply::SELECT_FIRST)) };
         let is_changing =
             matches!(command, Command::Expunge(_) | Command::Store { .. } | Command::Copy { is_move: true, .. });
-        if is_changing && selected.is_read_only {
-            return self.finish(&tag, Completion::no("[READ-ONLY] ", reply::READ_ONLY));
+        let is_read_only = selected.is_read_only;
+        if is_changing && is_read_only {
+            return Err(Completion::no("[READ-ONLY] ", reply::READ_ONLY));
         }
         let numbers = match &command {
             Command::Fetch { set, is_uid: false, .. }
@@ -138,61 +157,41 @@ impl Session {
             _ => None,
         };
         if numbers.is_some_and(|set| selected.exceeds(set)) {
-            return self.finish(&tag, Completion::bad(reply::BAD_SEQUENCE));
+            return Err(Completion::bad(reply::BAD_SEQUENCE));
         }
-        let task: Box<dyn Task> = match command {
-            Command::Check => return self.finish(&tag, Completion::ok("CHECK completed")),
-            Command::Close if !selected.is_read_only => Box::new(ExpungeTask::closing(selected)),
+        let mut find = |form, search: &Search| {
+            Ok(Box::new(FindTask::new(selected, form, search, tag, self.now)?) as Box<dyn Task>)
+        };
+        match command {
+            Command::Check => Err(Completion::ok("CHECK completed")),
+            Command::Close if !is_read_only => Ok(Box::new(ExpungeTask::closing(selected))),
             Command::Close | Command::Unselect => {
                 self.deselect();
-                return self.finish(&tag, Completion::ok("Mailbox closed"));
+                Err(Completion::ok(if command == Command::Close { "CLOSE completed" } else { "UNSELECT completed" }))
             }
-            Command::Expunge(set) => Box::new(ExpungeTask::new(selected, set.as_ref())),
+            Command::Expunge(set) => Ok(Box::new(ExpungeTask::new(selected, set.as_ref()))),
             Command::Fetch { set, is_uid, items, changed_since } => {
-                self.enabled.condstore |= changed_since.is_some() || items.contains(&super::command::FetchItem::ModSeq);
-                Box::new(FetchTask::new(selected, &set, is_uid, items, changed_since))
+                self.enabled.condstore |= changed_since.is_some() || items.contains(&FetchItem::ModSeq);
+                Ok(Box::new(FetchTask::new(selected, &set, is_uid, items, changed_since)))
             }
             Command::Store { set, is_uid, operation, is_silent, flags, unchanged_since } => {
                 self.enabled.condstore |= unchanged_since.is_some();
-                match marks_of(&flags) {
-                    Ok(change) => Box::new(StoreTask::new(
-                        selected,
-                        &set,
-                        super::flags::Change { operation, marks: change, is_uid, is_silent, unchanged_since },
-                    )),
-                    Err(completion) => return self.finish(&tag, completion),
-                }
+                let change = Change { operation, marks: marks_of(&flags)?, is_uid, is_silent, unchanged_since };
+                Ok(Box::new(StoreTask::new(selected, &set, change)))
             }
             Command::Copy { set, is_uid, mailbox, is_move } => {
-                Box::new(CopyTask::new(selected, &set, is_uid, mailbox, is_move))
+                Ok(Box::new(CopyTask::new(selected, &set, is_uid, mailbox, is_move)))
             }
-            Command::Search(search) => {
-                let form = Form::Search { returns: search.returns.clone() };
-                return self.find(tag, form, search);
-            }
-            Command::Sort { criteria, search } => return self.find(tag, Form::Sort(criteria), search),
-            Command::Thread { algorithm, search } if algorithm == "REFERENCES" => {
-                return self.find(tag, Form::Thread, search);
-            }
-            Command::Thread { .. } => {
-                return self.finish(&tag, Completion::bad("Unknown threading algorithm; known is REFERENCES"));
-            }
-            _ => return self.finish(&tag, Completion::bad("Unknown command")),
-        };
-        self.start(tag, task)
-    }
-
-    fn find(&mut self, tag: String, form: Form, search: super::command::Search) -> Option<Action> {
-        let now = self.now;
-        let Some(selected) = &self.selected else { return None };
-        match FindTask::new(selected, form, &search, &tag, now) {
-            Ok(task) => self.start(tag, Box::new(task)),
-            Err(completion) => self.finish(&tag, completion),
+            Command::Search(search) => find(Form::Search { returns: search.returns.clone() }, &search),
+            Command::Sort { criteria, search } => find(Form::Sort(criteria), &search),
+            Command::Thread { algorithm, search } if algorithm == "REFERENCES" => find(Form::Thread, &search),
+            Command::Thread { .. } => Err(Completion::bad("Unknown threading algorithm; known is REFERENCES")),
+            _ => Err(Completion::bad("Unknown command")),
         }
     }
 
-    fn start(&mut self, tag: String, task: Box<dyn Task>) -> Option<Action> {
-        self.state = State::Working(Work { tag, task, is_waiting: false, outcome: None });
+    fn start(&mut self, tag: String, may_renumber: bool, task: Box<dyn Task>) -> Option<Action> {
+        self.state = State::Working(Work { tag, task, may_renumber, is_waiting: false, outcome: None });
         None
     }
 

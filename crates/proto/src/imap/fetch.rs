@@ -24,7 +24,6 @@ const MIN_PIECE_BYTES: usize = 16 * 1024;
 #[derive(Debug)]
 pub(super) struct FetchTask {
     items: Vec<FetchItem>,
-    is_uid: bool,
     needs: Needs,
     /// The indices of the messages that are left, in ascending order.
     indices: std::vec::IntoIter<usize>,
@@ -103,7 +102,6 @@ impl FetchTask {
         };
         Self {
             items,
-            is_uid,
             needs,
             indices: indices.into_iter(),
             stage: Stage::Start,
@@ -285,7 +283,7 @@ impl Task for FetchTask {
         } else {
             Completion::ok("FETCH completed")
         };
-        Step::Done(completion.may_renumber(self.is_uid))
+        Step::Done(completion)
     }
 
     fn memory_bytes(&self) -> usize {

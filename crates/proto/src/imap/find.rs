@@ -249,7 +249,7 @@ impl FindTask {
                 "THREAD completed"
             }
         };
-        Completion::ok(name).may_renumber(self.is_uid)
+        Completion::ok(name)
     }
 
     fn write_plain(&self, selected: &Selected, out: &mut Vec<u8>) {

@@ -218,6 +218,6 @@ impl Task for StoreTask {
                 Completion::ok("Some messages were changed by other clients").with_code(code)
             }
         };
-        Step::Done(completion.may_renumber(self.is_uid))
+        Step::Done(completion)
     }
 }

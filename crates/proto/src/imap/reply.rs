@@ -49,14 +49,14 @@ pub(super) const SYSTEM_FLAGS: [(&str, Flags); 4] = [
 ];
 
 /// Writes the last reply to a command.
-pub(super) fn write_completion(out: &mut Vec<u8>, tag: &str, completion: &Completion) {
-    let status = match completion.status {
+pub(super) fn write_completion(out: &mut Vec<u8>, tag: &str, status: Status, code: &str, text: &str) {
+    let status = match status {
         Status::Ok => "OK",
         Status::No => "NO",
         Status::Bad => "BAD",
     };
-    let _ = write!(out, "{tag} {status} {}", completion.code);
-    out.extend(completion.text.chars().take(MAX_REASON_CHARS).map(to_printable_ascii));
+    let _ = write!(out, "{tag} {status} {code}");
+    out.extend(text.chars().take(MAX_REASON_CHARS).map(to_printable_ascii));
     out.extend_from_slice(b"\r\n");
 }
 

@@ -72,6 +72,8 @@ pub(super) struct OfferedMessage {
 pub(super) struct Work {
     pub(super) tag: String,
     pub(super) task: Box<dyn Task>,
+    /// Whether sequence numbers may change at the end.
+    pub(super) may_renumber: bool,
     /// Whether the driver performs an operation.
     pub(super) is_waiting: bool,
     pub(super) outcome: Option<Outcome>,
@@ -217,9 +219,9 @@ impl Session {
         match result {
             Ok(outcome) => work.outcome = Some(outcome),
             Err(refusal) => {
-                let tag = std::mem::take(&mut work.tag);
+                let (tag, may_renumber) = (std::mem::take(&mut work.tag), work.may_renumber);
                 self.state = State::Ready;
-                self.complete(&tag, reply::refusal(&refusal));
+                self.complete_work(&tag, may_renumber, reply::refusal(&refusal));
             }
         }
     }
@@ -304,11 +306,19 @@ impl Session {
         self.state = State::Closed;
     }
 
-    /// Announces changes and queues the last reply to a command.
+    /// Announces changes and queues the last reply to a command. A bad command may be one during which sequence numbers
+    /// stay the same.
     pub(super) fn complete(&mut self, tag: &str, completion: Completion) {
-        self.announce(completion.may_renumber);
-        self.queue(completion.status != Status::Ok, |out| reply::write_completion(out, tag, &completion));
-        if completion.status == Status::Bad {
+        let may_renumber = completion.status != Status::Bad;
+        self.complete_work(tag, may_renumber, completion);
+    }
+
+    /// Like [`Session::complete`]. Deleted messages are announced only if sequence numbers may change.
+    pub(super) fn complete_work(&mut self, tag: &str, may_renumber: bool, completion: Completion) {
+        self.announce(may_renumber);
+        let Completion { status, code, text } = completion;
+        self.queue(status != Status::Ok, |out| reply::write_completion(out, tag, status, &code, &text));
+        if status == Status::Bad {
             self.count_bad_command();
         }
     }

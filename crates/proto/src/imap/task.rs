@@ -96,8 +96,6 @@ pub(super) struct Completion {
     /// The response code with its brackets and a space after it, or nothing.
     pub(super) code: Cow<'static, str>,
     pub(super) text: Cow<'static, str>,
-    /// Whether deleted messages may be announced before the reply.
-    pub(super) may_renumber: bool,
 }
 
 /// The result of a command.
@@ -110,26 +108,19 @@ pub(super) enum Status {
 
 impl Completion {
     pub(super) fn ok(text: &'static str) -> Self {
-        Self { status: Status::Ok, code: Cow::Borrowed(""), text: Cow::Borrowed(text), may_renumber: true }
+        Self { status: Status::Ok, code: Cow::Borrowed(""), text: Cow::Borrowed(text) }
     }
 
     pub(super) fn no(code: impl Into<Cow<'static, str>>, text: impl Into<Cow<'static, str>>) -> Self {
-        Self { status: Status::No, code: code.into(), text: text.into(), may_renumber: true }
+        Self { status: Status::No, code: code.into(), text: text.into() }
     }
 
     pub(super) fn bad(text: impl Into<Cow<'static, str>>) -> Self {
-        Self { status: Status::Bad, code: Cow::Borrowed(""), text: text.into(), may_renumber: true }
+        Self { status: Status::Bad, code: Cow::Borrowed(""), text: text.into() }
     }
 
     #[must_use]
     pub(super) fn with_code(self, code: impl Into<Cow<'static, str>>) -> Self {
         Self { code: code.into(), ..self }
-    }
-
-    /// Sets whether deleted messages may be announced. They may not after FETCH, STORE and SEARCH with sequence numbers
-    /// (RFC 3501 section 7.4.1).
-    #[must_use]
-    pub(super) fn may_renumber(self, may_renumber: bool) -> Self {
-        Self { may_renumber, ..self }
     }
 }

@@ -60,7 +60,7 @@ impl Session {
             }
             Step::Done(completion) => {
                 self.state = State::Ready;
-                self.complete(&work.tag, completion);
+                self.complete_work(&work.tag, work.may_renumber, completion);
                 None
             }
         }
