@@ -59,7 +59,7 @@ impl Session {
             Command::Login { user, password } => {
                 let (authorization_id, proof) = (String::new(), Proof::Password(password));
                 let credentials = Credentials { mechanism: Mechanism::Login, authorization_id, user, proof };
-                return self.log_in(tag, credentials, None);
+                return Some(self.log_in(tag, credentials, None));
             }
             Command::Authenticate { mechanism, initial_response } => {
                 return self.authenticate(tag, &mechanism, initial_response.as_ref());
@@ -78,7 +78,7 @@ impl Session {
             Command::Enable(extensions) => return self.enable(&tag, &extensions),
             Command::Namespace => Box::new(ListTask::namespaces()),
             Command::List(request) => Box::new(ListTask::list(request)),
-            Command::Lsub { reference, pattern } => Box::new(ListTask::lsub(reference, pattern)),
+            Command::Lsub { reference, pattern } => Box::new(ListTask::lsub(&reference, &pattern)),
             Command::Select { mailbox, is_read_only, condstore } => {
                 self.enabled.condstore |= condstore;
                 self.deselect();
@@ -143,7 +143,7 @@ impl Session {
 
     /// Returns the task of a command on the selected mailbox, or the reply to a command that is complete.
     fn task_on_selected(&mut self, tag: &str, command: Command) -> Result<Box<dyn Task>, Completion> {
-        let Some(selected) = &mut self.selected else { return Err(Completion::bad(reply::SELECT_FIRST)) };
+        let Some(selected) = &self.selected else { return Err(Completion::bad(reply::SELECT_FIRST)) };
         let is_changing =
             matches!(command, Command::Expunge(_) | Command::Store { .. } | Command::Copy { is_move: true, .. });
         let is_read_only = selected.is_read_only;
@@ -159,7 +159,7 @@ impl Session {
         if numbers.is_some_and(|set| selected.exceeds(set)) {
             return Err(Completion::bad(reply::BAD_SEQUENCE));
         }
-        let mut find = |form, search: &Search| {
+        let find = |form, search: &Search| {
             Ok(Box::new(FindTask::new(selected, form, search, tag, self.now)?) as Box<dyn Task>)
         };
         match command {
@@ -260,16 +260,16 @@ impl Session {
             }
             sasl::Step::Credentials(credentials) => {
                 let mechanism = credentials.mechanism;
-                self.log_in(tag, credentials, Some(mechanism))
+                Some(self.log_in(tag, credentials, Some(mechanism)))
             }
             sasl::Step::Cancelled => self.finish(&tag, Completion::bad(reply::AUTH_CANCELLED)),
             sasl::Step::Malformed => self.finish(&tag, Completion::bad(reply::AUTH_MALFORMED)),
         }
     }
 
-    fn log_in(&mut self, tag: String, credentials: Credentials, mechanism: Option<Mechanism>) -> Option<Action> {
+    fn log_in(&mut self, tag: String, credentials: Credentials, mechanism: Option<Mechanism>) -> Action {
         self.state = State::LoggingIn { tag, mechanism };
-        Some(Action::LogIn(credentials))
+        Action::LogIn(credentials)
     }
 }
 

@@ -25,6 +25,8 @@ const MIN_PIECE_BYTES: usize = 16 * 1024;
 pub(super) struct FetchTask {
     items: Vec<FetchItem>,
     needs: Needs,
+    /// Whether the last source is kept for the next command.
+    is_partial: bool,
     /// The indices of the messages that are left, in ascending order.
     indices: std::vec::IntoIter<usize>,
     stage: Stage,
@@ -43,8 +45,6 @@ struct Needs {
     properties: bool,
     /// Whether the messages become seen.
     seen: bool,
-    /// Whether the source is kept for the next command.
-    is_partial: bool,
 }
 
 /// What is known of the current batch.
@@ -98,9 +98,9 @@ impl FetchTask {
             source: items.iter().any(needs_source),
             properties: items.iter().any(|item| matches!(item, FetchItem::EmailId | FetchItem::Preview)),
             seen: !selected.is_read_only && items.iter().any(sets_seen),
-            is_partial: items.iter().any(is_partial),
         };
         Self {
+            is_partial: items.iter().any(is_partial),
             items,
             needs,
             indices: indices.into_iter(),
@@ -240,7 +240,7 @@ impl FetchTask {
         if has_flags || fetched.has_become_seen {
             selected.flags_sent(fetched.index);
         }
-        if let Some(view) = view.filter(|_| self.needs.is_partial) {
+        if let Some(view) = view.filter(|_| self.is_partial) {
             *context.last_view = Some((entry.id, view));
         }
     }

@@ -193,7 +193,7 @@ impl FindTask {
             let Some(source) = source else { continue };
             let view = match self.needs {
                 SearchNeeds::Message => MessageView::parse(source),
-                SearchNeeds::Header | SearchNeeds::Known => MessageView::parse(header_of(source)),
+                SearchNeeds::Header | SearchNeeds::Known => MessageView::parse(header_of(&source)),
             };
             let is_match = is_match
                 || self.candidate(selected, index).is_some_and(|candidate| self.query.matches(&candidate, &view));
@@ -365,8 +365,8 @@ impl Task for FindTask {
 }
 
 /// Returns the header of a message.
-fn header_of(source: Bytes) -> Bytes {
-    let end = memchr::memmem::find(&source, b"\r\n\r\n").map_or(source.len(), |end| end + 4);
+fn header_of(source: &Bytes) -> Bytes {
+    let end = memchr::memmem::find(source, b"\r\n\r\n").map_or(source.len(), |end| end + 4);
     source.slice(..end)
 }
 

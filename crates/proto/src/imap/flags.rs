@@ -156,7 +156,6 @@ pub(super) struct StoreTask {
     indices: std::vec::IntoIter<usize>,
     is_uid: bool,
     is_silent: bool,
-    has_condition: bool,
     is_reporting: bool,
 }
 
@@ -170,7 +169,6 @@ impl StoreTask {
             indices: indices.into_iter(),
             is_uid: change.is_uid,
             is_silent: change.is_silent,
-            has_condition: change.unchanged_since.is_some(),
             is_reporting: false,
         }
     }
@@ -201,7 +199,7 @@ impl Task for StoreTask {
             self.is_reporting = true;
         }
         while let Some(index) = self.indices.next() {
-            self.report(selected, context.out, index, style.has_modseq || self.has_condition);
+            self.report(selected, context.out, index, style.has_modseq || self.changes.unchanged_since.is_some());
             if context.out.len() >= super::task::MAX_REPLY_BYTES {
                 return Step::Write;
             }

@@ -12,7 +12,7 @@ use restante_mail::tags;
 use super::utf7;
 
 /// Returns the keyword of a tag.
-pub fn keyword_of_tag(tag: &str) -> String {
+pub(super) fn keyword_of_tag(tag: &str) -> String {
     let mut text = String::with_capacity(tag.len());
     let mut rest = tag;
     while let Some((before, after)) = rest.split_once('$') {
@@ -30,7 +30,7 @@ pub fn keyword_of_tag(tag: &str) -> String {
 }
 
 /// Returns the tag of a keyword. It has only characters of tags, but it can be blank or too long.
-pub fn tag_of_keyword(keyword: &str) -> String {
+pub(super) fn tag_of_keyword(keyword: &str) -> String {
     let text = utf7::decode(keyword).unwrap_or_else(|| keyword.to_owned());
     let mut tag = String::with_capacity(text.len());
     for c in text.chars() {

@@ -39,8 +39,8 @@ impl ListTask {
         Self::new(Kind::List(request))
     }
 
-    pub(super) fn lsub(reference: String, pattern: String) -> Self {
-        Self::new(Kind::Lsub(vec![reference + &pattern]))
+    pub(super) fn lsub(reference: &str, pattern: &str) -> Self {
+        Self::new(Kind::Lsub(vec![format!("{reference}{pattern}")]))
     }
 
     pub(super) fn namespaces() -> Self {
@@ -210,7 +210,8 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let is_equal = |a: u8, b: u8| if name == b"INBOX" { a.eq_ignore_ascii_case(&b) } else { a == b };
     let (mut at, mut position) = (0, 0);
     // Where to continue if a later octet does not match: after the wildcard, and one octet further in the name.
-    let (mut star, mut percent): (Option<(usize, usize)>, Option<(usize, usize)>) = (None, None);
+    let mut star = None::<(usize, usize)>;
+    let mut percent = None::<(usize, usize)>;
     loop {
         match (pattern.get(at), name.get(position)) {
             (None, None) => return true,

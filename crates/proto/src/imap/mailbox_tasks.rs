@@ -6,7 +6,7 @@ use super::command::StatusItem;
 use super::reply::{SYSTEM_FLAGS, write_keywords, write_mailbox};
 use super::selected::Selected;
 use super::task::{Completion, Context, Step, Task};
-use super::{MailboxStatus, Operation, Outcome, Settings};
+use super::{Mailbox, MailboxStatus, Operation, Outcome, Settings};
 
 /// A command whose only operation has no result: CREATE, DELETE, RENAME, SUBSCRIBE and UNSUBSCRIBE.
 #[derive(Debug)]
@@ -46,21 +46,28 @@ impl Task for SelectTask {
             let (mailbox, is_read_only) = (self.mailbox.clone(), self.is_read_only);
             return Step::Perform(Operation::Open { mailbox, is_read_only });
         };
-        let selected = context.selected.insert(Selected::new(mailbox, !context.enabled.rev2));
-        write_selected(context.out, selected, context.enabled.rev2);
+        let Mailbox { uid_validity, has_sticky_uids, is_read_only, mailbox_id, listing } = mailbox;
+        let selected = Selected::new(listing, is_read_only, !context.enabled.rev2);
+        write_selected(context.out, &selected, context.enabled.rev2);
+        let _ = write!(context.out, "* OK [UIDVALIDITY {uid_validity}] UIDs are valid\r\n");
+        let _ = write!(context.out, "* OK [MAILBOXID ({mailbox_id})] The id of the mailbox\r\n");
+        if !has_sticky_uids {
+            context.out.extend_from_slice(b"* NO [UIDNOTSTICKY] UIDs are valid in this session only\r\n");
+        }
+        *context.selected = Some(selected);
         if context.enabled.rev2 {
             context.out.extend_from_slice(b"* LIST () \"/\" ");
             write_mailbox(context.out, &self.mailbox, true);
             context.out.extend_from_slice(b"\r\n");
         }
-        let code = if selected.is_read_only { "[READ-ONLY] " } else { "[READ-WRITE] " };
+        let code = if is_read_only { "[READ-ONLY] " } else { "[READ-WRITE] " };
         Step::Done(
             Completion::ok(if self.is_read_only { "EXAMINE completed" } else { "SELECT completed" }).with_code(code),
         )
     }
 }
 
-/// Writes the untagged replies to SELECT.
+/// Writes the replies to SELECT about the messages.
 fn write_selected(out: &mut Vec<u8>, selected: &Selected, is_rev2: bool) {
     let mut flags = Vec::new();
     flags.extend_from_slice(b"\\Seen");
@@ -83,13 +90,8 @@ fn write_selected(out: &mut Vec<u8>, selected: &Selected, is_rev2: bool) {
             let _ = write!(out, "* OK [UNSEEN {}] The first message that is not seen\r\n", first + 1);
         }
     }
-    let _ = write!(out, "* OK [UIDVALIDITY {}] UIDs are valid\r\n", selected.uid_validity);
     let _ = write!(out, "* OK [UIDNEXT {}] The next UID\r\n", selected.next_uid());
     let _ = write!(out, "* OK [HIGHESTMODSEQ {}] The highest MODSEQ\r\n", selected.highest_modseq());
-    let _ = write!(out, "* OK [MAILBOXID ({})] The id of the mailbox\r\n", selected.mailbox_id);
-    if !selected.has_sticky_uids {
-        out.extend_from_slice(b"* NO [UIDNOTSTICKY] UIDs are valid in this session only\r\n");
-    }
 }
 
 /// STATUS.

@@ -102,8 +102,8 @@ impl Task for CopyTask {
                     return Step::Done(Completion::no("[EXPUNGEISSUED] ", "The messages no longer exist"));
                 }
                 let sources = set_text(copied.iter().map(|&(uid, _)| uid));
-                let copies = set_text(copied.iter().map(|&(_, copy)| copy));
-                self.code = format!("[COPYUID {uid_validity} {sources} {copies}] ");
+                let targets = set_text(copied.iter().map(|&(_, copy)| copy));
+                self.code = format!("[COPYUID {uid_validity} {sources} {targets}] ");
                 if !self.is_move {
                     return Step::Done(self.completion());
                 }
@@ -135,7 +135,8 @@ pub(super) struct ExpungeTask {
 impl ExpungeTask {
     /// Removes the messages that are marked as deleted: all, or those of a set of UIDs.
     pub(super) fn new(selected: &Selected, uids: Option<&SequenceSet>) -> Self {
-        let ranges = uids.map_or_else(|| vec![0..selected.entries().len()], |set| selected.resolve(set, true));
+        let all = 0..selected.entries().len();
+        let ranges = uids.map_or_else(|| std::iter::once(all).collect(), |set| selected.resolve(set, true));
         let entries = ranges.into_iter().flatten().filter_map(|index| selected.entries().get(index));
         let deleted = entries.filter(|entry| entry.flags.contains(Flags::DELETED) && !entry.is_gone);
         let mut ids: Vec<MessageId> = deleted.map(|entry| entry.id).collect();

@@ -148,11 +148,6 @@ impl CommandReader {
         }
     }
 
-    /// Returns whether no part of a command has been read.
-    pub(super) fn is_empty(&self) -> bool {
-        self.state == State::Line && self.text.is_empty()
-    }
-
     /// Returns the bytes of the message that is being read.
     pub(super) fn message_bytes(&self) -> usize {
         self.message.as_ref().map_or(0, |(_, message)| message.capacity())

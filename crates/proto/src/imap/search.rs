@@ -2,6 +2,7 @@
 //! message too.
 
 use std::cell::OnceCell;
+use std::ops::RangeInclusive;
 
 use jiff::civil::Date;
 use jiff::tz::Offset;
@@ -9,16 +10,16 @@ use jiff::{SignedDuration, Timestamp};
 use memchr::memmem::Finder;
 use restante_mail::mime::decode_text;
 
-use super::command::{Flag, Search, SearchKey, SequenceSet, SetNumber};
+use super::command::{Flag, Search, SearchKey, SequenceSet};
 use super::date::SentDate;
 use super::view::MessageView;
 use super::view::fold;
 
 /// The maximum number of texts in one search. Each is compared with each message.
-pub const MAX_SEARCH_TEXTS: usize = 100;
+pub(super) const MAX_SEARCH_TEXTS: usize = 100;
 
 /// What a session knows about a message without its source.
-pub trait Known {
+pub(super) trait Known {
     /// Returns the sequence number.
     fn sequence(&self) -> u32;
     /// Returns the UID.
@@ -39,50 +40,18 @@ pub trait Known {
     fn has_thread_id(&self, id: &str) -> bool;
 }
 
-/// Sequence numbers or UIDs as sorted ranges.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NumberRanges(Vec<(u32, u32)>);
+/// Numbers as ranges that are ascending and not adjacent.
+type Ranges = Vec<RangeInclusive<u32>>;
 
-impl NumberRanges {
-    /// Resolves a set. `last` is the greatest number in use, and `saved` the result of the last SEARCH with SAVE.
-    pub fn new(set: &SequenceSet, last: u32, saved: &[u32]) -> Self {
-        let mut ranges: Vec<_> = match set {
-            SequenceSet::Ranges(ranges) => {
-                let number = |number: SetNumber| match number {
-                    SetNumber::Number(number) => number.get(),
-                    SetNumber::Last => last,
-                };
-                let ordered = |(a, b): (u32, u32)| (a.min(b), a.max(b));
-                ranges.iter().map(|&(from, to)| ordered((number(from), number(to)))).collect()
-            }
-            SequenceSet::Saved => saved.iter().map(|&number| (number, number)).collect(),
-        };
-        ranges.sort_unstable();
-        let mut merged: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
-        for (from, to) in ranges {
-            match merged.last_mut() {
-                Some((_, end)) if from <= end.saturating_add(1) => *end = to.max(*end),
-                _ => merged.push((from, to)),
-            }
-        }
-        Self(merged)
-    }
-
-    /// Returns whether the set contains the number. The time is logarithmic.
-    pub fn contains(&self, number: u32) -> bool {
-        let index = self.0.partition_point(|(_, to)| *to < number);
-        self.0.get(index).is_some_and(|(from, _)| *from <= number)
-    }
-
-    /// Returns the ranges, in ascending order. Both ends are included.
-    pub fn ranges(&self) -> &[(u32, u32)] {
-        &self.0
-    }
+/// Returns whether one of the ranges contains the number. The time is logarithmic.
+fn contain(ranges: &Ranges, number: u32) -> bool {
+    let index = ranges.partition_point(|range| *range.end() < number);
+    ranges.get(index).is_some_and(|range| range.contains(&number))
 }
 
 /// What a [`Query`] needs to be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SearchNeeds {
+pub(super) enum SearchNeeds {
     /// Only what is [`Known`].
     Known,
     /// The header of the message. A [`MessageView`] of only the header is enough.
@@ -93,7 +62,7 @@ pub enum SearchNeeds {
 
 /// Why a search cannot be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SearchError {
+pub(super) enum SearchError {
     /// The charset is unknown: the response code BADCHARSET.
     BadCharset,
     /// The search has more than [`MAX_SEARCH_TEXTS`] texts.
@@ -102,7 +71,7 @@ pub enum SearchError {
 
 /// A prepared search: sets are resolved, and texts are decoded and folded.
 #[derive(Clone, Debug)]
-pub struct Query(Key);
+pub(super) struct Query(Key);
 
 #[derive(Clone, Debug)]
 enum Key {
@@ -110,8 +79,8 @@ enum Key {
     And(Vec<Key>),
     Or(Box<(Key, Key)>),
     Not(Box<Key>),
-    Sequence(NumberRanges),
-    Uid(NumberRanges),
+    Sequence(Ranges),
+    Uid(Ranges),
     Flag(Flag),
     Recent,
     Larger(u64),
@@ -164,7 +133,7 @@ impl Text {
 impl Query {
     /// Prepares a search. `last_sequence` and `last_uid` are the greatest numbers of the mailbox, `saved` is the result of the
     /// last SEARCH with SAVE as UIDs.
-    pub fn new(
+    pub(super) fn new(
         search: &Search,
         last_sequence: u32,
         last_uid: u32,
@@ -180,18 +149,18 @@ impl Query {
     }
 
     /// Returns whether the message matches. Returns `None` if that depends on its source.
-    pub fn decide(&self, known: &impl Known) -> Option<bool> {
+    pub(super) fn decide(&self, known: &impl Known) -> Option<bool> {
         self.0.evaluate(known, None)
     }
 
     /// Returns whether the message matches. `view` is its source, or only its header if [`Self::needs`] says so.
-    pub fn matches(&self, known: &impl Known, view: &MessageView) -> bool {
+    pub(super) fn matches(&self, known: &impl Known, view: &MessageView) -> bool {
         let texts = Texts { view, header: OnceCell::new(), body: OnceCell::new() };
         self.0.evaluate(known, Some(&texts)).unwrap_or_default()
     }
 
     /// Returns what the search needs of those messages that [`Self::decide`] does not decide.
-    pub fn needs(&self) -> SearchNeeds {
+    pub(super) fn needs(&self) -> SearchNeeds {
         self.0.needs()
     }
 }
@@ -214,10 +183,11 @@ impl Builder<'_> {
             SearchKey::Or(a, b) => Key::Or(Box::new((self.key(a)?, self.key(b)?))),
             SearchKey::Not(key) => Key::Not(Box::new(self.key(key)?)),
             // Saved results are UIDs.
-            SearchKey::Sequence(set @ SequenceSet::Saved) | SearchKey::Uid(set) => {
-                Key::Uid(NumberRanges::new(set, self.last_uid, self.saved))
+            SearchKey::Sequence(SequenceSet::Saved) | SearchKey::Uid(SequenceSet::Saved) => {
+                Key::Uid(self.saved.iter().map(|&uid| uid..=uid).collect())
             }
-            SearchKey::Sequence(set) => Key::Sequence(NumberRanges::new(set, self.last_sequence, &[])),
+            SearchKey::Sequence(set) => Key::Sequence(set.ranges(self.last_sequence).collect()),
+            SearchKey::Uid(set) => Key::Uid(set.ranges(self.last_uid).collect()),
             SearchKey::Flag(flag) => Key::Flag(flag.clone()),
             SearchKey::Recent => Key::Recent,
             SearchKey::Header { field, text } => Key::Header { field: field.clone(), text: self.text(text)? },
@@ -291,8 +261,8 @@ impl Key {
                 return all(results.map(negate)).map(|is_none| !is_none);
             }
             Self::Not(key) => return negate(key.evaluate(known, texts)),
-            Self::Sequence(ranges) => ranges.contains(known.sequence()),
-            Self::Uid(ranges) => ranges.contains(known.uid()),
+            Self::Sequence(ranges) => contain(ranges, known.sequence()),
+            Self::Uid(ranges) => contain(ranges, known.uid()),
             Self::Flag(flag) => known.has_flag(flag),
             Self::Recent => known.is_recent(),
             Self::Larger(size) => known.size() > *size,
@@ -344,6 +314,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
+    use crate::imap::command::SetNumber;
 
     struct Message;
 
@@ -508,13 +479,5 @@ mod tests {
         let error = |search| Query::new(&search, 1, 1, &[], Timestamp::UNIX_EPOCH).err();
         assert_eq!(error(search(SearchKey::All, "X-UNKNOWN")), Some(SearchError::BadCharset));
         assert_eq!(error(search(SearchKey::And(vec![latin; 101]), "UTF-8")), Some(SearchError::TooManyTexts));
-    }
-
-    #[test]
-    fn ranges_are_merged() {
-        let ranges = NumberRanges::new(&set(&[(7, 5), (1, 2), (3, 3), (6, 9), (0, 20)]), 30, &[]);
-        assert_eq!(ranges.ranges(), [(1, 3), (5, 9), (20, 30)]);
-        let contained: Vec<_> = (0..=31).filter(|&number| ranges.contains(number)).collect();
-        assert_eq!(contained, [1, 2, 3].into_iter().chain(5..=9).chain(20..=30).collect::<Vec<_>>());
     }
 }

@@ -13,13 +13,14 @@ use restante_mail::message::{Flags, Marks, MessageId};
 use restante_mail::tags::Tags;
 
 use super::command::{SequenceSet, SetNumber};
-use super::{Listed, Mailbox, reply};
+use super::{Listed, reply};
 
 /// The number of different sets of keywords that a session distinguishes. Further ones are shown as no keywords.
 const MAX_KEYWORD_SETS: usize = 60_000;
 
 /// A message of the selected mailbox.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the properties are independent of each other")]
 pub(super) struct Entry {
     pub(super) id: MessageId,
     pub(super) modseq: u64,
@@ -54,10 +55,7 @@ impl Entry {
 /// The selected mailbox.
 #[derive(Debug)]
 pub(super) struct Selected {
-    pub(super) uid_validity: u32,
     pub(super) is_read_only: bool,
-    pub(super) has_sticky_uids: bool,
-    pub(super) mailbox_id: String,
     /// Whether `\Recent` is shown. IMAP4rev2 does not have it.
     shows_recent: bool,
     /// Ascending by id and by UID.
@@ -75,14 +73,11 @@ pub(super) struct Selected {
 }
 
 impl Selected {
-    pub(super) fn new(mailbox: Mailbox, shows_recent: bool) -> Self {
+    pub(super) fn new(listing: Listed, is_read_only: bool, shows_recent: bool) -> Self {
         let mut selected = Self {
-            uid_validity: mailbox.uid_validity,
-            is_read_only: mailbox.is_read_only,
-            has_sticky_uids: mailbox.has_sticky_uids,
-            mailbox_id: mailbox.mailbox_id,
+            is_read_only,
             shows_recent,
-            entries: Vec::with_capacity(mailbox.listing.messages.len()),
+            entries: Vec::with_capacity(listing.messages.len()),
             announced: 0,
             gone: 0,
             has_changes: false,
@@ -91,7 +86,7 @@ impl Selected {
             keywords: KeywordTable::default(),
             saved: Vec::new(),
         };
-        selected.extend(mailbox.listing);
+        selected.extend(listing);
         selected.announced = selected.entries.len();
         selected
     }
@@ -266,14 +261,14 @@ impl Selected {
                 let index = |uid: &u32| entries.binary_search_by_key(uid, |entry| entry.uid).ok();
                 return self.saved.iter().filter_map(index).map(|index| index..index + 1).collect();
             }
-            set if is_uid => {
+            SequenceSet::Ranges(_) if is_uid => {
                 let in_list = |range: RangeInclusive<u32>| {
                     entries.partition_point(|entry| entry.uid < *range.start())
                         ..entries.partition_point(|entry| entry.uid <= *range.end())
                 };
                 set.ranges(last.uid).map(in_list).collect::<Vec<_>>()
             }
-            set => {
+            SequenceSet::Ranges(_) => {
                 let index = |number: u32| usize::try_from(number).unwrap_or(usize::MAX).saturating_sub(1);
                 let in_list = |range: RangeInclusive<u32>| {
                     index(*range.start()).min(entries.len())..index(*range.end()).saturating_add(1).min(entries.len())

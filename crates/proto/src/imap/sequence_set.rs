@@ -20,12 +20,6 @@ impl SequenceSet {
         ranges.into_iter()
     }
 
-    /// Returns whether a number is in the set. The time is proportional to the number of ranges. See [`SequenceSet::ranges`]
-    /// for `last`.
-    pub fn contains(&self, number: u32, last: u32) -> bool {
-        self.sent_ranges(last).any(|range| range.contains(&number))
-    }
-
     /// Returns the ranges as sent.
     fn sent_ranges(&self, last: u32) -> impl Iterator<Item = RangeInclusive<u32>> {
         let ranges = match self {
@@ -69,10 +63,6 @@ mod tests {
             let set = sequence_set(text);
             let ranges: Vec<_> = set.ranges(*last).collect();
             assert_eq!(&ranges, expected, "{text}");
-            for number in (1..20).chain([u32::MAX]) {
-                let is_expected = expected.iter().any(|range| range.contains(&number));
-                assert_eq!(set.contains(number, *last), is_expected, "{text} {number}");
-            }
         }
     }
 }

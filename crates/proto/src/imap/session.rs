@@ -281,7 +281,6 @@ impl Session {
         run(&mut Context {
             settings: &self.settings,
             enabled: self.enabled,
-            now: self.now,
             selected: &mut self.selected,
             last_view: &mut self.last_view,
             out: &mut self.replies,

@@ -14,7 +14,7 @@ use super::view::{fold, parse_addresses};
 
 /// The values of a message by which SORT compares. Those that are not requested are empty.
 #[derive(Clone, Debug)]
-pub struct SortEntry {
+pub(super) struct SortEntry {
     /// The sequence number. It is the last criterion.
     pub sequence: u32,
     /// The UID.
@@ -31,7 +31,7 @@ pub struct SortEntry {
 impl SortEntry {
     /// Extracts the values for these criteria. `view` can be missing if [`needs_header`] returns false, and can be a view of
     /// only the header.
-    pub fn new(known: &impl Known, view: Option<&MessageView>, criteria: &[SortCriterion]) -> Self {
+    pub(super) fn new(known: &impl Known, view: Option<&MessageView>, criteria: &[SortCriterion]) -> Self {
         let view = |key| view.filter(|_| criteria.iter().any(|criterion| criterion.key == key));
         let mailbox = |key, field| view(key).map(|view| first_mailbox(view, field)).unwrap_or_default();
         Self {
@@ -49,12 +49,12 @@ impl SortEntry {
 }
 
 /// Returns whether the criteria need the header of the message.
-pub fn needs_header(criteria: &[SortCriterion]) -> bool {
+pub(super) fn needs_header(criteria: &[SortCriterion]) -> bool {
     criteria.iter().any(|criterion| !matches!(criterion.key, SortKey::Arrival | SortKey::Size))
 }
 
 /// Sorts messages. Those that are equal are in the order of their sequence numbers.
-pub fn sort(entries: &mut [SortEntry], criteria: &[SortCriterion]) {
+pub(super) fn sort(entries: &mut [SortEntry], criteria: &[SortCriterion]) {
     // Only the first criterion of each key has an effect.
     let mut effective: Vec<SortCriterion> = Vec::new();
     for criterion in criteria {

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use jiff::Timestamp;
 use restante_mail::message::MessageId;
 
 use super::reply::FlagsStyle;
@@ -39,7 +38,6 @@ pub(super) trait Task: fmt::Debug + Send {
 pub(super) struct Context<'a> {
     pub(super) settings: &'a Settings,
     pub(super) enabled: Enabled,
-    pub(super) now: Timestamp,
     pub(super) selected: &'a mut Option<Selected>,
     /// The message of the last partial fetch.
     pub(super) last_view: &'a mut Option<(MessageId, MessageView)>,

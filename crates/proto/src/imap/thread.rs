@@ -16,7 +16,7 @@ const MAX_REFERENCES: usize = 100;
 
 /// The values of a message by which it is threaded.
 #[derive(Clone, Debug)]
-pub struct ThreadEntry {
+pub(super) struct ThreadEntry {
     /// The number in the reply.
     number: u32,
     sequence: u32,
@@ -31,7 +31,7 @@ pub struct ThreadEntry {
 impl ThreadEntry {
     /// Extracts the values. `view` can be a view of only the header. The reply has the UID if `is_uid` is set, otherwise the
     /// sequence number.
-    pub fn new(known: &impl Known, view: &MessageView, is_uid: bool) -> Self {
+    pub(super) fn new(known: &impl Known, view: &MessageView, is_uid: bool) -> Self {
         let ids = |name| view.first_field(name).map(message_ids).unwrap_or_default();
         let mut references = ids("References");
         if references.is_empty() {
@@ -76,7 +76,7 @@ fn message_ids(field: &[u8]) -> Vec<String> {
 
 /// The threads of a set of messages.
 #[derive(Clone, Debug)]
-pub struct Threads {
+pub(super) struct Threads {
     /// The numbers of the messages in the reply.
     numbers: Vec<u32>,
     nodes: Vec<Node>,
@@ -95,7 +95,7 @@ struct Node {
 }
 
 /// Threads messages by their references, and then by their subjects.
-pub fn thread(mut entries: Vec<ThreadEntry>) -> Threads {
+pub(super) fn thread(mut entries: Vec<ThreadEntry>) -> Threads {
     entries.sort_by_key(|entry| entry.sequence);
     let numbers = entries.iter().map(|entry| entry.number).collect();
     let mut threads = Threads { numbers, nodes: link(&entries), roots: Vec::new() };
@@ -257,7 +257,7 @@ impl Threads {
     }
 
     /// Writes the threads as the THREAD reply has them: `(1 2 (3)(4 5))(6)`. Writes nothing if there are none.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
         /// What remains to be written, last first.
         enum Step {
             Node(usize),

@@ -87,9 +87,10 @@ impl Session {
                 None
             }
             Received::LiteralTooLarge { tag, is_message, must_close } => {
-                let completion = match is_message {
-                    true => reply::refusal(&Refusal::TooLarge),
-                    false => Completion::bad(reply::LITERAL_TOO_LARGE),
+                let completion = if is_message {
+                    reply::refusal(&Refusal::TooLarge)
+                } else {
+                    Completion::bad(reply::LITERAL_TOO_LARGE)
                 };
                 self.complete(tag.as_deref().unwrap_or("*"), completion);
                 if must_close {

@@ -12,7 +12,7 @@ const MAX_QUOTED_BYTES: usize = 1000;
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// Writes a number.
-pub fn write_number(out: &mut Vec<u8>, number: u64) {
+pub(super) fn write_number(out: &mut Vec<u8>, number: u64) {
     let (mut digits, mut rest) = ([0; 20], number);
     let mut start = digits.len();
     for digit in digits.iter_mut().rev() {
@@ -28,7 +28,7 @@ pub fn write_number(out: &mut Vec<u8>, number: u64) {
 }
 
 /// Writes a literal: its length and its octets.
-pub fn write_literal(out: &mut Vec<u8>, text: &[u8]) {
+pub(super) fn write_literal(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'{');
     write_number(out, text.len() as u64);
     out.extend_from_slice(b"}\r\n");
@@ -38,7 +38,7 @@ pub fn write_literal(out: &mut Vec<u8>, text: &[u8]) {
 /// Writes a string: quoted if it is short and its octets permit it, otherwise a literal. Text outside of ASCII is quoted only if
 /// it is UTF-8 and `is_utf8` is set, after ENABLE of UTF8=ACCEPT or IMAP4rev2. NUL, which neither form can contain, becomes a
 /// space.
-pub fn write_string(out: &mut Vec<u8>, text: &[u8], is_utf8: bool) {
+pub(super) fn write_string(out: &mut Vec<u8>, text: &[u8], is_utf8: bool) {
     let is_short = text.len() <= MAX_QUOTED_BYTES;
     if is_short && text.iter().all(|byte| matches!(byte, 1..=0x7f) && !b"\r\n\"\\".contains(byte)) {
         out.push(b'"');
@@ -65,7 +65,7 @@ pub fn write_string(out: &mut Vec<u8>, text: &[u8], is_utf8: bool) {
 }
 
 /// Writes a string, or NIL. See [`write_string`].
-pub fn write_nstring(out: &mut Vec<u8>, text: Option<&[u8]>, is_utf8: bool) {
+pub(super) fn write_nstring(out: &mut Vec<u8>, text: Option<&[u8]>, is_utf8: bool) {
     match text {
         Some(text) => write_string(out, text, is_utf8),
         None => out.extend_from_slice(b"NIL"),
@@ -73,7 +73,7 @@ pub fn write_nstring(out: &mut Vec<u8>, text: Option<&[u8]>, is_utf8: bool) {
 }
 
 /// Writes an atom if the octets permit it, otherwise a string. See [`write_string`].
-pub fn write_astring(out: &mut Vec<u8>, text: &[u8], is_utf8: bool) {
+pub(super) fn write_astring(out: &mut Vec<u8>, text: &[u8], is_utf8: bool) {
     let is_atom_octet = |byte: &u8| byte.is_ascii_graphic() && !b"(){%*\"\\".contains(byte);
     if !text.is_empty() && text.len() <= MAX_QUOTED_BYTES && text.iter().all(is_atom_octet) && !is_nil(text) {
         out.extend_from_slice(text);
@@ -88,7 +88,7 @@ fn is_nil(text: &[u8]) -> bool {
 }
 
 /// Writes a time as INTERNALDATE does, in UTC and with quotes: `" 1-Jan-2024 10:00:00 +0000"`.
-pub fn write_internal_date(out: &mut Vec<u8>, time: Timestamp) {
+pub(super) fn write_internal_date(out: &mut Vec<u8>, time: Timestamp) {
     let time = Offset::UTC.to_datetime(time);
     let month = usize::try_from(time.month()).ok().and_then(|month| MONTHS.get(month - 1)).unwrap_or(&MONTHS[0]);
     let (day, year) = (time.day(), time.year().max(0));
@@ -98,7 +98,7 @@ pub fn write_internal_date(out: &mut Vec<u8>, time: Timestamp) {
 }
 
 /// Writes the numbers of a part: `1.2.3`.
-pub fn write_part(out: &mut Vec<u8>, part: &[NonZeroU32]) {
+pub(super) fn write_part(out: &mut Vec<u8>, part: &[NonZeroU32]) {
     for (index, number) in part.iter().enumerate() {
         if index > 0 {
             out.push(b'.');
@@ -108,7 +108,7 @@ pub fn write_part(out: &mut Vec<u8>, part: &[NonZeroU32]) {
 }
 
 /// Writes the name of a section in a reply, with the first octet of a partial fetch: `BODY[1.HEADER.FIELDS (DATE)]<0>`.
-pub fn write_section_name(out: &mut Vec<u8>, section: &Section, origin: Option<u32>) {
+pub(super) fn write_section_name(out: &mut Vec<u8>, section: &Section, origin: Option<u32>) {
     out.extend_from_slice(b"BODY[");
     write_part(out, &section.part);
     let (name, fields): (&[u8], &[String]) = match &section.text {

@@ -48,7 +48,7 @@ pub(in super::super) fn read_all(input: &[u8], limits: Limits, cut: Cut) -> Vec<
                 return all;
             }
             Received::Command(_) => {
-                assert!(reader.is_empty());
+                assert!(reader.text.is_empty() && reader.message.is_none());
                 all.push(received);
             }
             Received::Continuation | Received::TooLong { .. } | Received::LiteralTooLarge { .. } => all.push(received),

@@ -62,7 +62,7 @@ struct EnvelopeFields<'a> {
 
 impl MessageView {
     /// Writes the ENVELOPE of the message. `is_utf8` is described at [`write_string`](crate::imap::write::write_string).
-    pub fn write_envelope(&self, out: &mut Vec<u8>, is_utf8: bool) {
+    pub(in crate::imap) fn write_envelope(&self, out: &mut Vec<u8>, is_utf8: bool) {
         self.write_envelope_of(0, &mut Writer::new(out, is_utf8));
     }
 

@@ -17,7 +17,6 @@ use bytes::Bytes;
 use restante_mail::mime::{MAX_DEPTH, MAX_PARTS, Part, RawFields, mime_parts};
 
 pub(super) use address::parse_addresses;
-pub use section::UnknownEncoding;
 pub(super) use text::fold;
 
 /// The maximum depth of messages in messages, so that the time to parse them is linear. A deeper message is a file.
@@ -25,7 +24,7 @@ const MAX_MESSAGE_DEPTH: usize = 10;
 
 /// A parsed message, with the values that FETCH and SEARCH need.
 #[derive(Debug, Clone)]
-pub struct MessageView {
+pub(in crate::imap) struct MessageView {
     source: Bytes,
     /// The parts, each after the one that contains it. The first one is the message.
     nodes: Vec<Node>,
@@ -44,7 +43,7 @@ struct Node {
 
 impl MessageView {
     /// Parses a message. Every sequence of octets is accepted.
-    pub fn parse(source: Bytes) -> Self {
+    pub(in crate::imap) fn parse(source: Bytes) -> Self {
         let mut view = Self { source, nodes: Vec::new() };
         view.add_message(0, view.source.len(), 0);
         // The messages in parts, and the number of messages that contain them.
@@ -96,7 +95,7 @@ impl MessageView {
     }
 
     /// Returns the source of the message.
-    pub fn source(&self) -> &Bytes {
+    pub(in crate::imap) fn source(&self) -> &Bytes {
         &self.source
     }
 

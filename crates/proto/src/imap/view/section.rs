@@ -12,7 +12,7 @@ use crate::imap::command::{Section, SectionText};
 
 /// The transfer encoding of a part is unknown, so that its content cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownEncoding;
+pub(in crate::imap) struct UnknownEncoding;
 
 /// What the numbers of a section select.
 struct Selected {
@@ -25,7 +25,7 @@ struct Selected {
 impl MessageView {
     /// Returns the octets of a section. Returns `None` if the message has no such section. Copies only for HEADER.FIELDS and
     /// HEADER.FIELDS.NOT.
-    pub fn section(&self, section: &Section) -> Option<Bytes> {
+    pub(in crate::imap) fn section(&self, section: &Section) -> Option<Bytes> {
         let Selected { node, message } = self.select(&section.part)?;
         let header = |node: usize| self.nodes[node].part.header.clone();
         let body = |node: usize| self.nodes[node].part.body.clone();
@@ -44,7 +44,7 @@ impl MessageView {
 
     /// Returns the decoded content of a part. Multiparts and messages are not encoded. Returns `None` if the message has no
     /// such part.
-    pub fn binary(&self, part: &[NonZeroU32]) -> Option<Result<Bytes, UnknownEncoding>> {
+    pub(in crate::imap) fn binary(&self, part: &[NonZeroU32]) -> Option<Result<Bytes, UnknownEncoding>> {
         let Selected { node, .. } = self.select(part)?;
         if part.is_empty() {
             return Some(Ok(self.source.clone()));

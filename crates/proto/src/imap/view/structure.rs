@@ -21,7 +21,7 @@ struct ContentFields<'a> {
 impl MessageView {
     /// Writes BODY, or BODYSTRUCTURE if `is_extended` is set. `is_utf8` is described at
     /// [`write_string`](crate::imap::write::write_string).
-    pub fn write_body(&self, out: &mut Vec<u8>, is_extended: bool, is_utf8: bool) {
+    pub(in crate::imap) fn write_body(&self, out: &mut Vec<u8>, is_extended: bool, is_utf8: bool) {
         self.write_part(0, is_extended, &mut Writer::new(out, is_utf8));
     }
 

@@ -245,7 +245,7 @@ fn decodes_parts() {
     assert_eq!(binary(&nested, &[]), Some(Ok(NESTED.replace('\n', "\r\n"))));
     assert_eq!(binary(&nested, &[5]), None);
     let unknown = view("Content-Type: text/plain\nContent-Transfer-Encoding: x-rot13\n\nuryyb");
-    assert_eq!(binary(&unknown, &[1]), Some(Err(UnknownEncoding)));
+    assert_eq!(binary(&unknown, &[1]), Some(Err(super::section::UnknownEncoding)));
     let base64 = view("Content-Type: application/x\nContent-Transfer-Encoding: BASE64\n\naGVs\nbG8=\n");
     assert_eq!(binary(&base64, &[1]), Some(Ok("hello".to_owned())));
 }
