@@ -13,6 +13,8 @@ named_enum! {
         Request = "request",
         /// A POP3 client deleted it after it collected the mailbox.
         Collected = "pop3",
+        /// An IMAP client deleted or moved it.
+        Expunged = "imap",
         /// It was older than the retention period.
         Age = "age",
         /// The limit of its mailbox or of the store was reached.

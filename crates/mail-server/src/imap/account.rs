@@ -132,7 +132,7 @@ impl Account {
             Operation::Remove(ids) => {
                 let mailbox = self.writable(open)?;
                 let copies = ids.into_iter().map(|id| CopyKey { mailbox: mailbox.clone(), id }).collect();
-                mailroom.remove_copies(copies, DeletionCause::Collected).await?;
+                mailroom.remove_copies(copies, DeletionCause::Expunged).await?;
                 Ok(Outcome::Done)
             }
             Operation::Copy { ids, mailbox } => {
@@ -403,7 +403,7 @@ async fn move_all(mailroom: &Mailroom, source: &MailboxName, target: &MailboxNam
         let copies: Vec<CopyKey> =
             index.entries.into_iter().map(|entry| CopyKey { mailbox: source.clone(), id: entry.id }).collect();
         mailroom.copy(copies.clone(), target).await?;
-        mailroom.remove_copies(copies, DeletionCause::Request).await?;
+        mailroom.remove_copies(copies, DeletionCause::Expunged).await?;
     }
 }
 
