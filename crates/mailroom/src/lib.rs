@@ -212,6 +212,11 @@ impl Mailroom {
         self.inner.store.source(mailbox, id).await
     }
 
+    /// See [`Store::sources`].
+    pub async fn sources(&self, copies: Vec<CopyKey>) -> Result<Vec<Option<Source>>> {
+        self.inner.store.sources(copies).await
+    }
+
     /// See [`Store::index`].
     pub async fn index(&self, mailbox: &MailboxName, after: MessageId, limit: usize) -> Result<MailboxIndex> {
         self.inner.store.index(mailbox, after, limit).await

@@ -298,15 +298,10 @@ impl OpenMailbox {
 
     /// Returns the sources of messages.
     pub(super) async fn sources(&self, mailroom: &Mailroom, ids: &[MessageId]) -> Result<Outcome, Failure> {
-        let mut sources = Vec::with_capacity(ids.len());
-        for copy in self.copies(mailroom, ids).await? {
-            let source = match copy {
-                Some(copy) => mailroom.source(&copy.mailbox, copy.id).await?,
-                None => None,
-            };
-            sources.push(source.map(|source| source.to_bytes()));
-        }
-        Ok(Outcome::Sources(sources))
+        let copies = self.copies(mailroom, ids).await?;
+        let mut found = mailroom.sources(copies.iter().flatten().cloned().collect()).await?.into_iter();
+        let source = |copy: Option<CopyKey>| copy.and_then(|_| found.next().flatten()).map(|source| source.to_bytes());
+        Ok(Outcome::Sources(copies.into_iter().map(source).collect()))
     }
 }
 

@@ -267,6 +267,11 @@ impl Store for DiskStore {
         Ok(source)
     }
 
+    async fn sources(&self, copies: Vec<CopyKey>) -> Result<Vec<Option<Source>>> {
+        let segments = self.shared.segments.clone();
+        self.query(move |database| reader::sources(database, &segments, &copies)).await
+    }
+
     async fn messages(&self, project: Option<&Project>, page: Page) -> Result<MessageListing> {
         // Read before the query, so it is not newer than the result.
         let (project, version) = (project.cloned(), self.shared.store_version.get());

@@ -14,8 +14,8 @@ use super::statistics::Counters;
 use crate::overview::{Overview, TagCounter};
 use crate::sql_values::{id_to_i64, nanos_to_time, time_to_nanos, to_i64};
 use crate::{
-    AgeRange, IndexEntry, Listing, MailboxIndex, MailboxPage, MailboxState, MessageListing, MessageSelector, Newest,
-    Page, ProjectState, Result, StoreError, Version,
+    AgeRange, CopyKey, IndexEntry, Listing, MailboxIndex, MailboxPage, MailboxState, MessageListing, MessageSelector,
+    Newest, Page, ProjectState, Result, StoreError, Version,
 };
 
 /// The largest record whose source is read together with its summary.
@@ -306,15 +306,36 @@ pub(super) fn source(
     Err(StoreError::Unavailable(format!("message {id} is being moved")))
 }
 
+/// See [`Store::sources`](crate::Store::sources).
+pub(super) fn sources(database: &Connection, segments: &Segments, copies: &[CopyKey]) -> Result<Vec<Option<Source>>> {
+    let snapshot = database.unchecked_transaction()?;
+    let locations: Vec<Option<Location>> =
+        copies.iter().map(|copy| location(&snapshot, &copy.mailbox, copy.id)).collect::<Result<_>>()?;
+    drop(snapshot);
+    let read = |(CopyKey { mailbox, id }, at): (&CopyKey, Option<Location>)| {
+        let Some(at) = at else { return Ok(None) };
+        match segments.read(at).ok().and_then(|record| parse_source(record, mailbox, *id, at).ok()) {
+            Some(source) => Ok(Some(source)),
+            // The record may have been removed or moved after it was located.
+            None => Ok(source(database, segments, mailbox, *id)?.and_then(|(_, source)| source)),
+        }
+    };
+    copies.iter().zip(locations).map(read).collect()
+}
+
 fn locate(database: &Connection, mailbox: &MailboxName, id: MessageId) -> Result<Versioned<Location>> {
     let snapshot = database.unchecked_transaction()?;
     let Some(version) = version(&snapshot, mailbox)? else { return Ok(None) };
+    Ok(Some((version, location(&snapshot, mailbox, id)?)))
+}
+
+fn location(database: &Connection, mailbox: &MailboxName, id: MessageId) -> Result<Option<Location>> {
     let mut statement =
-        snapshot.prepare_cached("SELECT segment, offset, length FROM copies WHERE mailbox = ?1 AND id = ?2")?;
+        database.prepare_cached("SELECT segment, offset, length FROM copies WHERE mailbox = ?1 AND id = ?2")?;
     let found = statement.query_row(params![mailbox.as_str(), id_to_i64(id)], |row| {
         Ok(Location { segment: get_u64(row, 0)?, offset: get_u64(row, 1)?, length: get_u64(row, 2)? })
     });
-    Ok(Some((version, found.optional()?)))
+    Ok(found.optional()?)
 }
 
 fn parse_source(record: Vec<u8>, mailbox: &MailboxName, id: MessageId, at: Location) -> Result<Source> {

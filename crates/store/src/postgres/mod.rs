@@ -245,6 +245,10 @@ impl Store for PostgresStore {
         Ok(source)
     }
 
+    async fn sources(&self, copies: Vec<CopyKey>) -> Result<Vec<Option<Source>>> {
+        reader::sources(&self.database, &copies).await
+    }
+
     async fn messages(&self, project: Option<&Project>, page: Page) -> Result<MessageListing> {
         reader::messages(&self.database, project, page).await
     }

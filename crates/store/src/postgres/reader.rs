@@ -119,6 +119,13 @@ const SELECT_SOURCE: &str =
     "SELECT trace, body, length(bytes) AS length, CASE WHEN length(bytes) <= $3 THEN bytes END AS bytes
     FROM copies JOIN bodies ON bodies.id = copies.body WHERE copies.id = $2 AND mailbox = $1";
 
+/// The sources of copies, in their order.
+const SELECT_SOURCES: &str =
+    "SELECT trace, body, length(bytes) AS length, CASE WHEN length(bytes) <= $3 THEN bytes END AS bytes
+    FROM unnest($1::bytea[], $2::bigint[]) WITH ORDINALITY AS wanted (mailbox, id, position)
+    LEFT JOIN copies ON copies.id = wanted.id AND copies.mailbox = wanted.mailbox LEFT JOIN bodies ON bodies.id = copies.body
+    ORDER BY position";
+
 const SELECT_CHUNK: &str = "SELECT substring(bytes FROM $2 FOR $3) AS bytes FROM bodies WHERE id = $1";
 
 const SELECT_MAILBOXES: &str = "SELECT name, messages, unseen, bytes, newest.id, newest.received
@@ -363,7 +370,25 @@ fn inline_source(row: &Row) -> Result<Option<Source>> {
 
 pub(super) async fn source(database: &Database, mailbox: &MailboxName, id: MessageId) -> Result<Option<Source>> {
     let rows = database.query(SELECT_SOURCE, &[&mailbox.as_str().as_bytes(), &id_to_i64(id), &CHUNK_BYTES]).await?;
-    let Some(row) = rows.first() else { return Ok(None) };
+    match rows.first() {
+        Some(row) => source_of_row(database, row).await,
+        None => Ok(None),
+    }
+}
+
+/// See [`Store::sources`](crate::Store::sources).
+pub(super) async fn sources(database: &Database, copies: &[CopyKey]) -> Result<Vec<Option<Source>>> {
+    let mailboxes: Vec<&[u8]> = copies.iter().map(|copy| copy.mailbox.as_str().as_bytes()).collect();
+    let ids: Vec<i64> = copies.iter().map(|copy| id_to_i64(copy.id)).collect();
+    let mut sources = Vec::with_capacity(copies.len());
+    for row in database.query(SELECT_SOURCES, &[&mailboxes, &ids, &CHUNK_BYTES]).await? {
+        let is_missing = get_column::<Option<i64>>(&row, "body")?.is_none();
+        sources.push(if is_missing { None } else { source_of_row(database, &row).await? });
+    }
+    Ok(sources)
+}
+
+async fn source_of_row(database: &Database, row: &Row) -> Result<Option<Source>> {
     if let Some(source) = inline_source(row)? {
         return Ok(Some(source));
     }

@@ -24,7 +24,8 @@ use restante_mail::tags::Tags;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::{
-    AgeRange, Limits, Listing, MailboxPolicies, MailboxPolicy, MessageSelector, NewCopy, NewMessage, Page, Store, Usage,
+    AgeRange, CopyKey, Limits, Listing, MailboxPolicies, MailboxPolicy, MessageSelector, NewCopy, NewMessage, Page,
+    Store, Usage,
 };
 
 pub(crate) use marks::SetMarks;
@@ -43,6 +44,7 @@ where
     let bounded = || open(Limits { bytes: 5_000, ..Limits::default() });
     unknown_mailbox_is_empty(&unbounded().await).await;
     appended_message_can_be_read(&unbounded().await).await;
+    sources_are_in_the_order_of_the_copies(&unbounded().await).await;
     message_can_have_many_mailboxes(&unbounded().await).await;
     ids_ascend_and_are_never_reused(&unbounded().await).await;
     last_id_is_highest_assigned_id(&unbounded().await).await;
@@ -238,6 +240,29 @@ async fn appended_message_can_be_read(store: &impl Store) {
     assert_eq!(store.find(&name("bob"), MessageSelector::Latest).await.unwrap().as_ref(), Some(summary));
     let source = store.source(&name("bob"), summary.id).await.unwrap();
     assert_eq!(source, Some(Source { trace, body: Bytes::copy_from_slice(body) }));
+}
+
+async fn sources_are_in_the_order_of_the_copies(store: &impl Store) {
+    let large = vec![b'x'; 3 * 1024 * 1024];
+    let mut copies = Vec::new();
+    for body in [&b"first"[..], &large, b"third"] {
+        let stored = store.append(message(1, &["ann", "bob"], body)).await.unwrap().stored;
+        copies.extend(stored.iter().map(CopyKey::from));
+    }
+    store.remove(&copies[1].mailbox, copies[1].id).await.unwrap();
+    copies.reverse();
+    copies.push(copies[0].clone());
+    copies.push(CopyKey { mailbox: name("unknown"), id: copies[0].id });
+    let mut expected = Vec::new();
+    for copy in &copies {
+        expected.push(store.source(&copy.mailbox, copy.id).await.unwrap());
+    }
+    assert_eq!(
+        expected.iter().map(Option::is_some).collect::<Vec<_>>(),
+        [true, true, true, true, false, true, true, false]
+    );
+    assert!(store.sources(copies).await.unwrap() == expected);
+    assert!(store.sources(Vec::new()).await.unwrap().is_empty());
 }
 
 async fn message_can_have_many_mailboxes(store: &impl Store) {
