@@ -1,5 +1,6 @@
 //! FETCH. Values that the session knows are written at once. For the others, the sources and properties of messages are
-//! requested in batches of limited size. Large values are written in parts, without a copy of the message.
+//! requested in batches of limited size. A value is created when the one before it is written, and a large one is written in
+//! parts.
 
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -13,12 +14,15 @@ use super::flags::FlagChanges;
 use super::reply;
 use super::selected::{Entry, Selected};
 use super::task::{BATCH_BYTES, BATCH_MESSAGES, Completion, Context, MAX_REPLY_BYTES, Step, Task};
-use super::view::MessageView;
+use super::view::{MessageView, UnknownEncoding};
 use super::write::{write_internal_date, write_number, write_part, write_section_name, write_string};
 use super::{NewMarks, Operation, Outcome, Properties};
 
-/// Values of at least this size are not copied.
-const MIN_PIECE_BYTES: usize = 16 * 1024;
+/// Values of at least this size are written in parts.
+const MIN_LARGE_BYTES: usize = 16 * 1024;
+
+/// Other sessions continue between the items of a message of more than this size.
+const LARGE_MESSAGE_BYTES: usize = 256 * 1024;
 
 /// FETCH.
 #[derive(Debug)]
@@ -32,8 +36,10 @@ pub(super) struct FetchTask {
     stage: Stage,
     /// The messages of the batch, and their data as far as it is known.
     batch: VecDeque<Fetched>,
-    /// The parts of the reply for the current message that are left.
-    pieces: VecDeque<Bytes>,
+    /// The message whose reply is being written.
+    current: Option<Current>,
+    /// The part of a large value that is left.
+    rest: Bytes,
     has_missing: bool,
     has_unknown_encoding: bool,
 }
@@ -72,19 +78,30 @@ struct Fetched {
     has_become_seen: bool,
 }
 
+/// A message whose reply is being written.
+#[derive(Debug)]
+struct Current {
+    fetched: Fetched,
+    view: Option<MessageView>,
+    /// The index of the next item.
+    item: usize,
+}
+
 impl FetchTask {
     pub(super) fn new(
         selected: &Selected,
         set: &SequenceSet,
         is_uid: bool,
-        mut items: Vec<FetchItem>,
+        requested: Vec<FetchItem>,
         changed_since: Option<u64>,
     ) -> Self {
-        if is_uid && !items.contains(&FetchItem::Uid) {
-            items.insert(0, FetchItem::Uid);
-        }
-        if changed_since.is_some() && !items.contains(&FetchItem::ModSeq) {
-            items.push(FetchItem::ModSeq);
+        let uid = is_uid.then_some(FetchItem::Uid);
+        let modseq = changed_since.map(|_| FetchItem::ModSeq);
+        let mut items = Vec::with_capacity(requested.len());
+        for item in uid.into_iter().chain(requested).chain(modseq) {
+            if !items.contains(&item) {
+                items.push(item);
+            }
         }
         let entries = selected.entries();
         let is_wanted = |index: &usize| {
@@ -106,7 +123,8 @@ impl FetchTask {
             indices: indices.into_iter(),
             stage: Stage::Start,
             batch: VecDeque::new(),
-            pieces: VecDeque::new(),
+            current: None,
+            rest: Bytes::new(),
             has_missing: false,
             has_unknown_encoding: false,
         }
@@ -189,8 +207,8 @@ impl FetchTask {
         ids.next().is_some_and(|id| last_view.is_some_and(|(last, _)| *last == id)) && ids.next().is_none()
     }
 
-    /// Writes the reply for a message.
-    fn write_message(&mut self, context: &mut Context<'_>, fetched: &Fetched) {
+    /// Starts the reply for a message.
+    fn start_message(&mut self, context: &mut Context<'_>, fetched: Fetched) {
         let Some(selected) = context.selected.as_mut() else { return };
         let Some(&entry) = selected.entries().get(fetched.index) else { return };
         let view = match (&fetched.source, context.last_view.take()) {
@@ -206,56 +224,57 @@ impl FetchTask {
             self.has_missing = true;
             return;
         }
-        let mut writer = Writer { out: context.out, pieces: &mut self.pieces, text: None };
-        let _ = write!(writer.text(), "* {} FETCH (", fetched.index + 1);
-        let has_flags = self.items.contains(&FetchItem::Flags);
+        let _ = write!(context.out, "* {} FETCH (", fetched.index + 1);
         if fetched.has_become_seen {
-            if !has_flags {
-                writer.text().extend_from_slice(b"FLAGS ");
-                reply::write_flags(writer.text(), selected, &entry);
-                writer.text().push(b' ');
+            if !self.items.contains(&FetchItem::Flags) {
+                context.out.extend_from_slice(b"FLAGS ");
+                reply::write_flags(context.out, selected, &entry);
+                context.out.push(b' ');
             }
             if context.enabled.condstore && !self.items.contains(&FetchItem::ModSeq) {
-                let _ = write!(writer.text(), "MODSEQ ({}) ", entry.modseq);
+                let _ = write!(context.out, "MODSEQ ({}) ", entry.modseq);
             }
         }
-        let is_utf8 = context.enabled.has_utf8_names();
-        for (position, item) in self.items.iter().enumerate() {
-            if position > 0 {
-                writer.text().push(b' ');
+        self.current = Some(Current { fetched, view, item: 0 });
+    }
+
+    /// Writes the next item, or ends the reply.
+    fn continue_message(&mut self, context: &mut Context<'_>, mut current: Current) {
+        let Some(selected) = context.selected.as_mut() else { return };
+        let Some(&entry) = selected.entries().get(current.fetched.index) else { return };
+        if let Some(item) = self.items.get(current.item) {
+            if current.item > 0 {
+                context.out.push(b' ');
             }
             let message = Message {
                 selected,
                 entry: &entry,
-                view: view.as_ref(),
-                properties: fetched.properties.as_ref(),
-                is_utf8,
+                view: current.view.as_ref(),
+                properties: current.fetched.properties.as_ref(),
+                is_utf8: context.enabled.has_utf8_names(),
             };
-            if !write_item(&mut writer, &message, item) {
-                self.has_unknown_encoding = true;
+            match write_item(context.out, &message, item) {
+                Ok(rest) => self.rest = rest,
+                Err(UnknownEncoding) => self.has_unknown_encoding = true,
             }
+            current.item += 1;
+            self.current = Some(current);
+            return;
         }
-        writer.text().extend_from_slice(b")\r\n");
-        writer.finish();
-        if has_flags || fetched.has_become_seen {
-            selected.flags_sent(fetched.index);
+        context.out.extend_from_slice(b")\r\n");
+        if current.fetched.has_become_seen || self.items.contains(&FetchItem::Flags) {
+            selected.flags_sent(current.fetched.index);
         }
-        if let Some(view) = view.filter(|_| self.is_partial) {
+        if let Some(view) = current.view.filter(|_| self.is_partial) {
             *context.last_view = Some((entry.id, view));
         }
     }
 
-    /// Moves the next part of a large reply to the replies.
-    fn write_pieces(&mut self, out: &mut Vec<u8>) {
-        while out.len() < MAX_REPLY_BYTES
-            && let Some(mut piece) = self.pieces.pop_front()
-        {
-            let part = piece.split_to(piece.len().min(MAX_REPLY_BYTES - out.len()));
-            out.extend_from_slice(&part);
-            if !piece.is_empty() {
-                self.pieces.push_front(piece);
-            }
-        }
+    /// Moves the next part of a large value to the replies.
+    fn write_rest(&mut self, out: &mut Vec<u8>) {
+        let free = MAX_REPLY_BYTES.saturating_sub(out.len());
+        let part = self.rest.split_to(self.rest.len().min(free));
+        out.extend_from_slice(&part);
     }
 }
 
@@ -263,15 +282,23 @@ impl Task for FetchTask {
     fn advance(&mut self, context: &mut Context<'_>, outcome: Option<Outcome>) -> Step {
         let mut outcome = outcome;
         loop {
-            self.write_pieces(context.out);
+            self.write_rest(context.out);
             if context.is_full() {
                 return Step::Write;
+            }
+            if let Some(current) = self.current.take() {
+                let is_large = current.view.as_ref().is_some_and(|view| view.source().len() > LARGE_MESSAGE_BYTES);
+                self.continue_message(context, current);
+                if is_large {
+                    return Step::Write;
+                }
+                continue;
             }
             if let Some(operation) = self.next_operation(context, outcome.take()) {
                 return Step::Perform(operation);
             }
             match self.batch.pop_front() {
-                Some(fetched) => self.write_message(context, &fetched),
+                Some(fetched) => self.start_message(context, fetched),
                 None if self.indices.len() == 0 => break,
                 None => self.stage = Stage::Start,
             }
@@ -287,8 +314,9 @@ impl Task for FetchTask {
     }
 
     fn memory_bytes(&self) -> usize {
-        let batch: usize = self.batch.iter().filter_map(|fetched| fetched.source.as_ref()).map(Bytes::len).sum();
-        batch + self.pieces.iter().map(Bytes::len).sum::<usize>()
+        let current = self.current.iter().map(|current| &current.fetched);
+        let sources = self.batch.iter().chain(current).filter_map(|fetched| fetched.source.as_ref());
+        sources.map(Bytes::len).sum::<usize>() + self.rest.len()
     }
 
     fn contains_mail(&self) -> bool {
@@ -305,38 +333,9 @@ struct Message<'a> {
     is_utf8: bool,
 }
 
-/// Writes a reply. Text is written to the replies until the first large value; everything after it becomes pieces.
-struct Writer<'a> {
-    out: &'a mut Vec<u8>,
-    pieces: &'a mut VecDeque<Bytes>,
-    text: Option<Vec<u8>>,
-}
-
-impl Writer<'_> {
-    fn text(&mut self) -> &mut Vec<u8> {
-        self.text.as_mut().unwrap_or(self.out)
-    }
-
-    /// Writes octets, which may be a slice of the source.
-    fn octets(&mut self, value: Bytes) {
-        if value.len() < MIN_PIECE_BYTES {
-            self.text().extend_from_slice(&value);
-            return;
-        }
-        let text = self.text.replace(Vec::new()).unwrap_or_default();
-        self.pieces.push_back(text.into());
-        self.pieces.push_back(value);
-    }
-
-    fn finish(self) {
-        self.pieces.extend(self.text.map(Bytes::from));
-    }
-}
-
-/// Writes a value with its name. Returns false if the transfer encoding of a part is unknown.
-fn write_item(writer: &mut Writer<'_>, message: &Message<'_>, item: &FetchItem) -> bool {
+/// Writes a value with its name. Returns the part of a large value that is left.
+fn write_item(out: &mut Vec<u8>, message: &Message<'_>, item: &FetchItem) -> Result<Bytes, UnknownEncoding> {
     let Message { selected, entry, view, properties, .. } = message;
-    let out = writer.text();
     match (item, view) {
         (FetchItem::Uid, _) => drop(write!(out, "UID {}", entry.uid)),
         (FetchItem::Flags, _) => {
@@ -370,7 +369,7 @@ fn write_item(writer: &mut Writer<'_>, message: &Message<'_>, item: &FetchItem) 
         (FetchItem::Body { name, section, partial, .. }, Some(view)) => {
             write_body_name(out, *name, section, *partial);
             match view.section(section) {
-                Some(value) => write_value(writer, slice(value, *partial), false),
+                Some(value) => return Ok(write_value(out, slice(value, *partial), false)),
                 None => out.extend_from_slice(b" NIL"),
             }
         }
@@ -380,10 +379,10 @@ fn write_item(writer: &mut Writer<'_>, message: &Message<'_>, item: &FetchItem) 
                 let _ = write!(out, "<{origin}>");
             }
             match view.binary(part) {
-                Some(Ok(value)) => write_value(writer, slice(value, *partial), true),
-                Some(Err(_)) => {
+                Some(Ok(value)) => return Ok(write_value(out, slice(value, *partial), true)),
+                Some(Err(error)) => {
                     out.extend_from_slice(b" NIL");
-                    return false;
+                    return Err(error);
                 }
                 None => out.extend_from_slice(b" NIL"),
             }
@@ -395,16 +394,19 @@ fn write_item(writer: &mut Writer<'_>, message: &Message<'_>, item: &FetchItem) 
         }
         (_, None) => {}
     }
-    true
+    Ok(Bytes::new())
 }
 
-/// Writes a space and a literal. NUL is only allowed in a literal8 (RFC 3516).
-fn write_value(writer: &mut Writer<'_>, value: Bytes, is_binary: bool) {
-    let out = writer.text();
+/// Writes a space and a literal. NUL is only allowed in a literal8 (RFC 3516). Returns a large value instead of writing it.
+fn write_value(out: &mut Vec<u8>, value: Bytes, is_binary: bool) -> Bytes {
     out.extend_from_slice(if is_binary && memchr::memchr(0, &value).is_some() { b" ~{" } else { b" {" });
     write_number(out, value.len() as u64);
     out.extend_from_slice(b"}\r\n");
-    writer.octets(value);
+    if value.len() >= MIN_LARGE_BYTES {
+        return value;
+    }
+    out.extend_from_slice(&value);
+    Bytes::new()
 }
 
 /// Returns the octets of a partial fetch.

@@ -17,6 +17,7 @@ use bytes::Bytes;
 use restante_mail::mime::{MAX_DEPTH, MAX_PARTS, Part, RawFields, mime_parts};
 
 pub(super) use address::parse_addresses;
+pub(in crate::imap) use section::UnknownEncoding;
 pub(super) use text::fold;
 
 /// The maximum depth of messages in messages, so that the time to parse them is linear. A deeper message is a file.
