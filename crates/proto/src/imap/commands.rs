@@ -6,7 +6,7 @@ use restante_mail::tags::Tags;
 use crate::Secret;
 use crate::sasl::{self, Credentials, Exchange, Mechanism, Proof};
 
-use super::command::{Command, FetchItem, Flag, Request, Search, StatusItem};
+use super::command::{Command, FetchItem, Flag, Request, Search, SearchReturn, StatusItem};
 use super::fetch::FetchTask;
 use super::find::{FindTask, Form};
 use super::flags::{Change, StoreTask};
@@ -36,6 +36,9 @@ impl Session {
     /// Executes a command, or starts its task.
     pub(super) fn dispatch(&mut self, request: Request) -> Option<Action> {
         let Request { tag, command } = request;
+        if !matches!(command, Command::Fetch { .. }) {
+            self.release_message();
+        }
         let completion = match command {
             Command::Capability => {
                 let capabilities = self.capabilities();
@@ -159,9 +162,6 @@ impl Session {
         if numbers.is_some_and(|set| selected.exceeds(set)) {
             return Err(Completion::bad(reply::BAD_SEQUENCE));
         }
-        let find = |form, search: &Search| {
-            Ok(Box::new(FindTask::new(selected, form, search, tag, self.now)?) as Box<dyn Task>)
-        };
         match command {
             Command::Check => Err(Completion::ok("CHECK completed")),
             Command::Close if !is_read_only => Ok(Box::new(ExpungeTask::closing(selected))),
@@ -182,11 +182,29 @@ impl Session {
             Command::Copy { set, is_uid, mailbox, is_move } => {
                 Ok(Box::new(CopyTask::new(selected, &set, is_uid, mailbox, is_move)))
             }
-            Command::Search(search) => find(Form::Search { returns: search.returns.clone() }, &search),
-            Command::Sort { criteria, search } => find(Form::Sort(criteria), &search),
-            Command::Thread { algorithm, search } if algorithm == "REFERENCES" => find(Form::Thread, &search),
+            Command::Search(search) => self.find(tag, Form::Search { returns: search.returns.clone() }, &search),
+            Command::Sort { criteria, search } => self.find(tag, Form::Sort(criteria), &search),
+            Command::Thread { algorithm, search } if algorithm == "REFERENCES" => self.find(tag, Form::Thread, &search),
             Command::Thread { .. } => Err(Completion::bad("Unknown threading algorithm; known is REFERENCES")),
             _ => Err(Completion::bad("Unknown command")),
+        }
+    }
+
+    fn find(&mut self, tag: &str, form: Form, search: &Search) -> Result<Box<dyn Task>, Completion> {
+        let Some(selected) = &mut self.selected else { return Err(Completion::bad(reply::SELECT_FIRST)) };
+        let is_saving = search.returns.iter().flatten().any(|item| *item == SearchReturn::Save);
+        match FindTask::new(selected, form, search, tag, self.now) {
+            Ok(task) => {
+                self.enabled.condstore |= task.has_modseq;
+                Ok(Box::new(task))
+            }
+            Err(completion) => {
+                // RFC 5182 section 2.1: the result of a search that fails is empty.
+                if is_saving {
+                    selected.saved.clear();
+                }
+                Err(completion)
+            }
         }
     }
 

@@ -5,9 +5,10 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::Offset;
 use restante_mail::mime::unfold;
 
+use super::write::MONTHS;
+
 /// The number of bytes of the field that are parsed.
 const MAX_FIELD_BYTES: usize = 256;
-const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 /// The value of a Date field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +65,8 @@ fn without_comments(field: &[u8]) -> String {
 
 fn parse_day([day, month, year]: [&str; 3]) -> Option<Date> {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let name = month.get(..3)?.to_ascii_lowercase();
-    let month = MONTHS.iter().position(|known| *known == name)?;
+    let name = month.get(..3)?;
+    let month = MONTHS.iter().position(|known| known.eq_ignore_ascii_case(name))?;
     // RFC 5322 section 4.3.
     let century = match year.len() {
         2 if year < "50" => 2000,

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io::Write as _;
+use std::ops::Range;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -10,7 +11,6 @@ use restante_mail::message::MessageId;
 
 use super::command::{Flag, Search, SearchKey, SearchReturn, SortCriterion};
 use super::commands::flag_of;
-use super::keywords::tag_of_keyword;
 use super::reply::{self, write_set};
 use super::search::{Known, Query, SearchError, SearchNeeds};
 use super::selected::{Entry, Selected};
@@ -19,6 +19,9 @@ use super::task::{BATCH_BYTES, BATCH_MESSAGES, Completion, Context, Step, Task};
 use super::thread::{ThreadEntry, thread};
 use super::view::MessageView;
 use super::{Operation, Outcome};
+
+/// After this number of messages other sessions continue.
+const MESSAGES_PER_STEP: usize = 5000;
 
 /// The form of the result.
 #[derive(Debug)]
@@ -39,7 +42,8 @@ pub(super) struct FindTask {
     is_uid: bool,
     query: Query,
     needs: SearchNeeds,
-    has_modseq: bool,
+    /// Whether the search has the key MODSEQ.
+    pub(super) has_modseq: bool,
     stage: Stage,
     /// The messages whose source is needed, in descending order, and whether they match, if that is known.
     queue: Vec<(usize, bool)>,
@@ -56,8 +60,8 @@ pub(super) struct FindTask {
 enum Stage {
     /// The ids of messages are read, up to this index.
     Ids(usize),
-    /// The messages are not evaluated.
-    Start,
+    /// The messages from this index on are not evaluated.
+    Known(usize),
     /// The sources are read.
     Sources,
 }
@@ -83,7 +87,7 @@ impl Known for Candidate<'_> {
         match flag {
             Flag::Seen => self.entry.is_seen,
             Flag::System => false,
-            Flag::Keyword(keyword) => self.selected.tags(self.entry).contains(&tag_of_keyword(keyword)),
+            Flag::Keyword(tag) => self.selected.tags(self.entry).contains(tag),
             Flag::Answered | Flag::Flagged | Flag::Deleted | Flag::Draft => self.entry.flags.contains(flag_of(flag)),
         }
     }
@@ -141,7 +145,7 @@ impl FindTask {
             needs: query.needs().max(form_needs),
             query,
             has_modseq: contains(&search.key, &|key| matches!(key, SearchKey::ModSeq(_))),
-            stage: if needs_ids { Stage::Ids(0) } else { Stage::Start },
+            stage: if needs_ids { Stage::Ids(0) } else { Stage::Known(0) },
             queue: Vec::new(),
             batch: Vec::new(),
             message_ids: HashMap::new(),
@@ -157,14 +161,14 @@ impl FindTask {
         Some(Candidate { selected, index, entry, message_id })
     }
 
-    /// Evaluates all messages as far as that is possible without their sources.
-    fn evaluate(&mut self, selected: &Selected) {
+    /// Evaluates messages as far as that is possible without their sources.
+    fn evaluate(&mut self, selected: &Selected, indices: Range<usize>) {
         let form_needs_source = match &self.form {
             Form::Search { .. } => false,
             Form::Sort(criteria) => needs_header(criteria),
             Form::Thread => true,
         };
-        for index in 0..selected.entries().len() {
+        for index in indices {
             let Some(candidate) = self.candidate(selected, index) else { continue };
             match self.query.decide(&candidate) {
                 Some(false) => {}
@@ -172,7 +176,6 @@ impl FindTask {
                 decision => self.queue.push((index, decision.is_some())),
             }
         }
-        self.queue.reverse();
     }
 
     /// Adds a message to the result.
@@ -305,7 +308,17 @@ impl FindTask {
         if has(SearchReturn::Count) {
             let _ = write!(out, " COUNT {}", numbers.len());
         }
-        if let Some(modseq) = self.highest_modseq(selected) {
+        let only_ends = !returns.is_empty()
+            && returns.iter().all(|item| matches!(item, SearchReturn::Min | SearchReturn::Max | SearchReturn::Save));
+        let (first, last) = (self.matched.first(), self.matched.last());
+        let reported: Vec<usize> = if only_ends {
+            let ends =
+                first.filter(|_| has(SearchReturn::Min)).into_iter().chain(last.filter(|_| has(SearchReturn::Max)));
+            ends.copied().collect()
+        } else {
+            self.matched.clone()
+        };
+        if let Some(modseq) = self.highest_modseq(selected, &reported) {
             let _ = write!(out, " MODSEQ {modseq}");
         }
         out.extend_from_slice(b"\r\n");
@@ -318,14 +331,14 @@ impl FindTask {
         })
     }
 
-    /// Returns the highest MODSEQ of the result, if the search contains MODSEQ (RFC 7162 section 3.1.5).
-    fn highest_modseq(&self, selected: &Selected) -> Option<u64> {
-        let entries = self.matched.iter().filter_map(|&index| selected.entries().get(index));
+    /// Returns the highest MODSEQ of the reported messages, if the search contains MODSEQ (RFC 7162 section 3.1.5).
+    fn highest_modseq(&self, selected: &Selected, reported: &[usize]) -> Option<u64> {
+        let entries = reported.iter().filter_map(|&index| selected.entries().get(index));
         entries.map(|entry| entry.modseq).max().filter(|_| self.has_modseq)
     }
 
     fn write_modseq(&self, selected: &Selected, out: &mut Vec<u8>) {
-        if let Some(modseq) = self.highest_modseq(selected) {
+        if let Some(modseq) = self.highest_modseq(selected, &self.matched) {
             let _ = write!(out, " (MODSEQ {modseq})");
         }
     }
@@ -346,13 +359,20 @@ impl Task for FindTask {
             }
             let ids: Vec<MessageId> =
                 selected.entries().iter().skip(index).take(BATCH_MESSAGES).map(|entry| entry.id).collect();
-            self.stage = if ids.is_empty() { Stage::Start } else { Stage::Ids(index) };
+            self.stage = if ids.is_empty() { Stage::Known(0) } else { Stage::Ids(index) };
             if !ids.is_empty() {
                 return Step::Perform(Operation::Properties(ids));
             }
         }
-        if self.stage == Stage::Start {
-            self.evaluate(selected);
+        if let Stage::Known(start) = self.stage {
+            let count = selected.entries().len();
+            let end = count.min(start + MESSAGES_PER_STEP);
+            self.evaluate(selected, start..end);
+            if end < count {
+                self.stage = Stage::Known(end);
+                return Step::Write;
+            }
+            self.queue.reverse();
             self.stage = Stage::Sources;
         } else if let Some(Outcome::Sources(sources)) = outcome {
             self.add_sources(selected, sources);

@@ -74,7 +74,7 @@ fn write_selected(out: &mut Vec<u8>, selected: &Selected, is_rev2: bool) {
     for (name, _) in SYSTEM_FLAGS {
         let _ = write!(flags, " {name}");
     }
-    write_keywords(&mut flags, &selected.known_tags());
+    write_keywords(&mut flags, selected.known_tags());
     out.extend_from_slice(b"* FLAGS (");
     out.extend_from_slice(&flags);
     out.extend_from_slice(b")\r\n* OK [PERMANENTFLAGS (");

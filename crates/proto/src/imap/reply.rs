@@ -3,7 +3,6 @@
 use std::io::Write as _;
 
 use restante_mail::message::Flags;
-use restante_mail::tags::Tags;
 
 use crate::reply_text::{to_printable_ascii, write_line};
 
@@ -101,8 +100,8 @@ pub(super) fn write_flags(out: &mut Vec<u8>, selected: &Selected, entry: &Entry)
 }
 
 /// Writes the keywords for tags, each after a space.
-pub(super) fn write_keywords(out: &mut Vec<u8>, tags: &Tags) {
-    for tag in tags.iter() {
+pub(super) fn write_keywords<'a>(out: &mut Vec<u8>, tags: impl IntoIterator<Item = &'a str>) {
+    for tag in tags {
         out.push(b' ');
         out.extend_from_slice(keyword_of_tag(tag).as_bytes());
     }

@@ -3,6 +3,7 @@
 
 use std::cell::OnceCell;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use jiff::civil::Date;
 use jiff::tz::Offset;
@@ -12,6 +13,7 @@ use restante_mail::mime::decode_text;
 
 use super::command::{Flag, Search, SearchKey, SequenceSet};
 use super::date::SentDate;
+use super::keywords::tag_of_keyword;
 use super::view::MessageView;
 use super::view::fold;
 
@@ -24,7 +26,7 @@ pub(super) trait Known {
     fn sequence(&self) -> u32;
     /// Returns the UID.
     fn uid(&self) -> u32;
-    /// Returns whether the message has a flag or keyword.
+    /// Returns whether the message has a flag. A keyword is given as its tag.
     fn has_flag(&self, flag: &Flag) -> bool;
     /// Returns whether the message is recent.
     fn is_recent(&self) -> bool;
@@ -80,7 +82,7 @@ enum Key {
     Or(Box<(Key, Key)>),
     Not(Box<Key>),
     Sequence(Ranges),
-    Uid(Ranges),
+    Uid(Arc<Ranges>),
     Flag(Flag),
     Recent,
     Larger(u64),
@@ -141,6 +143,7 @@ impl Query {
         now: Timestamp,
     ) -> Result<Self, SearchError> {
         let charset = search.charset.as_deref().unwrap_or("UTF-8");
+        let saved = Arc::new(saved.iter().map(|&uid| uid..=uid).collect());
         let mut builder = Builder { charset, last_sequence, last_uid, saved, now, texts: 0 };
         if decode_text(charset, b"").is_none() {
             return Err(SearchError::BadCharset);
@@ -170,7 +173,7 @@ struct Builder<'a> {
     charset: &'a str,
     last_sequence: u32,
     last_uid: u32,
-    saved: &'a [u32],
+    saved: Arc<Ranges>,
     now: Timestamp,
     texts: usize,
 }
@@ -184,10 +187,11 @@ impl Builder<'_> {
             SearchKey::Not(key) => Key::Not(Box::new(self.key(key)?)),
             // Saved results are UIDs.
             SearchKey::Sequence(SequenceSet::Saved) | SearchKey::Uid(SequenceSet::Saved) => {
-                Key::Uid(self.saved.iter().map(|&uid| uid..=uid).collect())
+                Key::Uid(self.saved.clone())
             }
             SearchKey::Sequence(set) => Key::Sequence(set.ranges(self.last_sequence).collect()),
-            SearchKey::Uid(set) => Key::Uid(set.ranges(self.last_uid).collect()),
+            SearchKey::Uid(set) => Key::Uid(Arc::new(set.ranges(self.last_uid).collect())),
+            SearchKey::Flag(Flag::Keyword(keyword)) => Key::Flag(Flag::Keyword(tag_of_keyword(keyword))),
             SearchKey::Flag(flag) => Key::Flag(flag.clone()),
             SearchKey::Recent => Key::Recent,
             SearchKey::Header { field, text } => Key::Header { field: field.clone(), text: self.text(text)? },

@@ -4,7 +4,7 @@
 //! that sequence numbers do not change during one. Deleted messages keep their entries until then, and new messages get
 //! their sequence numbers then.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
 use std::ops::{Range, RangeInclusive};
 
@@ -17,6 +17,8 @@ use super::{Listed, reply};
 
 /// The number of different sets of keywords that a session distinguishes. Further ones are shown as no keywords.
 const MAX_KEYWORD_SETS: usize = 60_000;
+/// The number of keywords that SELECT lists.
+const MAX_KNOWN_TAGS: usize = 500;
 
 /// A message of the selected mailbox.
 #[derive(Clone, Copy, Debug)]
@@ -124,9 +126,16 @@ impl Selected {
         &self.keywords.sets[usize::from(entry.keywords)].tags
     }
 
-    /// Returns the tags that messages have or had since the mailbox was selected.
-    pub(super) fn known_tags(&self) -> Tags {
-        self.keywords.sets.iter().fold(Tags::default(), |all, set| all.union(&set.tags))
+    /// Returns tags that messages have or had since the mailbox was selected, at most [`MAX_KNOWN_TAGS`].
+    pub(super) fn known_tags(&self) -> BTreeSet<&str> {
+        let mut known = BTreeSet::new();
+        for tag in self.keywords.sets.iter().flat_map(|set| set.tags.iter()) {
+            if known.len() == MAX_KNOWN_TAGS {
+                break;
+            }
+            known.insert(tag);
+        }
+        known
     }
 
     /// Returns the bytes in memory.
@@ -323,7 +332,7 @@ impl KeywordTable {
             return 0;
         };
         let mut text = Vec::new();
-        reply::write_keywords(&mut text, tags);
+        reply::write_keywords(&mut text, tags.iter());
         self.sets.push(KeywordSet { tags: tags.clone(), text });
         self.indices.insert(tags.clone(), index);
         index

@@ -218,6 +218,7 @@ impl Session {
         work.is_waiting = false;
         match result {
             Ok(outcome) => work.outcome = Some(outcome),
+            Err(_) if work.task.continues_after_refusal() => {}
             Err(refusal) => {
                 let (tag, may_renumber) = (std::mem::take(&mut work.tag), work.may_renumber);
                 self.state = State::Ready;

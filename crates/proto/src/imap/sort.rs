@@ -12,6 +12,9 @@ use super::subject::base_subject;
 use super::view::MessageView;
 use super::view::{fold, parse_addresses};
 
+/// The maximum length of a text that is compared.
+const MAX_TEXT_BYTES: usize = 1000;
+
 /// The values of a message by which SORT compares. Those that are not requested are empty.
 #[derive(Clone, Debug)]
 pub(super) struct SortEntry {
@@ -88,17 +91,22 @@ pub(super) fn sent_time(known: &impl Known, view: &MessageView) -> Timestamp {
     view.first_field("Date").and_then(SentDate::parse).map_or(known.received(), |sent| sent.time)
 }
 
-/// Returns the folded base subject, and whether the message is a reply or forwarded.
+/// Returns the start of a text, folded. The rest of a long text is not compared.
+fn folded_start(text: &str) -> String {
+    fold(text[..text.floor_char_boundary(MAX_TEXT_BYTES)].to_owned())
+}
+
+/// Returns the start of the folded base subject, and whether the message is a reply or forwarded.
 pub(super) fn folded_subject(view: &MessageView) -> (String, bool) {
     let (subject, is_reply) = base_subject(&view.first_field("Subject").map(decode_field).unwrap_or_default());
-    (fold(subject), is_reply)
+    (folded_start(&subject), is_reply)
 }
 
 /// Returns the local part of the first address in a field, or the name of a group.
 fn first_mailbox(view: &MessageView, field: &str) -> String {
     let addresses = view.first_field(field).map(|value| parse_addresses(value, 1)).unwrap_or_default();
     let mailbox = addresses.into_iter().next().and_then(|address| address.mailbox).unwrap_or_default();
-    fold(String::from_utf8_lossy(&mailbox).into_owned())
+    folded_start(&String::from_utf8_lossy(&mailbox))
 }
 
 #[cfg(test)]

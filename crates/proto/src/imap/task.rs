@@ -23,6 +23,11 @@ pub(super) trait Task: fmt::Debug + Send {
     /// that it asked for before.
     fn advance(&mut self, context: &mut Context<'_>, outcome: Option<Outcome>) -> Step;
 
+    /// Returns whether the command continues if the driver refuses the current operation. Then there is no result.
+    fn continues_after_refusal(&self) -> bool {
+        false
+    }
+
     /// Returns whether the replies contain parts of messages. Transcripts contain only their length.
     fn contains_mail(&self) -> bool {
         false

@@ -3,6 +3,7 @@
 //! Nothing here recurses, and the time is `n log n`: a chain of replies can be as long as the mailbox.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use jiff::Timestamp;
 
@@ -14,6 +15,9 @@ use super::write::write_number;
 /// The maximum number of references of one message that are used: the last ones.
 const MAX_REFERENCES: usize = 100;
 
+/// The hash of a message id. Ids can be long.
+type IdHash = u64;
+
 /// The values of a message by which it is threaded.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadEntry {
@@ -21,9 +25,9 @@ pub(super) struct ThreadEntry {
     number: u32,
     sequence: u32,
     sent: Timestamp,
-    message_id: Option<String>,
+    message_id: Option<IdHash>,
     /// The ids of earlier messages in the thread, oldest first.
-    references: Vec<String>,
+    references: Vec<IdHash>,
     subject: String,
     is_reply: bool,
 }
@@ -52,9 +56,8 @@ impl ThreadEntry {
     }
 }
 
-/// Returns the message ids in a field, without their brackets. Quotes that are not needed are removed, so that equal ids have
-/// one form.
-fn message_ids(field: &[u8]) -> Vec<String> {
+/// Returns the hashes of the message ids in a field. Quotes that are not needed are removed, so that equal ids have one form.
+fn message_ids(field: &[u8]) -> Vec<IdHash> {
     let mut ids = Vec::new();
     let mut rest = field;
     while let Some(start) = memchr::memchr(b'<', rest) {
@@ -67,11 +70,17 @@ fn message_ids(field: &[u8]) -> Vec<String> {
         });
         let id: Vec<u8> = kept.copied().collect();
         if !id.is_empty() {
-            ids.push(String::from_utf8_lossy(&id).into_owned());
+            ids.push(hash(&id));
         }
         rest = &rest[end + 1..];
     }
     ids
+}
+
+fn hash(id: &[u8]) -> IdHash {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The threads of a set of messages.
@@ -110,10 +119,10 @@ pub(super) fn thread(mut entries: Vec<ThreadEntry>) -> Threads {
 /// nodes are those of the messages, in their order.
 fn link(entries: &[ThreadEntry]) -> Vec<Node> {
     let mut nodes: Vec<Node> = (0..entries.len()).map(|index| Node { entry: Some(index), ..Node::default() }).collect();
-    let mut by_id: HashMap<&str, usize> = HashMap::new();
+    let mut by_id: HashMap<IdHash, usize> = HashMap::new();
     for (index, entry) in entries.iter().enumerate() {
         // Of messages with the same id, the first counts.
-        if let Some(id) = &entry.message_id {
+        if let Some(id) = entry.message_id {
             by_id.entry(id).or_insert(index);
         }
     }
@@ -125,7 +134,7 @@ fn link(entries: &[ThreadEntry]) -> Vec<Node> {
                 nodes.len() - 1
             })
         };
-        references.push(entry.references.iter().map(String::as_str).map(node).collect());
+        references.push(entry.references.iter().copied().map(node).collect());
     }
     let mut roots = Roots((0..nodes.len()).collect());
     let mut set_parent = |nodes: &mut Vec<Node>, child: usize, parent: usize| {
@@ -388,7 +397,8 @@ mod tests {
             ("<> <a", &[]),
         ];
         for (field, ids) in table {
-            assert_eq!(message_ids(field.as_bytes()), *ids, "{field}");
+            let expected: Vec<IdHash> = ids.iter().map(|id| hash(id.as_bytes())).collect();
+            assert_eq!(message_ids(field.as_bytes()), expected, "{field}");
         }
     }
 }

@@ -9,7 +9,8 @@ use super::command::{Section, SectionText};
 
 /// The maximum length of a quoted string. Longer strings are literals, because some clients limit the length of a line.
 const MAX_QUOTED_BYTES: usize = 1000;
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+pub(super) const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// Writes a number.
 pub(super) fn write_number(out: &mut Vec<u8>, number: u64) {

@@ -25,6 +25,9 @@ pub(super) use tests::sequence_set;
 /// The maximum number of parameters of ID (RFC 2971 section 3.3).
 const MAX_ID_PARAMETERS: usize = 30;
 
+/// The maximum number of items of STATUS. There are fewer different ones.
+const MAX_STATUS_ITEMS: usize = 20;
+
 /// The reason why a command is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ParseError {
@@ -203,7 +206,7 @@ impl Parser<'_> {
     }
 
     fn status_items(&mut self) -> Parsed<Vec<StatusItem>> {
-        self.list(|parser| {
+        let items = self.list(|parser| {
             Ok(match parser.word()?.as_str() {
                 "MESSAGES" => StatusItem::Messages,
                 "RECENT" => StatusItem::Recent,
@@ -217,7 +220,11 @@ impl Parser<'_> {
                 "MAILBOXID" => StatusItem::MailboxId,
                 _ => return Err("Unknown item of STATUS"),
             })
-        })
+        })?;
+        if items.len() > MAX_STATUS_ITEMS {
+            return Err("Too many items of STATUS");
+        }
+        Ok(items)
     }
 
     fn append(&mut self) -> Parsed<Append> {

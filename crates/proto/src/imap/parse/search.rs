@@ -22,25 +22,24 @@ impl Parser<'_> {
     }
 
     pub(super) fn sort(&mut self, is_uid: bool) -> Parsed<Command> {
-        let returns = self.returns()?;
         let criteria = self.list(Self::criterion)?;
         if criteria.len() > MAX_CRITERIA {
             return Err("Too many sort criteria");
         }
         self.space()?;
-        Ok(Command::Sort { criteria, search: self.charset_and_keys(is_uid, returns)? })
+        Ok(Command::Sort { criteria, search: self.charset_and_keys(is_uid)? })
     }
 
     pub(super) fn thread(&mut self, is_uid: bool) -> Parsed<Command> {
         let algorithm = self.word()?;
         self.space()?;
-        Ok(Command::Thread { algorithm, search: self.charset_and_keys(is_uid, None)? })
+        Ok(Command::Thread { algorithm, search: self.charset_and_keys(is_uid)? })
     }
 
-    fn charset_and_keys(&mut self, is_uid: bool, returns: Option<Vec<SearchReturn>>) -> Parsed<Search> {
+    fn charset_and_keys(&mut self, is_uid: bool) -> Parsed<Search> {
         let charset = Some(self.charset()?);
         self.space()?;
-        Ok(Search { is_uid, charset, key: self.keys(0)?, returns })
+        Ok(Search { is_uid, charset, key: self.keys(0)?, returns: None })
     }
 
     fn charset(&mut self) -> Parsed<String> {

@@ -561,9 +561,10 @@ fn parses_search_arguments() {
         ("SEARCH CHARSET \"a\x01\" ALL", Err("Invalid charset")),
         ("SORT (REVERSE arrival) UTF-8 ALL", sort(&[(SortKey::Arrival, true)], search(false, utf8, None))),
         (
-            "UID SORT RETURN (COUNT) (CC DATE FROM SIZE SUBJECT TO) UTF-8 ALL",
-            sort(&every_key.map(|key| (key, false)), search(true, utf8, Some(vec![SearchReturn::Count]))),
+            "UID SORT (CC DATE FROM SIZE SUBJECT TO) UTF-8 ALL",
+            sort(&every_key.map(|key| (key, false)), search(true, utf8, None)),
         ),
+        ("SORT RETURN (COUNT) (CC) UTF-8 ALL", Err("A list in parentheses is missing")),
         ("SORT () UTF-8 ALL", Err("An atom is missing or invalid")),
         ("SORT (REVERSE) UTF-8 ALL", Err("Unknown sort criterion")),
         ("SORT (DISPLAYFROM) UTF-8 ALL", Err("Unknown sort criterion")),

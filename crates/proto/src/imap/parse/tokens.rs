@@ -13,6 +13,7 @@ use super::super::command::{Flag, SequenceSet, SetNumber};
 use super::super::keywords::is_atom_char;
 use super::super::literal::LiteralHeader;
 use super::super::reader::{CommandText, Message};
+use super::super::write::MONTHS;
 use super::mailbox_name;
 
 /// The result of parsing. The error says what is wrong.
@@ -319,7 +320,6 @@ fn parse_digits(text: &str, lengths: std::ops::RangeInclusive<usize>) -> Option<
 }
 
 fn parse_date(text: &str) -> Option<Date> {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (day, rest) = text.split_once('-')?;
     let (month, year) = rest.split_once('-')?;
     let month = MONTHS.iter().position(|name| name.eq_ignore_ascii_case(month))? + 1;
