@@ -65,6 +65,13 @@ impl Reservation {
             else => {}
         }
     }
+
+    /// Releases what exceeds `bytes` bytes. Does not wait.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        if let Some(steps) = &mut self.steps {
+            drop(steps.split(steps.num_permits().saturating_sub(bytes.div_ceil(STEP_BYTES))));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -89,6 +96,18 @@ mod tests {
         first.adjust_to(0).await;
         timeout(LONG, third.adjust_to(STEP_BYTES)).await.unwrap();
         assert!(third.overdraft.is_none());
+    }
+
+    #[tokio::test]
+    async fn reservation_can_shrink() {
+        let budget = Budget::new(4 * STEP_BYTES);
+        let mut reservation = budget.reservation();
+        reservation.shrink_to(0);
+        reservation.adjust_to(3 * STEP_BYTES).await;
+        for (bytes, available) in [(4 * STEP_BYTES, 1), (STEP_BYTES + 1, 2), (STEP_BYTES + 1, 2), (0, 4)] {
+            reservation.shrink_to(bytes);
+            assert_eq!(budget.steps.available_permits(), available, "{bytes}");
+        }
     }
 
     #[tokio::test]

@@ -412,7 +412,10 @@ async fn has_messages(mailroom: &Mailroom, mailbox: &MailboxName) -> Result<bool
 }
 
 /// Returns the numbers of a mailbox, unless it is empty.
-async fn state_of(mailroom: &Mailroom, mailbox: &MailboxName) -> Result<Option<restante_store::MailboxState>, Failure> {
+pub(super) async fn state_of(
+    mailroom: &Mailroom,
+    mailbox: &MailboxName,
+) -> Result<Option<restante_store::MailboxState>, Failure> {
     let page = MailboxPage { prefix: mailbox.to_string(), after: String::new(), limit: 1 };
     let states = mailroom.mailboxes(page).await?;
     Ok(states.into_iter().find(|state| state.name == *mailbox))

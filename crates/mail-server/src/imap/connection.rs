@@ -13,11 +13,11 @@ use restante_proto::imap::{Action, Operation, Outcome, Refusal, Session};
 use restante_proto::sasl::Credentials;
 use restante_store::StoreError;
 use tokio::task::yield_now;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::Server;
 use super::account::Account;
-use super::open_mailbox::OpenMailbox;
+use super::open_mailbox::{self, OpenMailbox};
+use super::{Failure, Server};
 use crate::AcceptedConnection;
 
 /// The read size.
@@ -28,6 +28,8 @@ const MIN_BYTES_PER_SECOND: u64 = 16 * 1024;
 const MAX_UNRESERVED_BYTES: usize = 64 * 1024;
 /// How long a client waits for memory. The refusal should arrive before the client's own timeout.
 const MEMORY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the client may be silent within the message of APPEND, whose memory is reserved.
+const MESSAGE_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long a message is kept for the next partial fetch.
 const MESSAGE_IDLE_TIME: Duration = Duration::from_secs(5);
 
@@ -46,6 +48,8 @@ pub(super) struct SessionDriver<'a> {
     /// The memory reserved for messages.
     message_reservation: Reservation,
     deadline: Deadline,
+    /// The deadline of the message of APPEND while it is being read.
+    message_deadline: Option<Deadline>,
     /// The reply bytes that the client has accepted since its last command. `None` while a command is expected.
     written_bytes: Option<u64>,
 }
@@ -80,6 +84,7 @@ impl<'a> SessionDriver<'a> {
             list_reservation: server.index_budget.reservation(),
             message_reservation: server.message_budget.reservation(),
             deadline,
+            message_deadline: None,
             written_bytes: None,
         }
     }
@@ -110,6 +115,7 @@ impl<'a> SessionDriver<'a> {
             if !self.session.has_selected() {
                 self.open = None;
             }
+            self.list_reservation.shrink_to(self.session.list_bytes());
             match action {
                 Action::Read => {
                     self.flush().await?;
@@ -173,16 +179,7 @@ impl<'a> SessionDriver<'a> {
         let result = match operation {
             Operation::Open { mailbox, is_read_only } => {
                 self.open = None;
-                let opened = OpenMailbox::open(self.server, account, &mailbox, is_read_only).await;
-                return match opened {
-                    Ok((open, mailbox)) => {
-                        let bytes = mailbox.listing.messages.len() * size_of::<restante_proto::imap::ListedMessage>();
-                        self.reserve_list(bytes).await?;
-                        self.open = Some(open);
-                        Ok(Outcome::Opened(mailbox))
-                    }
-                    Err(failure) => Err(failure.into_refusal(&self.connection)),
-                };
+                return self.open(&mailbox, is_read_only).await;
             }
             Operation::Sources { ids, bytes } => {
                 let Some(open) = &self.open else { return Err(Refusal::NoSuchMailbox) };
@@ -205,12 +202,37 @@ impl<'a> SessionDriver<'a> {
         result.map_err(|failure| failure.into_refusal(&self.connection))
     }
 
+    /// Opens a mailbox. The memory for its list is reserved before it is listed.
+    async fn open(&mut self, name: &str, is_read_only: bool) -> Result<Outcome, Refusal> {
+        let Some(account) = &self.account else { return Err(Refusal::NotPermitted) };
+        let server = self.server;
+        let found = async {
+            let folder = account.existing_folder(server, name).await?;
+            let bytes = open_mailbox::list_bytes(&server.context.mailroom, &folder).await?;
+            Ok((folder, bytes))
+        };
+        let (folder, bytes) = found.await.map_err(|failure: Failure| failure.into_refusal(&self.connection))?;
+        self.reserve_list(bytes).await?;
+        let Some(account) = &self.account else { return Err(Refusal::NotPermitted) };
+        let opened = OpenMailbox::open(server, account, folder, name, is_read_only).await;
+        let (open, mailbox) = opened.map_err(|failure| failure.into_refusal(&self.connection))?;
+        self.open = Some(open);
+        Ok(Outcome::Opened(mailbox))
+    }
+
     /// Reports the changes of the selected mailbox to the session.
     async fn report_changes(&mut self) {
         let Some(open) = self.open.as_mut().filter(|_| self.session.has_selected()) else { return };
         let changes = open.changes(&self.server.context.mailroom, self.session.last_id()).await;
         match changes {
-            Ok(changes) => changes.into_iter().for_each(|change| self.session.changed(change)),
+            Ok(changes) => {
+                changes.into_iter().for_each(|change| self.session.changed(change));
+                let bytes = self.session.list_bytes();
+                if bytes > MAX_UNRESERVED_BYTES {
+                    // The list grows also if no memory is left, at most to the limit of the mailbox.
+                    let _ = timeout(Duration::ZERO, self.list_reservation.adjust_to(bytes)).await;
+                }
+            }
             Err(error) => self.log_store_error(&error),
         }
     }
@@ -250,7 +272,18 @@ impl<'a> SessionDriver<'a> {
         if self.written_bytes.take().is_some() {
             self.deadline.restart(now);
         }
-        let deadline = self.deadline.expires_at(now, 0);
+        let deadline = match self.session.received_bytes() {
+            Some(bytes) => {
+                let timeout = self.server.context.idle_timeout.min(MESSAGE_TIMEOUT);
+                let deadline =
+                    self.message_deadline.get_or_insert_with(|| Deadline::new(timeout, MIN_BYTES_PER_SECOND, now));
+                deadline.expires_at(now, bytes)
+            }
+            None => {
+                self.message_deadline = None;
+                self.deadline.expires_at(now, 0)
+            }
+        };
         self.connection.stream.reserve_idle_input(INPUT_BUFFER_BYTES);
         let has_message = self.session.message_bytes() > 0 && self.session.is_idle();
         let open = self.open.as_mut().filter(|_| self.session.has_selected());

@@ -4,6 +4,7 @@
 //! that there is one: the list of new messages comes from the store, in the order of their UIDs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use restante_auth::Scope;
 use restante_mail::message::{Marks, Message, MessageId};
@@ -12,8 +13,9 @@ use restante_mailroom::events::{Event, MarkChange, MarkSubscription, Subscriptio
 use restante_mailroom::{CopyKey, Mailroom, MessageSelector, Page};
 use restante_proto::imap::{Change, Listed, ListedMessage, Mailbox, Outcome};
 use restante_store::{IndexEntry, StoreError};
+use tokio::time::sleep;
 
-use super::account::Account;
+use super::account::{Account, state_of};
 use super::folders::{FolderNotes, FolderRef, mailbox_id};
 use super::{Failure, Server};
 
@@ -21,6 +23,9 @@ use super::{Failure, Server};
 const PAGE_SIZE: usize = 20_000;
 /// The number of messages with all their copies that are listed at once.
 const MESSAGE_PAGE_SIZE: usize = 1000;
+
+/// After an error of the store, the messages are listed again after this time.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The selected mailbox.
 pub(super) struct OpenMailbox {
@@ -61,11 +66,11 @@ impl OpenMailbox {
     pub(super) async fn open(
         server: &Server,
         account: &Account,
+        folder: FolderRef,
         name: &str,
         is_read_only: bool,
     ) -> Result<(Self, Mailbox), Failure> {
         let mailroom = &server.context.mailroom;
-        let folder = account.existing_folder(server, name).await?;
         let (contents, is_writable) = match folder {
             FolderRef::Mailbox(mailbox) => {
                 let is_writable = account.grant.allows(Scope::Write, &mailbox);
@@ -104,6 +109,10 @@ impl OpenMailbox {
     pub(super) async fn changed(&mut self, is_idling: bool) {
         if matches!(self.contents, Contents::Nothing) {
             return std::future::pending().await;
+        }
+        // The list could not be read.
+        if self.has_gap && is_idling {
+            return sleep(RETRY_INTERVAL).await;
         }
         loop {
             tokio::select! {
@@ -303,6 +312,17 @@ impl OpenMailbox {
         let source = |copy: Option<CopyKey>| copy.and_then(|_| found.next().flatten()).map(|source| source.to_bytes());
         Ok(Outcome::Sources(copies.into_iter().map(source).collect()))
     }
+}
+
+/// Returns the memory that the list of a mailbox needs while it is opened.
+pub(super) async fn list_bytes(mailroom: &Mailroom, folder: &FolderRef) -> Result<usize, Failure> {
+    let count = match folder {
+        FolderRef::Mailbox(mailbox) => state_of(mailroom, mailbox).await?.map_or(0, |state| state.messages),
+        FolderRef::All(project) => mailroom.overview(project.as_ref()).await?.messages,
+        FolderRef::Nothing => 0,
+    };
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    Ok(count.saturating_mul(size_of::<IndexEntry>() + size_of::<ListedMessage>()))
 }
 
 async fn list_mailbox(mailroom: &Mailroom, mailbox: &MailboxName, after: MessageId) -> Result<Listed, StoreError> {

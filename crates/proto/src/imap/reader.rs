@@ -153,6 +153,12 @@ impl CommandReader {
         self.message.as_ref().map_or(0, |(_, message)| message.capacity())
     }
 
+    /// Returns how many octets of a message were received, while one is being read.
+    pub(super) fn received_bytes(&self) -> Option<u64> {
+        let is_receiving = matches!(self.state, State::Message { .. });
+        self.message.as_ref().filter(|_| is_receiving).map(|(_, message)| message.len() as u64)
+    }
+
     /// Accepts the offered message, and allocates its buffer.
     pub(super) fn accept(&mut self) {
         if let State::OfferedMessage { bytes, .. } = self.state {

@@ -171,6 +171,11 @@ impl Session {
         working + self.last_view.as_ref().map_or(0, |(_, view)| view.source().len()) + self.reader.message_bytes()
     }
 
+    /// Returns how many octets of the message of APPEND were received, while it is being read.
+    pub fn received_bytes(&self) -> Option<u64> {
+        self.reader.received_bytes()
+    }
+
     /// Releases the message that is kept for the next partial fetch.
     pub fn release_message(&mut self) {
         self.last_view = None;
