@@ -2,6 +2,7 @@
 
 #[path = "script/cuts.rs"]
 mod cuts;
+mod imap;
 mod pop3;
 mod proxy;
 mod script;
