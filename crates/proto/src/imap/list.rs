@@ -179,7 +179,11 @@ fn list_line(request: &ListRequest, tree: &Tree, folder: &Folder, is_utf8: bool)
     let has_subscribed_child = only_subscribed
         && selects(ListSelection::RecursiveMatch)
         && below(tree, &folder.name).any(|child| child.is_subscribed);
-    let is_selected = (!only_subscribed || folder.is_subscribed || has_subscribed_child)
+    // RFC 5258 section 3: a mailbox that does not exist is only listed for others below it or for its subscription.
+    let has_children = below(tree, &folder.name).any(|child| child.is_selectable);
+    let is_known = folder.is_selectable || has_children || only_subscribed;
+    let is_selected = is_known
+        && (!only_subscribed || folder.is_subscribed || has_subscribed_child)
         && (!selects(ListSelection::SpecialUse) || folder.special_use.is_some());
     if !is_selected {
         return None;
@@ -188,7 +192,6 @@ fn list_line(request: &ListRequest, tree: &Tree, folder: &Folder, is_utf8: bool)
     if !folder.is_selectable {
         attributes.push(if request.is_extended { "\\NonExistent" } else { "\\Noselect" });
     }
-    let has_children = below(tree, &folder.name).next().is_some();
     attributes.push(if has_children { "\\HasChildren" } else { "\\HasNoChildren" });
     attributes.extend(folder.special_use);
     if shows_subscribed && folder.is_subscribed {
