@@ -11,7 +11,7 @@ use super::fetch::FetchTask;
 use super::find::{FindTask, Form};
 use super::flags::{Change, StoreTask};
 use super::list::ListTask;
-use super::mailbox_tasks::{ChangeTask, QuotaTask, SelectTask, StatusTask};
+use super::mailbox_tasks::{ChangeTask, CreateTask, QuotaTask, SelectTask, StatusTask};
 use super::message_tasks::{AppendTask, CopyTask, ExpungeTask};
 use super::session::{Session, State, Work};
 use super::task::{Completion, Task};
@@ -87,7 +87,7 @@ impl Session {
                 self.deselect();
                 Box::new(SelectTask::new(mailbox, is_read_only))
             }
-            Command::Create(name) => Box::new(ChangeTask::new(Operation::Create(name), "CREATE completed")),
+            Command::Create(name) => Box::new(CreateTask::new(name)),
             Command::Delete(name) => Box::new(ChangeTask::new(Operation::Delete(name), "DELETE completed")),
             Command::Rename { from, to } => {
                 Box::new(ChangeTask::new(Operation::Rename { from, to }, "RENAME completed"))

@@ -3,12 +3,13 @@
 use std::io::Write as _;
 
 use super::command::StatusItem;
+use super::list::SEPARATOR;
 use super::reply::{SYSTEM_FLAGS, write_keywords, write_mailbox};
 use super::selected::Selected;
 use super::task::{Completion, Context, Step, Task};
 use super::{Mailbox, MailboxStatus, Operation, Outcome, Settings};
 
-/// A command whose only operation has no result: CREATE, DELETE, RENAME, SUBSCRIBE and UNSUBSCRIBE.
+/// A command whose only operation has no result: DELETE, RENAME, SUBSCRIBE and UNSUBSCRIBE.
 #[derive(Debug)]
 pub(super) struct ChangeTask {
     operation: Option<Operation>,
@@ -24,6 +25,35 @@ impl ChangeTask {
 impl Task for ChangeTask {
     fn advance(&mut self, _: &mut Context<'_>, _: Option<Outcome>) -> Step {
         self.operation.take().map_or_else(|| Step::Done(Completion::ok(self.text)), Step::Perform)
+    }
+}
+
+/// CREATE. The reply contains the identity of the mailbox (RFC 8474 section 4.1).
+#[derive(Debug)]
+pub(super) struct CreateTask {
+    /// The name as sent, until the mailbox is created.
+    new_name: Option<String>,
+    /// The name without a separator at its end.
+    mailbox: String,
+}
+
+impl CreateTask {
+    pub(super) fn new(name: String) -> Self {
+        let mailbox = name.strip_suffix(SEPARATOR).unwrap_or(&name).to_owned();
+        Self { new_name: Some(name), mailbox }
+    }
+}
+
+impl Task for CreateTask {
+    fn advance(&mut self, _: &mut Context<'_>, outcome: Option<Outcome>) -> Step {
+        if let Some(name) = self.new_name.take() {
+            return Step::Perform(Operation::Create(name));
+        }
+        let Some(Outcome::Status(status)) = outcome else {
+            let (mailbox, items) = (std::mem::take(&mut self.mailbox), vec![StatusItem::MailboxId]);
+            return Step::Perform(Operation::Status { mailbox, items });
+        };
+        Step::Done(Completion::ok("CREATE completed").with_code(format!("[MAILBOXID ({})] ", status.mailbox_id)))
     }
 }
 
