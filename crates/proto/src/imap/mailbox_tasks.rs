@@ -180,7 +180,7 @@ pub(super) fn write_status(
     out.extend_from_slice(b")\r\n");
 }
 
-/// GETQUOTA and GETQUOTAROOT. There is one quota root, with an empty name.
+/// GETQUOTA and GETQUOTAROOT. There is one quota root, with an empty name, and none if there are no limits.
 #[derive(Debug)]
 pub(super) struct QuotaTask {
     /// The mailbox of GETQUOTAROOT.
@@ -196,16 +196,21 @@ impl QuotaTask {
 impl Task for QuotaTask {
     fn advance(&mut self, context: &mut Context<'_>, outcome: Option<Outcome>) -> Step {
         let Some(Outcome::Quota(quota)) = outcome else { return Step::Perform(Operation::Quota) };
-        if let Some(mailbox) = &self.mailbox {
-            context.out.extend_from_slice(b"* QUOTAROOT ");
-            write_mailbox(context.out, mailbox, context.enabled.has_utf8_names());
-            context.out.extend_from_slice(b" \"\"\r\n");
-        }
         // RFC 9208 section 5.1: storage is counted in units of 1024 octets.
         let storage = quota.max_bytes.map(|max| format!("STORAGE {} {}", quota.bytes.div_ceil(1024), max / 1024));
         let messages = quota.max_messages.map(|max| format!("MESSAGE {} {max}", quota.messages));
         let resources: Vec<String> = storage.into_iter().chain(messages).collect();
-        let _ = write!(context.out, "* QUOTA \"\" ({})\r\n", resources.join(" "));
+        let has_root = !resources.is_empty();
+        if let Some(mailbox) = &self.mailbox {
+            context.out.extend_from_slice(b"* QUOTAROOT ");
+            write_mailbox(context.out, mailbox, context.enabled.has_utf8_names());
+            context.out.extend_from_slice(if has_root { b" \"\"\r\n" } else { b"\r\n" });
+        }
+        if has_root {
+            let _ = write!(context.out, "* QUOTA \"\" ({})\r\n", resources.join(" "));
+        } else if self.mailbox.is_none() {
+            return Step::Done(Completion::no("[NONEXISTENT] ", "There is no such quota root"));
+        }
         let text = if self.mailbox.is_some() { "GETQUOTAROOT completed" } else { "GETQUOTA completed" };
         Step::Done(Completion::ok(text))
     }
