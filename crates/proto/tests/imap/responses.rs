@@ -47,6 +47,8 @@ fn literal_length(line: &[u8]) -> Option<usize> {
 /// Returns the name of an extension that a response contains and `imap-codec` does not have.
 fn unsupported(response: &str) -> Option<&'static str> {
     let table = [
+        // Messages are sent as they are stored, also in BODY[].
+        ("\0", "NUL in a literal"),
         ("* ESEARCH ", "ESEARCH (RFC 4731)"),
         ("(\"CHILDINFO\" ", "LIST-EXTENDED (RFC 5258)"),
         (" APPENDLIMIT ", "STATUS APPENDLIMIT (RFC 7889)"),
