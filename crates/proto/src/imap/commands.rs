@@ -84,6 +84,10 @@ impl Session {
             Command::Lsub { reference, pattern } => Box::new(ListTask::lsub(&reference, &pattern)),
             Command::Select { mailbox, is_read_only, condstore } => {
                 self.enabled.condstore |= condstore;
+                // RFC 9051 section 7.1: only a mailbox that is closed by selecting another one is announced.
+                if self.selected.is_some() && self.enabled.rev2 {
+                    self.untagged("OK [CLOSED] The previous mailbox is closed");
+                }
                 self.deselect();
                 Box::new(SelectTask::new(mailbox, is_read_only))
             }
@@ -220,9 +224,7 @@ impl Session {
 
     /// Closes the selected mailbox.
     fn deselect(&mut self) {
-        if self.selected.take().is_some() && self.enabled.rev2 {
-            self.untagged("OK [CLOSED] The previous mailbox is closed");
-        }
+        self.selected = None;
         self.last_view = None;
     }
 
