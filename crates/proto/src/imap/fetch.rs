@@ -389,8 +389,10 @@ fn write_item(out: &mut Vec<u8>, message: &Message<'_>, item: &FetchItem) -> Res
         }
         (FetchItem::BinarySize(part), Some(view)) => {
             write_binary_name(out, "BINARY.SIZE", part);
-            let size = view.binary(part).and_then(Result::ok).map_or(0, |value| value.len());
+            let content = view.binary(part).transpose();
+            let size = content.as_ref().map_or(0, |content| content.as_ref().map_or(0, Bytes::len));
             let _ = write!(out, " {size}");
+            return content.map(|_| Bytes::new());
         }
         (_, None) => {}
     }
