@@ -4,6 +4,7 @@ use restante_mail::message::Flags;
 use restante_mail::tags::Tags;
 
 use crate::Secret;
+use crate::line::LineReader;
 use crate::sasl::{self, Credentials, Exchange, Mechanism, Proof};
 
 use super::command::{Command, FetchItem, Flag, Request, Search, SearchReturn, StatusItem};
@@ -121,7 +122,7 @@ impl Session {
                 self.last_view = None;
                 // Some clients expect changes only after the continuation.
                 self.queue(false, |out| reply::write_continuation(out, "idling"));
-                self.state = State::Idling { tag };
+                self.state = State::Idling { tag, lines: LineReader::default() };
                 return None;
             }
             command => return self.dispatch_selected(tag, command),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use restante_mail::message::MessageId;
 
+use crate::line::LineReader;
 use crate::sasl::{Exchange, Mechanism};
 use crate::transcript::{Recorder, TranscriptBuffer, TranscriptScope};
 
@@ -54,6 +55,7 @@ pub(super) enum State {
     Working(Work),
     Idling {
         tag: String,
+        lines: LineReader,
     },
     StartingTls,
     LoggingOut,

@@ -1,6 +1,6 @@
 //! The state transitions on input. The commands are in [`super::commands`].
 
-use crate::foreign::ForeignInput;
+use crate::foreign::{self, ForeignInput};
 use crate::line::{LineRead, LineReader};
 use crate::sasl::{self, Exchange};
 use crate::transcript::Speaker;
@@ -23,7 +23,7 @@ impl Session {
             State::Working(work) => (0, self.advance_work(work)),
             State::Authenticating { tag, exchange } => self.advance_authentication(tag, exchange, input),
             State::LoginFailed { tag } => self.advance_failed_login(tag, input),
-            State::Idling { tag } => self.advance_idle(tag, input),
+            State::Idling { tag, lines } => self.advance_idle(tag, lines, input),
             State::Ready => {
                 self.state = State::Ready;
                 self.advance_ready(input)
@@ -154,28 +154,27 @@ impl Session {
         (consumed, action)
     }
 
-    fn advance_idle(&mut self, tag: String, input: &[u8]) -> (usize, Option<Action>) {
+    fn advance_idle(&mut self, tag: String, mut lines: LineReader, input: &[u8]) -> (usize, Option<Action>) {
         const MAX_DONE_BYTES: usize = 64;
         self.announce(true);
-        let (consumed, line) = LineReader::default().read_line(input, MAX_DONE_BYTES);
-        let action = match line {
+        let (consumed, line) = lines.read_line(input, MAX_DONE_BYTES);
+        let completion = match line {
+            LineRead::Incomplete => {
+                self.state = State::Idling { tag, lines };
+                return (consumed, Some(Action::Read));
+            }
             LineRead::Complete(line) if line.eq_ignore_ascii_case(b"DONE") => {
                 self.recorder.record_command(|out| out.push_str("DONE"));
-                self.state = State::Ready;
-                self.complete(&tag, Completion::ok("IDLE completed"));
-                None
+                Completion::ok("IDLE completed")
             }
-            LineRead::Incomplete if input.len() < MAX_DONE_BYTES => {
-                self.state = State::Idling { tag };
-                Some(Action::Read)
+            LineRead::Complete(line) if foreign::detect(line).is_some() => {
+                return (consumed, self.close_foreign(ForeignInput::Http));
             }
-            _ => {
-                self.state = State::Ready;
-                self.complete(&tag, Completion::bad("Expected DONE"));
-                None
-            }
+            LineRead::Complete(_) | LineRead::TooLong => Completion::bad("Expected DONE"),
         };
-        (consumed, action)
+        self.state = State::Ready;
+        self.complete(&tag, completion);
+        (consumed, None)
     }
 
     /// Ends the session because the input is not that of a mail client. Nothing after it is executed.
