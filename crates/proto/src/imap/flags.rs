@@ -21,10 +21,12 @@ pub(super) struct FlagChanges {
     marks: NewMarks,
     /// Only messages whose MODSEQ is not higher.
     unchanged_since: Option<u64>,
+    /// Whether the client does not get the new flags. It gets changes of other clients.
+    is_silent: bool,
     /// The indices of messages to change, in descending order.
     queue: Vec<usize>,
-    /// The messages of the current operation.
-    sent: Vec<usize>,
+    /// The messages of the current operation, and whether the client knows their flags from before it.
+    sent: Vec<(usize, bool)>,
     /// The messages whose flags have to be read.
     stale: Vec<usize>,
     rounds: usize,
@@ -43,6 +45,7 @@ impl FlagChanges {
             operation,
             marks,
             unchanged_since: None,
+            is_silent: false,
             queue,
             sent: Vec::new(),
             stale: Vec::new(),
@@ -86,10 +89,18 @@ impl FlagChanges {
     }
 
     fn apply(&mut self, selected: &mut Selected, results: Vec<Updated>) {
-        for (index, result) in self.sent.drain(..).zip(results) {
+        for ((index, has_known_flags), result) in self.sent.drain(..).zip(results) {
             let Some(id) = selected.entries().get(index).map(|entry| entry.id) else { continue };
             match result {
-                Updated::Done(marks) => selected.mark(id, &marks),
+                Updated::Done(marks) => {
+                    selected.mark(id, &marks);
+                    // A higher MODSEQ is that of another client.
+                    let has_other_flags =
+                        selected.entries().get(index).is_some_and(|entry| entry.modseq > marks.modseq);
+                    if self.is_silent && has_known_flags && !has_other_flags {
+                        selected.flags_sent(index);
+                    }
+                }
                 Updated::Missing => selected.remove(id),
                 Updated::Conflict if self.unchanged_since.is_some() => self.modified.push(index),
                 Updated::Conflict => self.stale.push(index),
@@ -107,7 +118,7 @@ impl FlagChanges {
                 self.modified.push(index);
             } else if let Some(marks) = self.changed_marks(selected, entry) {
                 updates.push(Update { id: entry.id, marks, if_modseq: entry.modseq });
-                self.sent.push(index);
+                self.sent.push((index, !entry.is_changed));
             }
         }
         updates
@@ -163,7 +174,7 @@ impl StoreTask {
     pub(super) fn new(selected: &Selected, set: &SequenceSet, change: Change) -> Self {
         let indices: Vec<usize> = selected.resolve(set, change.is_uid).into_iter().flatten().collect();
         let mut changes = FlagChanges::new(change.operation, change.marks, indices.iter().copied());
-        changes.unchanged_since = change.unchanged_since;
+        (changes.unchanged_since, changes.is_silent) = (change.unchanged_since, change.is_silent);
         Self {
             changes,
             indices: indices.into_iter(),
@@ -178,11 +189,9 @@ impl StoreTask {
         let is_modified = self.changes.modified.binary_search(&index).is_ok();
         if !self.is_silent && !is_modified {
             reply::write_flags_update(out, selected, index, FlagsStyle { has_uid: self.is_uid, has_modseq });
-        } else if has_modseq && !is_modified {
-            let _ = write!(out, "* {} FETCH (UID {} MODSEQ ({}))\r\n", index + 1, entry.uid, entry.modseq);
-        }
-        if !is_modified {
             selected.flags_sent(index);
+        } else if has_modseq && !is_modified && !entry.is_changed {
+            let _ = write!(out, "* {} FETCH (UID {} MODSEQ ({}))\r\n", index + 1, entry.uid, entry.modseq);
         }
     }
 }

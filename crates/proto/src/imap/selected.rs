@@ -39,7 +39,7 @@ pub(super) struct Entry {
     /// Whether the message is deleted, but not yet for the client.
     pub(super) is_gone: bool,
     /// Whether the client does not know the current flags.
-    is_changed: bool,
+    pub(super) is_changed: bool,
 }
 
 impl Entry {
