@@ -187,6 +187,10 @@ impl Session {
             Command::Copy { set, is_uid, mailbox, is_move } => {
                 Ok(Box::new(CopyTask::new(selected, &set, is_uid, mailbox, is_move)))
             }
+            // RFC 6855 section 3.
+            Command::Search(Search { charset: Some(_), .. }) if self.enabled.utf8 => {
+                Err(Completion::bad("Texts are UTF-8 after ENABLE UTF8=ACCEPT, so a charset is not allowed"))
+            }
             Command::Search(search) => self.find(tag, Form::Search { returns: search.returns.clone() }, &search),
             Command::Sort { criteria, search } => self.find(tag, Form::Sort(criteria), &search),
             Command::Thread { algorithm, search } if algorithm == "REFERENCES" => self.find(tag, Form::Thread, &search),
