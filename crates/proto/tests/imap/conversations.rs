@@ -12,7 +12,7 @@ use crate::script::{Script, Turn};
 
 #[test]
 fn all_conversations_match() {
-    assert!(run_all("imap", run) >= 40, "conversation files not found");
+    assert!(run_all("imap", run) >= 150, "conversation files not found");
 }
 
 fn run(name: &str, text: &str, cut: Cut) {
@@ -69,7 +69,8 @@ fn apply_event(driver: &mut Driver, event: &str, octets: &[u8], case: &str) {
         }
         "LATE" => driver.is_late = true,
         "MISSED" => driver.miss_changes(),
-        "READONLY" => driver.is_read_only = true,
+        "READONLY" => driver.store.is_read_only = true,
+        "NOTSTICKY" => driver.store.has_sticky_uids = false,
         "REFUSE" => {
             driver.refusal = Some(match &*text {
                 "unavailable" => Refusal::Unavailable,

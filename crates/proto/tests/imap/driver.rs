@@ -24,8 +24,6 @@ pub(crate) struct Driver {
     pub(crate) needs: Needs,
     /// User names and passwords or tokens. Without any, every login is accepted.
     credentials: Vec<(String, String)>,
-    /// Whether the login may not change mailboxes.
-    pub(crate) is_read_only: bool,
     /// Whether the session learns of changes only when the next operation is done.
     pub(crate) is_late: bool,
     /// The result of the next operation or reservation.
@@ -73,7 +71,6 @@ impl Driver {
             store: Store::new(),
             needs: Needs::Input,
             credentials: Vec::new(),
-            is_read_only: false,
             is_late: false,
             refusal: None,
             selected: None,
@@ -174,7 +171,7 @@ impl Driver {
         let Operation::Open { mailbox, is_read_only } = operation else {
             return self.store.perform(self.selected.as_deref(), operation);
         };
-        let opened = self.store.open(&mailbox, is_read_only || self.is_read_only)?;
+        let opened = self.store.open(&mailbox, is_read_only)?;
         (self.selected, self.is_examined) = (Some(mailbox), opened.is_read_only);
         self.store.changes.clear();
         Ok(Outcome::Opened(opened))
@@ -186,9 +183,7 @@ impl Driver {
             let id = &credentials.authorization_id;
             *user == credentials.user && (id.is_empty() || id == user) && password == secret.expose()
         };
-        match self.credentials.is_empty() || self.credentials.iter().any(is_known) {
-            true => Ok(()),
-            false => Err(Refusal::WrongCredentials),
-        }
+        let is_accepted = self.credentials.is_empty() || self.credentials.iter().any(is_known);
+        if is_accepted { Ok(()) } else { Err(Refusal::WrongCredentials) }
     }
 }

@@ -28,12 +28,11 @@ pub(crate) fn split_responses(replies: &[u8]) -> Vec<&[u8]> {
         let length = replies[position..].windows(2).position(|pair| pair == b"\r\n").expect("a line end");
         let line = &replies[position..position + length];
         position += length + 2;
-        match literal_length(line) {
-            Some(length) => position += length,
-            None => {
-                responses.push(&replies[start..position]);
-                start = position;
-            }
+        if let Some(length) = literal_length(line) {
+            position += length;
+        } else {
+            responses.push(&replies[start..position]);
+            start = position;
         }
     }
     responses

@@ -20,6 +20,10 @@ pub(crate) struct Store {
     mailboxes: BTreeMap<String, StoredMailbox>,
     last_message: u64,
     last_mailbox: u64,
+    /// Whether the login may not change mailboxes.
+    pub(crate) is_read_only: bool,
+    /// Whether UIDs are valid after the session.
+    pub(crate) has_sticky_uids: bool,
     pub(crate) max_bytes: Option<u64>,
     pub(crate) max_messages: Option<u64>,
     /// All changes that no session got, with their mailboxes.
@@ -57,6 +61,8 @@ impl Store {
             mailboxes: BTreeMap::new(),
             last_message: 0,
             last_mailbox: 0,
+            is_read_only: false,
+            has_sticky_uids: true,
             max_bytes: None,
             max_messages: None,
             changes: Vec::new(),
@@ -115,9 +121,10 @@ impl Store {
     /// Opens a mailbox.
     pub(crate) fn open(&mut self, name: &str, is_read_only: bool) -> Result<Mailbox, Refusal> {
         let mailbox = self.existing(name)?;
+        let is_read_only = is_read_only || self.is_read_only;
         let opened = Mailbox {
             uid_validity: UID_VALIDITY,
-            has_sticky_uids: true,
+            has_sticky_uids: self.has_sticky_uids,
             is_read_only,
             mailbox_id: mailbox.id.clone(),
             listing: mailbox.listing(),
