@@ -7,7 +7,7 @@ use crate::Secret;
 use crate::line::LineReader;
 use crate::sasl::{self, Credentials, Exchange, Mechanism, Proof};
 
-use super::command::{Command, FetchItem, Flag, Request, Search, SearchReturn, StatusItem};
+use super::command::{Command, FetchItem, Flag, Request, Search, StatusItem};
 use super::fetch::FetchTask;
 use super::find::{FindTask, Form};
 use super::flags::{Change, StoreTask};
@@ -201,20 +201,9 @@ impl Session {
 
     fn find(&mut self, tag: &str, form: Form, search: &Search) -> Result<Box<dyn Task>, Completion> {
         let Some(selected) = &mut self.selected else { return Err(Completion::bad(reply::SELECT_FIRST)) };
-        let is_saving = search.returns.iter().flatten().any(|item| *item == SearchReturn::Save);
-        match FindTask::new(selected, form, search, tag, self.now) {
-            Ok(task) => {
-                self.enabled.condstore |= task.has_modseq;
-                Ok(Box::new(task))
-            }
-            Err(completion) => {
-                // RFC 5182 section 2.1: the result of a search that fails is empty.
-                if is_saving {
-                    selected.saved.clear();
-                }
-                Err(completion)
-            }
-        }
+        let task = FindTask::new(selected, form, search, tag, self.now)?;
+        self.enabled.condstore |= task.has_modseq;
+        Ok(Box::new(task))
     }
 
     fn start(&mut self, tag: String, may_renumber: bool, task: Box<dyn Task>) -> Option<Action> {

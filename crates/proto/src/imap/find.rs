@@ -118,19 +118,24 @@ impl Known for Candidate<'_> {
 }
 
 impl FindTask {
+    /// Prepares the command. If it saves its result, nothing is saved until it is complete: RFC 5182 section 2.1 requires
+    /// that after NO.
     pub(super) fn new(
-        selected: &Selected,
+        selected: &mut Selected,
         form: Form,
         search: &Search,
         tag: &str,
         now: Timestamp,
     ) -> Result<Self, Completion> {
         let last_uid = selected.entries().last().map_or(0, |entry| entry.uid);
-        let query =
-            Query::new(search, selected.count(), last_uid, &selected.saved, now).map_err(|error| match error {
-                SearchError::BadCharset => Completion::no("[BADCHARSET (US-ASCII UTF-8)] ", "The charset is unknown"),
-                SearchError::TooManyTexts => Completion::no("[LIMIT] ", "The search has too many texts"),
-            })?;
+        let query = Query::new(search, selected.count(), last_uid, &selected.saved, now);
+        if search.returns.iter().flatten().any(|item| *item == SearchReturn::Save) {
+            selected.saved = Vec::new();
+        }
+        let query = query.map_err(|error| match error {
+            SearchError::BadCharset => Completion::no("[BADCHARSET (US-ASCII UTF-8)] ", "The charset is unknown"),
+            SearchError::TooManyTexts => Completion::no("[LIMIT] ", "The search has too many texts"),
+        })?;
         let form_needs_header = match &form {
             Form::Search { .. } => false,
             Form::Sort(criteria) => needs_header(criteria),
