@@ -1,5 +1,6 @@
-//! Tests of the public IMAP session: conversations stored as text, and random input.
+//! Tests of the public IMAP session: conversations stored as text, attacks, and random input.
 
+mod attacks;
 mod conversations;
 mod driver;
 mod random_input;

@@ -142,8 +142,9 @@ impl Store {
 
     /// Notes that a session has listed all messages of a mailbox. They are not recent in other sessions.
     pub(crate) fn listed(&mut self, mailbox: &str) {
-        let mailbox = self.mailboxes.get_mut(mailbox).unwrap();
-        mailbox.listed_uid = mailbox.last_uid;
+        if let Some(mailbox) = self.mailboxes.get_mut(mailbox) {
+            mailbox.listed_uid = mailbox.last_uid;
+        }
     }
 
     /// Performs an operation other than [`Operation::Open`].
@@ -177,7 +178,7 @@ impl Store {
     }
 
     fn perform_on_messages(&mut self, selected: &str, operation: Operation) -> Result<Outcome, Refusal> {
-        let mailbox = &self.mailboxes[selected];
+        let mailbox = self.existing(selected)?;
         Ok(match operation {
             Operation::Sources { ids, bytes } => {
                 let sources: Vec<_> = ids.iter().map(|&id| Some(mailbox.find(id)?.source.clone())).collect();
@@ -240,6 +241,7 @@ impl Store {
             let has_children = self.mailboxes.keys().any(|other| other.starts_with(&prefix));
             return Err(if has_children { Refusal::HasChildren } else { Refusal::NoSuchMailbox });
         }
+        self.remove_all(name);
         let is_subscribed = self.mailboxes[name].is_subscribed;
         self.mailboxes.insert(name.to_owned(), StoredMailbox { is_subscribed, ..StoredMailbox::default() });
         self.mailboxes.retain(|_, mailbox| mailbox.exists || mailbox.is_subscribed);
@@ -250,18 +252,18 @@ impl Store {
         self.existing(from)?;
         self.create(to)?;
         if from == "INBOX" {
-            let messages = self.mailboxes["INBOX"].messages.clone();
-            let ids: Vec<_> = messages.iter().map(|message| message.id).collect();
-            let copy = Operation::Copy { ids: ids.clone(), mailbox: to.to_owned() };
-            self.perform_on_messages(from, copy)?;
-            self.remove_ids(from, &ids);
+            let ids = self.mailboxes[from].messages.iter().map(|message| message.id).collect();
+            self.perform_on_messages(from, Operation::Copy { ids, mailbox: to.to_owned() })?;
+            self.remove_all(from);
             return Ok(Outcome::Done);
         }
         let prefix = format!("{from}/");
         let is_renamed = |name: &&String| *name == from || name.starts_with(&prefix);
         let names: Vec<String> = self.mailboxes.keys().filter(is_renamed).cloned().collect();
         for name in names {
-            let mailbox = self.mailboxes.remove(&name).unwrap();
+            let messages = self.mailboxes[&name].messages.clone();
+            self.remove_all(&name);
+            let mailbox = StoredMailbox { messages, ..self.mailboxes.remove(&name).unwrap() };
             self.mailboxes.insert(format!("{to}{}", &name[from.len()..]), mailbox);
         }
         Ok(Outcome::Done)
@@ -308,6 +310,11 @@ impl Store {
         message.marks = Marks { seen, flags, tags, modseq: mailbox.highest_modseq };
         self.changes.push((name.to_owned(), Change::Marked(update.id, message.marks.clone())));
         Updated::Done(message.marks.clone())
+    }
+
+    fn remove_all(&mut self, name: &str) {
+        let ids: Vec<_> = self.mailboxes[name].messages.iter().map(|message| message.id).collect();
+        self.remove_ids(name, &ids);
     }
 
     fn remove_ids(&mut self, name: &str, ids: &[MessageId]) {

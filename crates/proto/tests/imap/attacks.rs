@@ -1,0 +1,214 @@
+//! Attacks that a conversation file cannot show completely: the memory that the session uses and makes the driver use,
+//! its transcript, and results of actions that no conversation has.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use restante_mail::message::{Marks, MessageId};
+use restante_proto::imap::{Action, Change, Listed, ListedMessage, Mailbox, Operation, Outcome, Refusal, Session};
+use restante_proto::sasl::Proof;
+use restante_proto::{Speaker, TranscriptScope};
+
+use super::driver::{Driver, Needs, default_settings};
+
+/// Creates a session after its greeting.
+fn session(is_tls: bool) -> Session {
+    let mut session = Session::new(Arc::new(default_settings()), is_tls);
+    session.greet();
+    session.replies().clear();
+    session
+}
+
+/// Creates a driver whose session has logged in and selected INBOX.
+fn selected() -> Driver {
+    let mut driver = Driver::new(default_settings());
+    driver.feed(b"a LOGIN james x\r\nb SELECT INBOX\r\n");
+    driver.replies();
+    driver
+}
+
+fn text(session: &mut Session) -> String {
+    String::from_utf8(std::mem::take(session.replies())).unwrap()
+}
+
+#[test]
+fn endless_line_is_discarded() {
+    let mut driver = selected();
+    for _ in 0..1_000 {
+        // The driver checks that no more than one line is left unread.
+        driver.feed(&[b'x'; 10_000]);
+    }
+    assert_eq!(driver.replies(), b"* BAD The command is too long\r\n");
+    driver.feed(b"\r\na NOOP\r\n");
+    assert_eq!(driver.replies(), b"a OK NOOP completed\r\n");
+}
+
+#[test]
+fn endless_line_during_idle_is_discarded() {
+    let mut driver = selected();
+    driver.feed(b"a IDLE\r\n");
+    for _ in 0..1_000 {
+        driver.feed(&[b'x'; 10_000]);
+    }
+    assert_eq!(driver.replies(), b"+ idling\r\n");
+    driver.feed(b"\r\nb NOOP\r\n");
+    assert_eq!(driver.replies(), b"a BAD Expected DONE\r\nb OK NOOP completed\r\n");
+}
+
+#[test]
+fn message_is_held_only_after_its_memory_is_reserved() {
+    let mut session = session(false);
+    session.step(b"a LOGIN james x\r\n");
+    session.logged_in(Ok(()));
+    let (consumed, action) = session.step(b"b APPEND INBOX {1000000+}\r\nxxx");
+    assert_eq!((consumed, action), (27, Action::ReserveLiteral(1_000_000)));
+    assert_eq!(session.message_bytes(), 0);
+    session.literal_reserved(true);
+    session.step(b"xxx");
+    assert_eq!(session.message_bytes(), 1_000_000);
+}
+
+#[test]
+fn message_of_a_partial_fetch_is_released() {
+    let mut driver = selected();
+    driver.feed(&[&b"a APPEND INBOX {1000+}\r\n"[..], &[b'x'; 1000], b"\r\n"].concat());
+    driver.feed(b"b FETCH 1 BODY.PEEK[TEXT]\r\n");
+    assert_eq!(driver.session.message_bytes(), 0);
+    for end in ["c UNSELECT\r\n", "c IDLE\r\nDONE\r\n", "c SELECT INBOX\r\n"] {
+        driver.feed(b"a SELECT INBOX\r\nb FETCH 1 BODY.PEEK[TEXT]<0.10>\r\n");
+        assert_eq!(driver.session.message_bytes(), 1000);
+        driver.feed(end.as_bytes());
+        assert_eq!(driver.session.message_bytes(), 0, "{end}");
+    }
+}
+
+#[test]
+fn sets_with_many_ranges_are_fast() {
+    let mut session = session(false);
+    session.step(b"a LOGIN james x\r\n");
+    session.logged_in(Ok(()));
+    session.step(b"b SELECT INBOX\r\n");
+    let message = |number: u32| ListedMessage {
+        id: MessageId::from(u64::from(number)),
+        uid: number,
+        received: "2024-01-01T10:00:00Z".parse().unwrap(),
+        size: 1,
+        marks: Marks { modseq: 1, ..Marks::default() },
+    };
+    let listing = Listed { messages: (1..=100_000).map(message).collect(), ..Listed::default() };
+    session.completed(Ok(Outcome::Opened(Mailbox { uid_validity: 7, listing, ..Mailbox::default() })));
+    let ranges = vec!["1:*"; 15_000].join(",");
+    let started = Instant::now();
+    for command in [format!("c UID FETCH {ranges} UID\r\n"), format!("c SEARCH {ranges}\r\n")] {
+        let mut input = command.as_bytes();
+        while !session.replies().ends_with(b" completed\r\n") {
+            session.replies().clear();
+            let (consumed, _) = session.step(input);
+            input = &input[consumed..];
+        }
+    }
+    // A session that iterated over the mailbox for each range would need many minutes.
+    assert!(started.elapsed() < Duration::from_mins(1));
+}
+
+#[test]
+fn reasons_cannot_inject_replies() {
+    let mut session = session(false);
+    session.step(b"a LOGIN james x\r\n");
+    session.logged_in(Err(Refusal::Cannot("no\r\na OK".to_owned())));
+    assert_eq!(text(&mut session), "a NO [CANNOT] no  a OK\r\n");
+    session.step(b"b LOGIN james x\r\n");
+    session.logged_in(Ok(()));
+    session.replies().clear();
+    session.step(b"c CREATE work\r\n");
+    session.completed(Err(Refusal::Limit(format!("\u{e9}{}", "x".repeat(1000)))));
+    let reply = text(&mut session);
+    assert!(reply.starts_with("c NO [LIMIT] ?xxx") && reply.ends_with("x\r\n") && reply.len() < 300, "{reply}");
+}
+
+#[test]
+fn tags_cannot_inject_replies() {
+    let mut driver = selected();
+    driver.feed(b"a\xff\xfe NOOP\r\na\"b SEARCH RETURN () ALL\r\n");
+    let replies = String::from_utf8(driver.replies()).unwrap();
+    assert!(replies.lines().all(|line| line.starts_with("* BAD ")), "{replies}");
+}
+
+#[test]
+fn login_passes_the_credentials() {
+    let credentials = |input: &[u8]| match session(false).step(input).1 {
+        Action::LogIn(credentials) => credentials,
+        other => panic!("{other:?}"),
+    };
+    let login = credentials(b"a LOGIN james@x.test \" a b \"\r\n");
+    assert_eq!((login.user.as_str(), login.authorization_id.as_str()), ("james@x.test", ""));
+    assert!(matches!(login.proof, Proof::Password(secret) if secret.expose() == " a b "));
+    let plain = credentials(b"a AUTHENTICATE PLAIN amFtZXMAYWRtaW4Ac2VjcmV0\r\n");
+    assert_eq!((plain.user.as_str(), plain.authorization_id.as_str()), ("admin", "james"));
+    let token = credentials(b"a AUTHENTICATE XOAUTH2 dXNlcj1qYW1lcwFhdXRoPUJlYXJlciBvbGQBAQ==\r\n");
+    assert!(matches!(token.proof, Proof::Bearer(secret) if secret.expose() == "old"));
+}
+
+#[test]
+fn starttls_is_not_offered_over_tls() {
+    let mut session = session(true);
+    session.step(b"a CAPABILITY\r\nb STARTTLS\r\n");
+    let replies = text(&mut session);
+    assert!(!replies.contains(" STARTTLS") && replies.ends_with("b BAD TLS is already on\r\n"), "{replies}");
+}
+
+#[test]
+fn refused_connection_gets_bye_instead_of_a_greeting() {
+    let mut session = Session::new(Arc::new(default_settings()), false);
+    session.refuse_busy();
+    assert_eq!(text(&mut session), "* BYE [UNAVAILABLE] mx.test has too many connections, try again later\r\n");
+    assert_eq!(session.step(b"a LOGIN james x\r\n"), (17, Action::Close));
+}
+
+#[test]
+fn shutdown_sends_no_reply_within_another_one() {
+    let mut session = session(false);
+    session.step(b"a LOGIN james x\r\n");
+    session.logged_in(Ok(()));
+    session.replies().clear();
+    assert!(matches!(session.step(b"b LIST \"\" *\r\n").1, Action::Perform(Operation::List)));
+    session.shut_down();
+    assert_eq!(text(&mut session), "");
+    assert_eq!(session.step(b"").1, Action::Close);
+}
+
+#[test]
+fn results_that_nobody_waits_for_are_ignored() {
+    let mut session = session(false);
+    session.logged_in(Ok(()));
+    session.completed(Ok(Outcome::Done));
+    session.literal_reserved(true);
+    session.tls_started();
+    session.changed(Change::Removed(MessageId::from(1)));
+    session.step(b"a SELECT INBOX\r\n");
+    assert_eq!(text(&mut session), "a BAD Log in first\r\n");
+}
+
+#[test]
+fn transcript_contains_no_secrets_and_messages() {
+    use Speaker::{Client, Server};
+    let mut driver = Driver::new(default_settings());
+    driver.session.start_recording(TranscriptScope::Everything);
+    driver.store.deliver("INBOX", b"hunter2\r\n");
+    driver.feed(b"a LOGIN james hunter2 now\r\nb LOGIN james {7+}\r\nhunter2\r\nc SELECT INBOX\r\n");
+    driver.feed(b"d FETCH 1 BODY[]\r\ne APPEND INBOX {7+}\r\nhunter2\r\nhunter2\r\nf LOGOUT\r\n");
+    assert_eq!(driver.needs, Needs::Close);
+    let transcript = driver.take_transcript();
+    assert!(transcript.iter().all(|(_, line)| !line.contains("hunter2")), "{transcript:?}");
+    let lines: Vec<_> = transcript.iter().map(|(speaker, line)| (*speaker, line.as_str())).collect();
+    for expected in [
+        (Client, "a LOGIN ***"),
+        (Server, "a BAD Too many arguments"),
+        (Client, "b LOGIN james ***"),
+        (Client, "d FETCH 1 BODY[]"),
+        (Server, "d OK FETCH completed"),
+        (Client, "f LOGOUT"),
+    ] {
+        assert!(lines.contains(&expected), "{expected:?} in {lines:?}");
+    }
+}
