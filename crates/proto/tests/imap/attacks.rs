@@ -83,6 +83,23 @@ fn message_of_a_partial_fetch_is_released() {
 }
 
 #[test]
+fn large_messages_are_sent_as_stored() {
+    let message: Vec<u8> = (0..300_000_u32).flat_map(|number| [b"0123456789\r\n"[number as usize % 12]]).collect();
+    let mut driver = selected();
+    driver.store.deliver("INBOX", &message);
+    driver.store.deliver("INBOX", &message[..70_000]);
+    driver.feed(b"a NOOP\r\nb FETCH 1:2 (UID BODY.PEEK[])\r\nc FETCH 1 BODY.PEEK[]<100000.150000>\r\n");
+    let reply = |start: &str, octets: &[u8], end: &str| [start.as_bytes(), octets, end.as_bytes()].concat();
+    let expected = [
+        reply("* 2 EXISTS\r\n* 2 RECENT\r\na OK NOOP completed\r\n", b"", ""),
+        reply("* 1 FETCH (UID 1 BODY[] {300000}\r\n", &message, ")\r\n"),
+        reply("* 2 FETCH (UID 2 BODY[] {70000}\r\n", &message[..70_000], ")\r\nb OK FETCH completed\r\n"),
+        reply("* 1 FETCH (BODY[]<100000> {150000}\r\n", &message[100_000..250_000], ")\r\nc OK FETCH completed\r\n"),
+    ];
+    assert!(driver.replies() == expected.concat(), "the octets differ");
+}
+
+#[test]
 fn sets_with_many_ranges_are_fast() {
     let mut session = session(false);
     session.step(b"a LOGIN james x\r\n");

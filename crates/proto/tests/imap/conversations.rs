@@ -72,11 +72,16 @@ fn apply_event(driver: &mut Driver, event: &str, octets: &[u8], case: &str) {
         "READONLY" => driver.store.is_read_only = true,
         "NOTSTICKY" => driver.store.has_sticky_uids = false,
         "REFUSE" => {
-            driver.refusal = Some(match &*text {
+            let (before, reason) = match text.split_once(' ').map(|(number, reason)| (number.parse(), reason)) {
+                Some((Ok(number), reason)) => (number, reason),
+                _ => (0, &*text),
+            };
+            let refusal = match reason {
                 "unavailable" => Refusal::Unavailable,
                 "permission" => Refusal::NotPermitted,
                 reason => Refusal::Limit(reason.to_owned()),
-            });
+            };
+            driver.refusal = Some((before, refusal));
         }
         "TIMEOUT" => driver.session.time_out(),
         "SHUTDOWN" => driver.session.shut_down(),

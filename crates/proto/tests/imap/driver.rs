@@ -26,8 +26,8 @@ pub(crate) struct Driver {
     credentials: Vec<(String, String)>,
     /// Whether the session learns of changes only when the next operation is done.
     pub(crate) is_late: bool,
-    /// The result of the next operation or reservation.
-    pub(crate) refusal: Option<Refusal>,
+    /// The result of an operation or reservation, and how many come before it.
+    pub(crate) refusal: Option<(usize, Refusal)>,
     selected: Option<String>,
     /// Whether the selected mailbox is open to read only.
     is_examined: bool,
@@ -112,7 +112,7 @@ impl Driver {
                     return;
                 }
                 Action::ReserveLiteral(_) => {
-                    let is_reserved = self.refusal.take().is_none();
+                    let is_reserved = self.take_refusal().is_none();
                     self.session.literal_reserved(is_reserved);
                 }
                 Action::LogIn(credentials) => {
@@ -165,7 +165,7 @@ impl Driver {
     }
 
     fn perform(&mut self, operation: Operation) -> Result<Outcome, Refusal> {
-        if let Some(refusal) = self.refusal.take() {
+        if let Some(refusal) = self.take_refusal() {
             return Err(refusal);
         }
         let Operation::Open { mailbox, is_read_only } = operation else {
@@ -175,6 +175,16 @@ impl Driver {
         (self.selected, self.is_examined) = (Some(mailbox), opened.is_read_only);
         self.store.changes.clear();
         Ok(Outcome::Opened(opened))
+    }
+
+    fn take_refusal(&mut self) -> Option<Refusal> {
+        if let Some((before, _)) = &mut self.refusal
+            && *before > 0
+        {
+            *before -= 1;
+            return None;
+        }
+        self.refusal.take().map(|(_, refusal)| refusal)
     }
 
     fn log_in(&self, credentials: &Credentials) -> Result<(), Refusal> {
