@@ -31,29 +31,52 @@ impl Task for ChangeTask {
 /// CREATE. The reply contains the identity of the mailbox (RFC 8474 section 4.1).
 #[derive(Debug)]
 pub(super) struct CreateTask {
-    /// The name as sent, until the mailbox is created.
-    new_name: Option<String>,
-    /// The name without a separator at its end.
-    mailbox: String,
+    /// The name as sent.
+    name: String,
+    stage: CreateStage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CreateStage {
+    Start,
+    Creating,
+    /// The identity is requested.
+    Identifying,
 }
 
 impl CreateTask {
     pub(super) fn new(name: String) -> Self {
-        let mailbox = name.strip_suffix(SEPARATOR).unwrap_or(&name).to_owned();
-        Self { new_name: Some(name), mailbox }
+        Self { name, stage: CreateStage::Start }
     }
 }
 
 impl Task for CreateTask {
     fn advance(&mut self, _: &mut Context<'_>, outcome: Option<Outcome>) -> Step {
-        if let Some(name) = self.new_name.take() {
-            return Step::Perform(Operation::Create(name));
+        match self.stage {
+            CreateStage::Start => {
+                self.stage = CreateStage::Creating;
+                Step::Perform(Operation::Create(self.name.clone()))
+            }
+            CreateStage::Creating => {
+                self.stage = CreateStage::Identifying;
+                let mailbox = self.name.strip_suffix(SEPARATOR).unwrap_or(&self.name).to_owned();
+                Step::Perform(Operation::Status { mailbox, items: vec![StatusItem::MailboxId] })
+            }
+            CreateStage::Identifying => {
+                let completion = Completion::ok("CREATE completed");
+                Step::Done(match outcome {
+                    Some(Outcome::Status(MailboxStatus { mailbox_id, .. })) => {
+                        completion.with_code(format!("[MAILBOXID ({mailbox_id})] "))
+                    }
+                    _ => completion,
+                })
+            }
         }
-        let Some(Outcome::Status(status)) = outcome else {
-            let (mailbox, items) = (std::mem::take(&mut self.mailbox), vec![StatusItem::MailboxId]);
-            return Step::Perform(Operation::Status { mailbox, items });
-        };
-        Step::Done(Completion::ok("CREATE completed").with_code(format!("[MAILBOXID ({})] ", status.mailbox_id)))
+    }
+
+    /// The mailbox exists, even if its identity is not available.
+    fn continues_after_refusal(&self) -> bool {
+        self.stage == CreateStage::Identifying
     }
 }
 
