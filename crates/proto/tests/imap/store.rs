@@ -1,7 +1,7 @@
 //! An in-memory store for the driver: mailboxes with messages, flags, keywords, UIDs and MODSEQ. The n-th message of the
 //! store has the id n and was received on the n-th day of 2024, at 10:00:00 UTC.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
@@ -14,6 +14,14 @@ use restante_proto::imap::{
 
 /// The UIDVALIDITY of all mailboxes.
 const UID_VALIDITY: u32 = 7;
+
+/// The system flags except for `\Seen`.
+const SYSTEM_FLAGS: [(&str, Flags); 4] = [
+    ("\\Answered", Flags::ANSWERED),
+    ("\\Deleted", Flags::DELETED),
+    ("\\Draft", Flags::DRAFT),
+    ("\\Flagged", Flags::FLAGGED),
+];
 
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -91,13 +99,10 @@ impl Store {
         let mut marks = NewMarks::default();
         let mut tags = Vec::new();
         for flag in flags {
-            match *flag {
-                "\\Seen" => marks.seen = true,
-                "\\Flagged" => marks.flags = marks.flags.union(Flags::FLAGGED),
-                "\\Answered" => marks.flags = marks.flags.union(Flags::ANSWERED),
-                "\\Deleted" => marks.flags = marks.flags.union(Flags::DELETED),
-                "\\Draft" => marks.flags = marks.flags.union(Flags::DRAFT),
-                keyword => tags.push(keyword),
+            match SYSTEM_FLAGS.iter().find(|(name, _)| name == flag) {
+                Some((_, system)) => marks.flags = marks.flags.union(*system),
+                None if *flag == "\\Seen" => marks.seen = true,
+                None => tags.push(*flag),
             }
         }
         marks.tags = Tags::new(tags).unwrap();
@@ -116,6 +121,16 @@ impl Store {
     /// Returns the number of messages in a mailbox.
     pub(crate) fn count(&self, mailbox: &str) -> usize {
         self.mailboxes.get(mailbox).map_or(0, |mailbox| mailbox.messages.len())
+    }
+
+    /// Returns the UIDs of a mailbox.
+    pub(crate) fn uids(&self, mailbox: &str) -> Vec<u32> {
+        self.mailboxes[mailbox].messages.iter().map(|message| message.uid).collect()
+    }
+
+    /// Returns the flags and keywords of the messages in a mailbox.
+    pub(crate) fn flags(&self, mailbox: &str) -> Vec<BTreeSet<String>> {
+        self.mailboxes[mailbox].messages.iter().map(StoredMessage::flags).collect()
     }
 
     /// Opens a mailbox.
@@ -364,6 +379,12 @@ impl StoredMessage {
             size: self.source.len() as u64,
             marks: self.marks.clone(),
         }
+    }
+
+    fn flags(&self) -> BTreeSet<String> {
+        let Marks { seen, flags, tags, .. } = &self.marks;
+        let system = SYSTEM_FLAGS.iter().filter(|(_, flag)| flags.contains(*flag)).map(|(name, _)| *name);
+        system.chain(seen.then_some("\\Seen")).chain(tags.iter()).map(str::to_owned).collect()
     }
 
     /// The preview is the text after the header, in one line.
