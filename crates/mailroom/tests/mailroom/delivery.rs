@@ -178,6 +178,7 @@ async fn counts_deliveries_and_deletions() {
     let expected = [
         (DeletionCause::Request, 1),
         (DeletionCause::Collected, 0),
+        (DeletionCause::Expunged, 0),
         (DeletionCause::Age, 0),
         (DeletionCause::Limit, 1),
     ];
