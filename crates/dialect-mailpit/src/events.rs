@@ -27,7 +27,7 @@ use restante_http_core::subscriber::event_selector::EventSelector;
 use restante_http_core::subscriber::handshake::Handshake;
 use restante_http_core::subscriber::{EventWriter, SubscribeRequest, accept_websocket};
 use restante_mail::message::{Message, MessageId};
-use restante_mailroom::events::{Event, Lagged, Mark, MarkChange, MarkSubscription, PublishedEvent};
+use restante_mailroom::events::{Event, Lagged, MarkChange, MarkSubscription, PublishedEvent};
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
@@ -197,17 +197,21 @@ impl MailpitEvents {
         let by_copy: HashMap<MessageId, &Message> =
             messages.iter().flat_map(|message| message.copies().iter().map(move |copy| (copy.id, message))).collect();
         let mut events = Vec::from_iter(render("prune", ()).filter(|_| is_pruned));
-        for MarkChange { id, mark, .. } in changes {
+        for MarkChange { id, changed, marks, .. } in changes {
             let Some(message) = by_copy.get(&id) else { continue };
-            let id = message.id().to_string();
-            let event = match mark {
-                Mark::Seen(read) if message.is_seen() == read => render("update", json!({ "ID": id, "Read": read })),
-                Mark::Seen(_) | Mark::Flags(_) => None,
-                Mark::Tags(_) => render("update", json!({ "ID": id, "Tags": sorted_tags(message) })),
-            };
-            if let Some(event) = event.filter(|event| *event != self.last_update) {
-                self.last_update = event.clone();
-                events.push(event);
+            let (id, read) = (message.id().to_string(), marks.seen);
+            let mut updates = Vec::new();
+            if changed.seen && message.is_seen() == read {
+                updates.extend(render("update", json!({ "ID": id, "Read": read })));
+            }
+            if changed.tags {
+                updates.extend(render("update", json!({ "ID": id, "Tags": sorted_tags(message) })));
+            }
+            for event in updates {
+                if event != self.last_update {
+                    self.last_update = event.clone();
+                    events.push(event);
+                }
             }
         }
         events

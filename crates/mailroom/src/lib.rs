@@ -44,7 +44,6 @@ pub use restante_store::{
 use restante_store::{
     Limits, Listing, MailboxLimits, MailboxState, MessageListing, ProjectState, Result, Store, Usage, Version,
 };
-use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -53,7 +52,7 @@ use chaos::Chaos;
 use counters::Counters;
 pub use counters::{Counts, DeletionCause};
 pub use delivery::{DeliveryOutcome, WriteAccess};
-use events::{Hub, MARK_CAPACITY, MarkChange, MarkSubscription, Position, Subscription};
+use events::{Hub, MarkPublisher, MarkSubscription, Position, Subscription};
 use hooks::{Extensions, HookPoint, Hooks};
 pub use import::Import;
 use policy::Policy;
@@ -110,7 +109,7 @@ struct Inner {
     extensions: Extensions,
     hub: Arc<Hub>,
     /// Sends the changes of marks to their subscribers.
-    marks: broadcast::Sender<MarkChange>,
+    marks: MarkPublisher,
     counters: Counters,
     /// Whether other nodes change the store as well. Its feed then reports all changes, also those made here.
     is_shared: bool,
@@ -126,7 +125,7 @@ impl Mailroom {
             store,
             extensions,
             hub,
-            marks: broadcast::Sender::new(MARK_CAPACITY),
+            marks: MarkPublisher::default(),
             counters: Counters::default(),
             is_shared,
         });
@@ -384,7 +383,7 @@ impl Mailroom {
 
     /// Subscribes to the changes of read marks, flags and tags from now on.
     pub fn subscribe_to_marks(&self) -> MarkSubscription {
-        MarkSubscription(self.inner.marks.subscribe())
+        self.inner.marks.subscribe()
     }
 }
 

@@ -73,11 +73,9 @@ impl Inner {
     /// Makes these updates together, and publishes the changes.
     async fn update_copies(&self, updates: &[CopyUpdate]) -> Result<Vec<UpdateOutcome>> {
         let outcomes = self.store.update_copies(updates.to_vec()).await?;
-        for (update, outcome) in updates.iter().zip(&outcomes) {
-            if let Some(marks) = outcome.updated() {
-                self.publish_marks(MarkChange::of_update(update, marks));
-            }
-        }
+        let changes =
+            updates.iter().zip(&outcomes).filter_map(|(update, outcome)| MarkChange::of_update(update, outcome));
+        self.publish_marks(&changes.collect::<Vec<_>>());
         Ok(outcomes)
     }
 

@@ -57,14 +57,14 @@ impl Inner {
     }
 
     /// Publishes changed marks.
-    pub(crate) fn publish_marks(&self, changes: impl IntoIterator<Item = MarkChange>) {
+    pub(crate) fn publish_marks(&self, changes: &[MarkChange]) {
         for change in changes {
             for observer in self.direct_observers() {
-                observer.mark_changed(&change);
+                observer.mark_changed(change);
             }
-            if !self.is_shared {
-                self.send_mark(change);
-            }
+        }
+        if !self.is_shared {
+            self.marks.send(changes);
         }
     }
 
@@ -103,38 +103,38 @@ impl Inner {
     fn publish_changes(&self, changes: &[Change]) {
         let mut copies = MessageCopies::default();
         let mut last_message = None;
+        let mut marks = Vec::new();
         for (index, change) in changes.iter().enumerate() {
             if let CopyEvent::Stored(summary) = &change.event
                 && last_message.replace(summary.message) != Some(summary.message)
             {
                 copies = MessageCopies::new(&copies_from(&changes[index..], summary.message));
             }
-            self.publish_change(change.clone(), &copies);
+            marks.extend(self.publish_change(change.clone(), &copies));
         }
+        self.marks.send(&marks);
     }
 
-    /// Publishes a change. `copies` are all copies of the message, if it was stored.
-    fn publish_change(&self, Change { position, event }: Change, copies: &MessageCopies) {
+    /// Publishes a change. `copies` are all copies of the message, if it was stored. Returns a change of marks, which the
+    /// subscribers still have to get.
+    fn publish_change(&self, Change { position, event }: Change, copies: &MessageCopies) -> Option<MarkChange> {
         let observers = self.extensions.store_observers.iter();
         match event {
             CopyEvent::Stored(summary) => {
                 observers.for_each(|observer| observer.message_stored(&summary));
                 self.hub.publish_numbered(position, Event::Stored(summary, copies.clone()));
+                None
             }
             CopyEvent::Deleted(summary) => {
                 observers.for_each(|observer| observer.message_deleted(&summary));
                 self.hub.publish_numbered(position, Event::Deleted(summary));
+                None
             }
             CopyEvent::Marked(change) => {
                 observers.for_each(|observer| observer.mark_changed(&change));
-                self.send_mark(change);
+                Some(change)
             }
         }
-    }
-
-    fn send_mark(&self, change: MarkChange) {
-        // Without subscribers the change is dropped.
-        let _ = self.marks.send(change);
     }
 
     /// Handles a gap in the feed: some changes are not known. Every observer, waiting request and subscriber has to

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use restante_mail::message::{MessageId, Summary};
+use restante_mail::message::{Marks, MessageId, Summary};
 use restante_mail::naming::MailboxName;
-use restante_mailroom::events::Mark;
 use restante_worker::{BoundedQueue, Contents, Inbox, Stage};
 use tokio::sync::{Notify, watch};
 
@@ -25,7 +24,8 @@ pub(crate) enum IndexEvent {
     /// The summary is the one at the time of storing. Later changes cause other events. With the body of the message, if
     /// it is in memory.
     Stored(Summary, Option<Bytes>),
-    MarkChanged(MessageId, Mark),
+    /// The marks after the change.
+    MarkChanged(MessageId, Marks),
     Deleted(MessageId),
     /// The index differs from the store for this message.
     Recheck(MailboxName, MessageId),
@@ -249,7 +249,7 @@ impl IndexEvent {
     fn size(&self) -> usize {
         match self {
             Self::Stored(summary, _) => MIN_EVENT_BYTES + summary.text_len(),
-            Self::MarkChanged(_, Mark::Tags(tags)) => MIN_EVENT_BYTES + tags.encoded().len(),
+            Self::MarkChanged(_, marks) => MIN_EVENT_BYTES + marks.tags.encoded().len(),
             _ => MIN_EVENT_BYTES,
         }
     }

@@ -129,7 +129,7 @@ impl Indexer {
         for event in events {
             match event {
                 IndexEvent::Stored(summary, body) => stored.push((summary, body)),
-                IndexEvent::MarkChanged(id, mark) => changes.marks.push((id, mark)),
+                IndexEvent::MarkChanged(id, marks) => changes.mark(id, marks),
                 IndexEvent::Deleted(id) => changes.removed.push(id),
                 // The current state. A later change causes another event.
                 IndexEvent::Recheck(mailbox, id) => match self.operations.find(&mailbox, id)? {

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use restante_mail::message::{MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
-use restante_mailroom::events::{Mark, MarkChange};
+use restante_mailroom::events::MarkChange;
 use restante_mailroom::hooks::Observer;
 use restante_mailroom::store_error_log::StoreErrorLog;
 use restante_mailroom::{Mailroom, MessageSelector, StoreError};
@@ -309,8 +309,9 @@ impl Observer for Search {
     }
 
     fn mark_changed(&self, change: &MarkChange) {
-        if !matches!(change.mark, Mark::Flags(_)) {
-            self.queue.push(|| IndexEvent::MarkChanged(change.id, change.mark.clone()));
+        // The index does not contain the flags.
+        if change.changed.seen || change.changed.tags {
+            self.queue.push(|| IndexEvent::MarkChanged(change.id, change.marks.clone()));
         }
     }
 

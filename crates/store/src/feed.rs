@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use restante_mail::message::{Flags, Marks, MessageId, Summary};
+use restante_mail::message::{Marks, MessageId, Summary};
 use restante_mail::naming::MailboxName;
-use restante_mail::tags::Tags;
 use tokio::sync::mpsc;
 
-use crate::CopyUpdate;
+use crate::{ChangedMarks, CopyKey, CopyUpdate, UpdateOutcome};
 
 /// How long a shared store keeps the history of deletions and marks. If a backlog contains older messages, their
 /// deletions may be missing.
@@ -30,47 +29,35 @@ pub enum CopyEvent {
     Stored(Summary),
     /// It was deleted, for any reason.
     Deleted(Summary),
-    /// One of its marks was changed.
+    /// Its marks were changed.
     Marked(MarkChange),
 }
 
-/// A change of a mark of a copy.
+/// A change of the marks of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkChange {
     /// The mailbox of the copy.
     pub mailbox: MailboxName,
     /// The id of the copy.
     pub id: MessageId,
-    /// What has changed.
-    pub mark: Mark,
+    /// The marks that have changed. There is at least one.
+    pub changed: ChangedMarks,
     /// All marks after the change. Changes can arrive in another order than they were made in; those with the highest
     /// MODSEQ are the latest.
     pub marks: Marks,
 }
 
 impl MarkChange {
-    /// Returns the changes of an update that was made: one for each mark that it has set. `marks` are those after it.
-    pub fn of_update(update: &CopyUpdate, marks: &Marks) -> impl Iterator<Item = Self> {
-        let mark = [
-            update.seen.map(|_| Mark::Seen(marks.seen)),
-            update.flags.map(|_| Mark::Flags(marks.flags)),
-            update.tags.as_ref().map(|_| Mark::Tags(marks.tags.clone())),
-        ];
-        let change =
-            |mark| Self { mailbox: update.copy.mailbox.clone(), id: update.copy.id, mark, marks: marks.clone() };
-        mark.into_iter().flatten().map(change)
+    /// Returns the change that an update has made, or `None` if it has changed nothing.
+    pub fn of_update(update: &CopyUpdate, outcome: &UpdateOutcome) -> Option<Self> {
+        let CopyKey { mailbox, id } = &update.copy;
+        match outcome {
+            UpdateOutcome::Updated(marks, changed) if !changed.is_empty() => {
+                Some(Self { mailbox: mailbox.clone(), id: *id, changed: *changed, marks: marks.clone() })
+            }
+            UpdateOutcome::Updated(..) | UpdateOutcome::Conflict | UpdateOutcome::Missing => None,
+        }
     }
-}
-
-/// The new value of a mark.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// Whether the copy is read.
-    Seen(bool),
-    /// The flags.
-    Flags(Flags),
-    /// The tags.
-    Tags(Tags),
 }
 
 /// An item of a [`Feed`].

@@ -25,7 +25,7 @@ use restante_mail::message::{Flags, Headline, Marks, Message, MessageId, Source,
 use restante_mail::naming::{MailboxName, Project};
 use restante_mail::tags::Tags;
 
-pub use copy_update::{CopyUpdate, UpdateOutcome};
+pub use copy_update::{ChangedMarks, CopyUpdate, UpdateOutcome};
 use feed::Feed;
 pub use limits::{Limits, MailboxLimits, MailboxPolicies, MailboxPolicy};
 use overview::Overview;

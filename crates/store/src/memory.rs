@@ -412,13 +412,12 @@ impl State {
             return UpdateOutcome::Missing;
         };
         let mut marks = before.clone();
-        match update.apply(&mut marks, || self.last_version + 1) {
-            None => return UpdateOutcome::Conflict,
-            Some(false) => return UpdateOutcome::Updated(marks),
-            Some(true) => {}
+        let Some(changed) = update.apply(&mut marks, || self.last_version + 1) else { return UpdateOutcome::Conflict };
+        if changed.is_empty() {
+            return UpdateOutcome::Updated(marks, changed);
         }
         let version = self.next_version();
-        if before.seen != marks.seen && !self.other_copies(*id).any(|other| !other.marks.seen) {
+        if changed.seen && !self.other_copies(*id).any(|other| !other.marks.seen) {
             self.unread = if marks.seen { self.unread - 1 } else { self.unread + 1 };
         }
         self.count_tags(*id, &before.tags, &marks.tags);
@@ -429,7 +428,7 @@ impl State {
         if let Some(copy) = self.copies.get_mut(id) {
             copy.marks = marks.clone();
         }
-        UpdateOutcome::Updated(marks)
+        UpdateOutcome::Updated(marks, changed)
     }
 
     fn add(&mut self, message: NewMessage) -> Vec<Summary> {

@@ -163,8 +163,7 @@ impl Store for Node {
         let mut state = self.store.state.lock().await;
         let outcomes = self.store.memory.update_copies(updates.clone()).await?;
         for (update, outcome) in updates.iter().zip(&outcomes) {
-            let Some(marks) = outcome.updated() else { continue };
-            for change in MarkChange::of_update(update, marks) {
+            if let Some(change) = MarkChange::of_update(update, outcome) {
                 state.publish(None, CopyEvent::Marked(change)).await;
             }
         }

@@ -454,7 +454,7 @@ fn copy_update(mailbox: &MailboxName, update: Update) -> CopyUpdate {
 
 fn updated(outcome: UpdateOutcome) -> Updated {
     match outcome {
-        UpdateOutcome::Updated(marks) => Updated::Done(marks),
+        UpdateOutcome::Updated(marks, _) => Updated::Done(marks),
         UpdateOutcome::Conflict => Updated::Conflict,
         UpdateOutcome::Missing => Updated::Missing,
     }

@@ -24,8 +24,8 @@ use restante_mail::message::Summary;
 use restante_mail::naming::MailboxName;
 
 pub(crate) use hub::Hub;
-pub(crate) use marks::MARK_CAPACITY;
-pub use marks::{Mark, MarkChange, MarkSubscription};
+pub(crate) use marks::MarkPublisher;
+pub use marks::{ChangedMarks, MarkChange, MarkSubscription};
 pub use subscription::Subscription;
 pub(crate) use topic::TopicReceiver;
 

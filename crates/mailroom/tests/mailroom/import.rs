@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use restante_mail::message::{Flags, MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
-use restante_mailroom::events::{Event, Mark, MarkChange};
+use restante_mailroom::events::{ChangedMarks, Event, MarkChange};
 use restante_mailroom::hooks::Extensions;
 use restante_mailroom::{
     CopyKey, CopyUpdate, DeletionCause, Import, Mailroom, MessageSelector, Page, Settings, StoreError, UpdateOutcome,
@@ -115,7 +115,7 @@ async fn evictions_by_imports_are_published() {
     assert_eq!(mailroom.counts().deleted_by(DeletionCause::Limit), 1);
 }
 
-/// One event per mark, each with all marks, on the node that makes the change and on another one.
+/// One event per update with all marks, on the node that makes the change and on another one.
 #[tokio::test]
 async fn updated_marks_are_published() {
     let store = SharedStore::new(Limits::default());
@@ -128,16 +128,29 @@ async fn updated_marks_are_published() {
         let key = CopyKey::from(&copy);
         let update = CopyUpdate { seen: Some(false), flags: Some(Flags::FLAGGED), ..CopyUpdate::new(key.clone()) };
         let stale = CopyUpdate { if_modseq: Some(copy.modseq), ..update.clone() };
-        let outcomes = changed.update_copies(vec![update, stale]).await.unwrap();
-        let [UpdateOutcome::Updated(after), UpdateOutcome::Conflict] = &outcomes[..] else { panic!("{outcomes:?}") };
+        // Both of the last updates change nothing.
+        let outcomes = changed.update_copies(vec![update.clone(), stale, update]).await.unwrap();
+        let [UpdateOutcome::Updated(after, changed_marks), UpdateOutcome::Conflict, unchanged] = &outcomes[..] else {
+            panic!("{outcomes:?}")
+        };
+        assert_eq!(*unchanged, UpdateOutcome::Updated(after.clone(), ChangedMarks::default()));
         assert!(after.modseq > copy.modseq && !after.seen);
         let found = changed.find(&copy.mailbox, MessageSelector::Id(copy.id)).await.unwrap().unwrap();
         assert_eq!(found.marks(), *after);
         let index = changed.index(&copy.mailbox, MessageId::ZERO, 1).await.unwrap();
         assert_eq!(index.entries[0].marks, *after);
-        for mark in [Mark::Seen(false), Mark::Flags(Flags::FLAGGED)] {
-            let CopyKey { mailbox, id } = key.clone();
-            assert_eq!(marks.next().await, Ok(MarkChange { mailbox, id, mark, marks: after.clone() }));
+        let last = CopyUpdate { tags: Some(Tags::new(["last"]).unwrap()), ..CopyUpdate::new(key.clone()) };
+        let last_marks = changed.update_copies(vec![last]).await.unwrap()[0].updated().unwrap().clone();
+        let CopyKey { mailbox, id } = key;
+        let flagged = MarkChange { mailbox, id, changed: *changed_marks, marks: after.clone() };
+        let tagged = MarkChange {
+            changed: ChangedMarks { tags: true, ..ChangedMarks::default() },
+            marks: last_marks,
+            ..flagged.clone()
+        };
+        assert_eq!(flagged.changed, ChangedMarks { seen: copy.seen, flags: true, tags: false });
+        for expected in [flagged, tagged] {
+            assert_eq!(marks.next().await, Ok(expected));
         }
     };
     check(&local, &local).await;

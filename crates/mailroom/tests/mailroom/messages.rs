@@ -6,7 +6,7 @@ use restante_mail::envelope::Envelope;
 use restante_mail::message::{Headline, Message, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
-use restante_mailroom::events::Mark;
+use restante_mailroom::events::ChangedMarks;
 use restante_mailroom::hooks::IncomingMessage;
 use restante_mailroom::tagging::Tagging;
 use restante_mailroom::{CopyKey, DeletionCause, MessageSelector, Settings};
@@ -87,7 +87,8 @@ async fn tags_are_updated_from_the_current_ones() {
     let tags: Vec<_> = listed[0].copies().iter().map(|copy| copy.tags.clone()).collect();
     assert_eq!(tags, [Tags::new(["changed", "added"]).unwrap(), Tags::new(["same"]).unwrap()]);
     let change = marks.try_next().unwrap().unwrap();
-    assert_eq!((change.id, change.mark), (copies[0].id, Mark::Tags(tags[0].clone())));
+    assert_eq!((change.id, &change.marks.tags), (copies[0].id, &tags[0]));
+    assert_eq!(change.changed, ChangedMarks { tags: true, ..ChangedMarks::default() });
     assert_eq!(marks.try_next(), Ok(None));
 }
 

@@ -8,7 +8,7 @@ use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer, Recipient};
 use restante_mail::message::{Message, MessageId, Summary};
 use restante_mail::naming::Naming;
-use restante_mailroom::events::{Event, Lagged, Mark, MarkChange, Subscription};
+use restante_mailroom::events::{Event, Lagged, MarkChange, Subscription};
 use restante_mailroom::hooks::{Extensions, Observer};
 use restante_mailroom::{ArrivalSource, DeletionCause, DeliveryOutcome, Mailroom, Settings};
 use restante_store::Limits;
@@ -44,9 +44,10 @@ impl Observer for RecordingObserver {
         self.record(format!("-{}", summary.headline.subject()));
     }
 
-    fn mark_changed(&self, MarkChange { mailbox, mark, .. }: &MarkChange) {
-        let Mark::Seen(seen) = mark else { return };
-        self.record(format!("{mailbox} {}", if *seen { "read" } else { "unread" }));
+    fn mark_changed(&self, MarkChange { mailbox, changed, marks, .. }: &MarkChange) {
+        if changed.seen {
+            self.record(format!("{mailbox} {}", if marks.seen { "read" } else { "unread" }));
+        }
     }
 
     fn events_missed(&self) {

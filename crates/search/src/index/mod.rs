@@ -20,11 +20,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Weak;
 use std::time::Instant;
 
-use restante_mail::message::{MessageId, Source, Summary};
+use restante_mail::message::{Marks, MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
-use restante_mailroom::events::Mark;
 use restante_sqlite::ErrorKind;
 use rusqlite::{Connection, Error, OptionalExtension as _, Result, Transaction, params};
 
@@ -61,10 +60,18 @@ pub(crate) struct Entry {
 pub(crate) struct Changes {
     /// New messages. Those already in the index are left as they are.
     pub(crate) added: Vec<Entry>,
-    /// Changed marks, in the order of the changes.
-    pub(crate) marks: Vec<(MessageId, Mark)>,
+    /// Changed marks, in the order in which they were received.
+    pub(crate) marks: Vec<MarkUpdate>,
     /// Deleted messages.
     pub(crate) removed: Vec<MessageId>,
+}
+
+/// Marks of a message that is in the index.
+pub(crate) struct MarkUpdate {
+    id: MessageId,
+    marks: Marks,
+    /// True if the marks were read from the store. Those of a change are outdated if the index has a later change.
+    is_from_store: bool,
 }
 
 /// A message in the index, with the properties that can change.
@@ -93,10 +100,15 @@ pub(crate) struct Matches {
 }
 
 impl Changes {
-    /// Adds the properties of a message that can change.
+    /// Adds the marks of a message that was read from the store. The index gets them in any case.
     pub(crate) fn update(&mut self, summary: &Summary) {
-        self.marks.push((summary.id, Mark::Seen(summary.seen)));
-        self.marks.push((summary.id, Mark::Tags(summary.tags.clone())));
+        self.marks.push(MarkUpdate { id: summary.id, marks: summary.marks(), is_from_store: true });
+    }
+
+    /// Adds the marks of a message after a change. Changes can be published in another order than they were made in: the
+    /// index keeps those of the latest change.
+    pub(crate) fn mark(&mut self, id: MessageId, marks: Marks) {
+        self.marks.push(MarkUpdate { id, marks, is_from_store: false });
     }
 
     /// Returns true if there are no changes.
@@ -142,15 +154,8 @@ impl Index {
         }
         let mut count = self.count;
         count += add_entries(&transaction, &changes.added, &mut self.token_writer)?;
-        for (id, mark) in &changes.marks {
-            match mark {
-                Mark::Seen(seen) => {
-                    let mut update = transaction.prepare_cached("UPDATE documents SET seen = ?2 WHERE id = ?1")?;
-                    update.execute(params![id.number(), seen])?;
-                }
-                Mark::Flags(_) => {}
-                Mark::Tags(tags) => set_tags(&transaction, *id, tags)?,
-            }
+        for update in &changes.marks {
+            set_marks(&transaction, update)?;
         }
         count -= delete_entries(&transaction, &changes.removed)?;
         transaction.commit()?;
@@ -271,7 +276,8 @@ fn add_entries(transaction: &Transaction<'_>, entries: &[Entry], token_writer: &
     }
     let mut partitioner = Partitioner::new(transaction)?;
     let mut insert_document = transaction.prepare_cached(
-        "INSERT OR IGNORE INTO documents (id, mailbox, delay, size, seen, tags) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT OR IGNORE INTO documents (id, mailbox, delay, size, seen, modseq, tags)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     let mut insert_tokens = transaction.prepare_cached("INSERT INTO words (rowid, tokens) VALUES (?1, ?2)")?;
     let mut added = 0;
@@ -283,6 +289,7 @@ fn add_entries(transaction: &Transaction<'_>, entries: &[Entry], token_writer: &
             id.saturating_sub(summary.received.as_microsecond()),
             to_i64(summary.size),
             summary.seen,
+            to_i64(summary.modseq),
             summary.tags.encoded()
         ])? > 0;
         if !is_new {
@@ -298,17 +305,23 @@ fn add_entries(transaction: &Transaction<'_>, entries: &[Entry], token_writer: &
     Ok(added)
 }
 
-/// Replaces the tags of a message, if it is in the index.
-fn set_tags(transaction: &Transaction<'_>, id: MessageId, tags: &Tags) -> Result<()> {
-    let id = to_i64(id.number());
-    let mut select = transaction.prepare_cached("SELECT tags FROM documents WHERE id = ?1")?;
+/// Replaces the marks of a message, if it is in the index with older ones.
+fn set_marks(transaction: &Transaction<'_>, MarkUpdate { id, marks, is_from_store }: &MarkUpdate) -> Result<()> {
+    let (id, modseq) = (to_i64(id.number()), to_i64(marks.modseq));
+    let mut select = transaction.prepare_cached("SELECT tags, modseq FROM documents WHERE id = ?1")?;
     let mut rows = select.query([id])?;
     let Some(row) = rows.next()? else { return Ok(()) };
+    if !is_from_store && modseq <= row.get(1)? {
+        return Ok(());
+    }
     let before = Tags::from_encoded(row.get_ref(0)?.as_str()?);
-    delete_tags(transaction, id, &before)?;
-    insert_tags(transaction, id, tags)?;
-    let mut update = transaction.prepare_cached("UPDATE documents SET tags = ?2 WHERE id = ?1")?;
-    update.execute(params![id, tags.encoded()])?;
+    if before != marks.tags {
+        delete_tags(transaction, id, &before)?;
+        insert_tags(transaction, id, &marks.tags)?;
+    }
+    let sql = "UPDATE documents SET seen = ?2, modseq = ?3, tags = ?4 WHERE id = ?1";
+    let mut update = transaction.prepare_cached(sql)?;
+    update.execute(params![id, marks.seen, modseq, marks.tags.encoded()])?;
     Ok(())
 }
 

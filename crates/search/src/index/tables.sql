@@ -10,6 +10,7 @@
         delay INTEGER NOT NULL,          -- the id minus the time of arrival in Unix microseconds, which is mostly 0
         size INTEGER NOT NULL,
         seen INTEGER NOT NULL,
+        modseq INTEGER NOT NULL,         -- the MODSEQ of the copy with these marks
         tags TEXT NOT NULL               -- lines: the tags
     ) STRICT;
     CREATE TABLE tags (

@@ -8,15 +8,14 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use restante_mail::details::Details;
-use restante_mail::message::{Flags, Headline, MessageId, Source, Summary};
+use restante_mail::message::{Flags, Headline, Marks, MessageId, Source, Summary};
 use restante_mail::mime::Mime;
 use restante_mail::naming::Naming;
 use restante_mail::tags::Tags;
-use restante_mailroom::events::Mark;
 
 use super::compile::Filter;
 use super::partition::Partition;
-use super::{Changes, Entry, Index, IndexQuery, IndexedMessage, Matches};
+use super::{Changes, Entry, Index, IndexQuery, IndexedMessage, MarkUpdate, Matches};
 use crate::query::Query;
 
 fn now() -> Timestamp {
@@ -242,7 +241,10 @@ proptest! {
         for (position, tags) in tagged.iter().filter(|_| !samples.is_empty()) {
             let (summary, _) = stored.values_mut().nth(position.index(samples.len())).unwrap();
             summary.tags = tags.clone();
-            index.write(Changes { marks: vec![(summary.id, Mark::Tags(tags.clone()))], ..Changes::default() }).unwrap();
+            summary.modseq += 1;
+            let mut changes = Changes::default();
+            changes.mark(summary.id, summary.marks());
+            index.write(changes).unwrap();
         }
         for position in removed.iter().filter(|_| !samples.is_empty()) {
             let id = *stored.keys().nth(position.index(samples.len())).unwrap_or(&MessageId::ZERO);
@@ -255,6 +257,45 @@ proptest! {
             let expected = stored.values().rev().filter(|(summary, mime)| query.matches(summary, Some(mime)));
             let expected: Vec<_> = expected.map(|(summary, _)| indexed(summary)).collect();
             prop_assert_eq!(find_all(&mut index, &stored, text, limit), expected, "{}", text);
+        }
+    }
+}
+
+/// Marks come from changes and from the store. The message was stored with MODSEQ 1.
+#[test]
+fn changes_of_marks_can_arrive_in_another_order() {
+    const STORED: bool = true;
+    let marks = |modseq, seen, tag: &str| Marks {
+        seen,
+        modseq,
+        tags: Tags::from_valid([tag].into_iter().filter(|tag| !tag.is_empty())),
+        ..Marks::default()
+    };
+    let (old, new, last) = (marks(2, false, "old"), marks(3, true, "new"), marks(4, true, ""));
+    let table: [(&[(&Marks, bool)], &Marks, &str); 6] = [
+        (&[(&old, !STORED), (&new, !STORED)], &new, "the order in which they were made"),
+        (&[(&new, !STORED), (&old, !STORED)], &new, "the other order"),
+        (&[(&new, !STORED), (&new, !STORED), (&last, !STORED)], &last, "the same change twice"),
+        (&[(&last, !STORED), (&old, !STORED), (&new, !STORED)], &last, "tags are removed"),
+        (&[(&new, STORED), (&old, !STORED)], &new, "a change from before the comparison with the store"),
+        (&[(&last, !STORED), (&old, STORED)], &old, "the store has lost changes"),
+    ];
+    for (updates, expected, description) in table {
+        for is_one_batch in [true, false] {
+            let mut index = Index::open(None).unwrap().0;
+            let (summary, mime) = numbered_message(1);
+            let mut changes = Changes { added: vec![entry(&summary, &mime)], ..Changes::default() };
+            for &(marks, is_from_store) in updates {
+                changes.marks.push(MarkUpdate { id: summary.id, marks: marks.clone(), is_from_store });
+                if !is_one_batch {
+                    index.write(std::mem::take(&mut changes)).unwrap();
+                }
+            }
+            index.write(changes).unwrap();
+            let indexed = &index.entries_between(MessageId::ZERO, MessageId::MAX, 9).unwrap()[0];
+            assert_eq!((indexed.seen, &indexed.tags), (expected.seen, &expected.tags), "{description}");
+            let found = ["old", "new"].map(|tag| find_numbers(&mut index, &format!("tag:{tag}"), 9) == [1]);
+            assert_eq!(found, ["old", "new"].map(|tag| expected.tags.contains(tag)), "{description}");
         }
     }
 }

@@ -225,18 +225,18 @@ impl<'a> Changes<'a> {
                 continue;
             };
             let was_seen = marks.seen;
-            let Some(has_changed) = update.apply(&mut marks, || self.next_version()) else {
+            let Some(changed) = update.apply(&mut marks, || self.next_version()) else {
                 outcomes.push(UpdateOutcome::Conflict);
                 continue;
             };
-            if has_changed {
+            if !changed.is_empty() {
                 let Marks { seen, flags, tags, modseq } = &marks;
                 write.execute(params![mailbox_name, id, seen, flags.bits(), tags.encoded(), modseq])?;
                 let stats = self.mailbox_mut(database, mailbox)?;
                 stats.version = *modseq;
                 stats.unseen = (stats.unseen + u64::from(was_seen)).saturating_sub(u64::from(*seen));
             }
-            outcomes.push(UpdateOutcome::Updated(marks));
+            outcomes.push(UpdateOutcome::Updated(marks, changed));
         }
         Ok(outcomes)
     }

@@ -438,7 +438,8 @@ fn clock_error(before: i64, after: i64, other: i64) -> SignedDuration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feed::{Mark, MarkChange};
+    use crate::ChangedMarks;
+    use crate::feed::MarkChange;
 
     #[test]
     fn page_ends_before_the_message_at_its_end() {
@@ -450,7 +451,8 @@ mod tests {
         let seen = || {
             let mailbox = crate::tests::conformance::name("bob");
             let marks = restante_mail::message::Marks { seen: true, ..Default::default() };
-            change(CopyEvent::Marked(MarkChange { mailbox, id: 1.into(), mark: Mark::Seen(true), marks }))
+            let changed = ChangedMarks { seen: true, ..ChangedMarks::default() };
+            change(CopyEvent::Marked(MarkChange { mailbox, id: 1.into(), changed, marks }))
         };
         let table = [
             (vec![], 0),

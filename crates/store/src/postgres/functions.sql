@@ -12,8 +12,8 @@ $$;
 
 -- Returns the rows of the history with numbers after `after`, up to `last`.
 CREATE FUNCTION history_between(after bigint, last bigint) RETURNS SETOF copy_change LANGUAGE sql STABLE AS $$
-    SELECT number, deleted, mark, id, mailbox, received, size, seen, flags, modseq, headline, message, copy_number, tags, details,
-        NULL::bigint[]
+    SELECT number, deleted, changed_marks, id, mailbox, received, size, seen, flags, modseq, headline, message, copy_number, tags,
+        details, NULL::bigint[]
     FROM history WHERE number > after AND number <= last ORDER BY number
 $$;
 
@@ -275,8 +275,8 @@ END $$;
 -- Changes the marks of copies. Null keeps a value; `new_seen` to `if_modseqs` are null if all of their elements are. An update
 -- is made only if the copy has the number in `if_modseqs`, if that is not null. Updates are made one after the other: so a
 -- copy can be in several of them. Returns, for each update whose copy exists, a row without a number: the position of the
--- update as `id`, and the marks, which are null if the copy had another number. Then returns the changes, one per mark that
--- has changed.
+-- update as `id`, and the marks and which of them have changed, which are null if the copy had another number. Then returns
+-- the changes, one for each update that has changed a mark.
 CREATE FUNCTION update_copies(
     names bytea[], ids bigint[], new_seen boolean[], new_flags smallint[], new_tags bytea[], if_modseqs bigint[]
 ) RETURNS SETOF copy_change LANGUAGE plpgsql AS $$
@@ -306,20 +306,17 @@ BEGIN
             result.seen := coalesce(given.seen, old.seen);
             result.flags := coalesce(given.flags, old.flags);
             result.tags := coalesce(given.tags, old.tags);
-            result.modseq := last + (result.seen <> old.seen)::int + (result.flags <> old.flags)::int
-                + (result.tags <> old.tags)::int;
-            IF result.modseq > last THEN
+            result.changed_marks := (result.seen <> old.seen)::int + 2 * (result.flags <> old.flags)::int
+                + 4 * (result.tags <> old.tags)::int;
+            IF result.changed_marks = 0 THEN
+                result.modseq := old.modseq;
+            ELSE
+                last := last + 1;
+                result.modseq := last;
                 UPDATE copies SET seen = result.seen, flags = result.flags, tags = result.tags, modseq = result.modseq
                 WHERE copies.id = given.id;
-                INSERT INTO history (number, deleted, mark, id, mailbox, seen, flags, tags, modseq)
-                SELECT last + row_number() OVER (ORDER BY changed.mark), false, changed.mark, given.id, given.name, result.seen,
-                    result.flags, result.tags, result.modseq
-                FROM (VALUES (1, result.seen <> old.seen), (2, result.flags <> old.flags), (3, result.tags <> old.tags))
-                    AS changed (mark, has_changed)
-                WHERE changed.has_changed;
-                last := result.modseq;
-            ELSE
-                result.modseq := old.modseq;
+                INSERT INTO history (number, deleted, changed_marks, id, mailbox, seen, flags, tags, modseq)
+                VALUES (last, false, result.changed_marks, given.id, given.name, result.seen, result.flags, result.tags, last);
             END IF;
         END IF;
         RETURN NEXT result;
@@ -328,7 +325,7 @@ BEGIN
         UPDATE mailboxes SET unseen = mailboxes.unseen + changed.unseen, version = changed.version
         FROM (
             SELECT history.mailbox, max(history.number) AS version,
-                sum(CASE WHEN history.mark <> 1 THEN 0 WHEN history.seen THEN -1 ELSE 1 END) AS unseen
+                sum(CASE WHEN history.changed_marks & 1 = 0 THEN 0 WHEN history.seen THEN -1 ELSE 1 END) AS unseen
             FROM history WHERE history.number > base AND history.number <= last GROUP BY history.mailbox
         ) AS changed
         WHERE mailboxes.name = changed.mailbox;
@@ -349,12 +346,12 @@ CREATE FUNCTION changes_after(after bigint, max_changes bigint) RETURNS SETOF co
                 (stored_marks & 127)::smallint, id, headline, message, copy_number, tags, details, NULL::bigint[]
             FROM history WHERE deleted AND id > after ORDER BY id LIMIT max_changes)
         UNION ALL
-        (SELECT number, deleted, mark, id, mailbox, received, size, seen, flags, modseq, headline, message, copy_number, tags,
-                details, NULL::bigint[]
+        (SELECT number, deleted, changed_marks, id, mailbox, received, size, seen, flags, modseq, headline, message, copy_number,
+                tags, details, NULL::bigint[]
             FROM history WHERE number > after ORDER BY number LIMIT max_changes)
     ) AS change (
-        number, deleted, mark, id, mailbox, received, size, seen, flags, modseq, headline, message, copy_number, tags, details,
-        copy_numbers
+        number, deleted, changed_marks, id, mailbox, received, size, seen, flags, modseq, headline, message, copy_number, tags,
+        details, copy_numbers
     )
     ORDER BY number LIMIT max_changes
 $$;

@@ -8,9 +8,9 @@ use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
 use tokio_postgres::Row;
 
-use crate::feed::{Change, CopyEvent, Mark, MarkChange};
+use crate::feed::{Change, CopyEvent, MarkChange};
 use crate::sql_values::nanos_to_time;
-use crate::{Result, StoreError};
+use crate::{ChangedMarks, Result, StoreError};
 
 /// Returns a column. Fails if its type is not that of the schema.
 pub fn get_column<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, column: &str) -> Result<T> {
@@ -65,6 +65,12 @@ pub(super) fn parse_marks(row: &Row) -> Result<Marks> {
     })
 }
 
+/// Returns which marks were changed: the column `changed_marks`.
+pub(super) fn parse_changed_marks(row: &Row) -> Result<ChangedMarks> {
+    let bits: i16 = get_column(row, "changed_marks")?;
+    Ok(ChangedMarks { seen: bits & 1 != 0, flags: bits & 2 != 0, tags: bits & 4 != 0 })
+}
+
 /// Returns the change of a row, which has the database type `copy_change`.
 pub(super) fn parse_change(row: &Row) -> Result<Change> {
     let mailbox = get_mailbox(row, "mailbox")?;
@@ -72,13 +78,8 @@ pub(super) fn parse_change(row: &Row) -> Result<Change> {
         None => CopyEvent::Stored(parse_summary(row, mailbox, None)?),
         Some(true) => CopyEvent::Deleted(parse_summary(row, mailbox, None)?),
         Some(false) => {
-            let marks = parse_marks(row)?;
-            let mark = match get_column::<i16>(row, "mark")? {
-                1 => Mark::Seen(marks.seen),
-                2 => Mark::Flags(marks.flags),
-                _ => Mark::Tags(marks.tags.clone()),
-            };
-            CopyEvent::Marked(MarkChange { mailbox, id: get_id(row, "id")?, mark, marks })
+            let (changed, marks) = (parse_changed_marks(row)?, parse_marks(row)?);
+            CopyEvent::Marked(MarkChange { mailbox, id: get_id(row, "id")?, changed, marks })
         }
     };
     Ok(Change { position: get_u64(row, "number")?, event })

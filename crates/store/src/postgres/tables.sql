@@ -75,8 +75,8 @@ CREATE SEQUENCE body_numbers INCREMENT 1000;
 CREATE TABLE history (
     number bigint PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT now(),
-    deleted boolean NOT NULL,              -- otherwise a mark was changed
-    mark smallint,                         -- the mark: 1 for seen, 2 for flags, 3 for tags
+    deleted boolean NOT NULL,              -- otherwise marks were changed
+    changed_marks smallint,                -- the sum of 1 for seen, 2 for flags and 4 for tags
     id bigint NOT NULL,
     mailbox bytea NOT NULL,
     -- All marks after the change.
@@ -97,7 +97,7 @@ CREATE INDEX history_by_id ON history (id) WHERE deleted;
 
 -- What the functions return.
 CREATE TYPE copy_change AS (
-    number bigint, deleted boolean, mark smallint, id bigint, mailbox bytea, received bigint, size bigint, seen boolean,
+    number bigint, deleted boolean, changed_marks smallint, id bigint, mailbox bytea, received bigint, size bigint, seen boolean,
     flags smallint, modseq bigint, headline bytea, message bigint, copy_number bigint, tags bytea, details bytea,
     copy_numbers bigint[]
 );

@@ -308,8 +308,11 @@ impl Writer {
                 continue;
             }
             let has_marks = get_column::<Option<i64>>(row, "modseq")?.is_some();
-            let outcome =
-                if has_marks { UpdateOutcome::Updated(rows::parse_marks(row)?) } else { UpdateOutcome::Conflict };
+            let outcome = if has_marks {
+                UpdateOutcome::Updated(rows::parse_marks(row)?, rows::parse_changed_marks(row)?)
+            } else {
+                UpdateOutcome::Conflict
+            };
             let position = usize::try_from(rows::get_u64(row, "id")?).unwrap_or(0);
             let slot = position.checked_sub(1).and_then(|index| outcomes.get_mut(index));
             *slot.ok_or_else(|| missing_error("the position of an update"))? = outcome;

@@ -9,9 +9,9 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::*;
-use crate::StoreError;
-use crate::feed::{Change, CopyEvent, FeedItem, Mark, MarkChange};
+use crate::feed::{Change, CopyEvent, FeedItem, MarkChange};
 use crate::tests::conformance::{SetMarks as _, message, name};
+use crate::{ChangedMarks, StoreError, UpdateOutcome};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_mins(1);
@@ -227,15 +227,15 @@ async fn changed_tags_are_sent_to_other_nodes() {
         .map(|(copy, modseq)| Summary { tags: tags.clone(), modseq, ..copy.clone() })
         .collect();
     let tagged = tagged_copies.iter().map(|copy| {
-        let (mailbox, mark) = (copy.mailbox.clone(), Mark::Tags(tags.clone()));
-        CopyEvent::Marked(MarkChange { mailbox, id: copy.id, mark, marks: copy.marks() })
+        let (mailbox, tagged) = (copy.mailbox.clone(), ChangedMarks { tags: true, ..ChangedMarks::default() });
+        CopyEvent::Marked(MarkChange { mailbox, id: copy.id, changed: tagged, marks: copy.marks() })
     });
     let deleted = tagged_copies.iter().cloned().map(CopyEvent::Deleted);
     assert_eq!(events, tagged.chain(deleted).collect::<Vec<_>>(), "setting the same tags again changes nothing");
 }
 
-/// An update of several marks is one change per mark, each with all marks. A node that was started later gets the message as
-/// it was stored.
+/// An update of several marks is one change. An update that changes nothing is none. A node that was started later gets the
+/// message as it was stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn changed_marks_are_sent_to_other_nodes() {
     let Some([one, other]) = nodes::<2>(Limits::default()).await else { return };
@@ -245,20 +245,20 @@ async fn changed_marks_are_sent_to_other_nodes() {
     let stored = one.append(new).await.unwrap().stored.remove(0);
     let copy = || CopyKey::from(&stored);
     let update = CopyUpdate { seen: Some(false), flags: Some(Flags::FLAGGED), ..CopyUpdate::new(copy()) };
-    let outcomes = other.update_copies(vec![update.clone()]).await.unwrap();
-    let marks = outcomes[0].updated().unwrap().clone();
+    let outcomes = other.update_copies(vec![update.clone(), update.clone()]).await.unwrap();
+    let [UpdateOutcome::Updated(marks, changed_marks), unchanged] = &outcomes[..] else { panic!("{outcomes:?}") };
+    assert_eq!(*changed_marks, ChangedMarks { seen: true, flags: true, tags: false });
+    assert_eq!(*unchanged, UpdateOutcome::Updated(marks.clone(), ChangedMarks::default()));
     assert!(marks.modseq > stored.modseq);
     let late = CopyUpdate { if_modseq: Some(stored.modseq), ..update };
     assert_eq!(one.update_copies(vec![late]).await.unwrap(), [UpdateOutcome::Conflict]);
-    assert_eq!(one.index(&stored.mailbox, MessageId::ZERO, 9).await.unwrap().entries[0].marks, marks);
+    assert_eq!(one.index(&stored.mailbox, MessageId::ZERO, 9).await.unwrap().entries[0].marks, *marks);
     assert_eq!(one.uid_validity().await.unwrap(), other.uid_validity().await.unwrap());
     let removed = other.remove(&stored.mailbox, stored.id).await.unwrap().unwrap();
-    assert_eq!(removed.marks(), marks);
-    let marked = [Mark::Seen(false), Mark::Flags(Flags::FLAGGED)].map(|mark| {
-        CopyEvent::Marked(MarkChange { mailbox: stored.mailbox.clone(), id: stored.id, mark, marks: marks.clone() })
-    });
-    let [seen, flagged] = marked;
-    let expected = [CopyEvent::Stored(stored.clone()), seen, flagged, CopyEvent::Deleted(removed)];
+    assert_eq!(removed.marks(), *marks);
+    let marked =
+        MarkChange { mailbox: stored.mailbox.clone(), id: stored.id, changed: *changed_marks, marks: marks.clone() };
+    let expected = [CopyEvent::Stored(stored.clone()), CopyEvent::Marked(marked), CopyEvent::Deleted(removed)];
     let late_node = PostgresStore::open(&address().unwrap(), settings(Limits::default(), one.database.schema())).await;
     for feed in feeds.iter_mut().chain([&mut late_node.unwrap().feed().unwrap()]) {
         let changes = changes_until_deletion_of(feed, stored.id).await;

@@ -6,8 +6,8 @@ use restante_mail::tags::Tags;
 
 use super::{add, message, name, new_copy};
 use crate::{
-    CopyKey, CopyUpdate, IndexEntry, MailboxIndex, MessageSelector, NewCopy, NewMessage, Page, Result, Store,
-    UpdateOutcome,
+    ChangedMarks, CopyKey, CopyUpdate, IndexEntry, MailboxIndex, MessageSelector, NewCopy, NewMessage, Page, Result,
+    Store, UpdateOutcome,
 };
 
 /// Changes of one mark.
@@ -99,13 +99,18 @@ pub(super) async fn updates_change_only_what_they_name(store: &impl Store) {
         let before = checked_index(store, "bob").await;
         let outcomes = store.update_copies(vec![change.clone()]).await.unwrap();
         let CopyUpdate { seen, flags, tags, .. } = change;
+        let changed = ChangedMarks {
+            seen: seen.is_some_and(|seen| seen != expected.seen),
+            flags: flags.is_some_and(|flags| flags != expected.flags),
+            tags: tags.as_ref().is_some_and(|tags| *tags != expected.tags),
+        };
         expected = Marks {
             seen: seen.unwrap_or(expected.seen),
             flags: flags.unwrap_or(expected.flags),
             tags: tags.unwrap_or(expected.tags),
             modseq: outcomes[0].updated().unwrap().modseq,
         };
-        assert_eq!(outcomes, [UpdateOutcome::Updated(expected.clone())]);
+        assert_eq!(outcomes, [UpdateOutcome::Updated(expected.clone(), changed)]);
         assert!(expected.modseq > before.highest_modseq, "{expected:?} {before:?}");
         let found = store.find(&copy.mailbox, MessageSelector::Id(copy.id)).await.unwrap().unwrap();
         assert_eq!(found.marks(), expected);
@@ -114,7 +119,7 @@ pub(super) async fn updates_change_only_what_they_name(store: &impl Store) {
         // Nothing is left to change.
         let again = CopyUpdate { flags: Some(expected.flags), seen: Some(expected.seen), ..update(&copy) };
         let unchanged = store.update_copies(vec![again, update(&copy)]).await.unwrap();
-        assert_eq!(unchanged, [(); 2].map(|()| UpdateOutcome::Updated(expected.clone())));
+        assert_eq!(unchanged, [(); 2].map(|()| UpdateOutcome::Updated(expected.clone(), ChangedMarks::default())));
         assert_eq!(checked_index(store, "bob").await, after);
     }
 }
@@ -133,7 +138,8 @@ pub(super) async fn updates_have_outcomes_in_order(store: &impl Store) {
         CopyUpdate { flags: Some(Flags::DRAFT), ..update(&bob) },
     ];
     let outcomes = store.update_copies(updates).await.unwrap();
-    let [UpdateOutcome::Updated(first), missing, conflict, later, UpdateOutcome::Updated(last)] = &outcomes[..] else {
+    let [UpdateOutcome::Updated(first, _), missing, conflict, later, UpdateOutcome::Updated(last, _)] = &outcomes[..]
+    else {
         panic!("{outcomes:?}")
     };
     assert_eq!((first.flags, last.flags, last.seen), (Flags::FLAGGED, Flags::DRAFT, false));

@@ -16,8 +16,8 @@ use super::marks::checked_index;
 use super::{message, name, project};
 use crate::overview::{Overview, TagCount};
 use crate::{
-    Age, AgeRange, Appended, CopyKey, CopyUpdate, Limits, MailboxPage, MailboxPolicies, MailboxPolicy, MailboxState,
-    MessageSelector, NewMessage, Page, ProjectState, Store, UpdateOutcome, Usage, Version,
+    Age, AgeRange, Appended, ChangedMarks, CopyKey, CopyUpdate, Limits, MailboxPage, MailboxPolicies, MailboxPolicy,
+    MailboxState, MessageSelector, NewMessage, Page, ProjectState, Store, UpdateOutcome, Usage, Version,
 };
 
 const MAILBOXES: [&str; 7] = ["ann", "shop:ann", "bob", "cid", "acme:ann", "shop:bob", "shop-2:ann"];
@@ -197,11 +197,15 @@ impl RandomWalk {
                 assert_eq!(outcome, UpdateOutcome::Conflict);
                 continue;
             }
-            let UpdateOutcome::Updated(marks) = outcome else { panic!("{outcome:?} of {update:?}") };
+            let UpdateOutcome::Updated(marks, changed) = outcome else { panic!("{outcome:?} of {update:?}") };
             copy.summary.seen = update.seen.unwrap_or(before.seen);
             copy.summary.flags = update.flags.unwrap_or(before.flags);
             copy.summary.tags = update.tags.clone().unwrap_or(before.tags.clone());
-            if copy.summary.marks() != before {
+            let after = copy.summary.marks();
+            let (seen, flags, tags) =
+                (after.seen != before.seen, after.flags != before.flags, after.tags != before.tags);
+            assert_eq!(changed, ChangedMarks { seen, flags, tags });
+            if after != before {
                 let highest = self.highest_modseq.entry(mailbox.clone()).or_default();
                 assert!(marks.modseq > *highest, "{marks:?} came after {highest}");
                 (*highest, copy.summary.modseq) = (marks.modseq, marks.modseq);
