@@ -442,14 +442,8 @@ async fn properties(
 }
 
 fn copy_update(mailbox: &MailboxName, update: Update) -> CopyUpdate {
-    let Update { id, marks: NewMarks { seen, flags, tags }, if_modseq } = update;
-    CopyUpdate {
-        copy: CopyKey { mailbox: mailbox.clone(), id },
-        seen: Some(seen),
-        flags: Some(flags),
-        tags: Some(tags),
-        if_modseq: Some(if_modseq),
-    }
+    let Update { id, seen, flags, tags, if_modseq } = update;
+    CopyUpdate { copy: CopyKey { mailbox: mailbox.clone(), id }, seen, flags, tags, if_modseq: Some(if_modseq) }
 }
 
 fn updated(outcome: UpdateOutcome) -> Updated {

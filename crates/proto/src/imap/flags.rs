@@ -3,11 +3,11 @@
 
 use std::io::Write as _;
 
-use restante_mail::tags::Tags;
+use restante_mail::tags::{MAX_TAGS, Tags};
 
 use super::command::{SequenceSet, StoreOperation};
 use super::reply::{self, FlagsStyle, set_text};
-use super::selected::{Entry, Selected};
+use super::selected::{Entry, MAX_KEYWORD_SETS, Selected};
 use super::task::{BATCH_MESSAGES, Completion, Context, Step, Task};
 use super::{NewMarks, Operation, Outcome, Update, Updated};
 
@@ -32,6 +32,8 @@ pub(super) struct FlagChanges {
     rounds: usize,
     /// The messages that were not changed because their MODSEQ is higher.
     pub(super) modified: Vec<usize>,
+    /// Why the keywords of some messages could not be changed. These messages are not changed at all.
+    exceeded_limit: Option<KeywordLimit>,
     /// Whether too many other changes came between.
     pub(super) has_failed: bool,
 }
@@ -51,6 +53,7 @@ impl FlagChanges {
             stale: Vec::new(),
             rounds: 0,
             modified: Vec::new(),
+            exceeded_limit: None,
             has_failed: false,
         }
     }
@@ -116,30 +119,69 @@ impl FlagChanges {
             let Some(entry) = selected.entries().get(index).filter(|entry| !entry.is_gone) else { continue };
             if self.unchanged_since.is_some_and(|limit| entry.modseq > limit) {
                 self.modified.push(index);
-            } else if let Some(marks) = self.changed_marks(selected, entry) {
-                updates.push(Update { id: entry.id, marks, if_modseq: entry.modseq });
-                self.sent.push((index, !entry.is_changed));
+                continue;
+            }
+            match self.update(selected, entry) {
+                Ok(update) if update.seen.is_none() && update.flags.is_none() && update.tags.is_none() => {}
+                Ok(update) => {
+                    updates.push(update);
+                    self.sent.push((index, !entry.is_changed));
+                }
+                Err(limit) => self.exceeded_limit = Some(limit),
             }
         }
         updates
     }
 
-    /// Returns the new flags of a message, or `None` if they stay the same.
-    fn changed_marks(&self, selected: &Selected, entry: &Entry) -> Option<NewMarks> {
+    /// Returns the change of a message, with those values that do not stay the same.
+    fn update(&self, selected: &Selected, entry: &Entry) -> Result<Update, KeywordLimit> {
         let NewMarks { seen, flags, tags } = &self.marks;
         let current = selected.tags(entry);
-        let old = NewMarks { seen: entry.is_seen, flags: entry.flags, tags: current.clone() };
-        let new = match self.operation {
-            StoreOperation::Replace => NewMarks { tags: replaced(current, tags), ..self.marks.clone() },
+        if !tags.is_empty() && !entry.has_known_tags() {
+            return Err(KeywordLimit::SetsPerMailbox);
+        }
+        let (seen, flags, tags) = match self.operation {
+            StoreOperation::Replace => (*seen, *flags, replaced(current, tags)),
             StoreOperation::Add => {
-                NewMarks { seen: old.seen || *seen, flags: old.flags.union(*flags), tags: current.union(tags) }
+                let all = current.union(tags);
+                if !tags.iter().all(|tag| all.contains(tag)) {
+                    return Err(KeywordLimit::KeywordsPerMessage);
+                }
+                (entry.is_seen || *seen, entry.flags.union(*flags), all)
             }
             StoreOperation::Remove => {
                 let kept = Tags::from_valid(current.iter().filter(|tag| !tags.contains(tag)));
-                NewMarks { seen: old.seen && !seen, flags: old.flags.difference(*flags), tags: kept }
+                (entry.is_seen && !seen, entry.flags.difference(*flags), kept)
             }
         };
-        (new != old).then_some(new)
+        Ok(Update {
+            id: entry.id,
+            seen: (seen != entry.is_seen).then_some(seen),
+            flags: (flags != entry.flags).then_some(flags),
+            tags: (tags != *current).then_some(tags),
+            if_modseq: entry.modseq,
+        })
+    }
+}
+
+/// A limit that prevents a change of keywords.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeywordLimit {
+    /// New keywords do not fit.
+    KeywordsPerMessage,
+    /// The keywords of the message are not known, because the mailbox has too many different sets of them.
+    SetsPerMailbox,
+}
+
+impl KeywordLimit {
+    fn completion(self) -> Completion {
+        let text = match self {
+            Self::KeywordsPerMessage => format!("A message has at most {MAX_TAGS} keywords, some were not changed"),
+            Self::SetsPerMailbox => {
+                format!("A session knows at most {MAX_KEYWORD_SETS} sets of keywords, some were not changed")
+            }
+        };
+        Completion::no("[LIMIT] ", text)
     }
 }
 
@@ -217,10 +259,13 @@ impl Task for StoreTask {
             let number = || u32::try_from(index + 1).ok();
             selected.entries().get(index).and_then(|entry| if self.is_uid { Some(entry.uid) } else { number() })
         });
-        let completion = match (self.changes.has_failed, self.changes.modified.is_empty()) {
-            (true, _) => Completion::no("[INUSE] ", "Other clients change these messages, try again later"),
-            (false, true) => Completion::ok("STORE completed"),
-            (false, false) => {
+        let completion = match (self.changes.exceeded_limit, self.changes.modified.is_empty()) {
+            _ if self.changes.has_failed => {
+                Completion::no("[INUSE] ", "Other clients change these messages, try again later")
+            }
+            (Some(limit), _) => limit.completion(),
+            (None, true) => Completion::ok("STORE completed"),
+            (None, false) => {
                 let code = format!("[MODIFIED {}] ", set_text(modified));
                 Completion::ok("Some messages were changed by other clients").with_code(code)
             }
@@ -228,3 +273,6 @@ impl Task for StoreTask {
         Step::Done(completion)
     }
 }
+
+#[cfg(test)]
+mod tests;

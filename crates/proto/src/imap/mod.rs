@@ -175,13 +175,17 @@ pub struct NewMarks {
     pub tags: Tags,
 }
 
-/// A change of the flags of a message.
+/// A change of the flags of a message. `None` keeps a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
     /// The message.
     pub id: MessageId,
-    /// The new flags.
-    pub marks: NewMarks,
+    /// Whether it is seen.
+    pub seen: Option<bool>,
+    /// The other system flags.
+    pub flags: Option<Flags>,
+    /// The keywords.
+    pub tags: Option<Tags>,
     /// The MODSEQ that the message must still have.
     pub if_modseq: u64,
 }

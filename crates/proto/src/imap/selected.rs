@@ -15,8 +15,11 @@ use restante_mail::tags::Tags;
 use super::command::{SequenceSet, SetNumber};
 use super::{Listed, reply};
 
-/// The number of different sets of keywords that a session distinguishes. Further ones are shown as no keywords.
-const MAX_KEYWORD_SETS: usize = 60_000;
+/// The number of different sets of keywords that a session distinguishes. Further ones are shown as no keywords. Tests have
+/// few messages.
+pub(super) const MAX_KEYWORD_SETS: usize = if cfg!(test) { 100 } else { 60_000 };
+/// The index of the sets of keywords above this limit.
+const UNKNOWN_KEYWORDS: u16 = u16::MAX;
 /// The number of keywords that SELECT lists.
 const MAX_KNOWN_TAGS: usize = 500;
 
@@ -30,7 +33,7 @@ pub(super) struct Entry {
     received: i64,
     pub(super) uid: u32,
     size: u32,
-    /// The index of the keywords in [`Selected::keywords`].
+    /// The index of the keywords in [`Selected::keywords`], or [`UNKNOWN_KEYWORDS`].
     keywords: u16,
     pub(super) flags: Flags,
     pub(super) is_seen: bool,
@@ -46,6 +49,11 @@ impl Entry {
     /// Returns the time of receipt.
     pub(super) fn received(&self) -> Timestamp {
         Timestamp::from_microsecond(self.received).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// Returns whether the tags are known. They are not if there are more sets than a session distinguishes.
+    pub(super) fn has_known_tags(&self) -> bool {
+        self.keywords != UNKNOWN_KEYWORDS
     }
 
     /// Returns the size in octets.
@@ -121,9 +129,9 @@ impl Selected {
         self.entries.last().map_or(MessageId::ZERO, |entry| entry.id)
     }
 
-    /// Returns the tags of a message.
+    /// Returns the tags of a message. Empty if they are not known.
     pub(super) fn tags(&self, entry: &Entry) -> &Tags {
-        &self.keywords.sets[usize::from(entry.keywords)].tags
+        &self.keywords.set(entry.keywords).tags
     }
 
     /// Returns tags that messages have or had since the mailbox was selected, at most [`MAX_KNOWN_TAGS`].
@@ -140,7 +148,7 @@ impl Selected {
 
     /// Returns the bytes in memory.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>() + self.saved.capacity() * size_of::<u32>()
+        self.entries.capacity() * size_of::<Entry>() + self.saved.capacity() * size_of::<u32>() + self.keywords.bytes
     }
 
     /// Adds messages that are newer than the known ones.
@@ -303,6 +311,8 @@ impl Selected {
 struct KeywordTable {
     sets: Vec<KeywordSet>,
     indices: HashMap<Tags, u16>,
+    /// The approximate size in memory.
+    bytes: usize,
 }
 
 /// A set of keywords.
@@ -315,7 +325,7 @@ pub(super) struct KeywordSet {
 
 impl Default for KeywordTable {
     fn default() -> Self {
-        Self { sets: vec![KeywordSet::default()], indices: HashMap::new() }
+        Self { sets: vec![KeywordSet::default()], indices: HashMap::new(), bytes: 0 }
     }
 }
 
@@ -329,19 +339,25 @@ impl KeywordTable {
         }
         let Some(index) = u16::try_from(self.sets.len()).ok().filter(|&index| usize::from(index) < MAX_KEYWORD_SETS)
         else {
-            return 0;
+            return UNKNOWN_KEYWORDS;
         };
         let mut text = Vec::new();
         reply::write_keywords(&mut text, tags.iter());
+        self.bytes += size_of::<KeywordSet>() + size_of::<(Tags, u16)>() + tags.encoded().len() + text.capacity();
         self.sets.push(KeywordSet { tags: tags.clone(), text });
         self.indices.insert(tags.clone(), index);
         index
+    }
+
+    /// Returns the set with an index. It is empty if the keywords are not known.
+    fn set(&self, index: u16) -> &KeywordSet {
+        self.sets.get(usize::from(index)).unwrap_or(&self.sets[0])
     }
 }
 
 impl Selected {
     /// Returns the keywords of a message, each after a space.
     pub(super) fn keyword_text(&self, entry: &Entry) -> &[u8] {
-        &self.keywords.sets[usize::from(entry.keywords)].text
+        &self.keywords.set(entry.keywords).text
     }
 }

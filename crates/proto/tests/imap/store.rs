@@ -96,18 +96,17 @@ impl Store {
 
     /// Replaces the flags of a message in INBOX.
     pub(crate) fn mark(&mut self, uid: u32, flags: &[&str]) {
-        let mut marks = NewMarks::default();
-        let mut tags = Vec::new();
+        let (mut seen, mut system_flags, mut tags) = (false, Flags::default(), Vec::new());
         for flag in flags {
             match SYSTEM_FLAGS.iter().find(|(name, _)| name == flag) {
-                Some((_, system)) => marks.flags = marks.flags.union(*system),
-                None if *flag == "\\Seen" => marks.seen = true,
+                Some((_, system)) => system_flags = system_flags.union(*system),
+                None if *flag == "\Seen" => seen = true,
                 None => tags.push(*flag),
             }
         }
-        marks.tags = Tags::new(tags).unwrap();
+        let (flags, tags) = (Some(system_flags), Some(Tags::new(tags).unwrap()));
         let message = self.mailboxes["INBOX"].messages.iter().find(|message| message.uid == uid).expect("the message");
-        let update = Update { id: message.id, marks, if_modseq: message.marks.modseq };
+        let update = Update { id: message.id, seen: Some(seen), flags, tags, if_modseq: message.marks.modseq };
         assert!(matches!(self.update("INBOX", update), Updated::Done(_)));
     }
 
@@ -321,8 +320,13 @@ impl Store {
             return Updated::Conflict;
         }
         mailbox.highest_modseq += 1;
-        let NewMarks { seen, flags, tags } = update.marks;
-        message.marks = Marks { seen, flags, tags, modseq: mailbox.highest_modseq };
+        let Marks { seen, flags, tags, .. } = message.marks.clone();
+        message.marks = Marks {
+            seen: update.seen.unwrap_or(seen),
+            flags: update.flags.unwrap_or(flags),
+            tags: update.tags.unwrap_or(tags),
+            modseq: mailbox.highest_modseq,
+        };
         self.changes.push((name.to_owned(), Change::Marked(update.id, message.marks.clone())));
         Updated::Done(message.marks.clone())
     }
