@@ -11,7 +11,7 @@ use super::selected::{Entry, MAX_KEYWORD_SETS, Selected};
 use super::task::{BATCH_MESSAGES, Completion, Context, Step, Task};
 use super::{NewMarks, Operation, Outcome, Update, Updated};
 
-/// How often a change is computed again.
+/// How often changes are computed again without any of them being made.
 const MAX_ROUNDS: usize = 20;
 
 /// A change of flags for several messages.
@@ -29,6 +29,7 @@ pub(super) struct FlagChanges {
     sent: Vec<(usize, bool)>,
     /// The messages whose flags have to be read.
     stale: Vec<usize>,
+    /// How often changes were computed again since the last one was made.
     rounds: usize,
     /// The messages that were not changed because their MODSEQ is higher.
     pub(super) modified: Vec<usize>,
@@ -92,6 +93,9 @@ impl FlagChanges {
     }
 
     fn apply(&mut self, selected: &mut Selected, results: Vec<Updated>) {
+        if results.iter().any(|result| *result != Updated::Conflict) {
+            self.rounds = 0;
+        }
         for ((index, has_known_flags), result) in self.sent.drain(..).zip(results) {
             let Some(id) = selected.entries().get(index).map(|entry| entry.id) else { continue };
             match result {

@@ -187,6 +187,23 @@ fn keywords_that_do_not_fit_are_refused() {
     assert!(conversation.mailbox.messages[0].tags.contains("new"));
 }
 
+/// Another client changes a message of each batch once.
+#[test]
+fn long_change_continues_while_it_progresses() {
+    let mut conversation = Conversation::new(unchanged_messages(20_000));
+    conversation.other_client = |mailbox, updates| {
+        let last = updates.last().unwrap().id;
+        if mailbox.message(last).flags == Flags::default() {
+            mailbox.set_flags(last, Flags::FLAGGED);
+        }
+    };
+    assert_eq!(conversation.completion(r"STORE 1:* +FLAGS.SILENT (\Seen)"), "OK STORE completed");
+    let messages = &conversation.mailbox.messages;
+    assert!(messages.iter().all(|message| message.seen));
+    let flagged = messages.iter().filter(|message| message.flags == Flags::FLAGGED).count();
+    assert!(flagged > 20, "{flagged}");
+}
+
 #[test]
 fn message_that_always_changes_is_given_up() {
     let mut conversation = Conversation::new(unchanged_messages(2));
