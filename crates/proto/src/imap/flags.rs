@@ -109,7 +109,6 @@ impl FlagChanges {
                     }
                 }
                 Updated::Missing => selected.remove(id),
-                Updated::Conflict if self.unchanged_since.is_some() => self.modified.push(index),
                 Updated::Conflict => self.stale.push(index),
             }
         }

@@ -216,6 +216,25 @@ fn message_that_always_changes_is_given_up() {
     assert_eq!(seen.collect::<Vec<_>>(), [false, true]);
 }
 
+/// The session knows MODSEQ 1. Another client has set it to 3.
+#[test]
+fn unchangedsince_is_compared_with_the_current_modseq() {
+    let table = [
+        (0, "OK [MODIFIED 1] Some messages were changed by other clients", Flags::FLAGGED),
+        (1, "OK [MODIFIED 1] Some messages were changed by other clients", Flags::FLAGGED),
+        (2, "OK [MODIFIED 1] Some messages were changed by other clients", Flags::FLAGGED),
+        (3, "OK STORE completed", Flags::FLAGGED.union(Flags::DELETED)),
+        (100, "OK STORE completed", Flags::FLAGGED.union(Flags::DELETED)),
+    ];
+    for (limit, expected, flags) in table {
+        let mut conversation = Conversation::new(unchanged_messages(2));
+        conversation.mailbox.set_flags(1.into(), Flags::FLAGGED);
+        let command = format!(r"STORE 1 (UNCHANGEDSINCE {limit}) +FLAGS.SILENT (\Deleted)");
+        assert_eq!(conversation.completion(&command), expected, "{command}");
+        assert_eq!(conversation.mailbox.messages[0].flags, flags, "{command}");
+    }
+}
+
 /// The session does not know the keywords of the last message.
 #[test]
 fn unknown_keywords_are_kept() {
