@@ -160,6 +160,33 @@ async fn updated_marks_are_published() {
     }
 }
 
+/// Also if it reads nothing meanwhile. Messages that were read before have no event.
+#[tokio::test]
+async fn subscriber_gets_all_changes_of_a_large_update() {
+    let mailroom = mailroom(settings(), Limits::default(), None);
+    let mut keys = Vec::new();
+    for number in 0..1500 {
+        let seen = number % 3 == 0;
+        let copy = mailroom.import(Import { seen, ..import_to("bob", SOURCE) }).await.unwrap();
+        keys.push((CopyKey::from(&copy), seen));
+    }
+    let mut marks = mailroom.subscribe_to_marks();
+    let update = |(key, _): &(CopyKey, bool)| CopyUpdate {
+        seen: Some(true),
+        flags: Some(Flags::FLAGGED),
+        ..CopyUpdate::new(key.clone())
+    };
+    mailroom.update_copies(keys.iter().map(update).collect()).await.unwrap();
+    let copies = keys.iter().map(|(key, _)| key.clone()).collect();
+    assert_eq!(mailroom.mark_copies(copies, true).await.unwrap(), 1500);
+    for (key, seen) in keys {
+        let change = marks.try_next().unwrap().unwrap();
+        assert_eq!((change.id, change.marks.seen, change.marks.flags), (key.id, true, Flags::FLAGGED));
+        assert_eq!(change.changed, ChangedMarks { seen: !seen, flags: true, tags: false });
+    }
+    assert_eq!(marks.try_next(), Ok(None));
+}
+
 /// The update is called again with the tags of the other change.
 #[tokio::test]
 async fn concurrent_updates_of_tags_lose_nothing() {
