@@ -19,6 +19,7 @@ mod tests {
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::future::join_all;
 use jiff::Timestamp;
 use restante_mail::details::Details;
 use restante_mail::message::{Flags, Headline, Marks, Message, MessageId, Source, Summary};
@@ -45,6 +46,14 @@ pub trait Store: Send + Sync + 'static {
     /// mailboxes in the order of [`Store::expire`]. The evicted messages are in [`Appended::evicted`]; they can include
     /// copies that were just added.
     async fn append(&self, message: NewMessage) -> Result<Appended>;
+
+    /// Adds messages like [`Store::append`], in this order: each gets higher ids than those before it. Returns the result of
+    /// each. It is faster than one call after the other. Other changes can wait meanwhile, so callers add many messages in
+    /// several calls.
+    async fn append_in_order(&self, messages: Vec<NewMessage>) -> Vec<Result<Appended>> {
+        // Stores with one writer make changes in the order of the calls.
+        join_all(messages.into_iter().map(|message| self.append(message))).await
+    }
 
     /// Returns a number that changes whenever the listing of the mailbox changes. It never returns to an earlier value,
     /// except for zero, the version of every empty mailbox.

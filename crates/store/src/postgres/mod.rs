@@ -200,8 +200,19 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn append(&self, message: NewMessage) -> Result<Appended> {
-        let message = NewMessage { received: self.tracker.database_clock.to_database(message.received), ..message };
-        self.record_append_result(self.submit(|reply| Job::Append(message, reply)).await)
+        self.append_in_order(vec![message]).await.pop().ok_or_else(writer_stopped)?
+    }
+
+    /// The writer may write two batches at the same time, so the messages must be in one of them.
+    async fn append_in_order(&self, mut messages: Vec<NewMessage>) -> Vec<Result<Appended>> {
+        for message in &mut messages {
+            message.received = self.tracker.database_clock.to_database(message.received);
+        }
+        let count = messages.len();
+        match self.record_append_result(self.submit(|reply| Job::Append(messages, reply)).await) {
+            Ok(appended) => appended.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error); count],
+        }
     }
 
     async fn version(&self, mailbox: &MailboxName) -> Result<Version> {

@@ -42,9 +42,9 @@ const UPDATE: &str = "SELECT * FROM update_copies($1, $2, $3, $4, $5, $6)";
 /// The bit of the marks of a copy that is marked as read.
 const SEEN: i16 = 1 << 7;
 
-/// A change of one message, or of a limited number of copies, and the channel for its result.
+/// A change of a limited number of messages or copies, and the channel for its result.
 pub(super) enum Job {
-    Append(NewMessage, Reply<Appended>),
+    Append(Vec<NewMessage>, Reply<Vec<Appended>>),
     Remove(Vec<CopyKey>, Reply<Vec<Summary>>),
     Update(Vec<CopyUpdate>, Reply<Vec<UpdateOutcome>>),
 }
@@ -68,7 +68,7 @@ struct Writer {
 /// Changes that are written together.
 #[derive(Default)]
 struct Batch {
-    appends: Vec<(NewMessage, Reply<Appended>)>,
+    appends: Vec<(Vec<NewMessage>, Reply<Vec<Appended>>)>,
     removals: Vec<(Vec<CopyKey>, Reply<Vec<Summary>>)>,
     updates: Vec<(Vec<CopyUpdate>, Reply<Vec<UpdateOutcome>>)>,
     /// The number of changes: new messages, and copies that are changed or removed.
@@ -79,10 +79,10 @@ struct Batch {
 impl Batch {
     fn add(&mut self, job: Job) {
         match job {
-            Job::Append(message, reply) => {
-                self.len += 1;
-                self.bytes += message.body.len();
-                self.appends.push((message, reply));
+            Job::Append(messages, reply) => {
+                self.len += messages.len();
+                self.bytes += messages.iter().map(|message| message.body.len()).sum::<usize>();
+                self.appends.push((messages, reply));
             }
             Job::Remove(copies, reply) => {
                 self.len += copies.len();
@@ -138,19 +138,20 @@ impl Writer {
         len
     }
 
-    async fn append(&self, jobs: Vec<(NewMessage, Reply<Appended>)>) {
+    async fn append(&self, jobs: Vec<(Vec<NewMessage>, Reply<Vec<Appended>>)>) {
         if jobs.is_empty() {
             return;
         }
-        let (messages, replies): (Vec<NewMessage>, Vec<_>) = jobs.into_iter().unzip();
-        match self.append_messages(messages).await {
-            Ok(appended) => {
-                for (reply, appended) in replies.into_iter().zip(appended) {
-                    // The caller may have been cancelled. The change stays.
-                    let _ = reply.send(Ok(appended));
-                }
-            }
-            Err(error) => replies.into_iter().for_each(|reply| drop(reply.send(Err(error.clone())))),
+        let (mut messages, mut replies) = (Vec::new(), Vec::with_capacity(jobs.len()));
+        for (job, reply) in jobs {
+            replies.push((job.len(), reply));
+            messages.extend(job);
+        }
+        let mut result = self.append_messages(messages).await.map(Vec::into_iter);
+        for (count, reply) in replies {
+            let appended = result.as_mut().map_err(|error| error.clone());
+            // The caller may have been cancelled. The change stays.
+            let _ = reply.send(appended.map(|appended| appended.take(count).collect()));
         }
     }
 

@@ -45,6 +45,7 @@ where
     unknown_mailbox_is_empty(&unbounded().await).await;
     appended_message_can_be_read(&unbounded().await).await;
     sources_are_in_the_order_of_the_copies(&unbounded().await).await;
+    messages_are_stored_in_their_order(&unbounded().await).await;
     message_can_have_many_mailboxes(&unbounded().await).await;
     ids_ascend_and_are_never_reused(&unbounded().await).await;
     last_id_is_highest_assigned_id(&unbounded().await).await;
@@ -263,6 +264,24 @@ async fn sources_are_in_the_order_of_the_copies(store: &impl Store) {
     );
     assert!(store.sources(copies).await.unwrap() == expected);
     assert!(store.sources(Vec::new()).await.unwrap().is_empty());
+}
+
+/// The messages are so large that the store writes them in several steps.
+async fn messages_are_stored_in_their_order(store: &impl Store) {
+    let body = vec![b'x'; 300 * 1024];
+    let store_part = async |part: i64| {
+        let messages = (0..30).map(|second| message(30 * part - second, &["bob"], &body)).collect();
+        let appended = store.append_in_order(messages).await;
+        let stored = appended.into_iter().map(|appended| appended.unwrap().stored.remove(0));
+        let stored: Vec<Summary> = stored.collect();
+        let subjects: Vec<&str> = stored.iter().map(|copy| copy.headline.subject()).collect();
+        let expected: Vec<String> = (0..30).map(|second| format!("number {}", 30 * part - second)).collect();
+        assert_eq!(subjects, expected);
+        assert!(stored.is_sorted_by(|one, other| one.id < other.id && one.number < other.number));
+    };
+    tokio::join!(store_part(1), store_part(2), store_part(3), store_part(4));
+    assert!(store.append_in_order(Vec::new()).await.is_empty());
+    assert_eq!(store.usage().await.unwrap().copies, 120);
 }
 
 async fn message_can_have_many_mailboxes(store: &impl Store) {
