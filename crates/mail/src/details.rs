@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use memchr::memchr;
 
 use crate::date::mail_date;
+use crate::message::MessageId;
 use crate::mime::{HeaderSummary, Preview, SummaryField, SummaryFields};
 use crate::naming::MailboxName;
 
@@ -128,6 +129,8 @@ enum Count {
     AttachedParts,
     /// The sum of the flags below.
     Flags,
+    /// The id of the message that this one was copied from. Only copies have it.
+    Original,
 }
 
 /// The counts of the lists of lines, in their order.
@@ -321,6 +324,27 @@ impl Details {
     /// Returns the recipients of the envelope whose mailbox holds this copy.
     pub fn recipients(&self) -> impl Iterator<Item = &str> {
         self.lines_from(LISTS.len())
+    }
+
+    /// Returns the id of the message that this one was first copied from, if a client has copied or moved it to another
+    /// mailbox. That message may no longer exist.
+    pub fn original(&self) -> Option<MessageId> {
+        self.line(Line::Counts).split(' ').nth(Count::Original as usize)?.parse().ok()
+    }
+
+    /// Returns the details of a copy of the message with this id. An earlier original is kept.
+    #[must_use]
+    pub fn with_original(&self, message: MessageId) -> Self {
+        let counts = self.line(Line::Counts);
+        if self.original().is_some() || counts.is_empty() {
+            return self.clone();
+        }
+        // Earlier versions wrote fewer counts. They stay unknown.
+        let missing = (Count::Original as usize).saturating_sub(counts.split(' ').count());
+        let end = lines(self.encoded()).take(Line::Counts as usize + 1).map(|line| line.len() + 1).sum::<usize>() - 1;
+        let (before, after) = self.encoded().split_at(end);
+        let text = format!("{before}{} {message}{after}", " ".repeat(missing));
+        Self { text: Some(text.into()) }
     }
 
     /// Returns the header lines that the server adds before a message that it receives: Return-Path and Received. In a folder,
@@ -536,6 +560,27 @@ mod tests {
         assert_eq!((details.bcc().count(), details.reply_to().count()), (0, 0));
         assert!(!details.lacks_from() && !details.lacks_to() && !details.lacks_addresses());
         assert!(!details.is_complete(), "not all values are known");
+    }
+
+    #[test]
+    fn copies_keep_the_id_of_the_original() {
+        let [cc, to] = [["<c@x>", "D <d@x>"], ["bob@x", "bob+1@x"]].map(strings);
+        let current = Details::new(&fields(&cc, &to));
+        let earlier = Details::from_encoded(
+            "ann@x.org\nlaptop\n127.0.0.1\nci\nmx\n3\nHello\n2\n<c@x>\nD <d@x>\nbob@x\nbob+1@x\n",
+        );
+        for details in [current, earlier] {
+            assert_eq!(details.original(), None);
+            let copy = details.with_original(u64::MAX.into());
+            assert_eq!(copy.original(), Some(MessageId::MAX));
+            assert_eq!(copy.with_original(1.into()), copy, "the first original stays");
+            assert_eq!(copy.cc().collect::<Vec<_>>(), cc);
+            assert_eq!(copy.recipients().collect::<Vec<_>>(), to);
+            let numbers = |details: &Details| (details.attachments(), details.attached_parts(), details.inline_parts());
+            assert_eq!(numbers(&copy), numbers(&details));
+            assert_eq!((copy.snippet(), copy.is_complete()), (details.snippet(), details.is_complete()));
+        }
+        assert_eq!(Details::default().with_original(1.into()).original(), None, "nothing is known of it");
     }
 
     #[test]
