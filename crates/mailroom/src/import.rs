@@ -7,7 +7,7 @@ use restante_mail::message::{Flags, Headline, Summary};
 use restante_mail::mime::summarize;
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
-use restante_store::{NewCopy, NewMessage, Result, StoreError};
+use restante_store::{Appended, NewCopy, NewMessage, Result, StoreError};
 
 use crate::run_to_completion::run_to_completion;
 use crate::{DeletionCause, Inner, Mailroom};
@@ -65,16 +65,27 @@ impl Inner {
     pub(crate) async fn store_message(&self, message: NewMessage) -> Result<Vec<Summary>> {
         let _guard = self.hub.begin_delivery();
         let body = message.body.clone();
-        let appended = self.store.append(message).await?;
+        Ok(self.publish_appended(self.store.append(message).await?, &body))
+    }
+
+    /// Stores messages in this order and publishes them. Returns the copies of each.
+    pub(crate) async fn store_in_order(&self, messages: Vec<NewMessage>) -> Vec<Result<Vec<Summary>>> {
+        let _guard = self.hub.begin_delivery();
+        let bodies: Vec<Bytes> = messages.iter().map(|message| message.body.clone()).collect();
+        let appended = self.store.append_in_order(messages).await;
+        appended.into_iter().zip(&bodies).map(|(appended, body)| Ok(self.publish_appended(appended?, body))).collect()
+    }
+
+    fn publish_appended(&self, appended: Appended, body: &Bytes) -> Vec<Summary> {
         self.counters.count_stored(body.len(), appended.stored.len());
-        self.publish_stored(&appended.stored, &body);
+        self.publish_stored(&appended.stored, body);
         self.publish_deleted(DeletionCause::Limit, appended.evicted);
-        Ok(appended.stored)
+        appended.stored
     }
 }
 
 /// Fails if a source is larger than its mailbox may be. The store would evict the message at once.
-pub(crate) fn check_size(size: u64, mailbox: &MailboxName, max_bytes: u64) -> Result<()> {
+fn check_size(size: u64, mailbox: &MailboxName, max_bytes: u64) -> Result<()> {
     if size <= max_bytes {
         return Ok(());
     }

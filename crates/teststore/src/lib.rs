@@ -51,6 +51,17 @@ pub struct Node {
     index: usize,
     feed: Mutex<Option<Feed>>,
     fails_lists: AtomicBool,
+    /// How the next removal of copies fails.
+    failing_removal: Mutex<Option<FailingRemoval>>,
+}
+
+/// A removal of copies that returns an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailingRemoval {
+    /// The copies stay.
+    NotMade,
+    /// The copies are removed, as if the connection to the store was lost after that.
+    Made,
 }
 
 impl SharedStore {
@@ -73,7 +84,13 @@ impl SharedStore {
         let index = state.links.len();
         let starts_after = Some(state.clock);
         state.links.push(NodeLink { sender, held_changes: Some(Vec::new()), starts_after });
-        Arc::new(Node { store: self.clone(), index, feed: Mutex::new(Some(feed)), fails_lists: AtomicBool::new(false) })
+        Arc::new(Node {
+            store: self.clone(),
+            index,
+            feed: Mutex::new(Some(feed)),
+            fails_lists: AtomicBool::new(false),
+            failing_removal: Mutex::default(),
+        })
     }
 }
 
@@ -81,6 +98,11 @@ impl Node {
     /// Sets whether lists and overviews of messages fail on this node.
     pub fn fail_lists(&self, fails: bool) {
         self.fails_lists.store(fails, Ordering::Relaxed);
+    }
+
+    /// Lets the next removal of copies by this node fail.
+    pub fn fail_next_removal(&self, removal: FailingRemoval) {
+        *self.failing_removal.lock() = Some(removal);
     }
 
     fn check_lists(&self) -> Result<()> {
@@ -171,10 +193,15 @@ impl Store for Node {
     }
 
     async fn remove_copies(&self, copies: Vec<CopyKey>) -> Result<Vec<Summary>> {
+        let failing = self.failing_removal.lock().take();
+        let failed = || StoreError::Unavailable("this removal fails".to_owned());
+        if failing == Some(FailingRemoval::NotMade) {
+            return Err(failed());
+        }
         let mut state = self.store.state.lock().await;
         let removed = self.store.memory.remove_copies(copies).await?;
         state.publish_deleted(&removed).await;
-        Ok(removed)
+        if failing == Some(FailingRemoval::Made) { Err(failed()) } else { Ok(removed) }
     }
 
     async fn purge(&self, mailbox: &MailboxName, last: MessageId, limit: usize) -> Result<Vec<Summary>> {

@@ -13,7 +13,7 @@ use restante_mailroom::{
     CopyKey, CopyUpdate, DeletionCause, Import, Mailroom, MessageSelector, Page, Settings, StoreError, UpdateOutcome,
 };
 use restante_store::{Limits, MailboxPolicies, MailboxPolicy};
-use restante_teststore::SharedStore;
+use restante_teststore::{FailingRemoval, SharedStore};
 
 use crate::delivery::{deliver_stored, envelope, mailroom, settings};
 
@@ -36,6 +36,11 @@ fn import_to(mailbox: &str, message: &'static [u8]) -> Import {
         tags: Tags::new(["x"]).unwrap(),
         message: Bytes::from_static(message),
     }
+}
+
+async fn ids(mailroom: &Mailroom, mailbox: &str) -> Vec<MessageId> {
+    let index = mailroom.index(&name(mailbox), MessageId::ZERO, usize::MAX).await.unwrap();
+    index.entries.iter().map(|entry| entry.id).collect()
 }
 
 async fn source(mailroom: &Mailroom, copy: &Summary) -> Bytes {
@@ -78,7 +83,8 @@ async fn copies_are_equal_to_the_originals() {
     assert!(copies.is_sorted_by(|one, other| one.id < other.id && one.number < other.number));
     for (original, copy) in originals.into_iter().chain([&imported; 100]).zip(&copies) {
         let (id, message, number, modseq) = (copy.id, copy.id, copy.number, copy.modseq);
-        assert_eq!(*copy, Summary { mailbox: name("archive"), id, message, number, modseq, ..original.clone() });
+        let (mailbox, details) = (name("archive"), original.details.with_original(original.message));
+        assert_eq!(*copy, Summary { mailbox, id, message, number, modseq, details, ..original.clone() });
         assert_eq!(source(&mailroom, copy).await, source(&mailroom, original).await);
         assert_eq!(events.next().await.unwrap().event().summary(), copy);
     }
@@ -101,6 +107,66 @@ async fn failed_copy_leaves_nothing() {
         assert!(mailroom.list(&name("small"), Page::ALL).await.unwrap().messages.is_empty());
     }
     assert!(matches!(mailroom.import(import_to("small", &[b'x'; 501])).await, Err(StoreError::NoSpace(_))));
+}
+
+#[tokio::test]
+async fn copies_of_copies_have_the_first_original() {
+    let mailroom = mailroom(settings(), Limits::default(), None);
+    let delivered = deliver_stored(&mailroom, &envelope("ann@x.org", &["bob@x.org", "cid@x.org"]), MAIL).await;
+    let original = Some(delivered[0].id);
+    assert_eq!(delivered[1].details.original(), None);
+    let copied = mailroom.copy(vec![CopyKey::from(&delivered[1])], &name("archive")).await.unwrap().remove(0).unwrap();
+    assert_eq!(copied.details.original(), original, "the second copy of a message has the id of the first one");
+    let moved = mailroom.move_copies(vec![CopyKey::from(&copied)], &name("cid")).await.unwrap().remove(0).unwrap();
+    assert_eq!(moved.details.original(), original);
+    assert_eq!(ids(&mailroom, "archive").await, []);
+    assert_eq!(ids(&mailroom, "cid").await, [delivered[1].id, moved.id]);
+    assert_eq!(mailroom.counts().deleted_by(DeletionCause::Expunged), 1);
+}
+
+/// The mailbox has another message, which must not be evicted for the copies.
+#[tokio::test]
+async fn copies_that_exceed_the_limits_of_the_mailbox_are_refused() {
+    let few = MailboxPolicy { mailboxes: ["few"].into_iter().collect(), messages: Some(3), ..Default::default() };
+    let small = MailboxPolicy { mailboxes: ["small"].into_iter().collect(), bytes: Some(303), ..Default::default() };
+    let limits = Limits { policies: MailboxPolicies::from_iter([few, small]), ..Limits::default() };
+    let mailroom = mailroom(Settings { limits: limits.clone(), ..settings() }, limits, None);
+    let mut keys = Vec::new();
+    for _ in 0..4 {
+        keys.push(CopyKey::from(&mailroom.import(import_to("bob", &[b'x'; 101])).await.unwrap()));
+    }
+    for target in ["few", "small"] {
+        let existing = mailroom.import(import_to(target, b"a")).await.unwrap();
+        for is_move in [false, true] {
+            let target = name(target);
+            let result = match is_move {
+                false => mailroom.copy(keys.clone(), &target).await,
+                true => mailroom.move_copies(keys.clone(), &target).await,
+            };
+            assert!(matches!(result, Err(StoreError::NoSpace(_))), "{result:?}");
+        }
+        assert_eq!(ids(&mailroom, target).await, [existing.id]);
+        assert_eq!(ids(&mailroom, "bob").await.len(), 4);
+        mailroom.copy(keys[..3].to_vec(), &name(target)).await.unwrap();
+        assert_eq!(ids(&mailroom, target).await.len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn move_that_fails_leaves_each_message_once() {
+    let store = SharedStore::new(Limits::default());
+    let node = store.node().await;
+    let mailroom = Mailroom::new(Settings::default(), node.clone(), Extensions::default());
+    let first = mailroom.import(import_to("bob", SOURCE)).await.unwrap();
+    let second = mailroom.import(import_to("bob", SOURCE)).await.unwrap();
+    for (removal, removed_count) in [(FailingRemoval::NotMade, 0), (FailingRemoval::Made, 2)] {
+        node.fail_next_removal(removal);
+        let keys = [&first, &second].map(CopyKey::from).into();
+        let result = mailroom.move_copies(keys, &name("archive")).await;
+        assert!(matches!(result, Err(StoreError::Unavailable(_))), "{result:?}");
+        assert_eq!(ids(&mailroom, "archive").await.len(), removed_count, "{removal:?}");
+        assert_eq!(ids(&mailroom, "bob").await.len(), 2 - removed_count, "{removal:?}");
+    }
 }
 
 #[tokio::test]
