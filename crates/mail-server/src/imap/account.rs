@@ -17,14 +17,12 @@ use restante_proto::sasl::Credentials;
 
 use super::folders::{ALL_MAIL, FolderRef, INBOX, listed, mailbox_id};
 use super::open_mailbox::{Contents, OpenMailbox};
-use super::{Failure, Server};
+use super::{Failure, Server, messages};
 use crate::AcceptedConnection;
 use crate::mailbox_login::{LoginRefusal, LoginRequest};
 
 /// The maximum number of mailboxes in a list.
 const MAX_LISTED: usize = 10_000;
-/// The number of messages that are moved at once when a folder is renamed.
-const RENAME_BATCH: usize = 500;
 
 /// The mailbox of logins whose name cannot be one.
 const UNNAMED_MAILBOX: &str = "inbox";
@@ -135,16 +133,20 @@ impl Account {
                 mailroom.remove_copies(copies, DeletionCause::Expunged).await?;
                 Ok(Outcome::Done)
             }
-            Operation::Copy { ids, mailbox } => {
+            Operation::Copy { ids, mailbox, is_move, all_messages, all_bytes, bytes: _ } => {
+                if is_move {
+                    self.writable(open)?;
+                }
                 let target = self.target(server, &mailbox).await?;
+                messages::check_limits(mailroom, &target, all_messages, all_bytes)?;
                 let copies = open.copies(mailroom, &ids).await?;
-                let existing: Vec<CopyKey> = copies.iter().flatten().cloned().collect();
-                let mut stored = mailroom.copy(existing, &target).await?.into_iter();
-                let uid = |copy: &Option<CopyKey>| {
-                    copy.as_ref().and_then(|_| stored.next().flatten()).map(|summary| summary.number)
-                };
-                let uids = copies.iter().map(uid).collect();
-                Ok(Outcome::Copied { uid_validity: mailroom.uid_validity().await?, uids })
+                messages::copy(mailroom, copies, &target, is_move).await
+            }
+            Operation::RemoveCopies { ids, mailbox } => {
+                let target = self.target(server, &mailbox).await?;
+                let copies = ids.into_iter().map(|id| CopyKey { mailbox: target.clone(), id }).collect();
+                mailroom.remove_copies(copies, DeletionCause::Request).await?;
+                Ok(Outcome::Done)
             }
             _ => Err(Refusal::Cannot("This is not possible in this mailbox".to_owned()).into()),
         }
@@ -338,7 +340,7 @@ impl Account {
                 return Err(Refusal::NotPermitted.into());
             }
             server.folders.update(&target, |note| note.exists = true)?;
-            return move_all(&server.context.mailroom, &inbox, &target).await.map(|()| Outcome::Done);
+            return messages::move_all(&server.context.mailroom, &inbox, &target).await.map(|()| Outcome::Done);
         }
         let source = self.own_folder(server, from, refusal)?;
         let below = self.below(server, &source).await?;
@@ -359,7 +361,7 @@ impl Account {
         for (source, target) in renamed {
             let is_subscribed = server.folders.get(&source).is_none_or(|note| note.is_subscribed);
             server.folders.update(&target, |note| (note.exists, note.is_subscribed) = (true, is_subscribed))?;
-            move_all(&server.context.mailroom, &source, &target).await?;
+            messages::move_all(&server.context.mailroom, &source, &target).await?;
             server.folders.remove(&source);
         }
         Ok(Outcome::Done)
@@ -393,20 +395,6 @@ impl Account {
     }
 }
 
-/// Moves all messages of a mailbox.
-async fn move_all(mailroom: &Mailroom, source: &MailboxName, target: &MailboxName) -> Result<(), Failure> {
-    loop {
-        let index = mailroom.index(source, MessageId::ZERO, RENAME_BATCH).await?;
-        if index.entries.is_empty() {
-            return Ok(());
-        }
-        let copies: Vec<CopyKey> =
-            index.entries.into_iter().map(|entry| CopyKey { mailbox: source.clone(), id: entry.id }).collect();
-        mailroom.copy(copies.clone(), target).await?;
-        mailroom.remove_copies(copies, DeletionCause::Expunged).await?;
-    }
-}
-
 async fn has_messages(mailroom: &Mailroom, mailbox: &MailboxName) -> Result<bool, Failure> {
     Ok(mailroom.find(mailbox, MessageSelector::Latest).await?.is_some())
 }
@@ -433,7 +421,7 @@ async fn properties(
             None => None,
         };
         all.push(found.map(|summary| Properties {
-            message: summary.message,
+            message: summary.details.original().unwrap_or(summary.message),
             marks: summary.marks(),
             preview: summary.details.snippet().to_owned(),
         }));

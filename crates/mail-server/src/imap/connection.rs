@@ -175,6 +175,12 @@ impl<'a> SessionDriver<'a> {
     }
 
     async fn perform(&mut self, operation: Operation) -> Result<Outcome, Refusal> {
+        if let Operation::Copy { ids, bytes, all_messages, .. } = &operation {
+            let (bytes, is_complete) = (*bytes, ids.len() as u64 == *all_messages);
+            if !is_complete && self.is_ending().await || !self.reserve_batch(bytes).await {
+                return Err(Refusal::Unavailable);
+            }
+        }
         let Some(account) = &self.account else { return Err(Refusal::NotPermitted) };
         let result = match operation {
             Operation::Open { mailbox, is_read_only } => {
@@ -182,20 +188,11 @@ impl<'a> SessionDriver<'a> {
                 return self.open(&mailbox, is_read_only).await;
             }
             Operation::Sources { ids, bytes } => {
-                let Some(open) = &self.open else { return Err(Refusal::NoSuchMailbox) };
-                let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-                // Release the memory of the previous messages first: a connection must not wait for more while it holds
-                // some.
-                self.message_reservation.adjust_to(0).await;
-                let (server, held) = (self.server, self.session.message_bytes());
-                let ids = ids.clone();
-                let mailroom = &server.context.mailroom;
-                if bytes + held > MAX_UNRESERVED_BYTES
-                    && !wait_for_memory(&mut self.message_reservation, bytes + held, &mut self.connection).await
-                {
+                if !self.reserve_batch(bytes).await {
                     return Err(Refusal::Unavailable);
                 }
-                open.sources(mailroom, &ids).await
+                let Some(open) = &self.open else { return Err(Refusal::NoSuchMailbox) };
+                open.sources(&self.server.context.mailroom, &ids).await
             }
             operation => account.perform(self.server, self.open.as_ref(), operation).await,
         };
@@ -250,6 +247,24 @@ impl<'a> SessionDriver<'a> {
             return Err(Refusal::Unavailable);
         }
         Ok(())
+    }
+
+    /// Returns whether the client has disconnected or the server shuts down.
+    async fn is_ending(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.connection.shutdown.triggered() => true,
+            () = self.connection.stream.peer_disconnected(INPUT_BUFFER_BYTES) => true,
+            () = std::future::ready(()) => false,
+        }
+    }
+
+    /// Reserves memory for the messages of the next operation. Returns false if there is none.
+    async fn reserve_batch(&mut self, bytes: u64) -> bool {
+        // Release the memory of the previous messages first: a connection must not wait for more while it holds some.
+        self.message_reservation.adjust_to(0).await;
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.reserve_message(bytes.saturating_add(self.session.message_bytes())).await
     }
 
     /// Reserves memory for messages. Returns false if there is none.

@@ -4,6 +4,7 @@
 mod account;
 mod connection;
 mod folders;
+mod messages;
 mod open_mailbox;
 #[cfg(test)]
 mod tests;

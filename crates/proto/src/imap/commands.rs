@@ -207,7 +207,7 @@ impl Session {
     }
 
     fn start(&mut self, tag: String, may_renumber: bool, task: Box<dyn Task>) -> Option<Action> {
-        self.state = State::Working(Work { tag, task, may_renumber, is_waiting: false, outcome: None });
+        self.state = State::Working(Work { tag, task, may_renumber, is_waiting: false, result: None });
         None
     }
 

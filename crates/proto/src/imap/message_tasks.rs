@@ -1,12 +1,14 @@
 //! Commands that add and remove messages: APPEND, COPY, MOVE, EXPUNGE and CLOSE.
 
+use std::io::Write as _;
+
 use restante_mail::message::{Flags, MessageId};
 
 use super::command::{Append, SequenceSet};
 use super::commands::marks_of;
-use super::reply::set_text;
-use super::selected::Selected;
-use super::task::{BATCH_MESSAGES, Completion, Context, Step, Task};
+use super::reply::{self, set_text};
+use super::selected::{Entry, Selected};
+use super::task::{BATCH_BYTES, BATCH_MESSAGES, Completion, Context, Step, Task};
 use super::{NewMarks, Operation, Outcome, Refusal};
 
 /// APPEND.
@@ -41,85 +43,141 @@ impl Task for AppendTask {
     }
 }
 
-/// COPY and MOVE.
+/// COPY and MOVE, in several operations. If one of them fails, COPY deletes the copies of those before (RFC 3501 section
+/// 6.4.7). MOVE reports the messages that were moved (RFC 6851 section 3.3).
 #[derive(Debug)]
 pub(super) struct CopyTask {
     mailbox: String,
     is_move: bool,
-    /// The messages with their UIDs.
-    messages: Vec<(MessageId, u32)>,
-    stage: CopyStage,
-    /// The response code COPYUID.
-    code: String,
+    /// The messages that are not copied yet, in descending order.
+    queue: Vec<Source>,
+    /// The messages of the current operation.
+    sent: Vec<Source>,
+    /// The number and the sizes of all messages.
+    all_messages: u64,
+    all_bytes: u64,
+    uid_validity: u32,
+    /// The UIDs of the messages that were copied, and of their copies.
+    copied: Vec<(u32, u32)>,
+    /// The ids of the copies.
+    copies: Vec<MessageId>,
+    /// Why the command has failed, while the copies are deleted.
+    failure: Option<Completion>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CopyStage {
-    Start,
-    Copying,
-    Removing,
+/// A message to be copied.
+#[derive(Debug)]
+struct Source {
+    id: MessageId,
+    uid: u32,
+    size: u64,
 }
 
 impl CopyTask {
     pub(super) fn new(selected: &Selected, set: &SequenceSet, is_uid: bool, mailbox: String, is_move: bool) -> Self {
         let indices = selected.resolve(set, is_uid).into_iter().flatten();
         let entries = indices.filter_map(|index| selected.entries().get(index)).filter(|entry| !entry.is_gone);
-        let messages = entries.map(|entry| (entry.id, entry.uid)).collect();
-        Self { mailbox, is_move, messages, stage: CopyStage::Start, code: String::new() }
+        let source = |entry: &Entry| Source { id: entry.id, uid: entry.uid, size: entry.size() };
+        let mut queue: Vec<Source> = entries.map(source).collect();
+        queue.reverse();
+        Self {
+            mailbox,
+            is_move,
+            all_messages: queue.len() as u64,
+            all_bytes: queue.iter().map(|source| source.size).sum(),
+            queue,
+            sent: Vec::new(),
+            uid_validity: 0,
+            copied: Vec::new(),
+            copies: Vec::new(),
+            failure: None,
+        }
     }
 
-    fn ids(&self) -> Vec<MessageId> {
-        self.messages.iter().map(|&(id, _)| id).collect()
+    /// Returns the operation for the next messages.
+    fn next_operation(&mut self) -> Operation {
+        let mut bytes = 0;
+        while self.sent.len() < BATCH_MESSAGES
+            && bytes < BATCH_BYTES
+            && let Some(source) = self.queue.pop()
+        {
+            bytes += source.size;
+            self.sent.push(source);
+        }
+        Operation::Copy {
+            ids: self.sent.iter().map(|source| source.id).collect(),
+            bytes,
+            mailbox: self.mailbox.clone(),
+            is_move: self.is_move,
+            all_messages: self.all_messages,
+            all_bytes: self.all_bytes,
+        }
     }
 
-    fn completion(&mut self) -> Completion {
-        let completion = Completion::ok(if self.is_move { "MOVE completed" } else { "COPY completed" });
-        // RFC 6851 section 4.3: MOVE sends COPYUID before it removes the messages.
-        if self.is_move { completion } else { completion.with_code(std::mem::take(&mut self.code)) }
+    /// Notes the results of an operation. Messages that were moved are deleted.
+    fn note_copied(&mut self, selected: Option<&mut Selected>, uids: Vec<Option<u32>>) {
+        let copied = self.sent.drain(..).zip(uids).filter_map(|(source, uid)| Some((source, uid?)));
+        let copied: Vec<(Source, u32)> = copied.collect();
+        self.copied.extend(copied.iter().map(|(source, uid)| (source.uid, *uid)));
+        if let Some(selected) = selected.filter(|_| self.is_move) {
+            copied.iter().for_each(|(source, _)| selected.remove(source.id));
+        }
+    }
+
+    /// Returns the response code COPYUID, or nothing if no message was copied.
+    fn code(&self) -> String {
+        if self.copied.is_empty() {
+            return String::new();
+        }
+        let sources = set_text(self.copied.iter().map(|&(uid, _)| uid));
+        let targets = set_text(self.copied.iter().map(|&(_, uid)| uid));
+        format!("[COPYUID {} {sources} {targets}] ", self.uid_validity)
+    }
+
+    /// Writes COPYUID of MOVE. It precedes the EXPUNGE replies (RFC 6851 section 4.3).
+    fn write_moved(&self, out: &mut Vec<u8>) {
+        if !self.copied.is_empty() {
+            let _ = write!(out, "* OK {}Copied\r\n", self.code());
+        }
     }
 }
 
 impl Task for CopyTask {
     fn advance(&mut self, context: &mut Context<'_>, outcome: Option<Outcome>) -> Step {
-        if self.messages.is_empty() {
-            return Step::Done(self.completion());
+        if let Some(failure) = self.failure.take() {
+            return Step::Done(failure);
         }
-        match (self.stage, outcome) {
-            (CopyStage::Start, _) => {
-                self.stage = CopyStage::Copying;
-                Step::Perform(Operation::Copy { ids: self.ids(), mailbox: self.mailbox.clone() })
-            }
-            (CopyStage::Copying, Some(Outcome::Copied { uid_validity, uids })) => {
-                let mut copied = Vec::new();
-                let messages = std::mem::take(&mut self.messages);
-                for ((id, uid), copy) in messages.into_iter().zip(uids) {
-                    if let Some(copy) = copy {
-                        copied.push((uid, copy));
-                        self.messages.push((id, uid));
-                    }
-                }
-                if copied.is_empty() {
-                    return Step::Done(Completion::no("[EXPUNGEISSUED] ", "The messages no longer exist"));
-                }
-                let sources = set_text(copied.iter().map(|&(uid, _)| uid));
-                let targets = set_text(copied.iter().map(|&(_, copy)| copy));
-                self.code = format!("[COPYUID {uid_validity} {sources} {targets}] ");
-                if !self.is_move {
-                    return Step::Done(self.completion());
-                }
-                let code = std::mem::take(&mut self.code);
-                context.out.extend_from_slice(format!("* OK {code}Copied\r\n").as_bytes());
-                self.stage = CopyStage::Removing;
-                Step::Perform(Operation::Remove(self.ids()))
-            }
-            (CopyStage::Removing, _) => {
-                if let Some(selected) = context.selected.as_mut() {
-                    self.ids().into_iter().for_each(|id| selected.remove(id));
-                }
-                Step::Done(self.completion())
-            }
-            (CopyStage::Copying, _) => Step::Done(self.completion()),
+        if let Some(Outcome::Copied { uid_validity, uids, ids }) = outcome {
+            self.uid_validity = uid_validity;
+            self.note_copied(context.selected.as_mut(), uids);
+            self.copies.extend(ids);
         }
+        if !self.queue.is_empty() {
+            return Step::Perform(self.next_operation());
+        }
+        if self.copied.is_empty() && self.all_messages > 0 {
+            return Step::Done(Completion::no("[EXPUNGEISSUED] ", "The messages no longer exist"));
+        }
+        if self.is_move {
+            self.write_moved(context.out);
+            return Step::Done(Completion::ok("MOVE completed"));
+        }
+        Step::Done(Completion::ok("COPY completed").with_code(self.code()))
+    }
+
+    fn refused(&mut self, context: &mut Context<'_>, refusal: &Refusal) -> Step {
+        // The reason of the first failure is reported.
+        let failure = self.failure.take().unwrap_or_else(|| reply::refusal(refusal));
+        if self.is_move {
+            self.write_moved(context.out);
+            return Step::Done(failure);
+        }
+        let ids = std::mem::take(&mut self.copies);
+        if ids.is_empty() {
+            return Step::Done(failure);
+        }
+        self.failure = Some(failure);
+        Step::Perform(Operation::RemoveCopies { ids, mailbox: self.mailbox.clone() })
     }
 }
 
@@ -168,3 +226,6 @@ impl Task for ExpungeTask {
         Step::Done(Completion::ok("EXPUNGE completed"))
     }
 }
+
+#[cfg(test)]
+mod tests;

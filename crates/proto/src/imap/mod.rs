@@ -146,9 +146,25 @@ pub enum Operation {
     Update(Vec<Update>),
     /// Delete messages: [`Outcome::Done`].
     Remove(Vec<MessageId>),
-    /// Copy messages to another mailbox: [`Outcome::Copied`].
+    /// Copy or move messages to another mailbox, all of them or none: [`Outcome::Copied`]. They are a part of those of the
+    /// command.
     Copy {
         /// The messages.
+        ids: Vec<MessageId>,
+        /// The sum of their sizes.
+        bytes: u64,
+        /// The other mailbox.
+        mailbox: String,
+        /// Whether the messages are deleted after they were copied.
+        is_move: bool,
+        /// The number of messages of the command. It must not exceed the limit of the other mailbox.
+        all_messages: u64,
+        /// The sum of the sizes of all messages of the command. It must not exceed the limit of the other mailbox.
+        all_bytes: u64,
+    },
+    /// Delete messages that the command has copied to another mailbox: [`Outcome::Done`].
+    RemoveCopies {
+        /// The copies.
         ids: Vec<MessageId>,
         /// The other mailbox.
         mailbox: String,
@@ -213,6 +229,8 @@ pub enum Outcome {
         uid_validity: u32,
         /// The UIDs of the copies, in the order of the request. `None` for messages that no longer exist.
         uids: Vec<Option<u32>>,
+        /// The ids of the copies, without those that no longer exist.
+        ids: Vec<MessageId>,
     },
     /// The stored message.
     Appended {

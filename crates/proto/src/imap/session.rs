@@ -78,7 +78,8 @@ pub(super) struct Work {
     pub(super) may_renumber: bool,
     /// Whether the driver performs an operation.
     pub(super) is_waiting: bool,
-    pub(super) outcome: Option<Outcome>,
+    /// The result of the operation.
+    pub(super) result: Option<Result<Outcome, Refusal>>,
 }
 
 impl Session {
@@ -223,15 +224,7 @@ impl Session {
     pub fn completed(&mut self, result: Result<Outcome, Refusal>) {
         let State::Working(work) = &mut self.state else { return };
         work.is_waiting = false;
-        match result {
-            Ok(outcome) => work.outcome = Some(outcome),
-            Err(_) if work.task.continues_after_refusal() => {}
-            Err(refusal) => {
-                let (tag, may_renumber) = (std::mem::take(&mut work.tag), work.may_renumber);
-                self.state = State::Ready;
-                self.complete_work(&tag, may_renumber, reply::refusal(&refusal));
-            }
-        }
+        work.result = Some(result);
     }
 
     /// Reports a change of the selected mailbox. The client gets it when the protocol allows it.

@@ -5,10 +5,10 @@ use std::fmt;
 
 use restante_mail::message::MessageId;
 
-use super::reply::FlagsStyle;
+use super::reply::{self, FlagsStyle};
 use super::selected::Selected;
 use super::view::MessageView;
-use super::{Operation, Outcome, Settings};
+use super::{Operation, Outcome, Refusal, Settings};
 
 /// If the queued replies reach this size, they are written before more are queued.
 pub(super) const MAX_REPLY_BYTES: usize = 64 * 1024;
@@ -26,6 +26,11 @@ pub(super) trait Task: fmt::Debug + Send {
     /// Returns whether the command continues if the driver refuses the current operation. Then there is no result.
     fn continues_after_refusal(&self) -> bool {
         false
+    }
+
+    /// Continues after the driver has refused the operation. Without an own implementation, the command fails.
+    fn refused(&mut self, context: &mut Context<'_>, refusal: &Refusal) -> Step {
+        if self.continues_after_refusal() { self.advance(context, None) } else { Step::Done(reply::refusal(refusal)) }
     }
 
     /// Returns whether the replies contain parts of messages. Transcripts contain only their length.

@@ -40,9 +40,12 @@ impl Session {
             self.state = State::Working(work);
             return Some(Action::Read);
         }
-        let outcome = work.outcome.take();
+        let result = work.result.take();
         let start = self.replies.len();
-        let step = self.with_context(|context| work.task.advance(context, outcome));
+        let step = self.with_context(|context| match result.transpose() {
+            Ok(outcome) => work.task.advance(context, outcome),
+            Err(refusal) => work.task.refused(context, &refusal),
+        });
         if work.task.contains_mail() {
             self.recorder.record_mail_octets(Speaker::Server, self.replies.len() - start);
         } else {

@@ -210,15 +210,13 @@ impl Store {
                 self.remove_ids(selected, &ids);
                 Outcome::Done
             }
-            Operation::Copy { ids, mailbox: target } => {
+            Operation::Copy { ids, mailbox: target, is_move, .. } => {
                 self.existing(&target).map_err(|_| Refusal::TryCreate)?;
-                let copies: Vec<_> = ids.iter().map(|&id| self.mailboxes[selected].find(id).cloned()).collect();
-                let uids = copies.into_iter().map(|copy| {
-                    let StoredMessage { message, received, source, marks, .. } = copy?;
-                    let marks = NewMarks { seen: marks.seen, flags: marks.flags, tags: marks.tags };
-                    Some(self.add(&target, source, marks, Some(received), Some(message)))
-                });
-                Outcome::Copied { uids: uids.collect(), uid_validity: UID_VALIDITY }
+                let (uids, copies) = self.copy(selected, &ids, &target);
+                if is_move {
+                    self.remove_ids(selected, &ids);
+                }
+                Outcome::Copied { uids, ids: copies, uid_validity: UID_VALIDITY }
             }
             other => panic!("{other:?}"),
         })
@@ -266,8 +264,8 @@ impl Store {
         self.existing(from)?;
         self.create(to)?;
         if from == "INBOX" {
-            let ids = self.mailboxes[from].messages.iter().map(|message| message.id).collect();
-            self.perform_on_messages(from, Operation::Copy { ids, mailbox: to.to_owned() })?;
+            let ids: Vec<_> = self.mailboxes[from].messages.iter().map(|message| message.id).collect();
+            self.copy(from, &ids, to);
             self.remove_all(from);
             return Ok(Outcome::Done);
         }
@@ -281,6 +279,21 @@ impl Store {
             self.mailboxes.insert(format!("{to}{}", &name[from.len()..]), mailbox);
         }
         Ok(Outcome::Done)
+    }
+
+    /// Copies messages. Returns the UIDs of the copies, in the order of `ids`, and their ids.
+    fn copy(&mut self, from: &str, ids: &[MessageId], to: &str) -> (Vec<Option<u32>>, Vec<MessageId>) {
+        let (mut uids, mut copies) = (Vec::new(), Vec::new());
+        for &id in ids {
+            let copy = self.mailboxes[from].find(id).cloned();
+            uids.push(copy.map(|StoredMessage { message, received, source, marks, .. }| {
+                let marks = NewMarks { seen: marks.seen, flags: marks.flags, tags: marks.tags };
+                let uid = self.add(to, source, marks, Some(received), Some(message));
+                copies.push(MessageId::from(self.last_message));
+                uid
+            }));
+        }
+        (uids, copies)
     }
 
     fn add(

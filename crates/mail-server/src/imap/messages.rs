@@ -1,0 +1,300 @@
+//! Copies and moves of the messages of mailboxes.
+
+use restante_mail::message::MessageId;
+use restante_mail::naming::MailboxName;
+use restante_mailroom::{CopyKey, IndexEntry, Mailroom};
+use restante_proto::imap::{Outcome, Refusal};
+
+use super::Failure;
+use super::account::state_of;
+
+/// The number of messages that are moved at once when a folder is renamed.
+const RENAME_BATCH: usize = 500;
+
+/// Copies or moves messages to a mailbox, all of them or none. `None` stands for messages that no longer exist.
+pub(super) async fn copy(
+    mailroom: &Mailroom,
+    copies: Vec<Option<CopyKey>>,
+    target: &MailboxName,
+    is_move: bool,
+) -> Result<Outcome, Failure> {
+    // Read first: after the messages were moved, an error would say that they were not.
+    let uid_validity = mailroom.uid_validity().await?;
+    let existing: Vec<CopyKey> = copies.iter().flatten().cloned().collect();
+    let stored = match is_move {
+        true => mailroom.move_copies(existing, target).await?,
+        false => mailroom.copy(existing, target).await?,
+    };
+    let ids = stored.iter().flatten().map(|summary| summary.id).collect();
+    let mut stored = stored.into_iter();
+    let uid = |copy: Option<CopyKey>| copy.and_then(|_| stored.next().flatten()).map(|summary| summary.number);
+    Ok(Outcome::Copied { uid_validity, uids: copies.into_iter().map(uid).collect(), ids })
+}
+
+/// Moves all messages of a mailbox. If the future is dropped, the messages that are being moved at that moment are still
+/// moved.
+pub(super) async fn move_all(mailroom: &Mailroom, source: &MailboxName, target: &MailboxName) -> Result<(), Failure> {
+    if let Some(state) = state_of(mailroom, source).await? {
+        check_limits(mailroom, target, state.messages, state.bytes)?;
+    }
+    let mut after = MessageId::ZERO;
+    loop {
+        let index = mailroom.index(source, after, RENAME_BATCH).await?;
+        let Some(last) = index.entries.last() else { return Ok(()) };
+        after = last.id;
+        let key = |entry: &IndexEntry| CopyKey { mailbox: source.clone(), id: entry.id };
+        mailroom.move_copies(index.entries.iter().map(key).collect(), target).await?;
+    }
+}
+
+/// Refuses to add messages to a mailbox that is too small for all of them: the store would delete the first ones.
+pub(super) fn check_limits(
+    mailroom: &Mailroom,
+    target: &MailboxName,
+    messages: u64,
+    bytes: u64,
+) -> Result<(), Refusal> {
+    let limits = mailroom.mailbox_limits(target);
+    if messages > limits.messages {
+        return Err(Refusal::Limit(format!("The mailbox has at most {} messages", limits.messages)));
+    }
+    if bytes > limits.bytes {
+        return Err(Refusal::Limit(format!("The mailbox has at most {} octets", limits.bytes)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use jiff::Timestamp;
+    use restante_auth::AuthService;
+    use restante_mail::message::{Flags, Summary};
+    use restante_mail::tags::Tags;
+    use restante_mailroom::hooks::Extensions;
+    use restante_mailroom::{Import, Settings};
+    use restante_metrics::Protocol;
+    use restante_net::{Budget, ConnectionLimits, ShutdownTrigger, Stream};
+    use restante_proto::imap::Settings as SessionSettings;
+    use restante_store::memory::MemoryStore;
+    use restante_store::{Limits, MailboxPolicies, MailboxPolicy};
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    use tokio::net::UnixStream;
+    use tokio::task::JoinHandle;
+
+    use super::*;
+    use crate::ListenerContext;
+    use crate::imap::Server;
+    use crate::mailbox_login::MailboxLogin;
+
+    /// The size of a message for which memory is reserved.
+    const LARGE_BYTES: usize = 128 * 1024;
+
+    /// A client with a session of its own server. Its folder `Old` exists.
+    struct Client {
+        mailroom: Arc<Mailroom>,
+        stream: BufReader<UnixStream>,
+        session: JoinHandle<()>,
+        _trigger: ShutdownTrigger,
+    }
+
+    impl Client {
+        /// Connects and opens INBOX with these messages.
+        async fn connect(message_budget: Arc<Budget>, messages: &[Bytes]) -> Self {
+            let mailroom = Arc::new(mailroom(Limits::default()));
+            for message in messages {
+                add_message(&mailroom, "bob", Flags::default(), message.clone()).await;
+            }
+            let server = Server {
+                context: ListenerContext {
+                    protocol: Protocol::Imap,
+                    mailroom: mailroom.clone(),
+                    tls: None,
+                    implicit_tls: false,
+                    metrics: Arc::default(),
+                    idle_timeout: Duration::from_mins(1),
+                    netdebug: false,
+                    session_count: Arc::default(),
+                    store_errors: Arc::default(),
+                },
+                settings: Arc::new(SessionSettings {
+                    domain: "mx.test".to_owned(),
+                    starttls: false,
+                    max_bad_commands: 0,
+                    max_message_bytes: LARGE_BYTES,
+                }),
+                login: Arc::new(MailboxLogin::new(
+                    "imap.credentials",
+                    Vec::new(),
+                    AuthService::open(restante_auth::Settings::default()).unwrap(),
+                )),
+                folders: Arc::default(),
+                index_budget: message_budget.clone(),
+                message_budget,
+                session_uid_validity: Arc::default(),
+            };
+            let (client_end, server_end) = UnixStream::pair().unwrap();
+            let admission = ConnectionLimits::new(1, None).admit();
+            let (trigger, shutdown) = ShutdownTrigger::new();
+            let session = tokio::spawn(Arc::new(server).serve(Stream::Unix(server_end), None, admission, shutdown));
+            let mut client = Self { mailroom, stream: BufReader::new(client_end), session, _trigger: trigger };
+            for command in ["LOGIN bob x", "CREATE Old", "SELECT INBOX"] {
+                let replies = client.execute(command).await;
+                assert!(replies.contains("\r\na OK ") || replies.starts_with("a OK "), "{replies}");
+            }
+            client
+        }
+
+        async fn send(&mut self, command: &str) {
+            self.stream.write_all(format!("a {command}\r\n").as_bytes()).await.unwrap();
+        }
+
+        /// Sends a command. Returns the replies up to the last one.
+        async fn execute(&mut self, command: &str) -> String {
+            self.send(command).await;
+            let (mut replies, mut end) = (String::new(), 0);
+            while !replies[end..].starts_with("a ") {
+                end = replies.len();
+                assert!(self.stream.read_line(&mut replies).await.unwrap() > 0, "{replies}");
+            }
+            replies
+        }
+    }
+
+    fn mailroom(limits: Limits) -> Mailroom {
+        let settings = Settings { limits: limits.clone(), ..Settings::default() };
+        Mailroom::new(settings, Arc::new(MemoryStore::new(limits)), Extensions::default())
+    }
+
+    fn name(name: &str) -> MailboxName {
+        MailboxName::from(name.to_owned())
+    }
+
+    async fn add(mailroom: &Mailroom, mailbox: &str, flags: Flags) -> Summary {
+        add_message(mailroom, mailbox, flags, Bytes::from_static(b"Subject: Hi\r\n\r\n")).await
+    }
+
+    async fn add_message(mailroom: &Mailroom, mailbox: &str, flags: Flags, message: Bytes) -> Summary {
+        let (received, tags) = (Timestamp::UNIX_EPOCH, Tags::default());
+        mailroom.import(Import { mailbox: name(mailbox), received, seen: false, flags, tags, message }).await.unwrap()
+    }
+
+    async fn uids(mailroom: &Mailroom, mailbox: &str) -> Vec<u32> {
+        let index = mailroom.index(&name(mailbox), MessageId::ZERO, usize::MAX).await.unwrap();
+        index.entries.iter().map(|entry| entry.number).collect()
+    }
+
+    #[tokio::test]
+    async fn copies_are_in_the_order_of_the_request() {
+        let mailroom = mailroom(Limits::default());
+        let mut keys = Vec::new();
+        for _ in 0..3 {
+            keys.push(CopyKey::from(&add(&mailroom, "bob", Flags::default()).await));
+        }
+        let missing = CopyKey { mailbox: name("bob"), id: MessageId::MAX };
+        let request = vec![Some(keys[0].clone()), Some(missing), None, Some(keys[2].clone())];
+        for (is_move, expected, left) in [(false, [1, 2], &[1, 2, 3][..]), (true, [3, 4], &[2])] {
+            let outcome = copy(&mailroom, request.clone(), &name("bob,Sent"), is_move).await.unwrap();
+            let Outcome::Copied { uids: copied, ids, .. } = outcome else { panic!("{outcome:?}") };
+            assert_eq!(copied, [Some(expected[0]), None, None, Some(expected[1])]);
+            assert_eq!(ids.len(), 2);
+            assert_eq!(uids(&mailroom, "bob").await, left);
+        }
+        assert_eq!(uids(&mailroom, "bob,Sent").await, [1, 2, 3, 4]);
+    }
+
+    #[tokio::test]
+    async fn all_messages_of_a_mailbox_are_moved_in_their_order() {
+        let mailroom = mailroom(Limits::default());
+        let count = u32::try_from(RENAME_BATCH).unwrap() + 2;
+        for _ in 0..count {
+            add(&mailroom, "bob,Sent", Flags::default()).await;
+        }
+        move_all(&mailroom, &name("bob,Sent"), &name("bob,Old")).await.unwrap();
+        assert!(uids(&mailroom, "bob,Sent").await.is_empty());
+        assert_eq!(uids(&mailroom, "bob,Old").await, (1..=count).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn messages_that_exceed_the_limits_of_a_mailbox_are_refused() {
+        let policy = |mailbox, messages, bytes| MailboxPolicy {
+            mailboxes: [mailbox].into_iter().collect(),
+            messages,
+            bytes,
+            ..MailboxPolicy::default()
+        };
+        let policies = [policy("few", Some(2), None), policy("small", None, Some(30))];
+        let mailroom = mailroom(Limits { policies: MailboxPolicies::from_iter(policies), ..Limits::default() });
+        let refusal = |text: &str| Err(Refusal::Limit(text.to_owned()));
+        let table = [
+            ("few", 2, 1000, Ok(())),
+            ("few", 3, 3, refusal("The mailbox has at most 2 messages")),
+            ("small", 1000, 30, Ok(())),
+            ("small", 1, 31, refusal("The mailbox has at most 30 octets")),
+            ("other", 1000, 1000, Ok(())),
+        ];
+        for (target, messages, bytes, expected) in table {
+            assert_eq!(check_limits(&mailroom, &name(target), messages, bytes), expected, "{target}");
+        }
+        for _ in 0..3 {
+            add(&mailroom, "bob", Flags::default()).await;
+        }
+        for target in ["few", "small"] {
+            let moved = move_all(&mailroom, &name("bob"), &name(target)).await;
+            assert!(matches!(moved, Err(Failure::Refusal(Refusal::Limit(_)))), "{moved:?}");
+        }
+        assert_eq!(uids(&mailroom, "bob").await, [1, 2, 3]);
+    }
+
+    #[tokio::test]
+    async fn copies_have_the_email_id_of_the_original() {
+        let message = Bytes::from_static(b"Subject: Hi\r\n\r\n");
+        let mut client = Client::connect(Budget::new(LARGE_BYTES), &[message]).await;
+        let original = client.execute("FETCH 1 EMAILID").await;
+        client.execute("COPY 1 Old").await;
+        client.execute("MOVE 1 Old").await;
+        client.execute("SELECT Old").await;
+        let copies = client.execute("FETCH 1:2 EMAILID").await;
+        let (first, second) = copies.split_once("* 2 ").unwrap();
+        assert!(original.starts_with("* 1 FETCH (EMAILID (M"), "{original}");
+        assert!(original.starts_with(first), "{copies}");
+        assert_eq!(original, format!("* 1 {second}"));
+    }
+
+    /// The clock is paused: the command waits until the timeout without a delay.
+    #[tokio::test(start_paused = true)]
+    async fn copied_messages_are_limited_by_the_budget() {
+        let budget = Budget::new(LARGE_BYTES);
+        let mut client = Client::connect(budget.clone(), &[vec![b'x'; LARGE_BYTES].into()]).await;
+        // The second one may exceed the budget, a third one must wait.
+        let mut others = [budget.reservation(), budget.reservation()];
+        for other in &mut others {
+            other.adjust_to(LARGE_BYTES).await;
+        }
+        for command in ["COPY 1 Old", "MOVE 1 Old"] {
+            let replies = client.execute(command).await;
+            assert!(replies.starts_with("a NO [UNAVAILABLE] "), "{replies}");
+        }
+        assert!(uids(&client.mailroom, "bob,Old").await.is_empty());
+        drop(others);
+        let replies = client.execute("MOVE 1 Old").await;
+        assert!(replies.ends_with(" 1 1] Copied\r\n* 1 EXPUNGE\r\na OK MOVE completed\r\n"), "{replies}");
+    }
+
+    /// One operation is enough for the first command, which is complete although the client sends nothing more.
+    #[tokio::test]
+    async fn long_copy_ends_when_the_client_disconnects() {
+        let large = Bytes::from(vec![b'x'; 1024 * 1024]);
+        for (set, expected) in [("1", &[1][..]), ("1:2", &[])] {
+            let mut client = Client::connect(Budget::new(LARGE_BYTES), &[large.clone(), large.clone()]).await;
+            client.send(&format!("COPY {set} Old")).await;
+            // The session runs in this thread, so it has not read the command yet.
+            client.stream.shutdown().await.unwrap();
+            client.session.await.unwrap();
+            assert_eq!(uids(&client.mailroom, "bob,Old").await, expected, "{set}");
+        }
+    }
+}
