@@ -129,9 +129,7 @@ impl Account {
             }
             Operation::Remove(ids) => {
                 let mailbox = self.writable(open)?;
-                let copies = ids.into_iter().map(|id| CopyKey { mailbox: mailbox.clone(), id }).collect();
-                mailroom.remove_copies(copies, DeletionCause::Expunged).await?;
-                Ok(Outcome::Done)
+                Ok(Outcome::Removed(messages::remove_deleted(mailroom, mailbox, ids).await?))
             }
             Operation::Copy { ids, mailbox, is_move, all_messages, all_bytes, bytes: _ } => {
                 if is_move {

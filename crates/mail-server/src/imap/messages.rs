@@ -1,8 +1,8 @@
-//! Copies and moves of the messages of mailboxes.
+//! Copies, moves and deletions of the messages of mailboxes.
 
-use restante_mail::message::MessageId;
+use restante_mail::message::{Flags, Marks, MessageId};
 use restante_mail::naming::MailboxName;
-use restante_mailroom::{CopyKey, IndexEntry, Mailroom};
+use restante_mailroom::{CopyKey, CopyUpdate, DeletionCause, IndexEntry, Mailroom, StoreError, UpdateOutcome};
 use restante_proto::imap::{Outcome, Refusal};
 
 use super::Failure;
@@ -64,6 +64,26 @@ pub(super) fn check_limits(
     Ok(())
 }
 
+/// Deletes those of the messages that are still marked as deleted. Returns those that do not exist any more.
+///
+/// The store has no condition for deletions. A client that removes the mark within the milliseconds between the two steps
+/// still loses the message.
+pub(super) async fn remove_deleted(
+    mailroom: &Mailroom,
+    mailbox: &MailboxName,
+    ids: Vec<MessageId>,
+) -> Result<Vec<MessageId>, StoreError> {
+    let key = |id: MessageId| CopyKey { mailbox: mailbox.clone(), id };
+    // Updates without values change nothing. They return the flags of many messages at once.
+    let outcomes = mailroom.update_copies(ids.iter().map(|&id| CopyUpdate::new(key(id))).collect()).await?;
+    let is_kept = |marks: &Marks| !marks.flags.contains(Flags::DELETED);
+    let is_removed = |outcome: &UpdateOutcome| !outcome.updated().is_some_and(is_kept);
+    let removed = ids.into_iter().zip(&outcomes).filter(|(_, outcome)| is_removed(outcome)).map(|(id, _)| id);
+    let removed: Vec<MessageId> = removed.collect();
+    mailroom.remove_copies(removed.iter().copied().map(key).collect(), DeletionCause::Expunged).await?;
+    Ok(removed)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -72,7 +92,7 @@ mod tests {
     use bytes::Bytes;
     use jiff::Timestamp;
     use restante_auth::AuthService;
-    use restante_mail::message::{Flags, Summary};
+    use restante_mail::message::Summary;
     use restante_mail::tags::Tags;
     use restante_mailroom::hooks::Extensions;
     use restante_mailroom::{Import, Settings};
@@ -185,6 +205,20 @@ mod tests {
     async fn uids(mailroom: &Mailroom, mailbox: &str) -> Vec<u32> {
         let index = mailroom.index(&name(mailbox), MessageId::ZERO, usize::MAX).await.unwrap();
         index.entries.iter().map(|entry| entry.number).collect()
+    }
+
+    #[tokio::test]
+    async fn only_messages_that_are_marked_as_deleted_are_deleted() {
+        let mailroom = mailroom(Limits::default());
+        let mut ids = Vec::new();
+        for flags in [Flags::DELETED, Flags::FLAGGED, Flags::default(), Flags::DELETED.union(Flags::FLAGGED)] {
+            ids.push(add(&mailroom, "bob", flags).await.id);
+        }
+        let missing = MessageId::MAX;
+        let removed = remove_deleted(&mailroom, &name("bob"), vec![ids[3], ids[1], ids[0], missing]).await.unwrap();
+        assert_eq!(removed, [ids[3], ids[0], missing]);
+        assert_eq!(uids(&mailroom, "bob").await, [2, 3]);
+        assert_eq!(mailroom.counts().deleted_by(DeletionCause::Expunged), 2);
     }
 
     #[tokio::test]

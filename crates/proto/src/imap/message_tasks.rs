@@ -186,7 +186,6 @@ impl Task for CopyTask {
 pub(super) struct ExpungeTask {
     /// The messages to remove, in descending order.
     ids: Vec<MessageId>,
-    removing: Vec<MessageId>,
     is_closing: bool,
 }
 
@@ -199,7 +198,7 @@ impl ExpungeTask {
         let deleted = entries.filter(|entry| entry.flags.contains(Flags::DELETED) && !entry.is_gone);
         let mut ids: Vec<MessageId> = deleted.map(|entry| entry.id).collect();
         ids.reverse();
-        Self { ids, removing: Vec::new(), is_closing: false }
+        Self { ids, is_closing: false }
     }
 
     /// Removes the messages that are marked as deleted, and closes the mailbox.
@@ -209,14 +208,14 @@ impl ExpungeTask {
 }
 
 impl Task for ExpungeTask {
-    fn advance(&mut self, context: &mut Context<'_>, _: Option<Outcome>) -> Step {
-        if let Some(selected) = context.selected.as_mut() {
-            self.removing.drain(..).for_each(|id| selected.remove(id));
+    fn advance(&mut self, context: &mut Context<'_>, outcome: Option<Outcome>) -> Step {
+        if let (Some(selected), Some(Outcome::Removed(ids))) = (context.selected.as_mut(), outcome) {
+            ids.into_iter().for_each(|id| selected.remove(id));
         }
         let rest = self.ids.len().saturating_sub(BATCH_MESSAGES);
-        self.removing = self.ids.split_off(rest);
-        if !self.removing.is_empty() {
-            return Step::Perform(Operation::Remove(self.removing.clone()));
+        let batch = self.ids.split_off(rest);
+        if !batch.is_empty() {
+            return Step::Perform(Operation::Remove(batch));
         }
         if self.is_closing {
             *context.selected = None;

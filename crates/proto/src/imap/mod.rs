@@ -144,7 +144,7 @@ pub enum Operation {
     Properties(Vec<MessageId>),
     /// Change the flags of messages: [`Outcome::Updated`].
     Update(Vec<Update>),
-    /// Delete messages: [`Outcome::Done`].
+    /// Delete messages that are still marked as deleted: [`Outcome::Removed`].
     Remove(Vec<MessageId>),
     /// Copy or move messages to another mailbox, all of them or none: [`Outcome::Copied`]. They are a part of those of the
     /// command.
@@ -223,6 +223,8 @@ pub enum Outcome {
     Properties(Vec<Option<Properties>>),
     /// The results of updates, in their order.
     Updated(Vec<Updated>),
+    /// Those of the messages that do not exist any more: the deleted ones, and the missing ones.
+    Removed(Vec<MessageId>),
     /// The copies.
     Copied {
         /// The UIDVALIDITY of the other mailbox.

@@ -207,8 +207,11 @@ impl Store {
             }
             Operation::Remove(ids) => {
                 assert!(!ids.is_empty());
-                self.remove_ids(selected, &ids);
-                Outcome::Done
+                let is_kept = |message: &StoredMessage| !message.marks.flags.contains(Flags::DELETED);
+                let removed = ids.into_iter().filter(|&id| !mailbox.find(id).is_some_and(is_kept));
+                let removed: Vec<MessageId> = removed.collect();
+                self.remove_ids(selected, &removed);
+                Outcome::Removed(removed)
             }
             Operation::Copy { ids, mailbox: target, is_move, .. } => {
                 self.existing(&target).map_err(|_| Refusal::TryCreate)?;

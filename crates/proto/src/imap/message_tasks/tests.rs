@@ -138,3 +138,12 @@ fn messages_that_no_longer_exist_are_not_copied() {
     let (_, replies) = execute(&mut session, "MOVE 1:3 Archive", [Ok(none)]);
     assert_eq!(replies, "a NO [EXPUNGEISSUED] The messages no longer exist\r\n");
 }
+
+/// Another client has removed `\Deleted` of the second message.
+#[test]
+fn expunge_announces_only_what_was_removed() {
+    let mut session = select([10; 3]);
+    let (operations, replies) = execute(&mut session, "EXPUNGE", [Ok(Outcome::Removed(ids([1, 3])))]);
+    assert_eq!(operations, [Operation::Remove(ids([3, 2, 1]))]);
+    assert_eq!(replies, "* 1 EXPUNGE\r\n* 2 EXPUNGE\r\na OK EXPUNGE completed\r\n");
+}
