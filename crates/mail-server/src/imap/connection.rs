@@ -194,6 +194,12 @@ impl<'a> SessionDriver<'a> {
                 let Some(open) = &self.open else { return Err(Refusal::NoSuchMailbox) };
                 open.sources(&self.server.context.mailroom, &ids).await
             }
+            // It may take long, and works without the client.
+            operation @ Operation::Rename { .. } => tokio::select! {
+                biased;
+                result = account.perform(self.server, None, operation) => result,
+                () = self.connection.shutdown.triggered_for(SHUTDOWN_GRACE_PERIOD) => Err(Refusal::Unavailable.into()),
+            },
             operation => account.perform(self.server, self.open.as_ref(), operation).await,
         };
         result.map_err(|failure| failure.into_refusal(&self.connection))
