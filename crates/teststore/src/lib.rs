@@ -112,9 +112,9 @@ impl Node {
         Ok(())
     }
 
-    /// Holds back the changes for this node.
+    /// Holds back the changes for this node. Has no effect if they are held back already.
     pub async fn hold(&self) {
-        self.store.state.lock().await.links[self.index].held_changes = Some(Vec::new());
+        self.store.state.lock().await.links[self.index].held_changes.get_or_insert_default();
     }
 
     /// Sends the changes that were held back.
