@@ -66,10 +66,22 @@ impl Reservation {
         }
     }
 
-    /// Releases what exceeds `bytes` bytes. Does not wait.
+    /// Releases what exceeds `bytes` bytes. Does not wait. A connection that exceeds the budget no longer does so if the
+    /// rest is available.
     pub fn shrink_to(&mut self, bytes: usize) {
+        let needed = bytes.div_ceil(STEP_BYTES);
         if let Some(steps) = &mut self.steps {
-            drop(steps.split(steps.num_permits().saturating_sub(bytes.div_ceil(STEP_BYTES))));
+            drop(steps.split(steps.num_permits().saturating_sub(needed)));
+        }
+        if self.overdraft.is_some() {
+            let held = self.steps.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            let missing = u32::try_from(needed - held).unwrap_or(u32::MAX);
+            let Ok(more) = self.budget.steps.clone().try_acquire_many_owned(missing) else { return };
+            match &mut self.steps {
+                Some(steps) => steps.merge(more),
+                none => *none = Some(more),
+            }
+            self.overdraft = None;
         }
     }
 }
@@ -108,6 +120,23 @@ mod tests {
             reservation.shrink_to(bytes);
             assert_eq!(budget.steps.available_permits(), available, "{bytes}");
         }
+    }
+
+    #[tokio::test]
+    async fn connection_that_needs_less_no_longer_exceeds_the_budget() {
+        let budget = Budget::new(2 * STEP_BYTES);
+        let (mut first, mut second) = (budget.reservation(), budget.reservation());
+        first.adjust_to(2 * STEP_BYTES).await;
+        second.adjust_to(2 * STEP_BYTES).await;
+        // The second one exceeds the budget until its rest is available.
+        second.shrink_to(STEP_BYTES);
+        assert_eq!((budget.overdraft.available_permits(), budget.steps.available_permits()), (0, 0));
+        first.shrink_to(STEP_BYTES);
+        second.shrink_to(STEP_BYTES);
+        assert_eq!((budget.overdraft.available_permits(), budget.steps.available_permits()), (1, 0));
+        first.adjust_to(2 * STEP_BYTES).await;
+        first.shrink_to(0);
+        assert_eq!((budget.overdraft.available_permits(), budget.steps.available_permits()), (1, 1));
     }
 
     #[tokio::test]
