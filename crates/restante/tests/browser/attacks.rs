@@ -108,13 +108,16 @@ impl Setup {
 fn page_cannot_store_or_delete_through_mail_ports() {
     let Some(mut setup) = Setup::start(&["--lmtp-addr=127.0.0.1:0"]) else { return };
     let pop3 = setup.server.address_of("POP3 listening on tcp4 ");
+    let imap = setup.server.address_of("IMAP listening on tcp4 ");
     let lmtp = setup.server.address_of("LMTP listening on tcp4 ");
+    let expunge = "\r\na LOGIN james x\r\nb SELECT INBOX\r\nc STORE 1 +FLAGS (\\Deleted)\r\nd EXPUNGE\r\ne LOGOUT\r\n";
     let forged = "MAIL FROM:<evil@x.test>\r\nRCPT TO:<james@x.org>\r\nDATA\r\nSubject: Forged\r\n\r\nx\r\n.\r\n";
     let before = setup.server.ids("james");
     let ports = [
         ("smtp", setup.server.smtp, format!("\r\nEHLO evil.test\r\n{forged}QUIT\r\n")),
         ("lmtp", lmtp, format!("\r\nLHLO evil.test\r\n{forged}QUIT\r\n")),
         ("pop3", pop3, "\r\nUSER james\r\nPASS x\r\nDELE 1\r\nQUIT\r\n".to_owned()),
+        ("imap", imap, expunge.to_owned()),
     ];
     for (protocol, address, commands) in ports {
         for attacker in &setup.attackers {

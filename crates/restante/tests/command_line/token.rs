@@ -1,4 +1,4 @@
-//! `restante token create --key-file`, and logins with such a token over HTTP, SMTP and POP3.
+//! `restante token create --key-file`, and logins with such a token over HTTP, SMTP, POP3 and IMAP.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use restante_testdir::TestDir;
 
+use crate::support::imap::Imap;
 use crate::support::{LineConnection, Server, connect};
 
 const KEY: &str = "SG.abcdefghijklmnop";
@@ -98,5 +99,6 @@ fn a_key_is_a_token_over_all_protocols() {
     pop3.expect("+OK");
     pop3.command("USER bob", "+OK");
     pop3.command(&format!("PASS {KEY}"), "+OK");
+    Imap::connect(&mut server).ok(&format!("LOGIN bob {KEY}"));
     assert!(!server.has_logged(KEY));
 }

@@ -14,6 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use restante_testdir::TestDir;
 
+use crate::support::imap::Imap;
 use crate::support::monitor::EventStream;
 use crate::support::pop3::{Pop3, digest};
 use crate::support::{LineConnection, Server, TEST_TIMEOUT, connect};
@@ -145,6 +146,7 @@ fn without_credentials_every_login_is_accepted_at_once() {
         let mut pop3 = Pop3::connect(&mut server);
         pop3.ok("USER anyone");
         pop3.ok(&format!("PASS {number}"));
+        Imap::connect(&mut server).ok(&format!("LOGIN anyone {number}"));
     }
     assert!(start.elapsed() < TEST_TIMEOUT);
 }

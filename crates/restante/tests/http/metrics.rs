@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::exposition::Exposition;
+use crate::support::imap::Imap;
 use crate::support::tls::ClientStream;
 use crate::support::{LineConnection, Server, TEST_TIMEOUT, connect};
 
@@ -121,13 +122,31 @@ fn pop3_deletions_are_counted() {
         connection.send(format!("{line}\r\n"));
         assert!(connection.line().is_some_and(|reply| reply.starts_with("+OK")), "{line}");
     }
-    let page = wait_for(&server, "restante_connections{protocol=\"pop3\"}", 0.0);
+    assert_deletion_is_counted(&server, "pop3");
+}
+
+#[test]
+fn imap_deletions_are_counted() {
+    let mut server = Server::start(&[]);
+    send(&server, "bob@x.org");
+    let mut imap = Imap::login(&mut server, "bob");
+    for command in ["SELECT INBOX", "STORE 1 +FLAGS.SILENT (\\Deleted)", "EXPUNGE"] {
+        imap.ok(command);
+    }
+    imap.logout();
+    assert_deletion_is_counted(&server, "imap");
+}
+
+/// Checks that a session of this protocol with a login has deleted a message.
+fn assert_deletion_is_counted(server: &Server, protocol: &str) {
+    let page = wait_for(server, &format!("restante_connections{{protocol=\"{protocol}\"}}"), 0.0);
     for series in [
-        "restante_messages_deleted_total{cause=\"pop3\"}",
-        "restante_connections_accepted_total{protocol=\"pop3\"}",
-        "restante_logins_total{protocol=\"pop3\",outcome=\"ok\"}",
+        format!("restante_messages_deleted_total{{cause=\"{protocol}\"}}"),
+        format!("restante_connections_accepted_total{{protocol=\"{protocol}\"}}"),
+        format!("restante_logins_total{{protocol=\"{protocol}\",outcome=\"ok\"}}"),
+        format!("restante_sessions_ended_total{{protocol=\"{protocol}\",outcome=\"quit\"}}"),
     ] {
-        assert!((page.value(series) - 1.0).abs() < 1e-9, "{series} is {}", page.value(series));
+        assert!((page.value(&series) - 1.0).abs() < 1e-9, "{series} is {}", page.value(&series));
     }
 }
 

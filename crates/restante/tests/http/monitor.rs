@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::support::imap::Imap;
 use crate::support::monitor::{EventStream, SocketMessage, WebSocketClient};
 use crate::support::pop3::Pop3;
 use crate::support::{Server, TEST_TIMEOUT};
@@ -108,6 +109,13 @@ fn every_cause_of_deletion_sends_an_event() {
     pop3.ok("DELE 1");
     pop3.quit();
     assert_eq!(socket.text()["identifier"]["id"], stored["header"]["id"], "POP3");
+    send_one(&cap, "bob@x.org", "six");
+    let stored = socket.text();
+    let mut imap = Imap::login(&mut cap, "bob");
+    for command in ["SELECT INBOX", "STORE 1 +FLAGS.SILENT (\\Deleted)", "CLOSE"] {
+        imap.ok(command);
+    }
+    assert_eq!(socket.text()["identifier"]["id"], stored["header"]["id"], "IMAP");
 
     let mut socket = WebSocketClient::open(&size_limit, V2);
     send(&size_limit, &["bob@x.org"], (0..50).map(|number| format!("{number} {}", "x".repeat(400))));

@@ -1,4 +1,4 @@
-//! Leased runs of the real program, over HTTP, SMTP and POP3, without and with authentication.
+//! Leased runs of the real program, over HTTP, SMTP, POP3 and IMAP, without and with authentication.
 
 use restante_testdir::TestDir;
 use serde_json::{Value, json};
@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::auth::{plain, send};
 use crate::support::Server;
 use crate::support::durability::eventually;
+use crate::support::imap::Imap;
 use crate::support::pop3::Pop3;
 
 const MAIL: &[u8] = b"Subject: Hello\r\n\r\nHi\r\n";
@@ -93,6 +94,13 @@ fn runs_are_separate_without_authentication() {
         let reply = open(&mut server, user, password);
         assert!(reply.starts_with(expected), "{user} {password}: {reply}");
     }
+    for (password, count) in [(first.token.as_str(), 2), ("x", 1)] {
+        let mut imap = Imap::connect(&mut server);
+        imap.ok(&format!("LOGIN bob {password}"));
+        assert_eq!(imap.ok("STATUS INBOX (MESSAGES)"), [format!("* STATUS \"INBOX\" (MESSAGES {count})")]);
+    }
+    let refused = Imap::connect(&mut server).no(&format!("LOGIN bob {forged}"));
+    assert!(refused.starts_with("NO [AUTHENTICATIONFAILED] "), "{refused}");
     let mut smtp = server.connect_smtp();
     smtp.expect("220");
     smtp.command("EHLO client.test", "250");

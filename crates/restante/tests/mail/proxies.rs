@@ -251,24 +251,32 @@ fn each_client_of_a_proxy_has_its_own_connection_limit() {
 }
 
 #[test]
-fn pop3_limits_clients_of_a_proxy() {
-    let mut server = Server::start(&["--pop3-proxyprotocol=127.0.0.1", "--pop3-maxconnectionsperip=1"]);
-    let address = server.address_of("POP3 listening on tcp4 ");
+fn pop3_and_imap_limit_clients_of_a_proxy() {
+    limit_clients_of_a_proxy("pop3", "+OK ", "-ERR [SYS/TEMP] ", "QUIT\r\n");
+    limit_clients_of_a_proxy("imap", "* OK ", "* BYE [UNAVAILABLE] ", "a LOGOUT\r\n");
+}
+
+/// Checks the limit of a protocol with these starts of greetings and refusals.
+fn limit_clients_of_a_proxy(protocol: &str, greeting: &str, refusal: &str, quit: &str) {
+    let settings = ["proxyprotocol=127.0.0.1", "maxconnectionsperip=1"];
+    let [proxy, limit] = settings.map(|setting| format!("--{protocol}-{setting}"));
+    let mut server = Server::start(&[&proxy, &limit]);
+    let address = server.address_of(&format!("{} listening on tcp4 ", protocol.to_uppercase()));
     let open = |header: &[u8]| {
         let mut connection = LineConnection::new(connect(address));
         connection.send(header);
         connection
     };
     let mut first = open(&header_v1("203.0.113.7"));
-    assert!(first.line().unwrap().starts_with("+OK Restante POP3 server ready <"));
+    assert!(first.line().unwrap().starts_with(greeting));
     let mut second = open(&header_v2("203.0.113.7"));
-    assert!(second.line().unwrap().starts_with("-ERR [SYS/TEMP] "));
+    assert!(second.line().unwrap().starts_with(refusal));
     assert_eq!(second.line(), None);
-    assert!(open(&header_v2("203.0.113.8")).line().unwrap().starts_with("+OK "));
-    assert_eq!(open(b"CAPA\r\nUSER bob\r\nQUIT\r\n").line(), None, "a reply without a PROXY header");
-    first.send("QUIT\r\n");
-    assert!(first.line().unwrap().starts_with("+OK "));
-    assert!(eventually_true(|| open(&header_v1("203.0.113.7")).line().is_some_and(|line| line.starts_with("+OK "))));
+    assert!(open(&header_v2("203.0.113.8")).line().unwrap().starts_with(greeting));
+    assert_eq!(open(quit.as_bytes()).line(), None, "a reply without a PROXY header");
+    first.send(quit);
+    while first.line().is_some() {}
+    assert!(eventually_true(|| open(&header_v1("203.0.113.7")).line().is_some_and(|line| line.starts_with(greeting))));
 }
 
 #[test]

@@ -9,10 +9,14 @@ use crate::support::{LineConnection, Server, connect};
 struct Protocol {
     name: &'static str,
     start_tls: &'static str,
+    quit: &'static str,
 }
 
-const SMTP: Protocol = Protocol { name: "smtp", start_tls: "STARTTLS" };
-const POP3: Protocol = Protocol { name: "pop3", start_tls: "STLS" };
+const PROTOCOLS: [Protocol; 3] = [
+    Protocol { name: "smtp", start_tls: "STARTTLS", quit: "QUIT\r\n" },
+    Protocol { name: "pop3", start_tls: "STLS", quit: "QUIT\r\n" },
+    Protocol { name: "imap", start_tls: "a STARTTLS", quit: "a LOGOUT\r\n" },
+];
 
 impl Protocol {
     /// Starts a server with these settings of the protocol, and returns the address of its listener.
@@ -34,10 +38,10 @@ impl Protocol {
 
 #[test]
 fn endings_caused_by_the_client() {
-    for protocol in [SMTP, POP3] {
+    for protocol in PROTOCOLS {
         let (mut server, address) = protocol.start(&["maxbadcommands=1", "tlsenabled", "tlscert=self-signed"]);
         // The input, and the reason if the connection is closed after it.
-        let table = [("", "left"), ("NOO", "left"), ("QUIT\r\n", "quit"), ("NOPE\r\n", "errors")];
+        let table = [("", "left"), ("NOO", "left"), (protocol.quit, "quit"), ("a NOPE\r\n", "errors")];
         for (number, (input, reason)) in (1..).zip(table) {
             let mut connection = LineConnection::new(connect(address));
             connection.line().unwrap();
@@ -59,7 +63,7 @@ fn endings_caused_by_the_client() {
 
 #[test]
 fn endings_caused_by_the_server() {
-    for protocol in [SMTP, POP3] {
+    for protocol in PROTOCOLS {
         let (mut server, address) = protocol.start(&["timeout=1s"]);
         let mut connection = LineConnection::new(connect(address));
         while connection.line().is_some() {}
@@ -77,7 +81,7 @@ fn endings_caused_by_the_server() {
 
 #[test]
 fn sessions_of_different_listeners_have_different_numbers() {
-    for protocol in [SMTP, POP3] {
+    for protocol in PROTOCOLS {
         let (mut server, plain) = protocol.start(&["tlsenabled", "tlscert=self-signed", "tlsaddr=127.0.0.1:0"]);
         let tls = server.address_of(&format!("{} with TLS listening on tcp4 ", protocol.name.to_uppercase()));
         // The numbers are unique across listeners.

@@ -10,6 +10,7 @@ use restante_testdir::TestDir;
 use restante_testpg::{FaultProxy, Postgres};
 use serde_json::{Value, json};
 
+use crate::support::imap::Imap;
 use crate::support::monitor::{EventStream, WebSocketClient};
 use crate::support::pop3::Pop3;
 use crate::support::{LineConnection, Server, TEST_TIMEOUT, command, connect};
@@ -73,6 +74,8 @@ fn assert_disconnected(server: &mut Server) {
     pop3.connection.command("USER bob", "+OK");
     let reply = pop3.connection.command("PASS x", "-ERR");
     assert!(reply.contains("[SYS/TEMP]"), "{reply}");
+    let reply = Imap::login(server, "bob").no("SELECT INBOX");
+    assert!(reply.contains("[UNAVAILABLE]"), "{reply}");
 }
 
 /// Checks that the server works again and has all acknowledged messages.

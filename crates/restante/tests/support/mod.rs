@@ -5,6 +5,7 @@
 pub(crate) mod disk;
 pub(crate) mod durability;
 pub(crate) mod exposition;
+pub(crate) mod imap;
 pub(crate) mod installed;
 pub(crate) mod monitor;
 pub(crate) mod oidc_provider;
