@@ -1,5 +1,6 @@
 //! Connections: TLS, proxies, limits, timeouts, and the ends of sessions.
 
+use restante_proto::Secret;
 use tokio::time::{Instant, sleep};
 
 use super::*;
@@ -187,6 +188,27 @@ async fn too_many_bad_commands_end_the_session() {
     assert_eq!(ended(&server, "errors").await, 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn too_many_failed_logins_end_the_session() {
+    let credentials = vec![MailboxPassword { mailbox: None, password: Secret::new("right") }];
+    let server = Setup { credentials, max_bad_commands: 3, ..Setup::default() }.start();
+    let (mut client, _) = server.connect_by_socket_pair().await;
+    client
+        .talk(
+            r"
+            C: 1 LOGIN bob wrong
+            S: 1 NO [AUTHENTICATIONFAILED] Wrong user name or password
+            C: 2 AUTHENTICATE PLAIN AGJvYgB3cm9uZw==
+            S: 2 NO [AUTHENTICATIONFAILED] Wrong user name or password
+            C: 3 LOGIN ann wrong
+            S: 3 NO [AUTHENTICATIONFAILED] Wrong user name or password
+            S: * BYE Too many errors
+            EOF
+            ",
+        )
+        .await;
+}
+
 /// The body of an HTTP request may contain commands.
 #[tokio::test]
 async fn commands_of_web_pages_are_not_executed() {
@@ -229,7 +251,7 @@ async fn shutdown_does_not_wait_for_handshakes_and_delayed_logins() {
     for (tls, implicit_tls, command) in
         [(true, true, ""), (true, false, "1 STARTTLS\r\n"), (false, false, "1 LOGIN bob wrong\r\n")]
     {
-        let credentials = vec![MailboxPassword { mailbox: None, password: restante_proto::Secret::new("right") }];
+        let credentials = vec![MailboxPassword { mailbox: None, password: Secret::new("right") }];
         let server = Setup { credentials, tls, implicit_tls, ..Setup::default() }.start();
         let (client_end, server_end) = UnixStream::pair().unwrap();
         let admission = ConnectionLimits::new(1, None).admit();

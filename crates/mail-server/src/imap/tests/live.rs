@@ -354,6 +354,43 @@ async fn changes_are_found_after_an_error_of_the_store() {
     client.talk("C: 1 NOOP\nS: 1 OK NOOP completed").await;
     node.fail_lists(false);
     client.talk("C: 2 NOOP\nS: * 1 EXISTS\nS: * 0 RECENT\nS: 2 OK NOOP completed").await;
+    // A client that waits gets them without another change.
+    client.talk("C: 3 IDLE\nS: + idling").await;
+    node.fail_lists(true);
+    server.import("bob", MAIL).await;
+    node.fail_lists(false);
+    client.talk("S: * 2 EXISTS\nS: * 0 RECENT").await;
+}
+
+/// A new message can evict the oldest one.
+#[tokio::test]
+async fn evicted_messages_are_announced() {
+    let limits = Limits { messages_per_mailbox: 2, ..Limits::default() };
+    let server = Setup { store: Arc::new(MemoryStore::new(limits)), ..Setup::default() }.start();
+    for _ in 0..2 {
+        server.import("bob", MAIL).await;
+    }
+    let mut client = server.open_inbox("bob").await;
+    client.talk("C: 1 IDLE\nS: + idling").await;
+    server.import("bob", MAIL).await;
+    client
+        .talk(
+            r"
+            S: * 1 EXPUNGE
+            S: * 2 EXISTS
+            S: * 2 RECENT
+            C: DONE
+            S: 1 OK IDLE completed
+            C: 2 APPEND INBOX {2+}
+            C: Hi
+            S: * 1 EXPUNGE
+            S: * 2 EXISTS
+            S: * 2 RECENT
+            S~ 2 OK [APPENDUID
+            ",
+        )
+        .await;
+    assert_eq!(client.uids().await, [3, 4]);
 }
 
 #[tokio::test]
