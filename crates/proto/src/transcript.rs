@@ -196,16 +196,21 @@ impl Recorder {
     }
 }
 
-/// Writes AUTH with these arguments. The mechanism is shown only if it is known.
+/// Writes AUTH with these arguments.
 pub(crate) fn write_masked_auth(out: &mut String, arguments: &[u8]) {
     let (mechanism, rest) = split_word(arguments);
-    let known = MECHANISMS.iter().find(|known| known.as_bytes().eq_ignore_ascii_case(mechanism));
     out.push_str("AUTH");
+    write_masked_mechanism(out, mechanism, !rest.is_empty());
+}
+
+/// Writes the arguments of an authentication command. The mechanism is shown only if it is known.
+pub(crate) fn write_masked_mechanism(out: &mut String, mechanism: &[u8], has_more: bool) {
+    let known = MECHANISMS.iter().find(|known| known.as_bytes().eq_ignore_ascii_case(mechanism));
     if let Some(known) = known {
         out.push(' ');
         out.push_str(known);
     }
-    if known.is_none() && !mechanism.is_empty() || !rest.is_empty() {
+    if known.is_none() && !mechanism.is_empty() || has_more {
         out.push_str(" ***");
     }
 }

@@ -1,7 +1,7 @@
 //! Masks IMAP commands for the transcript: nothing that could be a password or a token is shown.
 
 use crate::line::split_word;
-use crate::transcript::{write_escaped, write_hidden};
+use crate::transcript::{write_escaped, write_hidden, write_masked_mechanism};
 
 use super::command::{Command, Request};
 use super::parse::ParseError;
@@ -17,8 +17,8 @@ pub(super) fn write_masked(out: &mut String, text: &[u8], parsed: &Result<Reques
             write_escaped(out, format!("{tag} LOGIN {user} ***").as_bytes());
         }
         Ok(Request { tag, command: Command::Authenticate { mechanism, initial_response } }) => {
-            let secret = if initial_response.is_some() { " ***" } else { "" };
-            write_escaped(out, format!("{tag} AUTHENTICATE {mechanism}{secret}").as_bytes());
+            write_escaped(out, format!("{tag} AUTHENTICATE").as_bytes());
+            write_masked_mechanism(out, mechanism.as_bytes(), initial_response.is_some());
         }
         Ok(_) => write_escaped(out, &text[..text.len().min(MAX_SHOWN_BYTES)]),
         Err(ParseError { tag: None, .. }) => write_hidden(out, text),
@@ -33,6 +33,35 @@ pub(super) fn write_masked(out: &mut String, text: &[u8], parsed: &Result<Reques
             } else {
                 write_hidden(out, rest);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::imap::parse;
+    use crate::imap::reader::CommandText;
+
+    #[test]
+    fn hides_what_may_be_secret() {
+        // The command and the line of the transcript.
+        let table = [
+            ("a NOOP", "a NOOP"),
+            ("a LOGIN bob secret", "a LOGIN bob ***"),
+            ("a LOGIN bob", "a LOGIN ***"),
+            ("a AUTHENTICATE PLAIN", "a AUTHENTICATE PLAIN"),
+            ("a authenticate plain AGJvYgBzZWNyZXQ=", "a AUTHENTICATE PLAIN ***"),
+            ("a AUTHENTICATE XOAUTH2 dG9rZW4=", "a AUTHENTICATE XOAUTH2 ***"),
+            ("a AUTHENTICATE secret", "a AUTHENTICATE ***"),
+            ("a AUTHENTICATE secret more", "a AUTHENTICATE ***"),
+            ("secret", "*** (6 octets)"),
+        ];
+        for (command, expected) in table {
+            let text = CommandText { text: command.as_bytes().to_vec(), message: None };
+            let mut shown = String::new();
+            write_masked(&mut shown, &text.text, &parse::parse(&text, false));
+            assert_eq!(shown, expected, "{command}");
         }
     }
 }
