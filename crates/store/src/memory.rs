@@ -8,6 +8,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasher as _, RandomState};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ use crate::{
 #[derive(Debug)]
 pub struct MemoryStore {
     limits: Limits,
-    /// The time of creation, in Unix seconds.
+    /// A random number, so that two stores have different ones even if they are created at the same time.
     uid_validity: u32,
     state: Mutex<State>,
 }
@@ -40,7 +41,8 @@ pub struct MemoryStore {
 impl MemoryStore {
     /// Creates an empty store.
     pub fn new(limits: Limits) -> Self {
-        let uid_validity = u32::try_from(Timestamp::now().as_second()).unwrap_or_default().max(1);
+        // `RandomState` has new random keys each time.
+        let uid_validity = u32::try_from(RandomState::new().hash_one(()) >> 32).unwrap_or_default().max(1);
         // An empty mailbox has the MODSEQ 1, and the first change another one.
         let state = State { last_version: 1, ..State::default() };
         Self { limits, uid_validity, state: Mutex::new(state) }
@@ -620,6 +622,12 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn passes_conformance_suite() {
         Box::pin(conformance::run(|limits| async move { MemoryStore::new(limits) })).await;
+    }
+
+    #[tokio::test]
+    async fn stores_that_are_created_at_once_have_different_numbers() {
+        let [one, other] = [(); 2].map(|()| MemoryStore::new(Limits::default()));
+        assert_ne!(one.uid_validity().await.unwrap(), other.uid_validity().await.unwrap());
     }
 
     #[tokio::test]

@@ -37,7 +37,7 @@ pub struct Server {
     pub index_budget: Arc<Budget>,
     /// The memory budget for messages that are being sent or searched.
     pub message_budget: Arc<Budget>,
-    /// The last UIDVALIDITY that is valid for one session only. Starts with the time in seconds.
+    /// The last UIDVALIDITY that is valid for one session only. Starts with a random number.
     pub session_uid_validity: Arc<AtomicU32>,
 }
 

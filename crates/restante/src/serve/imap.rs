@@ -1,9 +1,9 @@
 //! Builds the IMAP servers from the configuration, and binds their listeners.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use jiff::Timestamp;
 use restante_mail_server::MailboxLogin;
 use restante_mail_server::imap::{FolderNotes, Server};
 use restante_metrics::Protocol;
@@ -37,7 +37,9 @@ pub(super) fn bind(
         Arc::new(MailboxLogin::new("imap.credentials", imap.mailbox_passwords.clone(), components.auth.clone()));
     let (indexes, messages) = (Budget::new(MAX_INDEX_BYTES), Budget::new(MAX_MESSAGE_BYTES));
     let folders = Arc::<FolderNotes>::default();
-    let first_uid_validity = Arc::new(AtomicU32::new(u32::try_from(Timestamp::now().as_second()).unwrap_or(1)));
+    // Nodes and restarts have different values. `RandomState` has new random keys each time.
+    let first_uid_validity = u32::try_from(RandomState::new().hash_one(()) >> 32).unwrap_or_default();
+    let session_uid_validity = Arc::new(AtomicU32::new(first_uid_validity));
     let server = |implicit_tls: bool| {
         let settings = Settings {
             domain: imap.domain.clone(),
@@ -52,7 +54,7 @@ pub(super) fn bind(
             folders: folders.clone(),
             index_budget: indexes.clone(),
             message_budget: messages.clone(),
-            session_uid_validity: first_uid_validity.clone(),
+            session_uid_validity: session_uid_validity.clone(),
         })
     };
     let kinds = [
