@@ -1,5 +1,8 @@
 //! What a client may do after the login, and its operations.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -95,7 +98,7 @@ impl Account {
             Operation::Delete(name) => self.delete(server, &name).await,
             Operation::Rename { from, to } => self.rename(server, &from, &to).await,
             Operation::Subscribe { mailbox, is_subscribed } => self.subscribe(server, &mailbox, is_subscribed).await,
-            Operation::Quota => Ok(Outcome::Quota(self.quota(mailroom).await?)),
+            Operation::Quota(mailbox) => Ok(Outcome::Quota(self.quota(server, &mailbox).await?)),
             Operation::Append { append, marks } => {
                 let mailbox = self.target(server, &append.mailbox).await?;
                 let NewMarks { seen, flags, tags } = marks;
@@ -380,10 +383,15 @@ impl Account {
         Ok(Outcome::Done)
     }
 
-    async fn quota(&self, mailroom: &Mailroom) -> Result<Quota, Failure> {
-        let limits = mailroom.mailbox_limits(&self.mailbox);
+    /// Returns the use of a mailbox and its limits. Each mailbox and each folder has its own.
+    async fn quota(&self, server: &Server, name: &str) -> Result<Quota, Failure> {
+        let FolderRef::Mailbox(mailbox) = self.existing_folder(server, name).await? else {
+            return Ok(Quota::default());
+        };
+        let mailroom = &server.context.mailroom;
+        let limits = mailroom.mailbox_limits(&mailbox);
         let limit = |limit: u64| (limit != u64::MAX).then_some(limit);
-        let state = state_of(mailroom, &self.mailbox).await?;
+        let state = state_of(mailroom, &mailbox).await?;
         Ok(Quota {
             bytes: state.as_ref().map_or(0, |state| state.bytes),
             max_bytes: limit(limits.bytes),

@@ -156,9 +156,9 @@ pub enum Command {
         /// Whether the messages are removed from the selected mailbox (RFC 6851).
         is_move: bool,
     },
-    /// GETQUOTA (RFC 9208).
+    /// GETQUOTA (RFC 9208), with the name of the quota root, which is that of its mailbox.
     GetQuota(String),
-    /// GETQUOTAROOT.
+    /// GETQUOTAROOT, with the name of the mailbox.
     GetQuotaRoot(String),
 }
 

@@ -113,11 +113,11 @@ impl Session {
                 Ok(task) => Box::new(task),
                 Err(refusal) => return self.finish(&tag, reply::refusal(&refusal)),
             },
-            Command::GetQuota(root) if root.is_empty() => Box::new(QuotaTask::new(None)),
-            Command::GetQuota(_) => {
+            Command::GetQuota(root) if root.is_empty() => {
                 return self.finish(&tag, Completion::no("[NONEXISTENT] ", "There is no such quota root"));
             }
-            Command::GetQuotaRoot(mailbox) => Box::new(QuotaTask::new(Some(mailbox))),
+            Command::GetQuota(root) => Box::new(QuotaTask::new(root, false)),
+            Command::GetQuotaRoot(mailbox) => Box::new(QuotaTask::new(mailbox, true)),
             Command::Idle => {
                 self.last_view = None;
                 // Some clients expect changes only after the continuation.

@@ -203,38 +203,47 @@ pub(super) fn write_status(
     out.extend_from_slice(b")\r\n");
 }
 
-/// GETQUOTA and GETQUOTAROOT. There is one quota root, with an empty name, and none if there are no limits.
+/// GETQUOTA and GETQUOTAROOT. A mailbox with limits has a quota root of its own, with the name of the mailbox.
 #[derive(Debug)]
 pub(super) struct QuotaTask {
-    /// The mailbox of GETQUOTAROOT.
-    mailbox: Option<String>,
+    mailbox: String,
+    /// Whether the command is GETQUOTAROOT.
+    writes_root: bool,
 }
 
 impl QuotaTask {
-    pub(super) fn new(mailbox: Option<String>) -> Self {
-        Self { mailbox }
+    pub(super) fn new(mailbox: String, writes_root: bool) -> Self {
+        Self { mailbox, writes_root }
     }
 }
 
 impl Task for QuotaTask {
     fn advance(&mut self, context: &mut Context<'_>, outcome: Option<Outcome>) -> Step {
-        let Some(Outcome::Quota(quota)) = outcome else { return Step::Perform(Operation::Quota) };
+        let Some(Outcome::Quota(quota)) = outcome else {
+            return Step::Perform(Operation::Quota(self.mailbox.clone()));
+        };
         // RFC 9208 section 5.1: storage is counted in units of 1024 octets.
         let storage = quota.max_bytes.map(|max| format!("STORAGE {} {}", quota.bytes.div_ceil(1024), max / 1024));
         let messages = quota.max_messages.map(|max| format!("MESSAGE {} {max}", quota.messages));
         let resources: Vec<String> = storage.into_iter().chain(messages).collect();
+        let is_utf8 = context.enabled.has_utf8_names();
         let has_root = !resources.is_empty();
-        if let Some(mailbox) = &self.mailbox {
+        if self.writes_root {
             context.out.extend_from_slice(b"* QUOTAROOT ");
-            write_mailbox(context.out, mailbox, context.enabled.has_utf8_names());
-            context.out.extend_from_slice(if has_root { b" \"\"\r\n" } else { b"\r\n" });
+            write_mailbox(context.out, &self.mailbox, is_utf8);
+            if has_root {
+                context.out.push(b' ');
+                write_mailbox(context.out, &self.mailbox, is_utf8);
+            }
+            context.out.extend_from_slice(b"\r\n");
         }
         if has_root {
-            let _ = write!(context.out, "* QUOTA \"\" ({})\r\n", resources.join(" "));
-        } else if self.mailbox.is_none() {
+            context.out.extend_from_slice(b"* QUOTA ");
+            write_mailbox(context.out, &self.mailbox, is_utf8);
+            let _ = write!(context.out, " ({})\r\n", resources.join(" "));
+        } else if !self.writes_root {
             return Step::Done(Completion::no("[NONEXISTENT] ", "There is no such quota root"));
         }
-        let text = if self.mailbox.is_some() { "GETQUOTAROOT completed" } else { "GETQUOTA completed" };
-        Step::Done(Completion::ok(text))
+        Step::Done(Completion::ok(if self.writes_root { "GETQUOTAROOT completed" } else { "GETQUOTA completed" }))
     }
 }

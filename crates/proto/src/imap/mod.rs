@@ -176,8 +176,8 @@ pub enum Operation {
         /// The flags.
         marks: NewMarks,
     },
-    /// Get the quota: [`Outcome::Quota`].
-    Quota,
+    /// Get the use and the limits of a mailbox: [`Outcome::Quota`].
+    Quota(String),
 }
 
 /// The flags of a message that is appended.
@@ -241,7 +241,7 @@ pub enum Outcome {
         /// The UID of the message.
         uid: u32,
     },
-    /// The quota.
+    /// The use and the limits of a mailbox.
     Quota(Quota),
 }
 
@@ -359,16 +359,16 @@ pub enum Updated {
     Missing,
 }
 
-/// The use of the store and its limits (RFC 9208).
+/// The use of a mailbox and its limits (RFC 9208).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// The bytes in use.
+    /// The bytes of its messages.
     pub bytes: u64,
     /// The maximum number of bytes, if there is one.
     pub max_bytes: Option<u64>,
-    /// The number of messages in the mailbox.
+    /// The number of messages.
     pub messages: u64,
-    /// The maximum number of messages in the mailbox, if there is one.
+    /// The maximum number of messages, if there is one.
     pub max_messages: Option<u64>,
 }
 

@@ -190,7 +190,7 @@ fn convert(body: &CommandBody<'_>) -> Option<Command> {
             let upper = |capability: &dyn ToString| capability.to_string().to_uppercase();
             Command::Enable(capabilities.as_ref().iter().map(|capability| upper(capability)).collect())
         }
-        CommandBody::GetQuota { root } => Command::GetQuota(lossy(root.as_ref())),
+        CommandBody::GetQuota { root } => Command::GetQuota(mailbox_name(root.as_ref(), false).ok()?),
         CommandBody::GetQuotaRoot { mailbox } => Command::GetQuotaRoot(name(mailbox)?),
         CommandBody::Id { parameters } => {
             (parameters.as_ref().map_or(0, Vec::len) <= MAX_ID_PARAMETERS).then_some(Command::Id)?

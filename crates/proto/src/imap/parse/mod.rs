@@ -118,7 +118,7 @@ impl Parser<'_> {
             "LSUB" => self.lsub(),
             "STATUS" => self.status(),
             "APPEND" => self.append().map(Command::Append),
-            "GETQUOTA" => self.text().map(Command::GetQuota),
+            "GETQUOTA" => self.mailbox().map(Command::GetQuota),
             "GETQUOTAROOT" => self.mailbox().map(Command::GetQuotaRoot),
             "SEARCH" => self.search(is_uid).map(Command::Search),
             "SORT" => self.sort(is_uid),

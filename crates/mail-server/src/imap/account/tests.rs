@@ -1,0 +1,161 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use restante_auth::{AuthService, Scopes};
+use restante_mail::patterns::Patterns;
+use restante_mail::tags::Tags;
+use restante_mailroom::hooks::Extensions;
+use restante_metrics::Protocol;
+use restante_net::{Budget, ConnectionLimits, ShutdownTrigger, Stream};
+use restante_proto::imap::Settings;
+use restante_store::Limits;
+use restante_store::memory::MemoryStore;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::time::Instant;
+
+use super::*;
+use crate::ListenerContext;
+use crate::mailbox_login::MailboxLogin;
+
+/// The timeout of a session.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(30);
+
+/// Returns a server whose mailboxes have room for some messages, without accounts.
+fn server(messages_per_mailbox: usize) -> Server {
+    let limits = Limits { messages_per_mailbox, ..Limits::default() };
+    let store = Arc::new(MemoryStore::new(limits.clone()));
+    let settings = restante_mailroom::Settings { limits, ..restante_mailroom::Settings::default() };
+    let auth = AuthService::open(restante_auth::Settings::default()).unwrap();
+    Server {
+        context: ListenerContext {
+            protocol: Protocol::Imap,
+            mailroom: Arc::new(Mailroom::new(settings, store, Extensions::default())),
+            tls: None,
+            implicit_tls: false,
+            metrics: Arc::default(),
+            idle_timeout: IDLE_TIMEOUT,
+            netdebug: false,
+            session_count: Arc::default(),
+            store_errors: Arc::default(),
+        },
+        settings: Arc::new(Settings {
+            domain: "mx.test".to_owned(),
+            starttls: false,
+            max_bad_commands: 20,
+            max_message_bytes: 1_000_000,
+        }),
+        login: Arc::new(MailboxLogin::new("imap.credentials", Vec::new(), auth)),
+        folders: Arc::default(),
+        index_budget: Budget::new(1 << 20),
+        message_budget: Budget::new(1 << 20),
+        session_uid_validity: Arc::new(AtomicU32::new(100)),
+    }
+}
+
+fn mailbox(name: &str) -> MailboxName {
+    name.to_owned().into()
+}
+
+/// Stores messages, each in the mailbox of this name.
+async fn store(server: &Server, names: &[&str]) {
+    for name in names {
+        let import = Import {
+            mailbox: mailbox(name),
+            received: Timestamp::now(),
+            seen: false,
+            flags: Flags::DELETED,
+            tags: Tags::default(),
+            message: Bytes::from_static(b"Subject: Hello\r\n\r\nHi\r\n"),
+        };
+        server.context.mailroom.import(import).await.unwrap();
+    }
+}
+
+/// Returns an account without users and tokens.
+fn anyone(name: &str) -> Account {
+    Account { mailbox: mailbox(name), grant: Grant::EVERYTHING, sees_others: false }
+}
+
+/// Returns the account of a user with these rights in mailboxes that match a pattern.
+fn user(name: &str, scopes: &[Scope], pattern: &str) -> Account {
+    let patterns = Some(Patterns::from_iter([pattern]));
+    Account { mailbox: mailbox(name), grant: Grant::new(name, scopes_of(scopes), patterns), sees_others: true }
+}
+
+/// Returns the account of a user with all rights in all mailboxes.
+fn everything(name: &str) -> Account {
+    let scopes = scopes_of(&[Scope::Read, Scope::Write]);
+    Account { mailbox: mailbox(name), grant: Grant::new(name, scopes, None), sees_others: true }
+}
+
+fn scopes_of(scopes: &[Scope]) -> Scopes {
+    scopes.iter().copied().collect()
+}
+
+impl Account {
+    async fn try_perform(&self, server: &Server, operation: Operation) -> Result<Outcome, Refusal> {
+        self.perform(server, None, operation).await.map_err(|failure| match failure {
+            Failure::Refusal(refusal) => refusal,
+            Failure::Store(error) => panic!("{error}"),
+        })
+    }
+
+    async fn set_subscription(&self, server: &Server, mailbox: &str, is_subscribed: bool) -> Result<Outcome, Refusal> {
+        self.try_perform(server, Operation::Subscribe { mailbox: mailbox.to_owned(), is_subscribed }).await
+    }
+
+    async fn try_create(&self, server: &Server, name: &str) -> Result<Outcome, Refusal> {
+        self.try_perform(server, Operation::Create(name.to_owned())).await
+    }
+
+    async fn try_rename(&self, server: &Server, from: &str, to: &str) -> Result<Outcome, Refusal> {
+        self.try_perform(server, Operation::Rename { from: from.to_owned(), to: to.to_owned() }).await
+    }
+
+    async fn quota_of(&self, server: &Server, name: &str) -> Result<Quota, Refusal> {
+        match self.try_perform(server, Operation::Quota(name.to_owned())).await? {
+            Outcome::Quota(quota) => Ok(quota),
+            outcome => panic!("{outcome:?}"),
+        }
+    }
+
+    async fn status_of(&self, server: &Server, name: &str) -> MailboxStatus {
+        let items = vec![StatusItem::Size, StatusItem::Deleted];
+        match self.try_perform(server, Operation::Status { mailbox: name.to_owned(), items }).await {
+            Ok(Outcome::Status(status)) => status,
+            outcome => panic!("{outcome:?}"),
+        }
+    }
+
+    /// Returns the names of all mailboxes, those that are subscribed with a plus sign.
+    async fn names(&self, server: &Server) -> Vec<String> {
+        let Ok(Outcome::Folders(folders)) = self.try_perform(server, Operation::List).await else { panic!("no list") };
+        let name = |folder: Folder| if folder.is_subscribed { format!("+{}", folder.name) } else { folder.name };
+        folders.into_iter().map(name).collect()
+    }
+}
+
+fn is_cannot<T: std::fmt::Debug>(result: Result<T, Refusal>) -> bool {
+    matches!(result, Err(Refusal::Cannot(_)))
+}
+
+#[tokio::test]
+async fn each_folder_has_its_quota() {
+    let server = server(5);
+    store(&server, &["bob", "bob", "bob,Sent", "shop:bob"]).await;
+    let bob = anyone("bob");
+    for (name, messages) in [("INBOX", 2), ("Sent", 1)] {
+        let quota = bob.quota_of(&server, name).await.unwrap();
+        assert_eq!((quota.messages, quota.max_messages, quota.max_bytes), (messages, Some(5), None), "{name}");
+    }
+    assert_eq!(bob.quota_of(&server, "None").await, Err(Refusal::NoSuchMailbox));
+    // INBOX of a login that may not read the mailbox of its name.
+    let shopper = user("bob", &[Scope::Read], "shop:*");
+    assert_eq!(shopper.quota_of(&server, "INBOX").await, Ok(Quota::default()));
+    assert_eq!(shopper.quota_of(&server, "Sent").await, Err(Refusal::NoSuchMailbox));
+    assert_eq!(anyone("ann").quota_of(&server, "Other Users/bob").await, Err(Refusal::NoSuchMailbox));
+}
