@@ -180,13 +180,13 @@ impl Account {
         let folder = self.resolve(&server.context.mailroom, name)?;
         if let FolderRef::Mailbox(mailbox) = &folder
             && mailbox.folder().is_some()
-            && server.folders.get(mailbox).is_none_or(|note| !note.exists)
+            && server.folders.get(mailbox).is_none()
         {
             if !has_messages(&server.context.mailroom, mailbox).await? {
                 return Err(Refusal::NoSuchMailbox.into());
             }
             // If there is no room, the folder exists as long as it has messages.
-            let _ = server.folders.update(mailbox, |note| (note.exists, note.is_subscribed) = (true, true));
+            let _ = server.folders.update(mailbox, |_| {});
         }
         Ok(folder)
     }
@@ -204,23 +204,22 @@ impl Account {
                 page.after = last.name.to_string();
                 for mailbox in mailboxes {
                     if let Some(name) = self.name_of(&mailbox.name) {
-                        folders.insert(name.clone(), listed(name, None));
+                        folders.insert(name.clone(), listed(name, self.is_subscribed(&mailbox.name, None)));
                     }
                 }
             }
             for (mailbox, note) in server.folders.with_prefix(&prefix) {
                 let Some(name) = self.name_of(&mailbox) else { continue };
-                let exists = note.exists || folders.contains_key(&name);
-                if exists || note.is_subscribed {
-                    folders.insert(name.clone(), listed(name, Some(super::folders::FolderNote { exists, ..note })));
+                let is_subscribed = self.is_subscribed(&mailbox, Some(note));
+                if mailbox.folder().is_some() || is_subscribed {
+                    folders.insert(name.clone(), listed(name, is_subscribed));
                 }
             }
         }
-        let inbox_note = server.folders.get(&self.mailbox);
-        let is_subscribed = inbox_note.is_none_or(|note| note.is_subscribed);
-        folders.insert(INBOX.to_owned(), Folder { is_subscribed, ..listed(INBOX.to_owned(), None) });
+        let inbox_note = server.folders.get(&self.mailbox).filter(|_| self.may_read(&self.mailbox));
+        folders.insert(INBOX.to_owned(), listed(INBOX.to_owned(), self.is_subscribed(&self.mailbox, inbox_note)));
         if self.all_mail().is_some() {
-            folders.insert(ALL_MAIL.to_owned(), listed(ALL_MAIL.to_owned(), None));
+            folders.insert(ALL_MAIL.to_owned(), listed(ALL_MAIL.to_owned(), false));
         }
         Ok(folders.into_values().collect())
     }
@@ -282,7 +281,7 @@ impl Account {
             Ok(_) => return Err(Refusal::AlreadyExists.into()),
             Err(failure) => return Err(failure),
         }
-        server.folders.update(&mailbox, |note| note.exists = true)?;
+        server.folders.create(&mailbox)?;
         Ok(Outcome::Done)
     }
 
@@ -320,7 +319,7 @@ impl Account {
         let mailboxes = server.context.mailroom.mailboxes(page).await?;
         let mut names: Vec<MailboxName> = mailboxes.into_iter().map(|state| state.name).collect();
         let notes = server.folders.with_prefix(&prefix);
-        names.extend(notes.into_iter().filter(|(_, note)| note.exists).map(|(name, _)| name));
+        names.extend(notes.into_iter().map(|(name, _)| name));
         names.sort_unstable();
         names.dedup();
         Ok(names)
@@ -340,7 +339,7 @@ impl Account {
             if !self.grant.allows(Scope::Write, &inbox) {
                 return Err(Refusal::NotPermitted.into());
             }
-            server.folders.update(&target, |note| note.exists = true)?;
+            server.folders.create(&target)?;
             return messages::move_all(&server.context.mailroom, &inbox, &target).await.map(|()| Outcome::Done);
         }
         let source = self.own_folder(server, from, refusal)?;
@@ -360,27 +359,43 @@ impl Account {
             renamed.push((child, name));
         }
         for (source, target) in renamed {
-            let is_subscribed = server.folders.get(&source).is_none_or(|note| note.is_subscribed);
-            server.folders.update(&target, |note| (note.exists, note.is_subscribed) = (true, is_subscribed))?;
+            server.folders.rename(&source, &target);
             messages::move_all(&server.context.mailroom, &source, &target).await?;
-            server.folders.remove(&source);
         }
         Ok(Outcome::Done)
     }
 
     async fn subscribe(&self, server: &Server, name: &str, is_subscribed: bool) -> Result<Outcome, Failure> {
-        let folder = match is_subscribed {
-            true => self.existing_folder(server, name).await?,
-            false => self.resolve(&server.context.mailroom, name)?,
+        let folder = match self.existing_folder(server, name).await {
+            // A folder that does not exist is not subscribed.
+            Err(Failure::Refusal(Refusal::NoSuchMailbox)) if !is_subscribed => return Ok(Outcome::Done),
+            folder => folder?,
         };
         match folder {
-            FolderRef::Mailbox(mailbox) => server.folders.update(&mailbox, |note| {
-                note.is_subscribed = is_subscribed;
-                note.exists |= mailbox.folder().is_none();
-            })?,
-            FolderRef::All(_) | FolderRef::Nothing => {}
+            FolderRef::Mailbox(mailbox) => {
+                if self.is_subscribed(&mailbox, server.folders.get(&mailbox)) == is_subscribed {
+                    return Ok(Outcome::Done);
+                }
+                if !self.grant.allows(Scope::Write, &mailbox) {
+                    return Err(Refusal::NotPermitted.into());
+                }
+                let is_own = self.owns(&mailbox);
+                server.folders.update(&mailbox, |note| {
+                    if is_own {
+                        note.is_unsubscribed = !is_subscribed;
+                    } else {
+                        note.is_subscribed_by_others = is_subscribed;
+                    }
+                })?;
+                Ok(Outcome::Done)
+            }
+            // INBOX is subscribed, `All mail` is not.
+            FolderRef::Nothing if is_subscribed => Ok(Outcome::Done),
+            FolderRef::All(_) if !is_subscribed => Ok(Outcome::Done),
+            FolderRef::All(_) | FolderRef::Nothing => {
+                Err(Refusal::Cannot("The subscription to this mailbox cannot be changed".to_owned()).into())
+            }
         }
-        Ok(Outcome::Done)
     }
 
     /// Returns the use of a mailbox and its limits. Each mailbox and each folder has its own.

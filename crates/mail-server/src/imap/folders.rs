@@ -18,8 +18,10 @@ use super::account::Account;
 pub(super) const INBOX: &str = "INBOX";
 /// The mailbox with all messages.
 pub(super) const ALL_MAIL: &str = "All mail";
-/// The number of folders that are kept in memory.
+/// The number of folders and subscriptions that are kept in memory.
 const MAX_NOTES: usize = 10_000;
+/// The number of folders of one mailbox that are kept in memory.
+const MAX_NOTES_PER_OWNER: usize = 1_000;
 /// Folders with a special use (RFC 6154).
 const SPECIAL_USES: [(&str, &str); 5] =
     [("Archive", "\\Archive"), ("Drafts", "\\Drafts"), ("Junk", "\\Junk"), ("Sent", "\\Sent"), ("Trash", "\\Trash")];
@@ -38,42 +40,94 @@ pub(super) enum FolderRef {
 /// What is known about mailboxes besides their messages, in this process.
 #[derive(Debug, Default)]
 pub struct FolderNotes {
-    folders: Mutex<BTreeMap<MailboxName, FolderNote>>,
+    notes: Mutex<Notes>,
     /// The UIDs up to which messages were listed in a session. They are not recent any more.
     listed_uids: Mutex<BTreeMap<MailboxName, u32>>,
 }
 
-/// What is known about a folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, Default)]
+struct Notes {
+    by_mailbox: BTreeMap<MailboxName, FolderNote>,
+    /// The number of notes that were ever added.
+    count: u64,
+}
+
+/// What is known about a mailbox. A folder with a note exists, even without messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FolderNote {
-    /// Whether it exists, even without messages.
-    pub(super) exists: bool,
-    /// Whether it is subscribed.
-    pub(super) is_subscribed: bool,
+    /// Whether a client has created it. Otherwise it had messages.
+    is_created: bool,
+    /// Whether clients of its own login have ended the subscription.
+    pub(super) is_unsubscribed: bool,
+    /// Whether clients of other logins have subscribed.
+    pub(super) is_subscribed_by_others: bool,
+    /// Ascends with the time at which the note was added.
+    number: u64,
+}
+
+impl FolderNote {
+    /// Returns whether the note can be dropped without a change that a client would notice while the folder has messages.
+    fn is_spare(&self) -> bool {
+        !self.is_created && !self.is_unsubscribed && !self.is_subscribed_by_others
+    }
+}
+
+impl Notes {
+    /// Drops notes until there is room for one of this mailbox.
+    fn make_room(&mut self, mailbox: &MailboxName) -> Result<(), Refusal> {
+        let folders = format!("{},", mailbox.owner_name());
+        if range_of(&self.by_mailbox, &folders).count() >= MAX_NOTES_PER_OWNER {
+            let spare = range_of(&self.by_mailbox, &folders).find(|(_, note)| note.is_spare());
+            let Some(spare) = spare.map(|(name, _)| name.clone()) else {
+                return Err(Refusal::Limit("There are too many folders without messages".to_owned()));
+            };
+            self.by_mailbox.remove(&spare);
+        }
+        if self.by_mailbox.len() >= MAX_NOTES {
+            let oldest = self.by_mailbox.iter().min_by_key(|(_, note)| (!note.is_spare(), note.number));
+            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
+                self.by_mailbox.remove(&oldest);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl FolderNotes {
-    /// Returns what is known about a folder.
+    /// Returns what is known about a mailbox.
     pub(super) fn get(&self, mailbox: &MailboxName) -> Option<FolderNote> {
-        self.folders.lock().get(mailbox).copied()
+        self.notes.lock().by_mailbox.get(mailbox).copied()
     }
 
-    /// Returns the folders whose names start with this text.
+    /// Returns the mailboxes whose names start with this text.
     pub(super) fn with_prefix(&self, prefix: &str) -> Vec<(MailboxName, FolderNote)> {
-        let notes = self.folders.lock();
-        let from = (Bound::Included(prefix), Bound::Unbounded);
-        let matching = notes.range::<str, _>(from).take_while(|(name, _)| name.as_str().starts_with(prefix));
-        matching.map(|(name, note)| (name.clone(), *note)).collect()
+        range_of(&self.notes.lock().by_mailbox, prefix).map(|(name, note)| (name.clone(), *note)).collect()
     }
 
-    /// Changes what is known about a folder.
+    /// Adds a folder that a client creates. It is not subscribed.
+    pub(super) fn create(&self, folder: &MailboxName) -> Result<(), Refusal> {
+        self.update(folder, |note| (note.is_created, note.is_unsubscribed) = (true, true))
+    }
+
+    /// Changes what is known about a mailbox. A note is added if there is none. If there are too many, others are dropped:
+    /// first those of folders with messages, then the oldest ones.
     pub(super) fn update(&self, mailbox: &MailboxName, change: impl FnOnce(&mut FolderNote)) -> Result<(), Refusal> {
-        let mut notes = self.folders.lock();
-        if !notes.contains_key(mailbox) && notes.len() >= MAX_NOTES {
-            return Err(Refusal::Limit("There are too many folders without messages".to_owned()));
+        let mut notes = self.notes.lock();
+        if !notes.by_mailbox.contains_key(mailbox) {
+            notes.make_room(mailbox)?;
+            notes.count += 1;
         }
-        change(notes.entry(mailbox.clone()).or_insert(FolderNote { exists: false, is_subscribed: false }));
+        let number = notes.count;
+        change(notes.by_mailbox.entry(mailbox.clone()).or_insert(FolderNote { number, ..FolderNote::default() }));
         Ok(())
+    }
+
+    /// Moves what is known about a folder to its new name.
+    pub(super) fn rename(&self, from: &MailboxName, to: &MailboxName) {
+        let mut notes = self.notes.lock();
+        if let Some(note) = notes.by_mailbox.remove(from) {
+            notes.by_mailbox.insert(to.clone(), note);
+        }
     }
 
     /// Returns the UID from which on messages of a mailbox are recent. If the session may change the mailbox, they are not
@@ -92,8 +146,17 @@ impl FolderNotes {
 
     /// Forgets a folder.
     pub(super) fn remove(&self, mailbox: &MailboxName) {
-        self.folders.lock().remove(mailbox);
+        self.notes.lock().by_mailbox.remove(mailbox);
     }
+}
+
+/// Returns the notes of the mailboxes whose names start with this text.
+fn range_of<'a>(
+    notes: &'a BTreeMap<MailboxName, FolderNote>,
+    prefix: &'a str,
+) -> impl Iterator<Item = (&'a MailboxName, &'a FolderNote)> {
+    let from = (Bound::Included(prefix), Bound::Unbounded);
+    notes.range::<str, _>(from).take_while(move |(name, _)| name.as_str().starts_with(prefix))
 }
 
 impl Account {
@@ -145,6 +208,18 @@ impl Account {
         }
     }
 
+    /// Returns whether a mailbox is subscribed: that of the login and its folders unless a client has ended the
+    /// subscription, others only if a client has subscribed.
+    pub(super) fn is_subscribed(&self, mailbox: &MailboxName, note: Option<FolderNote>) -> bool {
+        let note = note.unwrap_or_default();
+        if self.owns(mailbox) { !note.is_unsubscribed } else { note.is_subscribed_by_others }
+    }
+
+    /// Returns whether this is the mailbox of the login or a folder of it.
+    pub(super) fn owns(&self, mailbox: &MailboxName) -> bool {
+        mailbox.owner_name() == self.mailbox.as_str()
+    }
+
     /// Returns the project of `All mail`, or `None` inside if it contains all messages. `None` if the login may not read
     /// all of them.
     pub(super) fn all_mail(&self) -> Option<Option<Project>> {
@@ -176,12 +251,53 @@ fn special_use(name: &str) -> Option<&'static str> {
 }
 
 /// Returns a mailbox for a list.
-pub(super) fn listed(name: String, note: Option<FolderNote>) -> Folder {
-    let (exists, is_subscribed) = note.map_or((true, true), |note| (note.exists, note.is_subscribed));
-    Folder { special_use: special_use(&name), is_selectable: exists, is_subscribed, name }
+pub(super) fn listed(name: String, is_subscribed: bool) -> Folder {
+    Folder { special_use: special_use(&name), is_selectable: true, is_subscribed, name }
 }
 
 /// Returns the identity of a mailbox (RFC 8474): a text of letters and digits.
 pub(super) fn mailbox_id(name: &str) -> String {
     format!("F{}", HEXLOWER.encode(&Md5::digest(name.as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mailbox(name: &str) -> MailboxName {
+        name.to_owned().into()
+    }
+
+    #[test]
+    fn notes_of_an_owner_are_limited() {
+        let notes = FolderNotes::default();
+        notes.update(&mailbox("bob,Seen"), |_| {}).unwrap();
+        for number in 1..MAX_NOTES_PER_OWNER {
+            notes.create(&mailbox(&format!("bob,x{number}"))).unwrap();
+        }
+        // A note of a folder with messages is dropped first.
+        notes.create(&mailbox("bob,last")).unwrap();
+        assert_eq!(notes.get(&mailbox("bob,Seen")), None);
+        let refused = notes.create(&mailbox("bob,more"));
+        assert!(matches!(refused, Err(Refusal::Limit(_))), "{refused:?}");
+        notes.create(&mailbox("ann,more")).unwrap();
+        notes.create(&mailbox("bob,last")).unwrap();
+        notes.remove(&mailbox("bob,last"));
+        notes.create(&mailbox("bob,more")).unwrap();
+    }
+
+    #[test]
+    fn oldest_notes_are_dropped() {
+        let notes = FolderNotes::default();
+        let created = |number: usize| mailbox(&format!("user{},{number}", number % 20));
+        for number in 1..MAX_NOTES {
+            notes.create(&created(number)).unwrap();
+        }
+        notes.update(&mailbox("bob,Seen"), |_| {}).unwrap();
+        notes.create(&mailbox("bob,one")).unwrap();
+        assert!(notes.get(&mailbox("bob,Seen")).is_none() && notes.get(&created(1)).is_some());
+        notes.create(&mailbox("bob,two")).unwrap();
+        assert!(notes.get(&created(1)).is_none() && notes.get(&created(2)).is_some());
+        assert_eq!(notes.with_prefix("").len(), MAX_NOTES);
+    }
 }

@@ -159,3 +159,62 @@ async fn each_folder_has_its_quota() {
     assert_eq!(shopper.quota_of(&server, "Sent").await, Err(Refusal::NoSuchMailbox));
     assert_eq!(anyone("ann").quota_of(&server, "Other Users/bob").await, Err(Refusal::NoSuchMailbox));
 }
+
+#[tokio::test]
+async fn own_folders_are_subscribed_and_others_are_not() {
+    let server = server(0);
+    store(&server, &["ann", "bob", "bob,Sent"]).await;
+    let (ann, bob) = (everything("ann"), everything("bob"));
+    assert_eq!(bob.names(&server).await, ["All mail", "+INBOX", "Other Users/ann", "+Sent"]);
+    assert_eq!(ann.names(&server).await, ["All mail", "+INBOX", "Other Users/bob", "Other Users/bob/Sent"]);
+
+    // Own subscriptions and those of others are independent.
+    for (name, is_subscribed) in [("Other Users/bob/Sent", true), ("Other Users/eve", true), ("INBOX", false)] {
+        ann.set_subscription(&server, name, is_subscribed).await.unwrap();
+    }
+    bob.set_subscription(&server, "Sent", false).await.unwrap();
+    let anns = ["All mail", "INBOX", "Other Users/bob", "+Other Users/bob/Sent", "+Other Users/eve"];
+    assert_eq!(ann.names(&server).await, anns);
+    assert_eq!(bob.names(&server).await, ["All mail", "+INBOX", "Other Users/ann", "+Other Users/eve", "Sent"]);
+    ann.set_subscription(&server, "Other Users/bob/Sent", false).await.unwrap();
+    ann.set_subscription(&server, "Other Users/eve", false).await.unwrap();
+    assert_eq!(ann.names(&server).await, ["All mail", "INBOX", "Other Users/bob", "Other Users/bob/Sent"]);
+
+    ann.set_subscription(&server, ALL_MAIL, false).await.unwrap();
+    assert!(is_cannot(ann.set_subscription(&server, ALL_MAIL, true).await));
+}
+
+#[tokio::test]
+async fn ended_subscription_stays_ended() {
+    let server = server(0);
+    store(&server, &["bob,Sent"]).await;
+    let bob = anyone("bob");
+    bob.set_subscription(&server, "Sent", false).await.unwrap();
+    bob.status_of(&server, "Sent").await;
+    assert_eq!(bob.names(&server).await, ["+INBOX", "Sent"]);
+    // It is kept when the folder is renamed.
+    bob.try_rename(&server, "Sent", "Old").await.unwrap();
+    assert_eq!(bob.names(&server).await, ["+INBOX", "Old"]);
+    bob.set_subscription(&server, "Old", true).await.unwrap();
+    assert_eq!(bob.names(&server).await, ["+INBOX", "+Old"]);
+}
+
+#[tokio::test]
+async fn subscriptions_need_the_right_to_write() {
+    let server = server(0);
+    store(&server, &["bob,Sent"]).await;
+    let bob = user("bob", &[Scope::Read], "bob");
+    for name in ["INBOX", "Sent"] {
+        assert_eq!(bob.set_subscription(&server, name, false).await, Err(Refusal::NotPermitted), "{name}");
+        assert_eq!(bob.set_subscription(&server, name, true).await, Ok(Outcome::Done), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn missing_folders_are_not_noted() {
+    let server = server(0);
+    let bob = anyone("bob");
+    assert_eq!(bob.set_subscription(&server, "None", false).await, Ok(Outcome::Done));
+    assert_eq!(bob.set_subscription(&server, "None", true).await, Err(Refusal::NoSuchMailbox));
+    assert_eq!(server.folders.with_prefix(""), []);
+}
