@@ -14,11 +14,11 @@ use restante_mailroom::{
 };
 use restante_proto::imap::command::StatusItem;
 use restante_proto::imap::{
-    Folder, MailboxStatus, NewMarks, Operation, Outcome, Properties, Quota, Refusal, Update, Updated,
+    Folder, MailboxStatus, NewMarks, Operation, Outcome, Properties, Quota, Refusal, SEPARATOR, Update, Updated,
 };
 use restante_proto::sasl::Credentials;
 
-use super::folders::{ALL_MAIL, FolderRef, INBOX, listed, mailbox_id};
+use super::folders::{ALL_MAIL, FolderRef, INBOX, is_reserved, listed, mailbox_id};
 use super::open_mailbox::{Contents, OpenMailbox};
 use super::{Failure, Server, messages};
 use crate::AcceptedConnection;
@@ -275,7 +275,7 @@ impl Account {
     async fn create(&self, server: &Server, name: &str) -> Result<Outcome, Failure> {
         // RFC 3501 section 6.3.3: a separator at the end announces mailboxes below.
         let name = name.strip_suffix('/').unwrap_or(name);
-        let mailbox = self.own_folder(server, name, Refusal::AlreadyExists)?;
+        let mailbox = self.new_folder(server, name)?;
         match self.existing_folder(server, name).await {
             Err(Failure::Refusal(Refusal::NoSuchMailbox)) => {}
             Ok(_) => return Err(Refusal::AlreadyExists.into()),
@@ -283,6 +283,16 @@ impl Account {
         }
         server.folders.create(&mailbox)?;
         Ok(Outcome::Done)
+    }
+
+    /// Returns the folder of a name if the client may create it.
+    fn new_folder(&self, server: &Server, name: &str) -> Result<MailboxName, Refusal> {
+        let mailbox = self.own_folder(server, name, Refusal::AlreadyExists)?;
+        let top = mailbox.folder().and_then(|folder| folder.split(SEPARATOR).next());
+        if top.is_some_and(is_reserved) {
+            return Err(Refusal::Cannot("Other mailboxes have this name".to_owned()));
+        }
+        Ok(mailbox)
     }
 
     /// Returns the folder of a name if the client may change it. Mailboxes that are not folders always exist: they are
@@ -326,7 +336,7 @@ impl Account {
     }
 
     async fn rename(&self, server: &Server, from: &str, to: &str) -> Result<Outcome, Failure> {
-        let target = self.own_folder(server, to, Refusal::AlreadyExists)?;
+        let target = self.new_folder(server, to)?;
         if self.existing_folder(server, to).await.is_ok() {
             return Err(Refusal::AlreadyExists.into());
         }
@@ -357,6 +367,11 @@ impl Account {
             let folder = format!("{}{rest}", target.folder().unwrap_or_default());
             let name = target.owner().in_folder(&folder).map_err(|error| Refusal::Cannot(error.to_string()))?;
             renamed.push((child, name));
+        }
+        for (_, target) in &renamed {
+            if server.folders.get(target).is_some() || has_messages(&server.context.mailroom, target).await? {
+                return Err(Refusal::AlreadyExists.into());
+            }
         }
         for (source, target) in renamed {
             server.folders.rename(&source, &target);

@@ -250,6 +250,11 @@ fn special_use(name: &str) -> Option<&'static str> {
     SPECIAL_USES.into_iter().find(|(folder, _)| *folder == name).map(|(_, special_use)| special_use)
 }
 
+/// Returns whether this name of a folder at the top level would hide other mailboxes, or be hidden by them.
+pub(super) fn is_reserved(name: &str) -> bool {
+    name == ALL_MAIL || OTHER_USERS.strip_suffix(SEPARATOR) == Some(name)
+}
+
 /// Returns a mailbox for a list.
 pub(super) fn listed(name: String, is_subscribed: bool) -> Folder {
     Folder { special_use: special_use(&name), is_selectable: true, is_subscribed, name }

@@ -218,3 +218,31 @@ async fn missing_folders_are_not_noted() {
     assert_eq!(bob.set_subscription(&server, "None", true).await, Err(Refusal::NoSuchMailbox));
     assert_eq!(server.folders.with_prefix(""), []);
 }
+
+#[tokio::test]
+async fn rename_overwrites_nothing() {
+    let server = server(0);
+    store(&server, &["bob,Work", "bob,Work/2026", "bob,Job/2026"]).await;
+    let bob = anyone("bob");
+    let before = bob.names(&server).await;
+    assert_eq!(bob.try_rename(&server, "Work", "Job").await, Err(Refusal::AlreadyExists));
+    assert_eq!(bob.names(&server).await, before);
+    bob.try_rename(&server, "Work", "Done").await.unwrap();
+    assert_eq!(bob.names(&server).await, ["+Done", "+Done/2026", "+INBOX", "+Job/2026"]);
+}
+
+#[tokio::test]
+async fn folders_do_not_get_names_of_other_mailboxes() {
+    let server = server(0);
+    store(&server, &["bob", "bob,Work"]).await;
+    for account in [anyone("bob"), everything("bob")] {
+        for name in ["Other Users", "All mail/a", "inbox/a"] {
+            assert!(is_cannot(account.try_create(&server, name).await), "{name}");
+            assert!(is_cannot(account.try_rename(&server, "Work", name).await), "{name}");
+            assert!(is_cannot(account.try_rename(&server, "INBOX", name).await), "{name}");
+        }
+        assert!(account.try_create(&server, ALL_MAIL).await.is_err());
+    }
+    everything("bob").try_create(&server, "Other Users/ann/New").await.unwrap();
+    assert!(is_cannot(everything("bob").try_create(&server, "Other Users/ann/All mail").await));
+}
