@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use restante_auth::{Grant, Scope};
-use restante_mail::message::MessageId;
-use restante_mail::naming::MailboxName;
+use restante_mail::message::{Flags, MessageId};
+use restante_mail::naming::{MailboxName, Project};
 use restante_mailroom::{
-    CopyKey, CopyUpdate, DeletionCause, Import, MailboxPage, Mailroom, MessageSelector, UpdateOutcome,
+    CopyKey, CopyUpdate, DeletionCause, Import, MailboxPage, Mailroom, MessageSelector, Page, UpdateOutcome,
 };
 use restante_proto::imap::command::StatusItem;
 use restante_proto::imap::{
@@ -26,6 +26,10 @@ use crate::mailbox_login::{LoginRefusal, LoginRequest};
 
 /// The maximum number of mailboxes in a list.
 const MAX_LISTED: usize = 10_000;
+/// The number of mailboxes that are read from the store at once.
+const MAILBOX_PAGE_SIZE: usize = 1000;
+/// The number of messages with all their copies that are listed at once.
+const MESSAGE_PAGE_SIZE: usize = 1000;
 
 /// The mailbox of logins whose name cannot be one.
 const UNNAMED_MAILBOX: &str = "inbox";
@@ -197,7 +201,7 @@ impl Account {
         let prefixes =
             if self.sees_others { self.grant.prefixes() } else { vec![format!("{},", self.mailbox.as_str())] };
         for prefix in prefixes {
-            let mut page = MailboxPage { prefix: prefix.clone(), after: String::new(), limit: 1000 };
+            let mut page = MailboxPage { prefix: prefix.clone(), after: String::new(), limit: MAILBOX_PAGE_SIZE };
             while folders.len() < MAX_LISTED {
                 let mailboxes = mailroom.mailboxes(page.clone()).await?;
                 let Some(last) = mailboxes.last() else { break };
@@ -245,15 +249,24 @@ impl Account {
             FolderRef::All(project) => {
                 let overview = mailroom.overview(project.as_ref()).await?;
                 let next_uid = u32::try_from(overview.messages).unwrap_or(u32::MAX).saturating_add(1);
-                Ok(MailboxStatus { messages: overview.messages, unseen: overview.unread, next_uid, ..empty })
+                let (project, has) = (project.as_ref(), |item| items.contains(&item));
+                Ok(MailboxStatus {
+                    messages: overview.messages,
+                    unseen: overview.unread,
+                    deleted: if has(StatusItem::Deleted) { count_deleted(mailroom, project).await? } else { 0 },
+                    bytes: if has(StatusItem::Size) { total_bytes(mailroom, project).await? } else { 0 },
+                    next_uid,
+                    uid_validity: server.next_session_uid_validity(),
+                    // A session that selects it now assigns one MODSEQ to each message.
+                    highest_modseq: overview.messages.max(1),
+                    ..empty
+                })
             }
             FolderRef::Mailbox(mailbox) => {
                 let needs_list = items.contains(&StatusItem::Deleted) || items.contains(&StatusItem::Recent);
                 let limit = if needs_list { usize::MAX } else { 0 };
                 let index = mailroom.index(&mailbox, MessageId::ZERO, limit).await?;
-                let is_deleted = |entry: &&restante_store::IndexEntry| {
-                    entry.marks.flags.contains(restante_mail::message::Flags::DELETED)
-                };
+                let is_deleted = |entry: &&restante_store::IndexEntry| entry.marks.flags.contains(Flags::DELETED);
                 let first_recent = server.folders.first_recent_uid(&mailbox, index.next_number, true);
                 let is_recent = |entry: &&restante_store::IndexEntry| entry.number >= first_recent;
                 let state = state_of(mailroom, &mailbox).await?;
@@ -443,6 +456,34 @@ pub(super) async fn state_of(
     let page = MailboxPage { prefix: mailbox.to_string(), after: String::new(), limit: 1 };
     let states = mailroom.mailboxes(page).await?;
     Ok(states.into_iter().find(|state| state.name == *mailbox))
+}
+
+/// Returns the sum of the sizes of all mailboxes, or of those of a project.
+async fn total_bytes(mailroom: &Mailroom, project: Option<&Project>) -> Result<u64, Failure> {
+    let mut page = MailboxPage {
+        prefix: project.map(Project::prefix).unwrap_or_default(),
+        after: String::new(),
+        limit: MAILBOX_PAGE_SIZE,
+    };
+    let mut bytes = 0;
+    loop {
+        let mailboxes = mailroom.mailboxes(page.clone()).await?;
+        let Some(last) = mailboxes.last() else { return Ok(bytes) };
+        page.after = last.name.to_string();
+        bytes += mailboxes.iter().map(|state| state.bytes).sum::<u64>();
+    }
+}
+
+/// Returns the number of messages that are marked as deleted, of all or of those of a project.
+async fn count_deleted(mailroom: &Mailroom, project: Option<&Project>) -> Result<u64, Failure> {
+    let (mut count, mut last) = (0, MessageId::ZERO);
+    loop {
+        let page = Page { limit: Some(MESSAGE_PAGE_SIZE), before: None, after: Some(last) };
+        let messages = mailroom.messages(project, page).await?.messages;
+        let Some(message) = messages.last() else { return Ok(count) };
+        last = message.id();
+        count += messages.iter().filter(|message| message.first().flags.contains(Flags::DELETED)).count() as u64;
+    }
 }
 
 async fn properties(

@@ -220,6 +220,22 @@ async fn missing_folders_are_not_noted() {
 }
 
 #[tokio::test]
+async fn status_of_all_mail_has_all_numbers() {
+    let server = server(0);
+    store(&server, &["bob", "shop:bob", "shop:ann,Sent"]).await;
+    let ann = everything("ann");
+    let status = ann.status_of(&server, ALL_MAIL).await;
+    let bytes = status.bytes;
+    assert_eq!((status.messages, status.deleted, status.next_uid, status.highest_modseq), (3, 3, 4, 3));
+    let shopper = user("ann", &[Scope::Read], "shop:*");
+    let status_in_project = shopper.status_of(&server, ALL_MAIL).await;
+    assert_eq!((status_in_project.messages, status_in_project.deleted), (2, 2));
+    assert!(bytes > status_in_project.bytes && status_in_project.bytes > 0);
+    // It is not that of the store, and never the same again.
+    assert_eq!((status.uid_validity, status_in_project.uid_validity), (100, 101));
+}
+
+#[tokio::test]
 async fn rename_overwrites_nothing() {
     let server = server(0);
     store(&server, &["bob,Work", "bob,Work/2026", "bob,Job/2026"]).await;
