@@ -206,7 +206,7 @@ impl MailboxLogin {
     }
 
     /// Returns the mailbox and the user that a client means. If accounts are configured, `mailbox*user` gives both.
-    fn split_mailbox_and_user<'a>(&self, mailbox: &'a str, user: &'a str) -> (&'a str, &'a str) {
+    pub(crate) fn split_mailbox_and_user<'a>(&self, mailbox: &'a str, user: &'a str) -> (&'a str, &'a str) {
         let both = user.rsplit_once(Self::SEPARATOR).filter(|_| self.auth.is_enabled() && mailbox == user);
         both.unwrap_or((mailbox, user))
     }

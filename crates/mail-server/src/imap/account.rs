@@ -31,7 +31,7 @@ const MAILBOX_PAGE_SIZE: usize = 1000;
 /// The number of messages with all their copies that are listed at once.
 const MESSAGE_PAGE_SIZE: usize = 1000;
 
-/// The mailbox of logins whose name cannot be one.
+/// The mailbox of users and tokens whose name cannot be one, and of logins without a user.
 const UNNAMED_MAILBOX: &str = "inbox";
 
 /// What a client may do after the login.
@@ -52,12 +52,12 @@ impl Account {
         ip: Option<IpAddr>,
     ) -> Result<Self, Refusal> {
         let Server { context, login, .. } = server;
-        let request_mailbox = match credentials.authorization_id.as_str() {
+        let name = match credentials.authorization_id.as_str() {
             "" => &credentials.user,
             authorization_id => authorization_id,
         };
-        let proof = (&credentials.proof).into();
-        let request = LoginRequest { command: "LOGIN", mailbox: request_mailbox, user: &credentials.user, proof, ip };
+        let (name, user) = login.split_mailbox_and_user(name, &credentials.user);
+        let request = LoginRequest { command: "LOGIN", mailbox: name, user, proof: (&credentials.proof).into(), ip };
         let session_name = connection.session_name;
         let logged_in = login.log_in(context, session_name, request, &mut connection.shutdown).await;
         let (mailbox, grant) = logged_in.map_err(|refusal| match refusal {
@@ -68,15 +68,7 @@ impl Account {
         })?;
         // Without an account, the login is only the name of a mailbox.
         let sees_others = grant.name().is_some();
-        let mailroom = &context.mailroom;
-        let mailbox = match mailbox {
-            Some(mailbox) => mailbox,
-            // The name of a user or token need not be a mailbox that it may read.
-            None => mailroom
-                .mailbox_in(grant.home(), request_mailbox)
-                .or_else(|_| mailroom.mailbox_in(grant.home(), UNNAMED_MAILBOX))
-                .map_err(|error| Refusal::Cannot(format!("Bad mailbox name: {error}")))?,
-        };
+        let mailbox = mailbox_of_login(&context.mailroom, &grant, mailbox, name)?;
         Ok(Self { mailbox, grant, sees_others })
     }
 
@@ -441,6 +433,27 @@ impl Account {
             messages: state.as_ref().map_or(0, |state| state.messages),
             max_messages: limit(limits.messages),
         })
+    }
+}
+
+/// Returns the mailbox of a login: `permitted`, if the login may read the mailbox of this name. Otherwise it has no messages
+/// for the client.
+fn mailbox_of_login(
+    mailroom: &Mailroom,
+    grant: &Grant,
+    permitted: Option<MailboxName>,
+    name: &str,
+) -> Result<MailboxName, Refusal> {
+    let named = permitted.map_or_else(|| mailroom.mailbox_in(grant.home(), name), Ok);
+    let mailbox = match named {
+        // The name of a user or token need not be that of a mailbox.
+        Err(_) if grant.name().is_some() || name.is_empty() => mailroom.mailbox_in(grant.home(), UNNAMED_MAILBOX),
+        named => named,
+    };
+    let mailbox = mailbox.map_err(|error| Refusal::Cannot(format!("Bad mailbox name: {error}")))?;
+    match mailbox.folder() {
+        Some(_) => Err(Refusal::Cannot("Bad mailbox name: this is a folder, log in to its mailbox".to_owned())),
+        None => Ok(mailbox),
     }
 }
 

@@ -262,3 +262,26 @@ async fn folders_do_not_get_names_of_other_mailboxes() {
     everything("bob").try_create(&server, "Other Users/ann/New").await.unwrap();
     assert!(is_cannot(everything("bob").try_create(&server, "Other Users/ann/All mail").await));
 }
+
+#[test]
+fn login_opens_the_mailbox_of_its_name() {
+    let server = server(0);
+    let mailroom = &server.context.mailroom;
+    let named = user("ann", &[Scope::Read], "shop:*").grant;
+    let bad_name = |reason| Err(Refusal::Cannot(format!("Bad mailbox name: {reason}")));
+    let folder = || bad_name("this is a folder, log in to its mailbox");
+    let opened = |name: &str| Ok(mailbox(name));
+    // The grant, whether it permits to read the mailbox of this name, the name and the mailbox.
+    let table = [
+        (&Grant::EVERYTHING, Some("bob"), "bob", opened("bob")),
+        (&Grant::EVERYTHING, None, "", opened("inbox")),
+        (&Grant::EVERYTHING, None, "first last", bad_name("the local part has a character that needs quotes")),
+        (&Grant::EVERYTHING, Some("bob,Sent"), "bob,Sent", folder()),
+        (&named, None, "first last", opened("shop:inbox")),
+        (&named, None, "acme:bob", opened("acme:bob")),
+        (&named, None, "acme:bob,Sent", folder()),
+    ];
+    for (grant, permitted, name, expected) in table {
+        assert_eq!(mailbox_of_login(mailroom, grant, permitted.map(mailbox), name), expected, "{name}");
+    }
+}
