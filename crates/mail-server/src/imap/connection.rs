@@ -30,6 +30,8 @@ const MAX_UNRESERVED_BYTES: usize = 64 * 1024;
 const MEMORY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the client may be silent within the message of APPEND, whose memory is reserved.
 const MESSAGE_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long a client may be silent before the login, if the timeout of the sessions is not shorter.
+const LOGIN_TIMEOUT: Duration = Duration::from_mins(3);
 /// How long a message is kept for the next partial fetch.
 const MESSAGE_IDLE_TIME: Duration = Duration::from_secs(5);
 
@@ -73,7 +75,8 @@ impl<'a> SessionDriver<'a> {
         if let Some(scope) = connection.transcript_scope() {
             session.start_recording(scope);
         }
-        let deadline = Deadline::new(server.context.idle_timeout, MIN_BYTES_PER_SECOND, Instant::now());
+        let login_timeout = server.context.idle_timeout.min(LOGIN_TIMEOUT);
+        let deadline = Deadline::new(login_timeout, MIN_BYTES_PER_SECOND, Instant::now());
         Self {
             server,
             connection,
@@ -171,6 +174,7 @@ impl<'a> SessionDriver<'a> {
         let account = Account::log_in(self.server, &mut self.connection, credentials, self.ip).await?;
         tracing::debug!(session = self.connection.session_name, mailbox = %account.mailbox, "logged in");
         self.account = Some(account);
+        self.deadline = Deadline::new(self.server.context.idle_timeout, MIN_BYTES_PER_SECOND, Instant::now());
         Ok(())
     }
 

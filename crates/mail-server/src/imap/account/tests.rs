@@ -285,3 +285,23 @@ fn login_opens_the_mailbox_of_its_name() {
         assert_eq!(mailbox_of_login(mailroom, grant, permitted.map(mailbox), name), expected, "{name}");
     }
 }
+
+/// Connects, sends commands, and returns how long the server waits for the next one.
+async fn silence_after(commands: &str) -> Duration {
+    let (mut client, stream) = UnixStream::pair().unwrap();
+    let (_trigger, shutdown) = ShutdownTrigger::new();
+    let admission = ConnectionLimits::new(1, None).admit();
+    tokio::spawn(Arc::new(server(0)).serve(Stream::Unix(stream), None, admission, shutdown));
+    let started = Instant::now();
+    client.write_all(commands.as_bytes()).await.unwrap();
+    client.read_to_end(&mut Vec::new()).await.unwrap();
+    started.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_client_is_disconnected_earlier_before_the_login() {
+    let minutes = |silence: Duration| silence.as_secs() / 60;
+    assert_eq!(minutes(silence_after("").await), 3);
+    assert_eq!(minutes(silence_after("a NOOP\r\n").await), 3);
+    assert_eq!(minutes(silence_after("a LOGIN bob x\r\n").await), 30);
+}
