@@ -163,14 +163,14 @@ impl Account {
     /// Returns what a name stands for. It need not exist, but the login may read it.
     pub(super) fn resolve(&self, mailroom: &restante_mailroom::Mailroom, name: &str) -> Result<FolderRef, Refusal> {
         let mailbox = if name == INBOX {
-            match self.may_read(&self.mailbox) {
-                true => self.mailbox.clone(),
-                false => return Ok(FolderRef::Nothing),
+            if !self.may_read(&self.mailbox) {
+                return Ok(FolderRef::Nothing);
             }
+            self.mailbox.clone()
         } else if name == ALL_MAIL
-            && let Some(project) = self.all_mail()
+            && let Some(all_mail) = self.all_mail()
         {
-            return Ok(FolderRef::All(project));
+            return Ok(all_mail);
         } else if let Some(name) = name.strip_prefix(OTHER_USERS) {
             let (owner, folder) = match name.split_once(SEPARATOR) {
                 Some((owner, folder)) => (owner, Some(folder)),
@@ -220,10 +220,9 @@ impl Account {
         mailbox.owner_name() == self.mailbox.as_str()
     }
 
-    /// Returns the project of `All mail`, or `None` inside if it contains all messages. `None` if the login may not read
-    /// all of them.
-    pub(super) fn all_mail(&self) -> Option<Option<Project>> {
-        (self.sees_others && self.grant.covers_home()).then(|| self.grant.home().cloned())
+    /// Returns what `All mail` stands for. `None` if the login may not read all messages of its project.
+    pub(super) fn all_mail(&self) -> Option<FolderRef> {
+        (self.sees_others && self.grant.covers_home()).then(|| FolderRef::All(self.grant.home().cloned()))
     }
 }
 
