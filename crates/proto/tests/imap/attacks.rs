@@ -99,6 +99,40 @@ fn large_messages_are_sent_as_stored() {
     assert!(driver.replies() == expected.concat(), "the octets differ");
 }
 
+/// The messages are more than the session changes, copies or reads in one operation.
+#[test]
+fn commands_apply_to_many_messages() {
+    const COUNT: usize = 1_201;
+    let mut driver = selected();
+    driver.store.add_mailbox("Archive", None);
+    for number in 1..=COUNT {
+        driver.store.deliver("INBOX", format!("Subject: {number}\r\n\r\n{}\r\n", "x".repeat(2_000)).as_bytes());
+    }
+    driver.feed(b"a NOOP\r\n");
+    let mut run = |command: &str| {
+        driver.replies();
+        driver.feed(format!("a {command}\r\n").as_bytes());
+        String::from_utf8(driver.replies()).unwrap()
+    };
+    let numbers = || (1..=COUNT).map(|number| number.to_string());
+    let all = numbers().collect::<Vec<_>>().join(" ");
+    let seen: Vec<_> = numbers().map(|number| format!("* {number} FETCH (FLAGS (\\Seen \\Recent))\r\n")).collect();
+    assert_eq!(run("STORE 1:* +FLAGS (\\Seen)"), seen.concat() + "a OK STORE completed\r\n");
+    assert_eq!(run("SEARCH BODY x"), format!("* SEARCH {all}\r\na OK SEARCH completed\r\n"));
+    assert_eq!(run("SORT (DATE) UTF-8 ALL"), format!("* SORT {all}\r\na OK SORT completed\r\n"));
+    let subjects = run("FETCH 1:* BODY.PEEK[HEADER.FIELDS (SUBJECT)]");
+    assert!(numbers().all(|number| subjects.contains(&format!("Subject: {number}\r\n\r\n)\r\n"))));
+    let copied = format!("[COPYUID 7 1:{COUNT} 1:{COUNT}]");
+    assert_eq!(run("COPY 1:* Archive"), format!("a OK {copied} COPY completed\r\n"));
+    let expunged = "* 1 EXPUNGE\r\n".repeat(COUNT);
+    run("STORE 1:* +FLAGS.SILENT (\\Deleted)");
+    assert_eq!(run("EXPUNGE"), format!("{expunged}a OK EXPUNGE completed\r\n"));
+    run("SELECT Archive");
+    let moved =
+        format!("* OK {copied} Copied\r\n").replace(&format!(" 1:{COUNT}]"), &format!(" {}:{}]", COUNT + 1, 2 * COUNT));
+    assert_eq!(run("MOVE 1:* INBOX"), format!("{moved}{expunged}a OK MOVE completed\r\n"));
+}
+
 #[test]
 fn sets_with_many_ranges_are_fast() {
     let mut session = session(false);
