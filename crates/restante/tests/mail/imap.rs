@@ -1,5 +1,6 @@
-//! The listeners of IMAP: addresses, TLS and proxies.
+//! The listeners of IMAP: addresses, TLS and proxies. And changes by other protocols.
 
+use crate::support::imap::Imap;
 use crate::support::tls::ClientStream;
 use crate::support::{LineConnection, Server, connect};
 
@@ -39,4 +40,25 @@ fn clients_of_a_proxy_send_a_header() {
     let mut without_header = LineConnection::new(connect(address));
     without_header.send("a LOGOUT\r\n");
     assert_eq!(without_header.line(), None, "a reply without a PROXY header");
+}
+
+#[test]
+fn changes_by_smtp_and_rest_arrive_in_idle() {
+    let mut server = Server::start(&[]);
+    let mut imap = Imap::login(&mut server, "james");
+    imap.ok("SELECT INBOX");
+    imap.connection.send("b IDLE\r\n");
+    let mut expect = |expected: &[&str]| {
+        for line in expected {
+            assert_eq!(imap.connection.line().as_deref(), Some(*line));
+        }
+    };
+    expect(&["+ idling"]);
+    server.deliver("james@x.org", b"Subject: Hello\r\n\r\nHi\r\n");
+    expect(&["* 1 EXISTS", "* 1 RECENT"]);
+    let url = server.url(&format!("/api/v1/mailbox/james/{}", server.ids("james")[0]));
+    ureq::patch(&url).send(r#"{"seen":true}"#).unwrap();
+    expect(&[r"* 1 FETCH (FLAGS (\Seen \Recent))"]);
+    ureq::delete(&url).call().unwrap();
+    expect(&["* 1 EXPUNGE"]);
 }

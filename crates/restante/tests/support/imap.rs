@@ -6,7 +6,7 @@ use super::{LineConnection, Server, connect};
 
 /// The client's end of an IMAP session.
 pub(crate) struct Imap {
-    connection: LineConnection<TcpStream>,
+    pub(crate) connection: LineConnection<TcpStream>,
 }
 
 impl Imap {
