@@ -32,10 +32,15 @@ impl Client {
         Self { stream: BufReader::new(stream), last_tag: 0, transcript: VecDeque::new() }
     }
 
+    /// Returns the tag of the next command.
+    pub(crate) fn next_tag(&self) -> String {
+        format!("a{}", self.last_tag + 1)
+    }
+
     /// Sends a command. Returns its tag.
     pub(crate) async fn send_command(&mut self, command: &str) -> String {
+        let tag = self.next_tag();
         self.last_tag += 1;
-        let tag = format!("a{}", self.last_tag);
         self.send_line(&format!("{tag} {command}")).await;
         tag
     }

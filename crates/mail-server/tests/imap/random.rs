@@ -19,6 +19,11 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
+    /// Returns another generator.
+    pub(crate) fn fork(&mut self) -> Self {
+        Self(self.next())
+    }
+
     /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % end as u64).expect("smaller than a usize")

@@ -5,24 +5,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::client::{Client, Reply};
 use crate::command::{Command, FlagChange, FlagOperation, INBOX, MessageSet, SearchKey};
 use crate::contents::Contents;
+use crate::random::Random;
 use crate::view::{Fetched, FlagSet, View};
 
 /// A session with a selected mailbox.
 pub(crate) struct TestSession {
     pub(crate) client: Client,
     pub(crate) view: View,
-    /// The node that the client is connected to.
-    pub(crate) node: usize,
+    pub(crate) name: &'static str,
     /// Whether the client sends commands of CONDSTORE.
     pub(crate) uses_condstore: bool,
     /// Whether it has sent one.
     has_condstore: bool,
     /// The tag of IDLE, until its end.
     idle_tag: Option<String>,
+    random: Random,
 }
 
 /// What an operation should have changed, and what the server has said about the mailbox.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
     /// Changes of flags, by UID.
     pub(crate) flag_changes: BTreeMap<u32, ConditionalChange>,
@@ -65,7 +66,7 @@ pub(crate) enum AddedMessage {
 }
 
 /// The messages that a command names, and those that match.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Selection {
     pub(crate) named: BTreeSet<u32>,
     pub(crate) matched: BTreeSet<u32>,
@@ -86,7 +87,13 @@ struct Received {
 
 impl TestSession {
     /// Logs in and selects INBOX.
-    pub(crate) async fn open(mut client: Client, node: usize, uses_condstore: bool, commands: &[&str]) -> Self {
+    pub(crate) async fn open(
+        name: &'static str,
+        mut client: Client,
+        uses_condstore: bool,
+        random: Random,
+        commands: &[&str],
+    ) -> Self {
         client.reply().await;
         for command in commands {
             let tag = client.send_command(command).await;
@@ -94,13 +101,31 @@ impl TestSession {
         }
         let has_condstore = commands.contains(&"ENABLE CONDSTORE");
         let view = View::default();
-        let mut session = Self { client, view, node, uses_condstore, has_condstore, idle_tag: None };
+        let mut session = Self { name, client, view, uses_condstore, has_condstore, idle_tag: None, random };
         session.perform(&Command::Select).await;
         session
     }
 
     pub(crate) fn is_idling(&self) -> bool {
         self.idle_tag.is_some()
+    }
+
+    /// Executes random commands, one after the other. In IDLE it may do nothing.
+    pub(crate) async fn perform_random(&mut self, count: usize) -> Vec<Effects> {
+        let mut effects = Vec::new();
+        for _ in 0..count {
+            let command = if self.is_idling() {
+                if self.random.one_in(2) {
+                    break;
+                }
+                Command::Done
+            } else {
+                let subject = format!("{} of the {} session", self.client.next_tag(), self.name);
+                Command::random(&mut self.random, &self.view, self.uses_condstore, subject)
+            };
+            effects.push(self.perform(&command).await);
+        }
+        effects
     }
 
     /// Executes a command.

@@ -23,24 +23,27 @@ pub(crate) struct RandomWalk {
     history: History,
     /// The number of messages in the other mailbox.
     archived: usize,
-    last_subject: usize,
+    deliveries: usize,
 }
 
 impl RandomWalk {
     /// Starts a walk on one node or on several that share a store. The sessions use no extension, CONDSTORE from the start,
     /// and CONDSTORE from some command on.
     pub(crate) async fn start(seed: u64, nodes: Vec<TestNode>) -> Self {
+        let mut random = Random::new(seed);
         let last = nodes.len() - 1;
-        let open = async |node: usize, uses_condstore, extension: &[&str]| {
+        let mut open = async |name, node: usize, uses_condstore, extension: &[&str]| {
             let create = format!("CREATE {ARCHIVE}");
             let commands = [&["LOGIN bob x", &create], extension].concat();
-            TestSession::open(nodes[node].connect(), node, uses_condstore, &commands).await
+            TestSession::open(name, nodes[node].connect(), uses_condstore, random.fork(), &commands).await
         };
-        let sessions =
-            [open(0, false, &[]).await, open(last, true, &["ENABLE CONDSTORE"]).await, open(0, true, &[]).await];
-        let contents = nodes[0].contents().await;
-        let (random, history) = (Random::new(seed), History::default());
-        Self { seed, rounds: 0, random, nodes, sessions, contents, history, archived: 0, last_subject: 0 }
+        let sessions = [
+            open("first", 0, false, &[]).await,
+            open("second", last, true, &["ENABLE CONDSTORE"]).await,
+            open("third", 0, true, &[]).await,
+        ];
+        let (contents, history) = (nodes[0].contents().await, History::default());
+        Self { seed, rounds: 0, random, nodes, sessions, contents, history, archived: 0, deliveries: 0 }
     }
 
     pub(crate) async fn run(&mut self, rounds: usize) {
@@ -54,28 +57,30 @@ impl RandomWalk {
         self.finish().await;
     }
 
-    /// Runs one operation, or several at the same time.
+    /// Runs one operation, or several of all clients at the same time.
     async fn round(&mut self) {
         let choice = self.random.below(12);
-        let is_chosen = |random: &mut Random, actor: usize| choice == actor || (choice >= 6 && !random.one_in(4));
-        let mut commands = [const { None }; 3];
-        for (index, command) in commands.iter_mut().enumerate() {
-            *command = is_chosen(&mut self.random, index).then(|| self.random_command(index)).flatten();
-        }
-        let change = (is_chosen(&mut self.random, 3) || choice == 4 || choice == 5).then(|| self.random_change());
+        let is_parallel = choice >= 6;
+        let mut count = |session: usize| {
+            if is_parallel { self.random.below(3) } else { usize::from(choice == session) }
+        };
+        let counts = [count(0), count(1), count(2)];
+        let has_change = if is_parallel { !self.random.one_in(4) } else { choice >= 3 };
+        let change = has_change.then(|| self.random_change());
         let [first, second, third] = &mut self.sessions;
-        let [first_command, second_command, third_command] = &commands;
         let other = async {
-            let (node, change) = change.as_ref()?;
-            Some(self.nodes[*node].change(change, &self.contents).await)
+            match &change {
+                Some((node, change)) => vec![self.nodes[*node].change(change, &self.contents).await],
+                None => Vec::new(),
+            }
         };
         let (first, second, third, other) = tokio::join!(
-            perform(first, first_command.as_ref()),
-            perform(second, second_command.as_ref()),
-            perform(third, third_command.as_ref()),
+            first.perform_random(counts[0]),
+            second.perform_random(counts[1]),
+            third.perform_random(counts[2]),
             other
         );
-        let effects: Vec<Effects> = [first, second, third, other].into_iter().flatten().collect();
+        let effects = [first, second, third, other].concat();
         let round = Round { is_single: effects.len() == 1, is_shared: self.is_shared(), cap: CAP };
         self.check(&effects, round).await;
     }
@@ -93,25 +98,12 @@ impl RandomWalk {
         self.nodes[0].mailroom.is_shared()
     }
 
-    fn random_command(&mut self, session: usize) -> Option<Command> {
-        let subject = self.next_subject();
-        let TestSession { view, uses_condstore, .. } = &self.sessions[session];
-        if self.sessions[session].is_idling() {
-            return self.random.one_in(2).then_some(Command::Done);
-        }
-        Some(Command::random(&mut self.random, view, *uses_condstore, subject))
-    }
-
     fn random_change(&mut self) -> (usize, OtherChange) {
-        let subject = self.next_subject();
+        self.deliveries += 1;
+        let subject = format!("delivery {}", self.deliveries);
         let node = self.random.below(self.nodes.len());
         let can_hold = self.nodes[node].can_hold_feed();
         (node, OtherChange::random(&mut self.random, &self.contents, can_hold, subject))
-    }
-
-    fn next_subject(&mut self) -> String {
-        self.last_subject += 1;
-        format!("message {}", self.last_subject)
     }
 
     /// Brings all sessions up to date. If the store is not shared, a NOOP is enough. Otherwise changes arrive later, so the sessions
@@ -157,19 +149,12 @@ impl RandomWalk {
     }
 }
 
-async fn perform(session: &mut TestSession, command: Option<&Command>) -> Option<Effects> {
-    match command {
-        Some(command) => Some(session.perform(command).await),
-        None => None,
-    }
-}
-
 /// Prints the last replies if a test panics.
 impl Drop for RandomWalk {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            for (index, session) in self.sessions.iter().enumerate() {
-                eprintln!("session {index} on node {}:", session.node);
+            for session in &self.sessions {
+                eprintln!("the {} session:", session.name);
                 session.client.transcript().for_each(|line| eprintln!("  {line}"));
                 let difference = self.contents.difference(&session.view);
                 eprintln!("{}", difference.unwrap_or_else(|| "The session agrees with the store.".to_owned()));
