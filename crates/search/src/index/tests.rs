@@ -264,6 +264,8 @@ proptest! {
 /// Marks come from changes and from the store. The message was stored with MODSEQ 1.
 #[test]
 fn changes_of_marks_can_arrive_in_another_order() {
+    /// Marks, and whether they come from the store.
+    type Received<'a> = (&'a Marks, bool);
     const STORED: bool = true;
     let marks = |modseq, seen, tag: &str| Marks {
         seen,
@@ -272,7 +274,7 @@ fn changes_of_marks_can_arrive_in_another_order() {
         ..Marks::default()
     };
     let (old, new, last) = (marks(2, false, "old"), marks(3, true, "new"), marks(4, true, ""));
-    let table: [(&[(&Marks, bool)], &Marks, &str); 6] = [
+    let table: [(&[Received<'_>], &Marks, &str); 6] = [
         (&[(&old, !STORED), (&new, !STORED)], &new, "the order in which they were made"),
         (&[(&new, !STORED), (&old, !STORED)], &new, "the other order"),
         (&[(&new, !STORED), (&new, !STORED), (&last, !STORED)], &last, "the same change twice"),
