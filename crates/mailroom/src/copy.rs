@@ -113,9 +113,9 @@ impl Inner {
 
     /// Deletes the old copies of the messages that were copied.
     async fn remove_originals(&self, copies: &[CopyKey], stored: &[Option<Summary>]) -> Result<()> {
-        let copied: Vec<CopyKey> =
-            copies.iter().zip(stored).filter(|(_, copy)| copy.is_some()).map(|(old, _)| old.clone()).collect();
-        for batch in copied.chunks(CHANGE_BATCH_SIZE) {
+        let originals = copies.iter().zip(stored).filter(|(_, copy)| copy.is_some());
+        let originals: Vec<CopyKey> = originals.map(|(original, _)| original.clone()).collect();
+        for batch in originals.chunks(CHANGE_BATCH_SIZE) {
             let removed = self.store.remove_copies(batch.to_vec()).await?;
             self.publish_deleted(DeletionCause::Expunged, removed);
         }
@@ -142,7 +142,7 @@ impl Inner {
             match self.store.remove_copies(batch.to_vec()).await {
                 Ok(removed) => self.publish_deleted(DeletionCause::Request, removed),
                 Err(error) => {
-                    tracing::error!(%error, "cannot delete the copies of an incomplete COPY or MOVE; they stay")
+                    tracing::error!(%error, "cannot delete the copies of an incomplete COPY or MOVE; they stay");
                 }
             }
         }

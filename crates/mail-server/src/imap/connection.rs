@@ -233,7 +233,9 @@ impl<'a> SessionDriver<'a> {
         let changes = open.changes(&self.server.context.mailroom, self.session.last_id()).await;
         match changes {
             Ok(changes) => {
-                changes.into_iter().for_each(|change| self.session.changed(change));
+                for change in changes {
+                    self.session.changed(change);
+                }
                 let bytes = self.session.list_bytes();
                 if bytes > MAX_UNRESERVED_BYTES {
                     // The list grows also if no memory is left, at most to the limit of the mailbox.
@@ -297,17 +299,14 @@ impl<'a> SessionDriver<'a> {
         if self.written_bytes.take().is_some() {
             self.deadline.restart(now);
         }
-        let deadline = match self.session.received_bytes() {
-            Some(bytes) => {
-                let timeout = self.server.context.idle_timeout.min(MESSAGE_TIMEOUT);
-                let deadline =
-                    self.message_deadline.get_or_insert_with(|| Deadline::new(timeout, MIN_BYTES_PER_SECOND, now));
-                deadline.expires_at(now, bytes)
-            }
-            None => {
-                self.message_deadline = None;
-                self.deadline.expires_at(now, 0)
-            }
+        let deadline = if let Some(bytes) = self.session.received_bytes() {
+            let timeout = self.server.context.idle_timeout.min(MESSAGE_TIMEOUT);
+            let deadline =
+                self.message_deadline.get_or_insert_with(|| Deadline::new(timeout, MIN_BYTES_PER_SECOND, now));
+            deadline.expires_at(now, bytes)
+        } else {
+            self.message_deadline = None;
+            self.deadline.expires_at(now, 0)
         };
         self.connection.stream.reserve_idle_input(INPUT_BUFFER_BYTES);
         let has_message = self.session.message_bytes() > 0 && self.session.is_idle();

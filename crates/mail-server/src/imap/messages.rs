@@ -21,10 +21,8 @@ pub(super) async fn copy(
     // Read first: after the messages were moved, an error would say that they were not.
     let uid_validity = mailroom.uid_validity().await?;
     let existing: Vec<CopyKey> = copies.iter().flatten().cloned().collect();
-    let stored = match is_move {
-        true => mailroom.move_copies(existing, target).await?,
-        false => mailroom.copy(existing, target).await?,
-    };
+    let stored =
+        if is_move { mailroom.move_copies(existing, target).await? } else { mailroom.copy(existing, target).await? };
     let ids = stored.iter().flatten().map(|summary| summary.id).collect();
     let mut stored = stored.into_iter();
     let uid = |copy: Option<CopyKey>| copy.and_then(|_| stored.next().flatten()).map(|summary| summary.number);

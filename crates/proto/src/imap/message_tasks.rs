@@ -120,7 +120,9 @@ impl CopyTask {
         let copied: Vec<(Source, u32)> = copied.collect();
         self.copied.extend(copied.iter().map(|(source, uid)| (source.uid, *uid)));
         if let Some(selected) = selected.filter(|_| self.is_move) {
-            copied.iter().for_each(|(source, _)| selected.remove(source.id));
+            for (source, _) in copied {
+                selected.remove(source.id);
+            }
         }
     }
 
@@ -210,7 +212,9 @@ impl ExpungeTask {
 impl Task for ExpungeTask {
     fn advance(&mut self, context: &mut Context<'_>, outcome: Option<Outcome>) -> Step {
         if let (Some(selected), Some(Outcome::Removed(ids))) = (context.selected.as_mut(), outcome) {
-            ids.into_iter().for_each(|id| selected.remove(id));
+            for id in ids {
+                selected.remove(id);
+            }
         }
         let rest = self.ids.len().saturating_sub(BATCH_MESSAGES);
         let batch = self.ids.split_off(rest);

@@ -100,7 +100,7 @@ impl Store {
         for flag in flags {
             match SYSTEM_FLAGS.iter().find(|(name, _)| name == flag) {
                 Some((_, system)) => system_flags = system_flags.union(*system),
-                None if *flag == "\Seen" => seen = true,
+                None if *flag == "\\Seen" => seen = true,
                 None => tags.push(*flag),
             }
         }
