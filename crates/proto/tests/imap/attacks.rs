@@ -173,6 +173,7 @@ fn reasons_cannot_inject_replies() {
     session.replies().clear();
     session.step(b"c CREATE work\r\n");
     session.completed(Err(Refusal::Limit(format!("\u{e9}{}", "x".repeat(1000)))));
+    session.step(b"");
     let reply = text(&mut session);
     assert!(reply.starts_with("c NO [LIMIT] ?xxx") && reply.ends_with("x\r\n") && reply.len() < 300, "{reply}");
 }

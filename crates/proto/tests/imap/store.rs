@@ -180,12 +180,11 @@ impl Store {
                 let uid = self.add(&append.mailbox, append.message, marks, append.received, None);
                 Ok(Outcome::Appended { uid_validity: UID_VALIDITY, uid })
             }
-            Operation::Quota => Ok(Outcome::Quota(Quota {
-                bytes: self.mailboxes["INBOX"].status().bytes,
-                max_bytes: self.max_bytes,
-                messages: self.mailboxes["INBOX"].status().messages,
-                max_messages: self.max_messages,
-            })),
+            Operation::Quota(mailbox) => {
+                let MailboxStatus { bytes, messages, .. } = self.existing(&mailbox)?.status();
+                let (max_bytes, max_messages) = (self.max_bytes, self.max_messages);
+                Ok(Outcome::Quota(Quota { bytes, max_bytes, messages, max_messages }))
+            }
             Operation::Open { .. } => panic!("the driver opens mailboxes"),
             operation => self.perform_on_messages(selected.expect("a selected mailbox"), operation),
         }
