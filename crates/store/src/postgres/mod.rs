@@ -205,6 +205,10 @@ impl Store for PostgresStore {
 
     /// The writer may write two batches at the same time, so the messages must be in one of them.
     async fn append_in_order(&self, mut messages: Vec<NewMessage>) -> Vec<Result<Appended>> {
+        // The writer waits for a change.
+        if messages.is_empty() {
+            return Vec::new();
+        }
         for message in &mut messages {
             message.received = self.tracker.database_clock.to_database(message.received);
         }
