@@ -61,6 +61,7 @@ fn ids(ids: impl IntoIterator<Item = u64>) -> Vec<MessageId> {
 }
 
 /// Returns the result of copying messages. The copies have these UIDs, which are their ids too.
+#[expect(clippy::unnecessary_wraps, reason = "it is one of the results of operations")]
 fn copied(uids: impl IntoIterator<Item = u32>) -> Result<Outcome, Refusal> {
     let uids: Vec<Option<u32>> = uids.into_iter().map(Some).collect();
     let ids = ids(uids.iter().flatten().map(|&uid| u64::from(uid)));
