@@ -133,6 +133,42 @@ fn commands_apply_to_many_messages() {
     assert_eq!(run("MOVE 1:* INBOX"), format!("{moved}{expunged}a OK MOVE completed\r\n"));
 }
 
+/// Returns a driver whose INBOX has many messages, and whose store refuses the second operation.
+fn refusing_second_operation(messages: usize) -> Driver {
+    let mut driver = selected();
+    driver.store.add_mailbox("Archive", None);
+    for _ in 1..=messages {
+        driver.store.deliver("INBOX", b"Hello");
+    }
+    driver.feed(b"a NOOP\r\n");
+    driver.replies();
+    driver.refusal = Some((1, Refusal::Unavailable));
+    driver
+}
+
+/// RFC 3501 section 6.4.7: the mailbox is as it was before.
+#[test]
+fn copy_that_is_refused_later_leaves_no_copies() {
+    let mut driver = refusing_second_operation(1_201);
+    driver.feed(b"b COPY 1:* Archive\r\n");
+    assert!(driver.replies().starts_with(b"b NO [UNAVAILABLE] "));
+    assert_eq!((driver.store.count("INBOX"), driver.store.count("Archive")), (1_201, 0));
+}
+
+/// RFC 6851 section 3.3: each message is moved or stays.
+#[test]
+fn move_that_is_refused_later_reports_what_was_moved() {
+    const COUNT: usize = 1_201;
+    let mut driver = refusing_second_operation(COUNT);
+    driver.feed(b"b MOVE 1:* Archive\r\n");
+    let replies = String::from_utf8(driver.replies()).unwrap();
+    let moved = driver.store.count("Archive");
+    assert!(0 < moved && moved < COUNT && driver.store.count("INBOX") == COUNT - moved, "{moved}");
+    let expunged = "* 1 EXPUNGE\r\n".repeat(moved);
+    let expected = format!("* OK [COPYUID 7 1:{moved} 1:{moved}] Copied\r\n{expunged}b NO [UNAVAILABLE] ");
+    assert!(replies.starts_with(&expected), "{replies}");
+}
+
 #[test]
 fn sets_with_many_ranges_are_fast() {
     let mut session = session(false);

@@ -220,6 +220,11 @@ impl Store {
                 }
                 Outcome::Copied { uids, ids: copies, uid_validity: UID_VALIDITY }
             }
+            Operation::RemoveCopies { ids, mailbox } => {
+                self.existing(&mailbox)?;
+                self.remove_ids(&mailbox, &ids);
+                Outcome::Done
+            }
             other => panic!("{other:?}"),
         })
     }
