@@ -107,6 +107,34 @@ async fn rename_of_inbox_moves_its_messages() {
         .await;
 }
 
+/// The folders below a folder are renamed too, and none of them is merged with another one.
+#[tokio::test]
+async fn rename_overwrites_no_folder() {
+    let server = TestServer::start();
+    server.import("bob,Work/2026", MAIL).await;
+    server.import("bob,Job/2026", "Hi").await;
+    let mut client = server.log_in("bob").await;
+    client
+        .talk(
+            r#"
+            C: 1 RENAME Work Job
+            S: 1 NO [ALREADYEXISTS] The mailbox exists already
+            C: 2 RENAME Work Work/Old
+            S: 2 OK RENAME completed
+            C: 3 LIST "" *
+            S: * LIST (\HasNoChildren) "/" "INBOX"
+            S: * LIST (\Noselect \HasChildren) "/" "Job"
+            S: * LIST (\HasNoChildren) "/" "Job/2026"
+            S: * LIST (\Noselect \HasChildren) "/" "Work"
+            S: * LIST (\Noselect \HasChildren) "/" "Work/Old"
+            S: * LIST (\HasNoChildren) "/" "Work/Old/2026"
+            S: 3 OK LIST completed
+            "#,
+        )
+        .await;
+    assert_eq!((server.count("bob,Work/Old/2026").await, server.count("bob,Job/2026").await), (1, 1));
+}
+
 #[tokio::test]
 async fn subscriptions_are_kept_for_all_sessions() {
     let server = TestServer::start();

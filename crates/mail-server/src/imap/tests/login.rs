@@ -251,6 +251,31 @@ async fn token_for_several_mailboxes_sees_the_others() {
         .await;
 }
 
+/// The numbers of a mailbox that a login may not read are not in its quota.
+#[tokio::test]
+async fn quota_is_that_of_a_readable_mailbox() {
+    let accounts = Accounts::new(&[]);
+    let token = accounts.token("ci", &[Scope::Read], &["ci-*"]);
+    let limits = Limits { messages_per_mailbox: 500, ..Limits::default() };
+    let server = Setup { auth: accounts.settings(), limits, ..Setup::default() }.start();
+    server.import("ann", MAIL).await;
+    server.import("ci-1", MAIL).await;
+    let lines = log_in(&server, "ci-1", &token).await.ok("GETQUOTAROOT INBOX").await;
+    assert_eq!(lines, [r#"* QUOTAROOT "INBOX" "INBOX""#, r#"* QUOTA "INBOX" (MESSAGE 1 500)"#]);
+    let lines = log_in(&server, "ann", &token).await.ok("GETQUOTAROOT INBOX").await;
+    assert_eq!(lines, [r#"* QUOTAROOT "INBOX""#]);
+}
+
+/// `bob*ann` is the mailbox `bob` of the user `ann`, also if `ann` may not read it.
+#[tokio::test]
+async fn name_with_a_user_is_not_the_name_of_a_mailbox() {
+    let accounts = Accounts::new(&[("ann", "all *ann")]);
+    let server = accounts.start();
+    server.import("bob*ann", MAIL).await;
+    let mut client = log_in(&server, "bob*ann", "secret").await;
+    client.talk("C: 1 SELECT INBOX\nS* * 0 EXISTS\nS* 1 OK [READ-ONLY] SELECT completed").await;
+}
+
 /// A mailbox may have a slash in its name, which is the separator of folders.
 #[tokio::test]
 async fn slash_in_the_name_of_a_mailbox_is_a_backslash() {
@@ -329,6 +354,25 @@ async fn all_mail_has_another_uidvalidity_in_each_session() {
     assert_eq!(values.len(), 3);
     values.dedup();
     assert_eq!(values.len(), 3, "{values:?}");
+}
+
+/// For a user of a project, `All mail` contains the messages of the project.
+#[tokio::test]
+async fn status_of_all_mail_counts_all_messages() {
+    let accounts = Accounts::new(&[("ann", "all"), ("shopper", "all shop:*")]);
+    let server = accounts.start();
+    let mut sizes = Vec::new();
+    for mailbox in ["bob", "shop:bob", "shop:ann,Sent"] {
+        sizes.push(server.import(mailbox, MAIL).await.size);
+    }
+    let seen = server.latest("bob").await.unwrap();
+    server.mailroom.set_seen(&mailbox("bob"), seen.id, true).await.unwrap();
+    for (user, messages, unseen, size) in [("ann", 3, 2, sizes.iter().sum()), ("shopper", 2, 2, sizes[1] + sizes[2])] {
+        let mut client = log_in(&server, user, "secret").await;
+        let lines = client.ok(r#"STATUS "All mail" (MESSAGES UNSEEN SIZE)"#).await;
+        let expected: u64 = size;
+        assert_eq!(lines, [format!(r#"* STATUS "All mail" (MESSAGES {messages} UNSEEN {unseen} SIZE {expected})"#)]);
+    }
 }
 
 #[tokio::test]
