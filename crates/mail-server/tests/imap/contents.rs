@@ -185,7 +185,7 @@ impl History {
                 assert!(may_stay, "UID {uid} still exists");
             }
         }
-        if let (true, [effects]) = (round.is_single && !round.is_shared, effects) {
+        if let (true, [effects]) = (round.is_single, effects) {
             for (uid, message) in before.messages.iter().filter(|(uid, _)| !after.messages.contains_key(uid)) {
                 let may_disappear = !effects.removes_only_deleted || message.flags.contains("\\Deleted");
                 assert!(may_disappear, "UID {uid} is expunged without \\Deleted");
