@@ -139,9 +139,10 @@ async fn copies_that_exceed_the_limits_of_the_mailbox_are_refused() {
         let existing = mailroom.import(import_to(target, b"a")).await.unwrap();
         for is_move in [false, true] {
             let target = name(target);
-            let result = match is_move {
-                false => mailroom.copy(keys.clone(), &target).await,
-                true => mailroom.move_copies(keys.clone(), &target).await,
+            let result = if is_move {
+                mailroom.move_copies(keys.clone(), &target).await
+            } else {
+                mailroom.copy(keys.clone(), &target).await
             };
             assert!(matches!(result, Err(StoreError::NoSpace(_))), "{result:?}");
         }
