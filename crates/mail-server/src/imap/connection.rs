@@ -140,11 +140,14 @@ impl<'a> SessionDriver<'a> {
                     self.flush().await?;
                     yield_now().await;
                 }
+                // Memory and delayed logins can take seconds. The replies to earlier commands do not wait for them.
                 Action::ReserveLiteral(bytes) => {
+                    self.flush().await?;
                     let is_reserved = self.reserve_message(self.session.message_bytes() + bytes).await;
                     self.session.literal_reserved(is_reserved);
                 }
                 Action::LogIn(credentials) => {
+                    self.flush().await?;
                     let result = self.log_in(&credentials).await;
                     self.session.logged_in(result);
                 }
