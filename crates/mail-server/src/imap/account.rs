@@ -24,6 +24,8 @@ use super::{Failure, Server, messages};
 use crate::AcceptedConnection;
 use crate::mailbox_login::{LoginRefusal, LoginRequest};
 
+/// The number of messages that STATUS reads at once.
+const STATUS_PAGE: usize = 1000;
 /// The maximum number of mailboxes in a list.
 const MAX_LISTED: usize = 10_000;
 /// The number of mailboxes that are read from the store at once.
@@ -256,18 +258,24 @@ impl Account {
             }
             FolderRef::Mailbox(mailbox) => {
                 let needs_list = items.contains(&StatusItem::Deleted) || items.contains(&StatusItem::Recent);
-                let limit = if needs_list { usize::MAX } else { 0 };
-                let index = mailroom.index(&mailbox, MessageId::ZERO, limit).await?;
-                let is_deleted = |entry: &&restante_store::IndexEntry| entry.marks.flags.contains(Flags::DELETED);
+                let limit = if needs_list { STATUS_PAGE } else { 0 };
+                let mut index = mailroom.index(&mailbox, MessageId::ZERO, limit).await?;
                 let first_recent = server.folders.first_recent_uid(&mailbox, index.next_number, true);
-                let is_recent = |entry: &&restante_store::IndexEntry| entry.number >= first_recent;
+                let (mut recent, mut deleted) = (0, 0);
+                while let Some(last) = index.entries.last().map(|entry| entry.id) {
+                    for entry in &index.entries {
+                        recent += u64::from(entry.number >= first_recent);
+                        deleted += u64::from(entry.marks.flags.contains(Flags::DELETED));
+                    }
+                    index = mailroom.index(&mailbox, last, limit).await?;
+                }
                 let state = state_of(mailroom, &mailbox).await?;
                 Ok(MailboxStatus {
-                    recent: index.entries.iter().filter(is_recent).count() as u64,
+                    recent,
                     messages: state.as_ref().map_or(0, |state| state.messages),
                     unseen: state.as_ref().map_or(0, |state| state.unseen),
                     bytes: state.as_ref().map_or(0, |state| state.bytes),
-                    deleted: index.entries.iter().filter(is_deleted).count() as u64,
+                    deleted,
                     next_uid: index.next_number,
                     highest_modseq: index.highest_modseq,
                     mailbox_id: mailbox_id(mailbox.as_str()),
