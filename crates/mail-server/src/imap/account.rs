@@ -3,11 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use restante_auth::{Grant, Scope};
-use restante_mail::message::{Flags, MessageId};
+use restante_mail::message::{Flags, MessageId, Summary};
 use restante_mail::naming::{MailboxName, Project};
 use restante_mailroom::{
     CopyKey, CopyUpdate, DeletionCause, Import, MailboxPage, Mailroom, MessageSelector, Page, UpdateOutcome,
@@ -512,11 +512,12 @@ async fn properties(
     open: &OpenMailbox,
     ids: &[MessageId],
 ) -> Result<Vec<Option<Properties>>, Failure> {
+    let mut listed = list_from(mailroom, open, ids).await?;
     let mut all = Vec::with_capacity(ids.len());
-    for copy in open.copies(mailroom, ids).await? {
-        let found = match copy {
-            Some(copy) => mailroom.find(&copy.mailbox, MessageSelector::Id(copy.id)).await?,
-            None => None,
+    for (id, copy) in ids.iter().zip(open.copies(mailroom, ids).await?) {
+        let found = match (listed.remove(id), copy) {
+            (None, Some(copy)) => mailroom.find(&copy.mailbox, MessageSelector::Id(copy.id)).await?,
+            (listed, _) => listed,
         };
         all.push(found.map(|summary| Properties {
             message: summary.details.original().unwrap_or(summary.message),
@@ -525,6 +526,22 @@ async fn properties(
         }));
     }
     Ok(all)
+}
+
+/// Lists messages of a mailbox from the first of these ids on: the ids of a command are often next to each other, and one query
+/// is cheaper than many.
+async fn list_from(
+    mailroom: &Mailroom,
+    open: &OpenMailbox,
+    ids: &[MessageId],
+) -> Result<HashMap<MessageId, Summary>, Failure> {
+    let (Contents::Mailbox(mailbox), Some(first), true) = (&open.contents, ids.iter().min(), ids.len() > 2) else {
+        return Ok(HashMap::new());
+    };
+    let after = first.number().checked_sub(1).map(MessageId::from);
+    let page = Page { limit: Some(2 * ids.len()), before: None, after };
+    let listing = mailroom.list(mailbox, page).await?;
+    Ok(listing.messages.into_iter().map(|summary| (summary.id, summary)).collect())
 }
 
 fn copy_update(mailbox: &MailboxName, update: Update) -> CopyUpdate {

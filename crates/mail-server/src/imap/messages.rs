@@ -296,6 +296,22 @@ mod tests {
         assert_eq!(original, format!("* 1 {second}"));
     }
 
+    #[tokio::test]
+    async fn values_of_many_messages_are_those_of_each() {
+        let message = |number: u32| Bytes::from(format!("Subject: {number}\r\n\r\ntext {number}\r\n"));
+        let messages: Vec<Bytes> = (1..=5).map(message).collect();
+        let mut client = Client::connect(Budget::new(LARGE_BYTES), &messages).await;
+        client.execute("STORE 2 +FLAGS.SILENT (\\Deleted)").await;
+        client.execute("EXPUNGE").await;
+        let mut expected = String::new();
+        for number in 1..=4 {
+            let reply = client.execute(&format!("FETCH {number} (EMAILID PREVIEW)")).await;
+            expected.push_str(reply.strip_suffix("a OK FETCH completed\r\n").unwrap());
+        }
+        assert!(expected.contains("\"text 3\"") && !expected.contains("text 2"), "{expected}");
+        assert_eq!(client.execute("FETCH 1:* (EMAILID PREVIEW)").await, expected + "a OK FETCH completed\r\n");
+    }
+
     /// The clock is paused: the command waits until the timeout without a delay.
     #[tokio::test(start_paused = true)]
     async fn copied_messages_are_limited_by_the_budget() {
