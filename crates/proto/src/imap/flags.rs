@@ -125,7 +125,7 @@ impl FlagChanges {
                 continue;
             }
             match self.update(selected, entry) {
-                Ok(update) if update.seen.is_none() && update.flags.is_none() && update.tags.is_none() => {}
+                // If nothing changes, the store checks that the known flags are the current ones.
                 Ok(update) => {
                     updates.push(update);
                     self.sent.push((index, !entry.is_changed));

@@ -339,14 +339,14 @@ impl Store {
         if message.marks.modseq != update.if_modseq {
             return Updated::Conflict;
         }
+        let Marks { seen, flags, tags, modseq } = message.marks.clone();
+        let (seen, flags) = (update.seen.unwrap_or(seen), update.flags.unwrap_or(flags));
+        let marks = Marks { seen, flags, tags: update.tags.unwrap_or(tags), modseq };
+        if marks == message.marks {
+            return Updated::Done(marks);
+        }
         mailbox.highest_modseq += 1;
-        let Marks { seen, flags, tags, .. } = message.marks.clone();
-        message.marks = Marks {
-            seen: update.seen.unwrap_or(seen),
-            flags: update.flags.unwrap_or(flags),
-            tags: update.tags.unwrap_or(tags),
-            modseq: mailbox.highest_modseq,
-        };
+        message.marks = Marks { modseq: mailbox.highest_modseq, ..marks };
         self.changes.push((name.to_owned(), Change::Marked(update.id, message.marks.clone())));
         Updated::Done(message.marks.clone())
     }
