@@ -127,7 +127,7 @@ impl History {
         assert!(after.highest_modseq >= before.highest_modseq, "HIGHESTMODSEQ falls");
         check_added(before, after, effects, round);
         self.check_removed(before, after, effects, round);
-        self.check_flags(before, after, effects, round);
+        check_flags(before, after, effects, round);
         for effects in effects {
             check_statements(before, after, effects);
             if round.is_single {
@@ -192,55 +192,45 @@ impl History {
             }
         }
     }
+}
 
-    fn check_flags(&self, before: &Contents, after: &Contents, effects: &[Effects], round: Round) {
-        for (uid, new) in &after.messages {
-            assert!(new.modseq <= after.highest_modseq, "HIGHESTMODSEQ is too low");
-            let Some(old) = before.messages.get(uid) else { continue };
-            let changes: Vec<_> = effects.iter().filter_map(|effects| effects.flag_changes.get(uid)).collect();
-            if changes.is_empty() {
-                assert_eq!((old.modseq, &old.flags), (new.modseq, &new.flags), "UID {uid} was changed by no operation");
-            } else {
-                let is_newer = new.modseq > before.highest_modseq;
-                assert!(
-                    is_newer || (old.modseq == new.modseq && old.flags == new.flags),
-                    "UID {uid} has an old MODSEQ"
-                );
-            }
-            match changes.as_slice() {
-                [] => {}
-                [conditional] => self.check_change(*uid, old, new, conditional, effects, round),
-                _ if round.is_shared || changes.len() > MAX_PERMUTED_CHANGES => {}
-                changes => {
-                    let expected = results_in_any_order(&old.flags, changes);
-                    assert!(expected.contains(&new.flags), "the flags of UID {uid} after {changes:?}: {:?}", new.flags);
-                }
+/// Checks the flags of the messages that existed before.
+fn check_flags(before: &Contents, after: &Contents, effects: &[Effects], round: Round) {
+    for (uid, new) in &after.messages {
+        assert!(new.modseq <= after.highest_modseq, "HIGHESTMODSEQ is too low");
+        let Some(old) = before.messages.get(uid) else { continue };
+        let changes: Vec<_> = effects.iter().filter_map(|effects| effects.flag_changes.get(uid)).collect();
+        if changes.is_empty() {
+            assert_eq!((old.modseq, &old.flags), (new.modseq, &new.flags), "UID {uid} was changed by no operation");
+        } else {
+            let is_newer = new.modseq > before.highest_modseq;
+            assert!(is_newer || (old.modseq == new.modseq && old.flags == new.flags), "UID {uid} has an old MODSEQ");
+        }
+        match changes.as_slice() {
+            [] => {}
+            [conditional] => check_change(*uid, old, new, conditional, effects),
+            _ if round.is_shared || changes.len() > MAX_PERMUTED_CHANGES => {}
+            changes => {
+                let expected = results_in_any_order(&old.flags, changes);
+                assert!(expected.contains(&new.flags), "the flags of UID {uid} after {changes:?}: {:?}", new.flags);
             }
         }
     }
+}
 
-    /// Checks the only change of the flags of a message.
-    fn check_change(
-        &self,
-        uid: u32,
-        old: &StoredMessage,
-        new: &StoredMessage,
-        conditional: &ConditionalChange,
-        effects: &[Effects],
-        round: Round,
-    ) {
-        let is_modified = conditional.unchanged_since.is_some_and(|limit| old.modseq > limit);
-        let is_reported = effects.iter().any(|effects| effects.modified.contains(&uid));
-        // A session need not know the current flags, and can find that there is nothing to change.
-        let mut earlier = self.flags_at.range((uid, 0)..=(uid, old.modseq)).map(|(_, flags)| flags);
-        let may_skip = round.is_shared && earlier.any(|flags| conditional.change.apply(flags) == *flags);
-        if may_skip && !is_reported && old.modseq == new.modseq {
-            return;
-        }
-        assert_eq!(is_modified, is_reported, "UID {uid} with MODSEQ {} in MODIFIED", old.modseq);
-        let expected = if is_modified { old.flags.clone() } else { conditional.change.apply(&old.flags) };
-        assert_eq!(new.flags, expected, "the flags of UID {uid} after {conditional:?}");
-    }
+/// Checks the only change of the flags of a message.
+fn check_change(
+    uid: u32,
+    old: &StoredMessage,
+    new: &StoredMessage,
+    conditional: &ConditionalChange,
+    effects: &[Effects],
+) {
+    let is_modified = conditional.unchanged_since.is_some_and(|limit| old.modseq > limit);
+    let is_reported = effects.iter().any(|effects| effects.modified.contains(&uid));
+    assert_eq!(is_modified, is_reported, "UID {uid} with MODSEQ {} in MODIFIED", old.modseq);
+    let expected = if is_modified { old.flags.clone() } else { conditional.change.apply(&old.flags) };
+    assert_eq!(new.flags, expected, "the flags of UID {uid} after {conditional:?}");
 }
 
 /// Returns the flags after these changes in any order. A change with a condition may be left out.
