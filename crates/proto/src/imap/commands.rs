@@ -140,6 +140,10 @@ impl Session {
                 | Command::Sort { search: Search { is_uid: false, .. }, .. }
                 | Command::Thread { search: Search { is_uid: false, .. }, .. }
         );
+        // A search finds the messages that have arrived since the last command.
+        if matches!(command, Command::Search(_) | Command::Sort { .. } | Command::Thread { .. }) {
+            self.announce(false);
+        }
         match self.task_on_selected(&tag, command) {
             Ok(task) => self.start(tag, may_renumber, task),
             Err(completion) => {
