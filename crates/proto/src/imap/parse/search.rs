@@ -79,6 +79,8 @@ impl Parser<'_> {
 
     fn criterion(&mut self) -> Parsed<SortCriterion> {
         let is_reverse = self.take_text("REVERSE ");
+        // Other servers accept repetitions, and the tests of a client send them.
+        while self.take_text("REVERSE ") {}
         let key = match self.word()?.as_str() {
             "ARRIVAL" => SortKey::Arrival,
             "CC" => SortKey::Cc,

@@ -566,6 +566,7 @@ fn parses_search_arguments() {
         ),
         ("SORT RETURN (COUNT) (CC) UTF-8 ALL", Err("A list in parentheses is missing")),
         ("SORT () UTF-8 ALL", Err("An atom is missing or invalid")),
+        ("SORT (REVERSE Reverse REVERSE TO) UTF-8 ALL", sort(&[(SortKey::To, true)], search(false, utf8, None))),
         ("SORT (REVERSE) UTF-8 ALL", Err("Unknown sort criterion")),
         ("SORT (DISPLAYFROM) UTF-8 ALL", Err("Unknown sort criterion")),
         ("SORT (CC) UTF-8", Err(MISSING)),
