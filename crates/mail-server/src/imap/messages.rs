@@ -152,6 +152,7 @@ mod tests {
                 folders: Arc::default(),
                 index_budget: message_budget.clone(),
                 message_budget,
+                lists: Arc::default(),
                 session_uid_validity: Arc::default(),
             };
             let (client_end, server_end) = UnixStream::pair().unwrap();

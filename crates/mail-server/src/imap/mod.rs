@@ -22,6 +22,7 @@ use crate::{AcceptedConnection, ListenerContext};
 
 use connection::SessionDriver;
 pub use folders::FolderNotes;
+pub use open_mailbox::ListCache;
 
 /// The state that the connections of one listener share.
 pub struct Server {
@@ -37,6 +38,8 @@ pub struct Server {
     pub index_budget: Arc<Budget>,
     /// The memory budget for messages that are being sent or searched.
     pub message_budget: Arc<Budget>,
+    /// The lists of large mailboxes that were opened last.
+    pub lists: Arc<ListCache>,
     /// The last UIDVALIDITY that is valid for one session only. Starts with a random number.
     pub session_uid_validity: Arc<AtomicU32>,
 }

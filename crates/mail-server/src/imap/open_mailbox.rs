@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use restante_auth::Scope;
+use restante_cache::{Cache, CacheValue};
 use restante_mail::message::{Marks, Message, MessageId};
 use restante_mail::naming::{MailboxName, Project};
 use restante_mailroom::events::{Event, MarkChange, MarkSubscription, Subscription};
 use restante_mailroom::{CopyKey, Mailroom, MessageSelector, Page};
 use restante_proto::imap::{Change, Listed, ListedMessage, Mailbox, Outcome};
-use restante_store::{IndexEntry, StoreError};
+use restante_store::{IndexEntry, StoreError, Version};
 use tokio::time::sleep;
 
 use super::account::{Account, state_of};
@@ -24,6 +25,10 @@ const PAGE_SIZE: usize = 20_000;
 /// The number of messages with all their copies that are listed at once.
 const MESSAGE_PAGE_SIZE: usize = 1000;
 
+/// The memory for lists that were read.
+const MAX_CACHED_BYTES: usize = 64 << 20;
+/// Smaller lists are not cached.
+const MIN_CACHED_MESSAGES: usize = 1000;
 /// After an error of the store, the messages are listed again after this time.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -33,6 +38,7 @@ pub(super) struct OpenMailbox {
     events: Subscription,
     marks: MarkSubscription,
     notes: Arc<FolderNotes>,
+    lists: Arc<ListCache>,
     is_read_only: bool,
     /// Whether there are new messages.
     has_new: bool,
@@ -88,6 +94,7 @@ impl OpenMailbox {
             events: mailroom.subscribe(topic, None).without_history(),
             marks: mailroom.subscribe_to_marks(),
             notes: server.folders.clone(),
+            lists: server.lists.clone(),
             is_read_only: is_read_only || !is_writable,
             has_new: false,
             has_gap: false,
@@ -250,7 +257,10 @@ impl OpenMailbox {
     async fn list(&mut self, mailroom: &Mailroom, after: MessageId) -> Result<Listed, StoreError> {
         match &mut self.contents {
             Contents::Mailbox(mailbox) => {
-                let mut listed = list_mailbox(mailroom, mailbox, after).await?;
+                let mut listed = match after {
+                    MessageId::ZERO => self.lists.list(mailroom, mailbox).await?,
+                    after => list_mailbox(mailroom, mailbox, after).await?,
+                };
                 listed.first_recent_uid = self.notes.first_recent_uid(mailbox, listed.next_uid, self.is_read_only);
                 Ok(listed)
             }
@@ -278,7 +288,7 @@ impl OpenMailbox {
                     }
                 }
                 let (next_uid, highest_modseq) = (*last_uid + 1, (*last_modseq).max(1));
-                Ok(Listed { next_uid, highest_modseq, first_recent_uid: u32::MAX, messages })
+                Ok(Listed { next_uid, highest_modseq, first_recent_uid: u32::MAX, messages: Arc::new(messages) })
             }
         }
     }
@@ -325,18 +335,56 @@ pub(super) async fn list_bytes(mailroom: &Mailroom, folder: &FolderRef) -> Resul
     Ok(count.saturating_mul(size_of::<IndexEntry>() + size_of::<ListedMessage>()))
 }
 
+/// The lists of large mailboxes that were opened last. Programs open the same mailbox again and again.
+#[derive(Debug)]
+pub struct ListCache(Cache<MailboxName, CachedList>);
+
+/// A cached list. Its clones share the messages.
+#[derive(Clone, Debug)]
+struct CachedList(Listed);
+
+impl CacheValue for CachedList {
+    fn bytes(&self) -> usize {
+        self.0.messages.len() * size_of::<ListedMessage>()
+    }
+}
+
+impl Default for ListCache {
+    fn default() -> Self {
+        Self(Cache::new(MAX_CACHED_BYTES))
+    }
+}
+
+impl ListCache {
+    /// Lists a mailbox.
+    async fn list(&self, mailroom: &Mailroom, mailbox: &MailboxName) -> Result<Listed, StoreError> {
+        let Version(version) = mailroom.version(mailbox).await?;
+        if let Some(CachedList(listed)) = self.0.get(mailbox, version) {
+            return Ok(listed);
+        }
+        let listed = list_mailbox(mailroom, mailbox, MessageId::ZERO).await?;
+        // A change during the listing would give the mailbox another version.
+        if listed.messages.len() >= MIN_CACHED_MESSAGES && mailroom.version(mailbox).await? == Version(version) {
+            self.0.insert(mailbox.clone(), version, CachedList(listed.clone()));
+        }
+        Ok(listed)
+    }
+}
+
 async fn list_mailbox(mailroom: &Mailroom, mailbox: &MailboxName, after: MessageId) -> Result<Listed, StoreError> {
-    let (mut listed, mut last) = (Listed::default(), after);
+    let (mut listed, mut messages, mut last) = (Listed::default(), Vec::new(), after);
     loop {
         let index = mailroom.index(mailbox, last, PAGE_SIZE).await?;
         (listed.next_uid, listed.highest_modseq) = (index.next_number, index.highest_modseq);
         let count = index.entries.len();
-        listed.messages.extend(index.entries.into_iter().map(listed_message));
-        match listed.messages.last() {
+        messages.extend(index.entries.into_iter().map(listed_message));
+        match messages.last() {
             Some(message) if count == PAGE_SIZE => last = message.id,
-            _ => return Ok(listed),
+            _ => break,
         }
     }
+    listed.messages = Arc::new(messages);
+    Ok(listed)
 }
 
 fn listed_message(entry: IndexEntry) -> ListedMessage {
@@ -358,4 +406,53 @@ async fn find_message(
 /// Returns the flags of a message: it is seen if all copies are.
 fn marks_of(message: &Message, modseq: u64) -> Marks {
     Marks { seen: message.is_seen(), flags: message.first().flags, tags: message.tags(), modseq }
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_mail::message::Flags;
+    use restante_mailroom::hooks::Extensions;
+    use restante_mailroom::{DeletionCause, Import, Settings};
+    use restante_store::Limits;
+    use restante_store::memory::MemoryStore;
+
+    use super::*;
+
+    /// A list is read again after every change.
+    #[tokio::test]
+    async fn large_lists_are_cached() {
+        let limits = Limits::default();
+        let mailroom = Mailroom::new(Settings::default(), Arc::new(MemoryStore::new(limits)), Extensions::default());
+        let bob = MailboxName::from("bob".to_owned());
+        let import = || Import {
+            mailbox: bob.clone(),
+            received: jiff::Timestamp::UNIX_EPOCH,
+            seen: false,
+            flags: Flags::default(),
+            tags: restante_mail::tags::Tags::default(),
+            message: bytes::Bytes::from_static(b"Subject: Hi\r\n\r\n"),
+        };
+        let cache = ListCache::default();
+        for count in 1..=MIN_CACHED_MESSAGES {
+            mailroom.import(import()).await.unwrap();
+            if count + 1 == MIN_CACHED_MESSAGES {
+                let [first, second] =
+                    [cache.list(&mailroom, &bob).await.unwrap(), cache.list(&mailroom, &bob).await.unwrap()];
+                assert_eq!(first, second);
+                assert!(!Arc::ptr_eq(&first.messages, &second.messages), "a small list is cached");
+            }
+        }
+        let first = cache.list(&mailroom, &bob).await.unwrap();
+        assert_eq!(first.messages.len(), MIN_CACHED_MESSAGES);
+        assert!(Arc::ptr_eq(&first.messages, &cache.list(&mailroom, &bob).await.unwrap().messages));
+        let copy = CopyKey { mailbox: bob.clone(), id: first.messages[0].id };
+        mailroom.set_seen(&bob, copy.id, true).await.unwrap();
+        let marked = cache.list(&mailroom, &bob).await.unwrap();
+        assert!(marked.messages[0].marks.seen && marked.highest_modseq > first.highest_modseq);
+        mailroom.remove_copies(vec![copy], DeletionCause::Request).await.unwrap();
+        let removed = cache.list(&mailroom, &bob).await.unwrap();
+        assert_eq!(removed.messages[..], marked.messages[1..]);
+        mailroom.import(import()).await.unwrap();
+        assert_eq!(cache.list(&mailroom, &bob).await.unwrap().messages.len(), MIN_CACHED_MESSAGES);
+    }
 }

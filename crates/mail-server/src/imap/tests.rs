@@ -124,6 +124,7 @@ impl Setup {
             folders: Arc::default(),
             index_budget: self.budget.clone(),
             message_budget: self.budget,
+            lists: Arc::default(),
             session_uid_validity: Arc::new(AtomicU32::new(1)),
         });
         let admission = AdmissionControl {

@@ -118,6 +118,7 @@ impl TestNode {
             folders: Arc::new(FolderNotes::default()),
             index_budget: Budget::new(MEMORY_BYTES),
             message_budget: Budget::new(MEMORY_BYTES),
+            lists: Arc::default(),
             session_uid_validity: Arc::default(),
         });
         let (trigger, shutdown) = ShutdownTrigger::new();

@@ -100,7 +100,7 @@ impl Task for SelectTask {
             return Step::Perform(Operation::Open { mailbox, is_read_only });
         };
         let Mailbox { uid_validity, has_sticky_uids, is_read_only, mailbox_id, listing } = mailbox;
-        let selected = Selected::new(listing, is_read_only, !context.enabled.rev2);
+        let selected = Selected::new(&listing, is_read_only, !context.enabled.rev2);
         write_selected(context.out, &selected, context.enabled.rev2);
         let _ = write!(context.out, "* OK [UIDVALIDITY {uid_validity}] UIDs are valid\r\n");
         let _ = write!(context.out, "* OK [MAILBOXID ({mailbox_id})] The id of the mailbox\r\n");

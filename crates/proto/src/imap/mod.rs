@@ -49,6 +49,8 @@ mod utf7;
 mod view;
 mod write;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use jiff::Timestamp;
 use restante_mail::message::{Flags, Marks, MessageId};
@@ -305,8 +307,8 @@ pub struct Listed {
     pub highest_modseq: u64,
     /// The UID from which on messages are recent: no other session has listed them before.
     pub first_recent_uid: u32,
-    /// Ascending by id.
-    pub messages: Vec<ListedMessage>,
+    /// Ascending by id. Sessions can share them.
+    pub messages: Arc<Vec<ListedMessage>>,
 }
 
 /// A message of the selected mailbox.

@@ -83,7 +83,7 @@ pub(super) struct Selected {
 }
 
 impl Selected {
-    pub(super) fn new(listing: Listed, is_read_only: bool, shows_recent: bool) -> Self {
+    pub(super) fn new(listing: &Listed, is_read_only: bool, shows_recent: bool) -> Self {
         let mut selected = Self {
             is_read_only,
             shows_recent,
@@ -152,10 +152,10 @@ impl Selected {
     }
 
     /// Adds messages that are newer than the known ones.
-    pub(super) fn extend(&mut self, listing: Listed) {
+    pub(super) fn extend(&mut self, listing: &Listed) {
         self.next_uid = self.next_uid.max(listing.next_uid);
         self.highest_modseq = self.highest_modseq.max(listing.highest_modseq);
-        for message in listing.messages {
+        for message in listing.messages.iter() {
             if message.id <= self.last_id() && !self.entries.is_empty() {
                 continue;
             }
@@ -179,7 +179,7 @@ impl Selected {
     }
 
     /// Applies a complete list of the messages, after events were missed.
-    pub(super) fn reload(&mut self, listing: Listed) {
+    pub(super) fn reload(&mut self, listing: &Listed) {
         let known: Vec<MessageId> = self.entries.iter().map(|entry| entry.id).collect();
         let mut listed = listing.messages.iter().peekable();
         for id in known {

@@ -231,10 +231,10 @@ impl Session {
     pub fn changed(&mut self, change: Change) {
         let Some(selected) = &mut self.selected else { return };
         match change {
-            Change::Added(listing) => selected.extend(listing),
+            Change::Added(listing) => selected.extend(&listing),
             Change::Marked(id, marks) => selected.mark(id, &marks),
             Change::Removed(id) => selected.remove(id),
-            Change::Reloaded(listing) => selected.reload(listing),
+            Change::Reloaded(listing) => selected.reload(&listing),
         }
     }
 

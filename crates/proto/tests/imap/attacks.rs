@@ -182,7 +182,7 @@ fn sets_with_many_ranges_are_fast() {
         size: 1,
         marks: Marks { modseq: 1, ..Marks::default() },
     };
-    let listing = Listed { messages: (1..=100_000).map(message).collect(), ..Listed::default() };
+    let listing = Listed { messages: Arc::new((1..=100_000).map(message).collect()), ..Listed::default() };
     session.completed(Ok(Outcome::Opened(Mailbox { uid_validity: 7, listing, ..Mailbox::default() })));
     let ranges = vec!["1:*"; 15_000].join(",");
     let started = Instant::now();

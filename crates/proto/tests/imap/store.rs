@@ -2,6 +2,7 @@
 //! store has the id n and was received on the n-th day of 2024, at 10:00:00 UTC.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
@@ -324,7 +325,7 @@ impl Store {
             source,
             marks: Marks { seen, flags, tags, modseq: mailbox.highest_modseq },
         };
-        let added = Listed { messages: vec![stored.listed()], ..mailbox.listing() };
+        let added = Listed { messages: Arc::new(vec![stored.listed()]), ..mailbox.listing() };
         mailbox.messages.push(stored);
         let (uid, next_uid) = (mailbox.last_uid, mailbox.last_uid + 1);
         self.changes.push((name.to_owned(), Change::Added(Listed { next_uid, ..added })));
@@ -372,7 +373,7 @@ impl StoredMailbox {
             next_uid: self.last_uid + 1,
             highest_modseq: self.highest_modseq,
             first_recent_uid: self.listed_uid + 1,
-            messages: self.messages.iter().map(StoredMessage::listed).collect(),
+            messages: Arc::new(self.messages.iter().map(StoredMessage::listed).collect()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use restante_mail_server::MailboxLogin;
-use restante_mail_server::imap::{FolderNotes, Server};
+use restante_mail_server::imap::{FolderNotes, ListCache, Server};
 use restante_metrics::Protocol;
 use restante_net::{Budget, ConnectionLimits, Tls};
 use restante_proto::imap::Settings;
@@ -36,7 +36,7 @@ pub(super) fn bind(
     let login =
         Arc::new(MailboxLogin::new("imap.credentials", imap.mailbox_passwords.clone(), components.auth.clone()));
     let (indexes, messages) = (Budget::new(MAX_INDEX_BYTES), Budget::new(MAX_MESSAGE_BYTES));
-    let folders = Arc::<FolderNotes>::default();
+    let (folders, lists) = (Arc::<FolderNotes>::default(), Arc::<ListCache>::default());
     // Nodes and restarts have different values. `RandomState` has new random keys each time.
     let first_uid_validity = u32::try_from(RandomState::new().hash_one(()) >> 32).unwrap_or_default();
     let session_uid_validity = Arc::new(AtomicU32::new(first_uid_validity));
@@ -54,6 +54,7 @@ pub(super) fn bind(
             folders: folders.clone(),
             index_budget: indexes.clone(),
             message_budget: messages.clone(),
+            lists: lists.clone(),
             session_uid_validity: session_uid_validity.clone(),
         })
     };

@@ -52,6 +52,7 @@ fn server(messages_per_mailbox: usize) -> Server {
         folders: Arc::default(),
         index_budget: Budget::new(1 << 20),
         message_budget: Budget::new(1 << 20),
+        lists: Arc::default(),
         session_uid_validity: Arc::new(AtomicU32::new(100)),
     }
 }

@@ -82,7 +82,12 @@ impl FakeMailbox {
             marks: marks.clone(),
         });
         let next_uid = u32::try_from(self.messages.len()).unwrap() + 1;
-        Listed { next_uid, highest_modseq: self.last_modseq, first_recent_uid: u32::MAX, messages: messages.collect() }
+        Listed {
+            next_uid,
+            highest_modseq: self.last_modseq,
+            first_recent_uid: u32::MAX,
+            messages: Arc::new(messages.collect()),
+        }
     }
 }
 

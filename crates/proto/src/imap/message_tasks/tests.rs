@@ -24,7 +24,7 @@ fn select(sizes: impl IntoIterator<Item = u64>) -> Session {
         size,
         marks: Marks { flags: Flags::DELETED, ..Marks::default() },
     };
-    let listing = Listed { messages: (1..).zip(sizes).map(message).collect(), ..Listed::default() };
+    let listing = Listed { messages: Arc::new((1..).zip(sizes).map(message).collect()), ..Listed::default() };
     let opened = Outcome::Opened(Mailbox { uid_validity: 7, has_sticky_uids: true, listing, ..Mailbox::default() });
     execute(&mut session, "SELECT INBOX", [Ok(opened)]);
     session
