@@ -1,5 +1,6 @@
 //! What a client may do after the login, and its operations.
 
+mod names;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use restante_proto::imap::{
 use restante_proto::sasl::Credentials;
 
 use super::folders::{ALL_MAIL, FolderRef, INBOX, is_reserved, listed, mailbox_id};
+use super::messages::state_of;
 use super::open_mailbox::{Contents, OpenMailbox};
 use super::{Failure, Server, messages};
 use crate::AcceptedConnection;
@@ -467,16 +469,6 @@ fn mailbox_of_login(
 
 async fn has_messages(mailroom: &Mailroom, mailbox: &MailboxName) -> Result<bool, Failure> {
     Ok(mailroom.find(mailbox, MessageSelector::Latest).await?.is_some())
-}
-
-/// Returns the numbers of a mailbox, unless it is empty.
-pub(super) async fn state_of(
-    mailroom: &Mailroom,
-    mailbox: &MailboxName,
-) -> Result<Option<restante_store::MailboxState>, Failure> {
-    let page = MailboxPage { prefix: mailbox.to_string(), after: String::new(), limit: 1 };
-    let states = mailroom.mailboxes(page).await?;
-    Ok(states.into_iter().find(|state| state.name == *mailbox))
 }
 
 /// Returns the sum of the sizes of all mailboxes, or of those of a project.

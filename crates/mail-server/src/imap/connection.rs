@@ -224,7 +224,8 @@ impl<'a> SessionDriver<'a> {
         let (folder, bytes) = found.await.map_err(|failure: Failure| failure.into_refusal(&self.connection))?;
         self.reserve_list(bytes).await?;
         let Some(account) = &self.account else { return Err(Refusal::NotPermitted) };
-        let opened = OpenMailbox::open(server, account, folder, name, is_read_only).await;
+        let is_read_only = is_read_only || !account.may_write(&folder);
+        let opened = OpenMailbox::open(server, folder, name, is_read_only).await;
         let (open, mailbox) = opened.map_err(|failure| failure.into_refusal(&self.connection))?;
         self.open = Some(open);
         Ok(Outcome::Opened(mailbox))

@@ -1,15 +1,26 @@
-//! Copies, moves and deletions of the messages of mailboxes.
+//! The numbers of mailboxes, and copies, moves and deletions of their messages.
 
 use restante_mail::message::{Flags, Marks, MessageId};
 use restante_mail::naming::MailboxName;
-use restante_mailroom::{CopyKey, CopyUpdate, DeletionCause, IndexEntry, Mailroom, StoreError, UpdateOutcome};
+use restante_mailroom::{
+    CopyKey, CopyUpdate, DeletionCause, IndexEntry, MailboxPage, Mailroom, StoreError, UpdateOutcome,
+};
 use restante_proto::imap::{Outcome, Refusal};
 
 use super::Failure;
-use super::account::state_of;
 
 /// The number of messages that are moved at once when a folder is renamed.
 const RENAME_BATCH: usize = 500;
+
+/// Returns the numbers of a mailbox, unless it is empty.
+pub(super) async fn state_of(
+    mailroom: &Mailroom,
+    mailbox: &MailboxName,
+) -> Result<Option<restante_store::MailboxState>, Failure> {
+    let page = MailboxPage { prefix: mailbox.to_string(), after: String::new(), limit: 1 };
+    let states = mailroom.mailboxes(page).await?;
+    Ok(states.into_iter().find(|state| state.name == *mailbox))
+}
 
 /// Copies or moves messages to a mailbox, all of them or none. `None` stands for messages that no longer exist.
 pub(super) async fn copy(

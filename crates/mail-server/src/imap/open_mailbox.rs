@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use restante_auth::Scope;
 use restante_cache::{Cache, CacheValue};
 use restante_mail::message::{Marks, Message, MessageId};
 use restante_mail::naming::{MailboxName, Project};
@@ -16,8 +15,8 @@ use restante_proto::imap::{Change, Listed, ListedMessage, Mailbox, Outcome};
 use restante_store::{IndexEntry, StoreError, Version};
 use tokio::time::sleep;
 
-use super::account::{Account, state_of};
 use super::folders::{FolderNotes, FolderRef, mailbox_id};
+use super::messages::state_of;
 use super::{Failure, Server};
 
 /// The number of messages that are listed at once.
@@ -71,19 +70,15 @@ impl OpenMailbox {
     /// Opens a mailbox.
     pub(super) async fn open(
         server: &Server,
-        account: &Account,
         folder: FolderRef,
         name: &str,
         is_read_only: bool,
     ) -> Result<(Self, Mailbox), Failure> {
         let mailroom = &server.context.mailroom;
-        let (contents, is_writable) = match folder {
-            FolderRef::Mailbox(mailbox) => {
-                let is_writable = account.grant.allows(Scope::Write, &mailbox);
-                (Contents::Mailbox(mailbox), is_writable)
-            }
-            FolderRef::All(project) => (Contents::All { project, last_uid: 0, last_modseq: 0 }, false),
-            FolderRef::Nothing => (Contents::Nothing, false),
+        let contents = match folder {
+            FolderRef::Mailbox(mailbox) => Contents::Mailbox(mailbox),
+            FolderRef::All(project) => Contents::All { project, last_uid: 0, last_modseq: 0 },
+            FolderRef::Nothing => Contents::Nothing,
         };
         let topic = match &contents {
             Contents::Mailbox(mailbox) => Some(mailbox.clone()),
@@ -95,7 +90,7 @@ impl OpenMailbox {
             marks: mailroom.subscribe_to_marks(),
             notes: server.folders.clone(),
             lists: server.lists.clone(),
-            is_read_only: is_read_only || !is_writable,
+            is_read_only,
             has_new: false,
             has_gap: false,
             pending: Vec::new(),
