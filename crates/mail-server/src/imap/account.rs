@@ -104,8 +104,9 @@ impl Account {
                 let NewMarks { seen, flags, tags } = marks;
                 let received = append.received.unwrap_or_else(jiff::Timestamp::now);
                 let import = Import { mailbox, received, seen, flags, tags, message: append.message };
-                let stored = mailroom.import(import).await?;
+                // Read first: after the message is stored, an error would say that it is not.
                 let uid_validity = mailroom.uid_validity().await?;
+                let stored = mailroom.import(import).await?;
                 Ok(Outcome::Appended { uid_validity, uid: stored.number })
             }
             operation => match open {

@@ -142,6 +142,7 @@ impl<'a> SessionDriver<'a> {
                 }
                 // Memory and delayed logins can take seconds. The replies to earlier commands do not wait for them.
                 Action::ReserveLiteral(bytes) => {
+                    self.message_deadline = None;
                     self.flush().await?;
                     let is_reserved = self.reserve_message(self.session.message_bytes() + bytes).await;
                     self.session.literal_reserved(is_reserved);
@@ -157,6 +158,8 @@ impl<'a> SessionDriver<'a> {
                     self.report_changes().await;
                     self.session.completed(result);
                     self.deadline.extend(before.elapsed());
+                    // The memory store never makes this task wait, so yield to other tasks.
+                    yield_now().await;
                 }
                 Action::StartTls => {
                     self.flush().await?;

@@ -53,6 +53,7 @@ pub(super) async fn move_all(mailroom: &Mailroom, source: &MailboxName, target: 
         after = last.id;
         let key = |entry: &IndexEntry| CopyKey { mailbox: source.clone(), id: entry.id };
         mailroom.move_copies(index.entries.iter().map(key).collect(), target).await?;
+        tokio::task::yield_now().await;
     }
 }
 
@@ -342,6 +343,26 @@ mod tests {
         drop(others);
         let replies = client.execute("MOVE 1 Old").await;
         assert!(replies.ends_with(" 1 1] Copied\r\n* 1 EXPUNGE\r\na OK MOVE completed\r\n"), "{replies}");
+    }
+
+    /// The clock is paused: it advances while all tasks wait.
+    #[tokio::test(start_paused = true)]
+    async fn each_message_of_append_has_its_own_time() {
+        let mut client = Client::connect(Budget::new(LARGE_BYTES), &[]).await;
+        let (start, end) = "Subject: Hi\r\n\r\n".split_at(5);
+        for input in [
+            format!("1 APPEND INBOX {{15+}}\r\n{start}"),
+            format!("{end}\r\n2 APPEND INBOX {{15+}}\r\n{start}"),
+            format!("{end}\r\n"),
+        ] {
+            client.stream.write_all(input.as_bytes()).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(50)).await;
+        }
+        let mut replies = String::new();
+        while !replies.contains("\r\n2 OK ") {
+            assert!(client.stream.read_line(&mut replies).await.unwrap() > 0, "{replies}");
+        }
+        assert_eq!(uids(&client.mailroom, "bob").await, [1, 2]);
     }
 
     /// One operation is enough for the first command, which is complete although the client sends nothing more.

@@ -340,7 +340,8 @@ struct CachedList(Listed);
 
 impl CacheValue for CachedList {
     fn bytes(&self) -> usize {
-        self.0.messages.len() * size_of::<ListedMessage>()
+        let bytes = |message: &ListedMessage| size_of::<ListedMessage>() + message.marks.tags.encoded().len();
+        self.0.messages.iter().map(bytes).sum()
     }
 }
 
