@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 pub struct Mailbox<'a> {
     /// The name of the mailbox.
     #[schema(
-        pattern = r#"^(([a-z0-9][a-z0-9-]{0,61})?[a-z0-9]:)?([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])(,[^\x00-\x1F"%*\\\x7F-\x9F]+)?$"#
+        pattern = r#"^(([a-z0-9][a-z0-9-]{0,61})?[a-z0-9]:)?([^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+(\.[^\x00-\x20A-Z"(),.:;<>@\[\\\]\x7F-\xA0]+)*(@([^\x00-,./:-^`{-\xA0]+(\.[^\x00-,./:-^`{-\xA0]+)*|\[[0-9a-fipv:.]+\]))?|\[[0-9a-fipv:.]+\])(,[^\x00-\x1F%*\x7F-\x9F]+)?$"#
     )]
     pub name: Cow<'a, str>,
     /// The number of messages in the mailbox.

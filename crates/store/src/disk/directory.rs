@@ -26,7 +26,7 @@ pub(super) struct Lock {
 /// Returns the space that new messages must leave free. Deletions need it, because they are written to the log of the
 /// database.
 pub(super) fn reserved_bytes(space: DiskSpace) -> u64 {
-    (space.total / 16).clamp(1 << 20, 64 << 20)
+    (space.total / 16).clamp(2 << 20, 64 << 20)
 }
 
 impl Directory {
