@@ -34,6 +34,17 @@ pub(super) enum Form {
     Thread,
 }
 
+impl Form {
+    /// Returns whether the result contains values of the headers of the messages that match.
+    fn needs_header(&self) -> bool {
+        match self {
+            Self::Search { .. } => false,
+            Self::Sort(criteria) => needs_header(criteria),
+            Self::Thread => true,
+        }
+    }
+}
+
 /// SEARCH, SORT or THREAD.
 #[derive(Debug)]
 pub(super) struct FindTask {
@@ -111,10 +122,6 @@ impl Known for Candidate<'_> {
     fn has_email_id(&self, id: &str) -> bool {
         id.strip_prefix('M') == Some(self.message_id.to_string().as_str())
     }
-
-    fn has_thread_id(&self, _: &str) -> bool {
-        false
-    }
 }
 
 impl FindTask {
@@ -136,12 +143,7 @@ impl FindTask {
             SearchError::BadCharset => Completion::no("[BADCHARSET (US-ASCII UTF-8)] ", "The charset is unknown"),
             SearchError::TooManyTexts => Completion::no("[LIMIT] ", "The search has too many texts"),
         })?;
-        let form_needs_header = match &form {
-            Form::Search { .. } => false,
-            Form::Sort(criteria) => needs_header(criteria),
-            Form::Thread => true,
-        };
-        let form_needs = if form_needs_header { SearchNeeds::Header } else { SearchNeeds::Known };
+        let form_needs = if form.needs_header() { SearchNeeds::Header } else { SearchNeeds::Known };
         let needs_ids = contains(&search.key, &|key| matches!(key, SearchKey::EmailId(_)));
         Ok(Self {
             tag: tag.to_owned(),
@@ -168,16 +170,11 @@ impl FindTask {
 
     /// Evaluates messages as far as that is possible without their sources.
     fn evaluate(&mut self, selected: &Selected, indices: Range<usize>) {
-        let form_needs_source = match &self.form {
-            Form::Search { .. } => false,
-            Form::Sort(criteria) => needs_header(criteria),
-            Form::Thread => true,
-        };
         for index in indices {
             let Some(candidate) = self.candidate(selected, index) else { continue };
             match self.query.decide(&candidate) {
                 Some(false) => {}
-                Some(true) if !form_needs_source => self.add(selected, index, None),
+                Some(true) if !self.form.needs_header() => self.add(selected, index, None),
                 decision => self.queue.push((index, decision.is_some())),
             }
         }

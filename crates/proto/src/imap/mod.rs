@@ -7,7 +7,8 @@
 //! |------------------|-----------------------------------------------------|-----------------------------------------------|
 //! | `Ready`          | a command                                           | the one of the command, or stays              |
 //! | `Authenticating` | a line of AUTHENTICATE                              | → LoggingIn, or Ready if cancelled or invalid |
-//! | `LoggingIn`      | [`Session::logged_in`]                              | → Ready, or Authenticating for the answer to the description of a failure |
+//! | `LoggingIn`      | [`Session::logged_in`]                              | → Ready, or LoginFailed after the description of a failure |
+//! | `LoginFailed`    | a line that answers it                              | → Ready                                       |
 //! | `Working`        | [`Session::completed`], or the replies to be written | → Ready at the end of the command             |
 //! | `Idling`         | DONE, or changes of the mailbox                     | → Ready                                       |
 //! | `StartingTls`    | [`Session::tls_started`]                            | → Ready                                       |

@@ -38,8 +38,6 @@ pub(super) trait Known {
     fn modseq(&self) -> u64;
     /// Returns whether this is the EMAILID.
     fn has_email_id(&self, id: &str) -> bool;
-    /// Returns whether this is the THREADID.
-    fn has_thread_id(&self, id: &str) -> bool;
 }
 
 /// Numbers as ranges that are ascending and not adjacent.
@@ -94,7 +92,6 @@ enum Key {
     NotBefore(Timestamp),
     ModSeq(u64),
     EmailId(String),
-    ThreadId(String),
     Sent(Days),
     Header {
         field: String,
@@ -209,7 +206,8 @@ impl Builder<'_> {
             SearchKey::Younger(seconds) => Key::NotBefore(self.time_before(seconds.get())),
             SearchKey::ModSeq(modseq) => Key::ModSeq(*modseq),
             SearchKey::EmailId(id) => Key::EmailId(id.clone()),
-            SearchKey::ThreadId(id) => Key::ThreadId(id.clone()),
+            // No message has a THREADID.
+            SearchKey::ThreadId(_) => Key::Not(Box::new(Key::All)),
         })
     }
 
@@ -276,7 +274,6 @@ impl Key {
             Self::NotBefore(time) => known.received() >= *time,
             Self::ModSeq(modseq) => known.modseq() >= *modseq,
             Self::EmailId(id) => known.has_email_id(id),
-            Self::ThreadId(id) => known.has_thread_id(id),
             Self::Sent(days) => texts?.is_sent(*days),
             Self::Header { field, text } => texts?.has_field(field, text),
             Self::Body(text) => texts?.has_in_body(text),
@@ -346,9 +343,6 @@ mod tests {
         }
         fn has_email_id(&self, id: &str) -> bool {
             id == "M1"
-        }
-        fn has_thread_id(&self, id: &str) -> bool {
-            id == "T1"
         }
     }
 

@@ -222,7 +222,7 @@ impl Selected {
     }
 
     /// Returns whether there is something to announce.
-    pub(super) fn has_news(&self) -> bool {
+    pub(super) fn has_unannounced_changes(&self) -> bool {
         self.gone > 0 || self.has_changes || self.entries.len() > self.announced
     }
 

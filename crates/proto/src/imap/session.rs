@@ -326,7 +326,7 @@ impl Session {
     /// Queues the changes of the selected mailbox.
     pub(super) fn announce(&mut self, may_renumber: bool) {
         let style = self.enabled.style();
-        if let Some(selected) = self.selected.as_mut().filter(|selected| selected.has_news()) {
+        if let Some(selected) = self.selected.as_mut().filter(|selected| selected.has_unannounced_changes()) {
             let start = self.replies.len();
             selected.announce(&mut self.replies, may_renumber, style);
             self.recorder.record_replies(&self.replies[start..], false);

@@ -141,9 +141,6 @@ mod tests {
         fn has_email_id(&self, _: &str) -> bool {
             false
         }
-        fn has_thread_id(&self, _: &str) -> bool {
-            false
-        }
     }
 
     #[test]

@@ -51,7 +51,7 @@ async fn starttls_is_offered_and_used() {
     assert_eq!(server.counter("restante_tls_handshakes_total{protocol=\"imap\",outcome=\"ok\"}").await, 1);
 }
 
-/// Commands that somebody in between has added before the handshake are not executed after it.
+/// Commands that an attacker has added before the handshake are not executed after it.
 #[tokio::test]
 async fn commands_before_the_handshake_are_discarded() {
     let server = Setup { tls: true, ..Setup::default() }.start();
