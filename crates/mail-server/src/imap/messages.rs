@@ -97,103 +97,17 @@ pub(super) async fn remove_deleted(
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
     use bytes::Bytes;
     use jiff::Timestamp;
-    use restante_auth::AuthService;
     use restante_mail::message::Summary;
     use restante_mail::tags::Tags;
     use restante_mailroom::hooks::Extensions;
     use restante_mailroom::{Import, Settings};
-    use restante_metrics::Protocol;
-    use restante_net::{Budget, ConnectionLimits, ShutdownTrigger, Stream};
-    use restante_proto::imap::Settings as SessionSettings;
     use restante_store::memory::MemoryStore;
     use restante_store::{Limits, MailboxPolicies, MailboxPolicy};
-    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-    use tokio::net::UnixStream;
-    use tokio::task::JoinHandle;
 
     use super::*;
-    use crate::ListenerContext;
-    use crate::imap::Server;
-    use crate::mailbox_login::MailboxLogin;
-
-    /// The size of a message for which memory is reserved.
-    const LARGE_BYTES: usize = 128 * 1024;
-
-    /// A client with a session of its own server. Its folder `Old` exists.
-    struct Client {
-        mailroom: Arc<Mailroom>,
-        stream: BufReader<UnixStream>,
-        session: JoinHandle<()>,
-        _trigger: ShutdownTrigger,
-    }
-
-    impl Client {
-        /// Connects and opens INBOX with these messages.
-        async fn connect(message_budget: Arc<Budget>, messages: &[Bytes]) -> Self {
-            let mailroom = Arc::new(mailroom(Limits::default()));
-            for message in messages {
-                add_message(&mailroom, "bob", Flags::default(), message.clone()).await;
-            }
-            let server = Server {
-                context: ListenerContext {
-                    protocol: Protocol::Imap,
-                    mailroom: mailroom.clone(),
-                    tls: None,
-                    implicit_tls: false,
-                    metrics: Arc::default(),
-                    idle_timeout: Duration::from_mins(1),
-                    netdebug: false,
-                    session_count: Arc::default(),
-                    store_errors: Arc::default(),
-                },
-                settings: Arc::new(SessionSettings {
-                    domain: "mx.test".to_owned(),
-                    starttls: false,
-                    max_bad_commands: 0,
-                    max_message_bytes: LARGE_BYTES,
-                }),
-                login: Arc::new(MailboxLogin::new(
-                    "imap.credentials",
-                    Vec::new(),
-                    AuthService::open(restante_auth::Settings::default()).unwrap(),
-                )),
-                folders: Arc::default(),
-                index_budget: message_budget.clone(),
-                message_budget,
-                lists: Arc::default(),
-                session_uid_validity: Arc::default(),
-            };
-            let (client_end, server_end) = UnixStream::pair().unwrap();
-            let admission = ConnectionLimits::new(1, None).admit();
-            let (trigger, shutdown) = ShutdownTrigger::new();
-            let session = tokio::spawn(Arc::new(server).serve(Stream::Unix(server_end), None, admission, shutdown));
-            let mut client = Self { mailroom, stream: BufReader::new(client_end), session, _trigger: trigger };
-            for command in ["LOGIN bob x", "CREATE Old", "SELECT INBOX"] {
-                let replies = client.execute(command).await;
-                assert!(replies.contains("\r\na OK ") || replies.starts_with("a OK "), "{replies}");
-            }
-            client
-        }
-
-        async fn send(&mut self, command: &str) {
-            self.stream.write_all(format!("a {command}\r\n").as_bytes()).await.unwrap();
-        }
-
-        /// Sends a command. Returns the replies up to the last one.
-        async fn execute(&mut self, command: &str) -> String {
-            self.send(command).await;
-            let (mut replies, mut end) = (String::new(), 0);
-            while !replies[end..].starts_with("a ") {
-                end = replies.len();
-                assert!(self.stream.read_line(&mut replies).await.unwrap() > 0, "{replies}");
-            }
-            replies
-        }
-    }
 
     fn mailroom(limits: Limits) -> Mailroom {
         let settings = Settings { limits: limits.clone(), ..Settings::default() };
@@ -205,11 +119,8 @@ mod tests {
     }
 
     async fn add(mailroom: &Mailroom, mailbox: &str, flags: Flags) -> Summary {
-        add_message(mailroom, mailbox, flags, Bytes::from_static(b"Subject: Hi\r\n\r\n")).await
-    }
-
-    async fn add_message(mailroom: &Mailroom, mailbox: &str, flags: Flags, message: Bytes) -> Summary {
         let (received, tags) = (Timestamp::UNIX_EPOCH, Tags::default());
+        let message = Bytes::from_static(b"Subject: Hi\r\n\r\n");
         mailroom.import(Import { mailbox: name(mailbox), received, seen: false, flags, tags, message }).await.unwrap()
     }
 
@@ -292,90 +203,5 @@ mod tests {
             assert!(matches!(moved, Err(Failure::Refusal(Refusal::Limit(_)))), "{moved:?}");
         }
         assert_eq!(uids(&mailroom, "bob").await, [1, 2, 3]);
-    }
-
-    #[tokio::test]
-    async fn copies_have_the_email_id_of_the_original() {
-        let message = Bytes::from_static(b"Subject: Hi\r\n\r\n");
-        let mut client = Client::connect(Budget::new(LARGE_BYTES), &[message]).await;
-        let original = client.execute("FETCH 1 EMAILID").await;
-        client.execute("COPY 1 Old").await;
-        client.execute("MOVE 1 Old").await;
-        client.execute("SELECT Old").await;
-        let copies = client.execute("FETCH 1:2 EMAILID").await;
-        let (first, second) = copies.split_once("* 2 ").unwrap();
-        assert!(original.starts_with("* 1 FETCH (EMAILID (M"), "{original}");
-        assert!(original.starts_with(first), "{copies}");
-        assert_eq!(original, format!("* 1 {second}"));
-    }
-
-    #[tokio::test]
-    async fn values_of_many_messages_are_those_of_each() {
-        let message = |number: u32| Bytes::from(format!("Subject: {number}\r\n\r\ntext {number}\r\n"));
-        let messages: Vec<Bytes> = (1..=5).map(message).collect();
-        let mut client = Client::connect(Budget::new(LARGE_BYTES), &messages).await;
-        client.execute("STORE 2 +FLAGS.SILENT (\\Deleted)").await;
-        client.execute("EXPUNGE").await;
-        let mut expected = String::new();
-        for number in 1..=4 {
-            let reply = client.execute(&format!("FETCH {number} (EMAILID PREVIEW)")).await;
-            expected.push_str(reply.strip_suffix("a OK FETCH completed\r\n").unwrap());
-        }
-        assert!(expected.contains("\"text 3\"") && !expected.contains("text 2"), "{expected}");
-        assert_eq!(client.execute("FETCH 1:* (EMAILID PREVIEW)").await, expected + "a OK FETCH completed\r\n");
-    }
-
-    /// The clock is paused: the command waits until the timeout without a delay.
-    #[tokio::test(start_paused = true)]
-    async fn copied_messages_are_limited_by_the_budget() {
-        let budget = Budget::new(LARGE_BYTES);
-        let mut client = Client::connect(budget.clone(), &[vec![b'x'; LARGE_BYTES].into()]).await;
-        // The second one may exceed the budget, a third one must wait.
-        let mut others = [budget.reservation(), budget.reservation()];
-        for other in &mut others {
-            other.adjust_to(LARGE_BYTES).await;
-        }
-        for command in ["COPY 1 Old", "MOVE 1 Old"] {
-            let replies = client.execute(command).await;
-            assert!(replies.starts_with("a NO [UNAVAILABLE] "), "{replies}");
-        }
-        assert!(uids(&client.mailroom, "bob,Old").await.is_empty());
-        drop(others);
-        let replies = client.execute("MOVE 1 Old").await;
-        assert!(replies.ends_with(" 1 1] Copied\r\n* 1 EXPUNGE\r\na OK MOVE completed\r\n"), "{replies}");
-    }
-
-    /// The clock is paused: it advances while all tasks wait.
-    #[tokio::test(start_paused = true)]
-    async fn each_message_of_append_has_its_own_time() {
-        let mut client = Client::connect(Budget::new(LARGE_BYTES), &[]).await;
-        let (start, end) = "Subject: Hi\r\n\r\n".split_at(5);
-        for input in [
-            format!("1 APPEND INBOX {{15+}}\r\n{start}"),
-            format!("{end}\r\n2 APPEND INBOX {{15+}}\r\n{start}"),
-            format!("{end}\r\n"),
-        ] {
-            client.stream.write_all(input.as_bytes()).await.unwrap();
-            tokio::time::sleep(Duration::from_secs(50)).await;
-        }
-        let mut replies = String::new();
-        while !replies.contains("\r\n2 OK ") {
-            assert!(client.stream.read_line(&mut replies).await.unwrap() > 0, "{replies}");
-        }
-        assert_eq!(uids(&client.mailroom, "bob").await, [1, 2]);
-    }
-
-    /// One operation is enough for the first command, which is complete although the client sends nothing more.
-    #[tokio::test]
-    async fn long_copy_ends_when_the_client_disconnects() {
-        let large = Bytes::from(vec![b'x'; 1024 * 1024]);
-        for (set, expected) in [("1", &[1][..]), ("1:2", &[])] {
-            let mut client = Client::connect(Budget::new(LARGE_BYTES), &[large.clone(), large.clone()]).await;
-            client.send(&format!("COPY {set} Old")).await;
-            // The session runs in this thread, so it has not read the command yet.
-            client.stream.shutdown().await.unwrap();
-            client.session.await.unwrap();
-            assert_eq!(uids(&client.mailroom, "bob,Old").await, expected, "{set}");
-        }
     }
 }

@@ -2,6 +2,7 @@
 //! starts a [`TestServer`] and plays conversations with a [`Client`].
 
 mod connections;
+mod copies;
 mod folders;
 mod live;
 mod login;
@@ -40,6 +41,9 @@ use super::*;
 
 /// Longer than any step of a test takes.
 const TEST_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// A message.
+const MAIL: &str = "Subject: Hello\r\n\r\nHi\r\n";
 
 /// The settings of a server that tests change.
 struct Setup {

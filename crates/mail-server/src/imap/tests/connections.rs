@@ -5,8 +5,6 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-const MAIL: &str = "Subject: Hello\r\n\r\nHi\r\n";
-
 /// Returns how many sessions have ended for this reason. Waits until one has, because a session ends after its last reply.
 async fn ended(server: &TestServer, reason: &str) -> u64 {
     let series = format!("restante_sessions_ended_total{{protocol=\"imap\",outcome=\"{reason}\"}}");

@@ -2,8 +2,6 @@
 
 use super::*;
 
-const MAIL: &str = "Subject: Hello\r\n\r\nHi\r\n";
-
 #[tokio::test]
 async fn folders_are_created_renamed_and_deleted() {
     let server = TestServer::start();

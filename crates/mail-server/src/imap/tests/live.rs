@@ -6,8 +6,6 @@ use restante_teststore::{Node, SharedStore};
 
 use super::*;
 
-const MAIL: &str = "Subject: Hello\r\n\r\nHi\r\n";
-
 fn tags(text: &str) -> Tags {
     Tags::new([text]).unwrap()
 }

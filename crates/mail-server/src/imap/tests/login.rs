@@ -8,7 +8,6 @@ use restante_testdir::TestDir;
 
 use super::*;
 
-const MAIL: &str = "Subject: Hello\r\n\r\nHi\r\n";
 /// The hash of "secret", with which all users log in.
 pub(super) const SECRET_HASH: &str = "$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a";
 

@@ -8,7 +8,6 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-const MAIL: &str = "Subject: Hello\r\n\r\nHi\r\n";
 /// More than the system buffers for a connection whose peer does not read.
 const LARGE_BYTES: usize = 4 * 1024 * 1024;
 /// Longer than a few commands take, and shorter than the delays and timeouts of the server, by a paused clock.
