@@ -1,5 +1,5 @@
 //! Accounts that are managed elsewhere: users of an authenticating proxy, and logins with an identity provider that cannot be
-//! reached. Logins with a real provider are tested in `crates/restante/tests/http/oidc.rs`.
+//! reached. Logins with a real provider are tested in `crates/restante/tests/program/http/oidc.rs`.
 
 use std::net::TcpListener;
 

@@ -1,4 +1,4 @@
-//! An identity provider: npm's `oidc-provider`. `tests/http/oidc/install` downloads it; without it a test is skipped, or fails if
+//! An identity provider: npm's `oidc-provider`. `tests/program/http/oidc/install` downloads it; without it a test is skipped, or fails if
 //! `REQUIRE_OIDC_PROVIDER` is set, as in CI.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
@@ -23,9 +23,9 @@ pub(crate) struct OidcProvider {
 impl OidcProvider {
     /// Starts a provider. Returns `None` if it is not installed.
     pub(crate) fn start() -> Option<Self> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/oidc");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/http/oidc");
         if !folder.join("node_modules/oidc-provider").exists() {
-            skip("npm's oidc-provider is missing: run crates/restante/tests/http/oidc/install", REQUIRED);
+            skip("npm's oidc-provider is missing: run crates/restante/tests/program/http/oidc/install", REQUIRED);
             return None;
         }
         let mut command = Command::new("node");
