@@ -22,6 +22,11 @@ def build(release: Release) -> list[Path]:
     return [build_binary(release, target) for target in release.targets]
 
 
+def install(release: Release) -> Path:
+    """Installs Zig and cargo-zigbuild. Returns the directory of the programs."""
+    return release.python_tools("zig", ZIG)
+
+
 def build_binary(release: Release, target: Target) -> Path:
     """Builds the program for a target and returns a copy of it."""
     if target.is_macos and not target.runs_here:
@@ -34,7 +39,7 @@ def build_binary(release: Release, target: Target) -> Path:
     arguments = ["--locked", "--package", "restante", "--profile", release.profile, "--target", target.triple]
     arguments += ["--target-dir", release.target_directory]
     if target.is_linux:
-        zig = release.python_tools("zig", ZIG)
+        zig = install(release)
         # cargo-zigbuild finds Zig as a module of the Python interpreter that is first in PATH.
         path = os.pathsep.join([str(zig), os.environ.get("PATH", "")])
         # The Makefile of LuaJIT also links a program, which is not used. It needs the unwinder, which Zig links only if it is
@@ -56,13 +61,13 @@ def build_binary(release: Release, target: Target) -> Path:
 
 def path_prefixes(release: Release, cargo_home: Path) -> dict[Path, str]:
     """Returns the directories of this machine that file names in a program begin with, and what replaces them. With them,
-    the program does not depend on where it is built. If several match, the compiler uses the last."""
+    the program does not depend on where it is built. If several match, the compiler uses the last. The script `rustc` replaces
+    the directory of the source."""
     compiler = release.run(["rustc", "--version", "--verbose"], capture=True)
     commit = re.search(r"^commit-hash: (\w+)$", compiler, re.MULTILINE)
     sysroot = Path(release.run(["rustc", "--print", "sysroot"], capture=True).strip())
     prefixes = {
         cargo_home: "/cargo",
-        ROOT: "/restante",
         release.target_directory: "/target",
         # The standard library, if its source is installed.
         sysroot / "lib" / "rustlib" / "src" / "rust": f"/rustc/{commit.group(1) if commit else 'unknown'}",
@@ -84,4 +89,9 @@ def flags(target: Target, prefixes: dict[Path, str]) -> dict[str, str]:
     if target.is_linux:
         # Huge pages would make the memory of an idle server 8 MB larger.
         c.append("-DMI_DEFAULT_ALLOW_THP=0")
-    return {"CARGO_ENCODED_RUSTFLAGS": "\x1f".join(rust), "CFLAGS_" + target.triple.replace("-", "_"): " ".join(c)}
+    return {
+        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(rust),
+        "CFLAGS_" + target.triple.replace("-", "_"): " ".join(c),
+        "RUSTC_WRAPPER": str(Path(__file__).with_name("rustc")),
+        "RELEASE_SOURCE": str(ROOT),
+    }

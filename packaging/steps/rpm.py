@@ -14,6 +14,11 @@ def build(release: Release) -> list[Path]:
     return [build_package(release, target, release.version) for target in linux_targets(release)]
 
 
+def install(release: Release) -> Path:
+    """Installs cargo-generate-rpm. Returns its path."""
+    return release.cargo_tool("cargo-generate-rpm", CARGO_GENERATE_RPM, optimized=("zstd-sys",))
+
+
 def name(version: str, target: Target) -> str:
     """Returns the file name of the package."""
     return f"restante-{package_version(version)}-{REVISION}.{target.arch}.rpm"
@@ -23,8 +28,7 @@ def build_package(release: Release, target: Target, version: str, compression: s
     """Writes the package to the output directory. Tests of upgrades give it another version, and do not compress it."""
     path = release.out / name(version, target)
     staged = stage(release, target, package_version(version))
-    program = release.cargo_tool("cargo-generate-rpm", CARGO_GENERATE_RPM)
-    command = [program, "generate-rpm", "--package", "crates/restante", "--target", target, "--target-dir", staged]
+    command = [install(release), "generate-rpm", "--package", "crates/restante", "--target", target, "--target-dir", staged]
     command += ["--set-metadata", f'version = "{package_version(version)}"', "--set-metadata", f'release = "{REVISION}"']
     release.run([*command, "--payload-compress", compression, "--output", path])
     return path

@@ -1,6 +1,6 @@
 """Options, fixtures and helpers of the tests of release files.
 
-The tests install the files of a directory, `dist/` unless `--dist DIR` names another one. Tests whose programs or files are
+The tests install the files of a directory, `dist/` unless `--files DIR` names another one. Tests whose programs or files are
 missing are skipped; with REQUIRE_PACKAGES=1 they fail. A test with the argument `target` runs for each Linux target, or for
 those of `--targets`.
 """
@@ -8,6 +8,7 @@ those of `--targets`.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -41,9 +42,13 @@ DEADLINE = 120
 # The seconds after which a command that installs something is ended.
 STEP_LIMIT = 1800
 
+# The ports of servers, below those that the system gives to other connections. Each process of pytest-xdist has its own.
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+PORTS = itertools.cycle(range(20_000 + 1_000 * WORKER, 21_000 + 1_000 * WORKER))
+
 
 def pytest_addoption(parser):
-    parser.addoption("--dist", type=Path, default=ROOT / "dist", help="the directory with the files to test")
+    parser.addoption("--files", type=Path, default=ROOT / "dist", help="the directory with the files to test")
     parser.addoption("--targets", default=",".join(LINUX_TARGETS), help="the targets to test, separated by commas")
 
 
@@ -53,10 +58,15 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("target", targets, ids=str, scope="session")
 
 
+def pytest_collection_modifyitems(items):
+    # The tests that take longest come first, so that the processes of pytest-xdist end at about the same time.
+    items.sort(key=lambda item: item.path.name != "test_readme.py")
+
+
 @pytest.fixture(scope="session")
 def dist(request) -> Path:
     """The directory with the files of the release."""
-    directory = request.config.getoption("--dist").resolve()
+    directory = request.config.getoption("--files").resolve()
     if not directory.is_dir():
         missing(f"there is no {directory}: run packaging/release")
     return directory
@@ -76,12 +86,13 @@ def system() -> Path:
     directory = Release(out=ROOT / "dist", targets=[]).work / "debian-bookworm"
     # Written last: it shows that the system is complete.
     complete = directory / "complete"
-    if not complete.exists():
-        shutil.rmtree(directory, ignore_errors=True)
-        # debootstrap mounts /proc in the new system. The mount ends with the namespace.
-        command = ["unshare", "--mount", require("debootstrap"), "--variant=minbase", "bookworm", str(directory / "root")]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=STEP_LIMIT)
-        complete.touch()
+    with exclusive(directory.with_suffix(".lock")):
+        if not complete.exists():
+            shutil.rmtree(directory, ignore_errors=True)
+            # debootstrap mounts /proc in the new system. The mount ends with the namespace.
+            command = ["unshare", "--mount", require("debootstrap"), "--variant=minbase", "bookworm", str(directory / "root")]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=STEP_LIMIT)
+            complete.touch()
     return directory / "root"
 
 
@@ -95,6 +106,18 @@ def root(target, system, tmp_path):
     subprocess.run(command, check=True, timeout=STEP_LIMIT)
     yield copy
     shutil.rmtree(copy)
+
+
+@contextlib.contextmanager
+def exclusive(path: Path):
+    """Waits until no other process of pytest-xdist holds this lock."""
+    # Windows has no such locks. Only tests for Linux use them.
+    import fcntl
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def missing(reason: str):
@@ -143,12 +166,17 @@ def target_of_this_machine() -> Target:
 
 
 def free_ports(count: int) -> list[int]:
-    """Returns ports of the loopback interface that are free now, each of them once."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for listener in sockets:
-            listener.bind(("127.0.0.1", 0))
-        return [listener.getsockname()[1] for listener in sockets]
+    """Returns ports of the loopback interface that are free now, each of them once. Other tests get other ports."""
+    return list(itertools.islice(filter(is_free, PORTS), count))
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as listener:
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def get(url: str) -> bytes:
