@@ -12,6 +12,10 @@
 //! `restante_http_openapi`, the pages in `restante_http_web`.
 //! HTTP/1.1 and HTTP/2 connections are in `restante_http_connection`, listening and TLS in `restante_net`.
 
+// The test support of the APIs uses the name of the crate.
+#[cfg(test)]
+extern crate self as restante_http;
+
 mod apis;
 mod middleware;
 mod operations;

@@ -28,7 +28,8 @@ impl Service {
         Self::with_server(Arc::new(Server::new(mailroom, settings)), info)
     }
 
-    pub(crate) fn with_server(server: Arc<Server>, info: ServerInfo) -> Self {
+    /// Creates the service with this state. Tests change the limits of a state before.
+    pub fn with_server(server: Arc<Server>, info: ServerInfo) -> Self {
         Self { server, apis: Apis::new(info) }
     }
 

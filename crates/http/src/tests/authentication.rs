@@ -2,88 +2,20 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use restante_auth::tokens::{self, RequestedAccess};
-use restante_auth::{AuthService, Scope, users};
-use restante_testdir::TestDir;
 
 use super::*;
+use crate::tests::support::auth_server::AuthServer;
 
-/// A server with authentication: user `ann` with the password `secret`, tokens, and one message each in `test` and
-/// `ci-1`.
-pub(super) struct AuthServer {
-    pub(super) server: TestServer,
-    auth: Arc<AuthService>,
-    dir: TestDir,
-    pub(super) reader: String,
-    pub(super) writer: String,
-    pub(super) admin: String,
-    pub(super) relayer: String,
-    limited: String,
+/// Returns the status of a request with this `Authorization`.
+async fn status(auth_server: &AuthServer, request: &str, authorization: &str) -> u16 {
+    auth_server.server.request(&with_authorization(request, authorization)).await.status.as_u16()
 }
 
-impl AuthServer {
-    pub(super) async fn new() -> Self {
-        Self::with(Settings::default()).await
-    }
-
-    pub(super) async fn with(settings: Settings) -> Self {
-        Self::with_info(settings, ServerInfo::default()).await
-    }
-
-    /// Creates a server with these descriptions.
-    pub(super) async fn with_info(settings: Settings, info: ServerInfo) -> Self {
-        let dir = TestDir::new();
-        let (users_file, tokens_file) = (dir.path().join("users"), dir.path().join("tokens.toml"));
-        users::add(&users_file, "ann", "secret", None).unwrap();
-        let token = |name: &str, scopes: &[Scope], mailboxes: &[&str]| {
-            let (scopes, mailboxes) = (scopes.iter().copied().collect(), mailboxes.iter().map(ToString::to_string));
-            let request =
-                RequestedAccess { name: name.to_owned(), scopes, mailboxes: mailboxes.collect(), expires: None };
-            tokens::create(&tokens_file, request).unwrap().1
-        };
-        let reader = token("reader", &[Scope::Read], &[]);
-        let writer = token("writer", &[Scope::Write], &[]);
-        let admin = token("admin", &[Scope::Admin], &[]);
-        let relayer = token("relayer", &[Scope::Relay], &[]);
-        let limited = token("limited", &[Scope::Read, Scope::Write, Scope::Admin], &["ci-*"]);
-        let auth_settings = restante_auth::Settings {
-            users: Some(users_file),
-            tokens: Some(tokens_file),
-            session_time: std::time::Duration::from_hours(1),
-            ..restante_auth::Settings::default()
-        };
-        let auth = AuthService::open(auth_settings).unwrap();
-        let server = TestServer::with_info(Settings { auth: Some(auth.clone()), ..settings }, info);
-        server.add_message(0, "test", "Subject: one\r\n\r\nHello\r\n").await;
-        server.add_message(1, "ci-1", "Subject: two\r\n\r\nHello\r\n").await;
-        Self { server, auth, dir, reader, writer, admin, relayer, limited }
-    }
-
-    /// Returns a service with the same users and tokens, and without messages.
-    pub(super) fn service(&self) -> Service {
-        let store = Arc::new(MemoryStore::new(Limits::default()));
-        let mailroom = Mailroom::new(restante_mailroom::Settings::default(), store, Extensions::default());
-        let settings = Settings { auth: Some(self.auth.clone()), ..Settings::default() };
-        Service::new(Arc::new(mailroom), settings, ServerInfo::default())
-    }
-
-    /// Returns the status of a request with this `Authorization`.
-    async fn status(&self, request: &str, authorization: &str) -> u16 {
-        self.server.request(&with_authorization(request, authorization)).await.status.as_u16()
-    }
-
-    /// Revokes a token.
-    pub(super) async fn revoke(&self, name: &str) {
-        tokens::revoke(&self.dir.path().join("tokens.toml"), name).unwrap();
-        self.auth.authenticator.reload().await;
-    }
-
-    /// Logs in with the form, and returns the response.
-    async fn log_in(&self, user: &str, password: &str, next: &str) -> TestResponse {
-        let form = format!("user={user}&password={password}&next={next}");
-        let request = "POST /login\nContent-Type: application/x-www-form-urlencoded\nOrigin: http://localhost:9000";
-        self.server.request_with(request, form, Peer::default()).await
-    }
+/// Logs in with the form, and returns the response.
+async fn log_in(auth_server: &AuthServer, user: &str, password: &str, next: &str) -> TestResponse {
+    let form = format!("user={user}&password={password}&next={next}");
+    let request = "POST /login\nContent-Type: application/x-www-form-urlencoded\nOrigin: http://localhost:9000";
+    auth_server.server.request_with(request, form, Peer::default()).await
 }
 
 fn with_authorization(request: &str, authorization: &str) -> String {
@@ -139,7 +71,7 @@ async fn requests_require_matching_grant() {
     ];
     for (request, expected) in table {
         for (authorization, expected) in columns.iter().zip(expected) {
-            assert_eq!(auth_server.status(request, authorization).await, *expected, "{request} {authorization}");
+            assert_eq!(status(&auth_server, request, authorization).await, *expected, "{request} {authorization}");
         }
     }
 }
@@ -168,12 +100,12 @@ async fn invalid_credentials_are_refused() {
         assert!(response.header("www-authenticate").contains("Basic realm=\"Restante\""), "{authorization}");
     }
     // A token is accepted as the password with any user name, and in the query only if there is no other way.
-    assert_eq!(auth_server.status(request, &basic("", &auth_server.reader)).await, 200);
+    assert_eq!(status(&auth_server, request, &basic("", &auth_server.reader)).await, 200);
     let token = &auth_server.reader;
-    assert_eq!(auth_server.status(&format!("{request}?access_token={token}"), "").await, 401);
-    assert_eq!(auth_server.status(&format!("GET /api/v2/monitor/messages?access_token={token}"), "").await, 426);
-    assert_eq!(auth_server.status(&format!("GET /api/v1/monitor/messages/test?access_token={token}"), "").await, 426);
-    assert_eq!(auth_server.status(&format!("GET /api/events?access_token={token}"), "").await, 426);
+    assert_eq!(status(&auth_server, &format!("{request}?access_token={token}"), "").await, 401);
+    assert_eq!(status(&auth_server, &format!("GET /api/v2/monitor/messages?access_token={token}"), "").await, 426);
+    assert_eq!(status(&auth_server, &format!("GET /api/v1/monitor/messages/test?access_token={token}"), "").await, 426);
+    assert_eq!(status(&auth_server, &format!("GET /api/events?access_token={token}"), "").await, 426);
 }
 
 #[tokio::test]
@@ -195,12 +127,12 @@ async fn login_form_sets_and_clears_cookie() {
     assert!(page.header("content-security-policy").contains("form-action 'self'"));
     assert_eq!((page.header("cache-control"), page.header("x-frame-options")), ("no-store", "DENY"));
 
-    let refused = auth_server.log_in("ann", "wrong", "m/test").await;
+    let refused = log_in(&auth_server, "ann", "wrong", "m/test").await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN);
     assert!(refused.text().contains("The user name or the password is wrong.") && refused.text().contains("\"ann\""));
     assert_eq!(refused.header("set-cookie"), "");
 
-    let response = auth_server.log_in("ann", "secret", "m/test").await;
+    let response = log_in(&auth_server, "ann", "secret", "m/test").await;
     assert_eq!((response.status.as_u16(), response.header("location")), (303, "./m/test"));
     let set = response.header("set-cookie");
     assert!(set.starts_with("restante=") && set.ends_with("; Path=/; Max-Age=3600; HttpOnly; SameSite=Lax"), "{set}");

@@ -3,8 +3,8 @@
 use restante_http_core::server::Server;
 use restante_settings::{AllowList, ApiMount};
 
-use super::authentication::AuthServer;
 use super::*;
+use crate::tests::support::auth_server::AuthServer;
 
 /// Returns the service of a main listener and of a separate one.
 fn routers(settings: Settings, mounts: &[&str]) -> (Router, Router) {

@@ -12,8 +12,8 @@ use restante_http_web::embedded_assets::{ASSETS, HASH, PAGES};
 use restante_testdir::TestDir;
 use sha2::{Digest as _, Sha256};
 
-use super::authentication::AuthServer;
 use super::*;
+use crate::tests::support::auth_server::AuthServer;
 
 /// The maximum total size of all compressed files.
 const MAX_BYTES: usize = 150_000;

@@ -9,10 +9,10 @@ use restante_settings::ApiName;
 use restante_store::CopyUpdate;
 use serde_json::json;
 
-use super::grants::Accounts;
-use super::monitor::EventServer;
 use super::*;
 use crate::apis::Apis;
+use crate::tests::support::accounts::Accounts;
+use crate::tests::support::events::EventServer;
 
 const ROUTES: &str = include_str!("projects/routes.txt");
 /// The number of the message of the project `acme`.

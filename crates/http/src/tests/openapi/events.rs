@@ -1,7 +1,7 @@
 //! Compares live events with their description.
 
-use super::super::monitor::EventServer;
 use super::*;
+use crate::tests::support::events::EventServer;
 
 #[tokio::test(start_paused = true)]
 async fn events_match_description() {

@@ -4,11 +4,11 @@
 use restante_http_core::response::links::encode_segment;
 use restante_settings::Config;
 
-use super::super::relay::RelayServer;
-use super::super::webhooks::WebhookServer;
 use super::responses::server;
 use super::values::Generator;
 use super::*;
+use crate::tests::support::relay_server::RelayServer;
+use crate::tests::support::webhook_server::WebhookServer;
 
 /// The number of generated values of each parameter and each body.
 const CASES: usize = 8;

@@ -8,14 +8,15 @@ use restante_search::Search;
 use restante_settings::Config;
 use restante_store::StoreError;
 
-use super::super::authentication::AuthServer;
-use super::super::chaos::chaos_server;
-use super::super::relay::RelayServer;
+use super::super::client_limits;
 use super::super::store_errors::{FailingStore, router_with_store};
-use super::super::webhooks::WebhookServer;
-use super::super::{client_limits, sessions};
 use super::*;
 use crate::About;
+use crate::tests::support::auth_server::AuthServer;
+use crate::tests::support::chaos::chaos_server;
+use crate::tests::support::relay_server::RelayServer;
+use crate::tests::support::sessions;
+use crate::tests::support::webhook_server::WebhookServer;
 
 /// The status of internal errors. It is described for every operation, but no request of a test can cause it.
 const UNTESTABLE_STATUS: &str = "500";
