@@ -88,7 +88,7 @@ PROGRAM = "test --package restante --lib --bins --no-fail-fast --locked"
         ("crates/mail/src/new.rs", [crate("restante-mail")]),
         ("crates/mail/Cargo.toml", [crate("restante-mail")]),
         ("crates/http-core/src/lib.rs", [crate("restante-http-core"), crate("restante-http")]),
-        ("ui/index.html", [crate("restante-http-web")]),
+        ("ui/index.html", [crate("restante-http-web"), crate("restante-http")]),
         ("crates/restante/src/main.rs", [PROGRAM]),
         ("crates/restante/tests/program/http/webhooks.rs", ["test --package restante --test program --locked -- http::webhooks"]),
         ("crates/restante/tests/program/http/mod.rs", ["test --package restante --test program --locked -- http"]),
