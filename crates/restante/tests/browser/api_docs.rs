@@ -23,11 +23,11 @@ fn page_has_the_bar_the_theme_and_all_operations() {
     page.click("[name=theme][value=dark]");
     page.click("[data-page=docs]");
     page.until("the operations", || page.count(".docs-contents a") > 50);
-    assert_eq!(page.path(), "/api/docs");
-    assert_eq!(page.attribute("html", "data-theme").as_deref(), Some("dark"));
+    page.expect_path("/api/docs");
+    page.expect_attribute("html", "data-theme", "dark");
     let document = server.json("/api/openapi.json");
     let methods = document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len());
-    assert_eq!(page.count(".docs-contents a"), methods.sum::<usize>());
+    page.expect_count(".docs-contents a", methods.sum::<usize>());
     // All links of the contents and of all operations have a target.
     page.eval("document.querySelectorAll('.docs-part').forEach(part => part.open = true)", &json!([]));
     page.until("all consoles", || page.count(".console") == page.count(".docs-contents a"));
@@ -66,7 +66,7 @@ fn console_sends_requests() {
     assert_eq!(command, format!("curl '{}'", server.url("/mail/api/v1/mailbox/james?limit=5")));
     send(&page, "listMessages");
     page.until("the status", || page.text("#listMessages .console-status").starts_with("200 OK"));
-    assert!(page.text("#listMessages .console-body").contains("\"subject\": \"Hello\""));
+    page.expect_part("#listMessages .console-body", "\"subject\": \"Hello\"");
     page.click("#listMessages .console-result summary");
     page.until("the headers", || page.text("#listMessages .console-result details").contains("content-type:"));
     page.click("#listMessages .console-command button");
@@ -85,7 +85,7 @@ fn console_sends_requests() {
     // Events never end: only the command is shown.
     page.open("/mail/api/docs#monitor");
     page.until("the command", || page.text("#monitor .console-command pre").starts_with("websocat 'ws://"));
-    assert_eq!(page.count("#monitor .console [type=submit]"), 0);
+    page.expect_count("#monitor .console [type=submit]", 0);
     page.assert_quiet();
 }
 
@@ -97,7 +97,7 @@ fn console_asks_before_it_deletes() {
     page.open("/api/docs#purgeMailbox");
     fill(&page, "purgeMailbox", "name", "james");
     send(&page, "purgeMailbox");
-    assert!(page.text("dialog").contains("DELETE /api/v1/mailbox/james"), "{}", page.text("dialog"));
+    page.expect_part("dialog", "DELETE /api/v1/mailbox/james");
     page.click("dialog [value=no]");
     page.until("the end of the dialog", || page.count("dialog") == 0);
     assert_eq!(server.count("james"), 1);

@@ -121,8 +121,7 @@ pub(crate) fn open(page: &Page, path: &str, landmark: &str) {
         let loaded = "return location.href !== 'about:blank' && document.readyState === 'complete'";
         page.until("the frame", || page.in_frame(".preview", |frame| frame.eval(loaded, &json!([])) == true));
     }
-    let resting = "return document.getAnimations().every(each => each.effect.getComputedTiming().iterations === Infinity || each.playState === 'finished')";
-    page.until("the end of animations", || page.eval(resting, &json!([])) == true);
+    page.until_at_rest();
 }
 
 /// Returns the elements without an accessible name.
@@ -151,7 +150,7 @@ fn screenshots_of_all_pages() {
         for (path, landmark, name) in PAGES {
             open(&page, path, landmark);
             page.screenshot(&format!("{name}-{suffix}"));
-            assert_eq!(page.eval(OVERHANG, &json!([])), 0, "{name} is wider than the window in {suffix}");
+            assert_eq!(page.measure(OVERHANG, &json!([])), 0, "{name} is wider than the window in {suffix}");
             let brightness = page.eval(BRIGHTNESS, &json!([])).as_f64().unwrap();
             assert_eq!(
                 brightness < 0.5,
@@ -203,7 +202,6 @@ fn texts_have_contrast_and_controls_have_names() {
         page.find("dialog");
         judge(&format!("help in {suffix}"));
         page.keys(super::page::key::ESCAPE);
-        page.pause_timers();
         page.click("message-pane .danger");
         page.find(".toast");
         judge(&format!("a toast in {suffix}"));
@@ -247,7 +245,7 @@ fn theme_follows_the_system_until_one_is_chosen() {
     // The order is system, light, dark: two clicks to dark.
     page.click("[data-tool=theme]");
     page.click("[data-tool=theme]");
-    assert_eq!(page.attribute("[data-tool=theme]", "aria-label").as_deref(), Some("Theme: dark"));
+    page.expect_attribute("[data-tool=theme]", "aria-label", "Theme: dark");
     assert!(is_dark());
     page.reload();
     page.find("[data-tool=theme]:not([hidden])");

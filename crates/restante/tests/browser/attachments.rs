@@ -50,8 +50,8 @@ fn attachments_are_a_strip_without_inline_images() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     let id = open(&server, &page);
-    assert_eq!(page.texts(".card-name"), ["Übersicht.csv", "pixel.png", "all.zip"]);
-    assert_eq!(page.attribute(".cards", "aria-label").as_deref(), Some("3 attachments"));
+    page.expect_texts(".card-name", &["Übersicht.csv", "pixel.png", "all.zip"]);
+    page.expect_attribute(".cards", "aria-label", "3 attachments");
     assert!(page.text(".card-type").starts_with("CSV · "), "{}", page.text(".card-type"));
     let picture = "return document.querySelector('.card img')?.naturalWidth";
     page.until("the thumbnail", || page.eval(picture, &json!([])) == 1);
@@ -61,8 +61,8 @@ fn attachments_are_a_strip_without_inline_images() {
     // It is above the tabs.
     let is_above =
         "const [strip, tabs] = ['.cards', 'tab-bar'].map(css => document.querySelector(css).getBoundingClientRect());
-        return strip.bottom <= tabs.top";
-    assert_eq!(page.eval(is_above, &json!([])), true);
+        return strip.bottom <= tabs.top + 1";
+    assert_eq!(page.measure(is_above, &json!([])), true);
     page.keys("5");
     page.until("the parts", || page.text(".message-parts").contains("cid:logo@x"));
     assert_eq!(page.texts(".card-name").len(), 3);
@@ -80,7 +80,7 @@ fn attachments_are_a_strip_without_inline_images() {
     assert_ne!(newest, id);
     page.open(&format!("/m/james/{newest}"));
     page.until("the message", || page.text(".message-subject") == "News");
-    assert_eq!(page.count(".cards"), 0);
+    page.expect_count(".cards", 0);
     page.assert_quiet();
 }
 
@@ -91,7 +91,7 @@ fn images_and_texts_open_in_the_page() {
     let id = open(&server, &page);
     page.click(".card-main");
     page.until("the text", || page.text(".viewer-text") == "a;b\n1;2");
-    assert_eq!(page.text(".viewer-title"), "Übersicht.csv");
+    page.expect_text(".viewer-title", "Übersicht.csv");
     // The file that cannot be shown is skipped.
     assert_eq!(page.text(".viewer-foot [role=status]"), "1 of 2");
     // In the text, the arrow keys scroll.
@@ -103,7 +103,7 @@ fn images_and_texts_open_in_the_page() {
     page.until("the image", || {
         page.eval("return document.querySelector('.viewer-image img')?.naturalWidth", &json!([])) == 1
     });
-    assert_eq!(page.text(".viewer-foot [role=status]"), "2 of 2");
+    page.expect_text(".viewer-foot [role=status]", "2 of 2");
     page.click(".viewer-image");
     page.until("the zoom", || page.attribute(".viewer-image", "aria-pressed").as_deref() == Some("true"));
     let attachments = server.json(&format!("/api/v2/messages/{id}/details"))["attachments"].clone();
@@ -114,7 +114,7 @@ fn images_and_texts_open_in_the_page() {
     page.until("the checksum", || page.eval("return window.copied ?? null", &json!([])) == md5);
     page.keys(key::ESCAPE);
     page.until("the end of the viewer", || page.count("dialog") == 0);
-    assert!(page.is_focused(".card-main"));
+    page.expect_focus(".card-main");
     page.assert_quiet();
 }
 
@@ -133,7 +133,7 @@ fn pdf_files_open_in_a_frame() {
         assert_eq!(page.attribute(".viewer-pdf", "src"), Some(path.clone()));
         assert_eq!(server.bytes(&path), PDF);
         // A frame with the focus gets the keys.
-        assert_eq!(page.count(".viewer-keys:not([hidden])"), 0);
+        page.expect_count(".viewer-keys:not([hidden])", 0);
         page.eval("document.querySelector('.viewer-pdf').focus()", &json!([]));
         page.until("the hint", || page.count(".viewer-keys:not([hidden])") == 1);
         page.click(".viewer-title");
@@ -141,7 +141,7 @@ fn pdf_files_open_in_a_frame() {
         page.keys(key::ESCAPE);
         page.until("the end of the viewer", || page.count("dialog") == 0);
     } else {
-        assert!(page.text(".viewer-failed").contains("Download the file instead"));
+        page.expect_part(".viewer-failed", "Download the file instead");
     }
 }
 
@@ -157,8 +157,8 @@ fn invitations_are_shown_as_cards() {
     for words in ["Invitation", "Room 2, second floor", "Ann; Lee", "1 person", "repeats"] {
         assert!(card.contains(words), "{words}: {card}");
     }
-    assert_eq!(page.count(".invitation"), 1);
-    assert_eq!(page.attribute(".invitation time", "datetime").as_deref(), Some("2026-11-20T14:00:00.000Z"));
+    page.expect_count(".invitation", 1);
+    page.expect_attribute(".invitation time", "datetime", "2026-11-20T14:00:00.000Z");
     // A day that does not exist is not shown.
     let days = b"BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART:20260230\r\nSUMMARY:Never\r\nEND:VEVENT\r\n\
         BEGIN:VEVENT\r\nUID:2\r\nDTSTART:20280229\r\nSUMMARY:Leap day\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
@@ -179,6 +179,6 @@ fn invitations_are_shown_as_cards() {
     server.deliver("james@x.org", &mails::text("Plain", "Hello"));
     page.open("/m/james/latest");
     page.until("the message", || page.text(".message-subject") == "Plain");
-    assert_eq!(page.count(".invitation, message-invitations"), 0);
+    page.expect_count(".invitation, message-invitations", 0);
     page.assert_quiet();
 }

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::mails::{self, File, Mail};
-use super::page::Page;
+use super::page::{LOADED, Page};
 use crate::support::Server;
 use crate::support::exposition::Exposition;
 
@@ -12,7 +12,7 @@ use crate::support::exposition::Exposition;
 const SEND_COMMANDS: &str = "
     const [url, commands] = arguments;
     const settled = promise => promise.then(() => {}, () => {});
-    const form = (enctype, name) => new Promise(done => {
+    const form = (enctype, name) => loaded(() => {
         const frame = document.createElement('iframe');
         frame.name = 'frame' + Math.random();
         document.body.append(frame);
@@ -22,8 +22,8 @@ const SEND_COMMANDS: &str = "
         Object.assign(field, { name, value: commands });
         form.append(field);
         document.body.append(form);
-        frame.onload = done;
         form.submit();
+        return frame;
     });
     const socket = () => new Promise(done => {
         const socket = new WebSocket(url.replace('http:', 'ws:'));
@@ -48,11 +48,11 @@ const SEND_COMMANDS: &str = "
 const REQUEST: &str = "
     const [url] = arguments;
     const settled = promise => promise.then(() => {}, () => {});
-    const loaded = element => new Promise(done => {
-        element.onload = element.onerror = done;
+    const element = (name, properties) => loaded(() => {
+        const element = Object.assign(document.createElement(name), properties);
         document.body.append(element);
+        return element;
     });
-    const element = (name, properties) => loaded(Object.assign(document.createElement(name), properties));
     const stream = () => new Promise(done => {
         const events = new EventSource(url);
         events.onopen = events.onerror = () => { events.close(); done(); };
@@ -123,8 +123,8 @@ fn page_cannot_store_or_delete_through_mail_ports() {
         for attacker in &setup.attackers {
             let before_attack = setup.disconnected(protocol);
             setup.page.open(attacker);
-            let ways =
-                setup.page.eval(SEND_COMMANDS, &json!([format!("http://{address}"), commands])).as_f64().unwrap();
+            let send = format!("{LOADED} {SEND_COMMANDS}");
+            let ways = setup.page.eval(&send, &json!([format!("http://{address}"), commands])).as_f64().unwrap();
             let all_ended = || setup.disconnected(protocol) >= before_attack + ways;
             setup.page.until("the end of every attack", all_ended);
             assert_eq!(setup.server.ids("james"), before, "{protocol} from {attacker}");
@@ -162,7 +162,7 @@ fn page_cannot_read_measure_or_change_through_http() {
             setup.page.open(attacker);
             setup.page.clear_requests();
             let url = setup.server.url(path);
-            assert_eq!(setup.page.eval(REQUEST, &json!([url])), "done");
+            assert_eq!(setup.page.eval(&format!("{LOADED} {REQUEST}"), &json!([url])), "done");
             let statuses = setup.page.statuses_from(&setup.server);
             assert!(statuses.len() >= 10, "{path} from {attacker}: {statuses:?}");
             assert!(statuses.iter().all(|status| *status == 403), "{path} from {attacker}: {statuses:?}");
@@ -213,7 +213,7 @@ fn page_that_a_message_opens_cannot_replace_the_message() {
         let html = format!("<p>Hello</p><a href=\"{attacker}\" target=other>Go</a>");
         server.deliver("james@x.org", &mails::html("Link", &html));
         page.open("/view/latest.html");
-        assert_eq!(page.text("p"), "Hello");
+        page.expect_text("p", "Hello");
         page.click("a");
         page.in_opened_tab(|tab| {
             tab.until("the page", || tab.eval("return location.href", &json!([])) == attacker.as_str());

@@ -13,7 +13,6 @@ fn deletion_can_be_undone() {
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, &["One", "Two", "Three"]);
     page.open(&format!("/m/james/{}", server.ids("james")[1]));
-    page.pause_timers();
     page.click("message-pane .danger");
     until_rows(&page, &["Three", "One"]);
     page.until("the toast", || page.text(".toast").starts_with("Deleted 1 message"));
@@ -46,10 +45,9 @@ fn selected_messages_are_deleted_and_a_mailbox_is_emptied() {
     deliver(&server, &["One", "Two", "Three", "Four", "Five"]);
     page.open("/m/james");
     until_rows(&page, &["Five", "Four", "Three", "Two", "One"]);
-    page.pause_timers();
     page.click(".message-row:nth-child(2) .row-check");
     page.click(".message-row:nth-child(4) .row-check");
-    assert!(page.text("[aria-label='Selected messages']").contains("2 selected"));
+    page.expect_part("[aria-label='Selected messages']", "2 selected");
     page.click("[aria-label='Selected messages'] .danger");
     until_rows(&page, &["Five", "Three", "One"]);
     page.run_paused_timers();
@@ -60,7 +58,7 @@ fn selected_messages_are_deleted_and_a_mailbox_is_emptied() {
     until_rows(&page, &["Three", "One"]);
     // Emptying the mailbox needs a confirmation.
     page.delete_all();
-    assert!(page.text("dialog").contains("2 messages"), "{}", page.text("dialog"));
+    page.expect_part("dialog", "2 messages");
     page.click("dialog [value=no]");
     page.until("the end of the dialog", || page.count("dialog") == 0);
     assert_eq!(server.count("james"), 2);
@@ -78,12 +76,11 @@ fn quick_steps_delete_the_message_at_the_cursor() {
     deliver(&server, &["One", "Two", "Three", "Four"]);
     page.open("/m/james");
     until_rows(&page, &["Four", "Three", "Two", "One"]);
-    page.pause_timers();
     page.keys(&["j", "j", key::DELETE].concat());
     until_rows(&page, &["Four", "Two", "One"]);
     page.until("the next message", || page.text(".message-subject") == "Two");
-    assert_eq!(page.text("[aria-current=true] .row-subject"), "Two");
-    assert_eq!(page.path(), format!("/m/james/{}", server.ids("james")[1]));
+    page.expect_text("[aria-current=true] .row-subject", "Two");
+    page.expect_path(&format!("/m/james/{}", server.ids("james")[1]));
     page.run_paused_timers();
     page.until("the deletion", || server.count("james") == 3);
     page.assert_quiet();
@@ -123,7 +120,7 @@ fn dialog_closes_with_its_page() {
     // Nothing has changed after the return.
     page.eval("history.forward()", &json!([]));
     until_rows(&page, &["Two", "One"]);
-    assert_eq!(page.count("dialog, .toast"), 0);
+    page.expect_count("dialog, .toast", 0);
     assert_eq!(server.count("james"), 2);
     page.assert_quiet();
 }
@@ -135,7 +132,6 @@ fn pending_deletion_completes_when_the_page_is_left() {
     deliver_many(&server, 50);
     page.open("/m/james");
     page.until("all of them", || page.text(".list-total").starts_with("50 messages"));
-    page.pause_timers();
     page.click("[aria-label='Select all']");
     page.click("[aria-label='Selected messages'] .danger");
     page.open("about:blank");

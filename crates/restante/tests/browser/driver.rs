@@ -1,43 +1,28 @@
-//! A WebDriver client: starts one browser per test with its driver, chromedriver or geckodriver, and sends the commands of W3C
-//! WebDriver. What differs between the browsers is here; the operations of tests are in `page.rs`.
+//! A browser that a test uses, and the commands of W3C WebDriver. What differs between the browsers is here; the operations of tests are in
+//! `page.rs`. Tests use Chromium browsers one after another (`chromium.rs`); a Firefox browser is started for each test.
 
-use std::io::{BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
-use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use restante_testdir::TestDir;
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
+use super::chromium::Chromium;
+use super::other_hosts::ExternalHosts;
+use super::process_group::ProcessGroup;
 use crate::support::TEST_TIMEOUT;
 use crate::support::installed::{is_installed, skip};
 
-/// The number of attempts to start a driver.
+/// The number of attempts to start a driver: another program can take its port first.
 const ATTEMPTS: usize = 5;
 /// Large enough for a screenshot of a long page, or the log of a busy one.
 const MAX_RESPONSE_BYTES: u64 = 256 * 1024 * 1024;
 
-const CHROMIUM_FLAGS: [&str; 8] = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--no-first-run",
-    "--window-size=1280,800",
-    "--disable-background-networking",
-    // The console messages of a sandboxed frame in another process would not be visible. Its permissions are the same.
-    "--disable-features=IsolateSandboxedIframes",
-];
 /// The names of Firefox: Debian's, and that of other systems.
 const FIREFOX: [&str; 2] = ["firefox-esr", "firefox"];
 /// What Firefox prints about an uncaught error in a page, before the URL.
 const FIREFOX_ERROR: &str = "JavaScript error: http";
 
-/// A browser for tests.
+/// The kind of a browser for tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Browser {
     Chromium,
@@ -76,116 +61,187 @@ impl Browser {
             Self::Firefox => "Listening on 127.0.0.1:",
         }
     }
+}
 
-    /// Returns the capabilities of a session.
-    fn capabilities(self, settings: &Settings) -> Value {
-        let mut wanted = match self {
-            Self::Chromium => {
-                let flags: Vec<&str> =
-                    CHROMIUM_FLAGS.into_iter().chain(settings.flags.iter().map(String::as_str)).collect();
-                json!({
-                    "goog:chromeOptions": { "args": flags },
-                    "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
-                })
-            }
-            Self::Firefox => {
-                let binary = FIREFOX.into_iter().find_map(find_program).unwrap_or_default();
-                let proxy = settings.proxy;
-                let preferences = json!({
-                    // Prints uncaught errors.
-                    "browser.dom.window.dump.enabled": true,
-                    "network.proxy.type": 1,
-                    "network.proxy.http": proxy.ip().to_string(),
-                    "network.proxy.http_port": proxy.port(),
-                    "network.proxy.ssl": proxy.ip().to_string(),
-                    "network.proxy.ssl_port": proxy.port(),
-                });
-                json!({ "moz:firefoxOptions": { "binary": binary, "args": ["-headless"], "prefs": preferences } })
-            }
-        };
-        wanted["pageLoadStrategy"] = if settings.waits_for_load { "normal" } else { "none" }.into();
+/// The settings of a use of a browser.
+pub(crate) struct Settings {
+    pub(crate) browser: Browser,
+    /// Whether opening a page waits until it is loaded.
+    pub(crate) waits_for_load: bool,
+    /// Whether pages with an invalid certificate are opened.
+    pub(crate) accepts_any_certificate: bool,
+}
+
+impl Settings {
+    /// Adds these settings to the capabilities of a session.
+    fn complete(&self, mut capabilities: Value) -> Value {
+        capabilities["pageLoadStrategy"] = if self.waits_for_load { "normal" } else { "none" }.into();
+        capabilities["acceptInsecureCerts"] = self.accepts_any_certificate.into();
         // The default of 30 seconds is too short for a check of a whole page on a loaded machine.
-        wanted["timeouts"] = json!({ "script": 2 * TEST_TIMEOUT.as_millis() });
+        capabilities["timeouts"] = json!({ "script": 2 * TEST_TIMEOUT.as_millis() });
         // Dialogs are dismissed, so that they do not block further commands. They are recorded in the log.
-        wanted["unhandledPromptBehavior"] = "dismiss".into();
-        json!({ "capabilities": { "alwaysMatch": wanted } })
+        capabilities["unhandledPromptBehavior"] = "dismiss".into();
+        capabilities
     }
 }
 
-/// The settings of a browser.
-pub(crate) struct Settings {
-    pub(crate) browser: Browser,
-    /// Flags of Chromium in addition to those that every test needs.
-    pub(crate) flags: Vec<String>,
-    /// The proxy of Firefox for all requests that are not to this machine.
-    pub(crate) proxy: SocketAddr,
-    /// Whether opening a page waits until it is loaded.
-    pub(crate) waits_for_load: bool,
-}
-
-/// A browser. It is stopped, with all of its processes, when dropped.
+/// The use of a browser by one test. No state of an earlier use is visible in it.
 pub(crate) struct Driver {
-    browser: Browser,
-    agent: ureq::Agent,
-    /// Stopped after the session.
-    process: Process,
-    session: String,
+    /// `None` only while this is dropped.
+    session: Option<Session>,
+    instance: Option<Instance>,
 }
 
-/// An error response of WebDriver: code and message.
+/// The browser of a [`Driver`].
+enum Instance {
+    /// A browser that other tests use before and after, and the id of the browser context of this test. A context has its own cookies,
+    /// storage, cache and permissions.
+    Chromium { browser: Box<Chromium>, context: String },
+    /// A browser for one test.
+    Firefox { process: ProcessGroup, external: ExternalHosts },
+}
+
+/// An error response of WebDriver: code and message. The code of a missing response is [`NO_RESPONSE`].
 #[derive(Debug)]
 pub(crate) struct DriverError {
     pub(crate) code: String,
     pub(crate) message: String,
 }
 
+/// The code of the error if the driver or the browser does not respond.
+const NO_RESPONSE: &str = "no response";
+
+impl DriverError {
+    /// Returns the error for a connection that failed.
+    pub(crate) fn no_response(cause: &impl ToString) -> Self {
+        Self { code: NO_RESPONSE.to_owned(), message: cause.to_string() }
+    }
+}
+
 pub(crate) type DriverResult = Result<Value, DriverError>;
 
 impl Driver {
-    /// Starts a browser. Returns `None` if it is not installed.
+    /// Starts the use of a browser. Returns `None` if it is not installed.
     pub(crate) fn start(settings: &Settings) -> Option<Self> {
-        let browser = settings.browser;
-        if !is_installed(browser.driver(), &["--version"], "river", browser.required_by()) {
-            return None;
-        }
-        let (process, port) = Process::start(browser);
-        let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(3 * TEST_TIMEOUT));
-        let session = format!("http://127.0.0.1:{port}/session");
-        let mut driver = Self { browser, agent: config.build().into(), process, session };
-        match driver.post("", &browser.capabilities(settings)) {
-            Ok(response) => {
-                let id = response["sessionId"].as_str().expect("a session has an id");
-                driver.session = format!("{}/{id}", driver.session);
-                Some(driver)
+        match settings.browser {
+            Browser::Chromium => {
+                while let Some(browser) = Chromium::take_idle() {
+                    match Self::in_chromium(browser, settings) {
+                        Ok(driver) => return Some(driver),
+                        // The browser may have crashed after its last use.
+                        Err(error) => eprintln!("a browser is replaced: {error:?}"),
+                    }
+                }
+                let browser = Chromium::start()?;
+                Some(
+                    Self::in_chromium(browser, settings)
+                        .unwrap_or_else(|error| panic!("no browser context: {error:?}")),
+                )
             }
-            Err(DriverError { message, .. }) if message.contains(browser.missing()) => {
-                let reason = format!("{} is there, but no {browser:?}", browser.driver());
-                skip(&reason, browser.required_by());
-                None
-            }
-            Err(error) => panic!("the browser does not start: {error:?}"),
+            Browser::Firefox => Self::in_firefox(settings),
         }
     }
 
-    /// Returns the browser.
+    /// Opens a window in a new context of the browser, and a WebDriver session for it.
+    fn in_chromium(browser: Chromium, settings: &Settings) -> Result<Self, DriverError> {
+        let (context, window) = browser.open_context()?;
+        let session = Session::open(browser.driver(), &settings.complete(browser.capabilities()))?;
+        session.post("/window", &json!({ "handle": window }))?;
+        // Now the network connections of the previous context have ended.
+        browser.external().clear();
+        let instance = Instance::Chromium { browser: Box::new(browser), context };
+        Ok(Self { session: Some(session), instance: Some(instance) })
+    }
+
+    fn in_firefox(settings: &Settings) -> Option<Self> {
+        let external = ExternalHosts::start();
+        let proxy = external.address();
+        let preferences = json!({
+            // Prints uncaught errors.
+            "browser.dom.window.dump.enabled": true,
+            "network.proxy.type": 1,
+            "network.proxy.http": proxy.ip().to_string(),
+            "network.proxy.http_port": proxy.port(),
+            "network.proxy.ssl": proxy.ip().to_string(),
+            "network.proxy.ssl_port": proxy.port(),
+        });
+        let binary = FIREFOX.into_iter().find_map(find_program).unwrap_or_default();
+        let options = json!({ "binary": binary, "args": ["-headless"], "prefs": preferences });
+        let capabilities = settings.complete(json!({ "moz:firefoxOptions": options }));
+        let (process, session) = start_browser(Browser::Firefox, &capabilities)?;
+        Some(Self { session: Some(session), instance: Some(Instance::Firefox { process, external }) })
+    }
+
+    /// Returns the kind of the browser.
     pub(crate) fn browser(&self) -> Browser {
-        self.browser
+        match self.instance() {
+            Instance::Chromium { .. } => Browser::Chromium,
+            Instance::Firefox { .. } => Browser::Firefox,
+        }
+    }
+
+    /// Returns the server for all external hosts.
+    pub(crate) fn external(&self) -> &ExternalHosts {
+        match self.instance() {
+            Instance::Chromium { browser, .. } => browser.external(),
+            Instance::Firefox { external, .. } => external,
+        }
+    }
+
+    /// Returns the id of the process group of the browser.
+    pub(crate) fn process_group(&self) -> u32 {
+        match self.instance() {
+            Instance::Chromium { browser, .. } => browser.process_group(),
+            Instance::Firefox { process, .. } => process.id(),
+        }
+    }
+
+    fn instance(&self) -> &Instance {
+        self.instance.as_ref().expect("the browser is in use")
+    }
+
+    fn session(&self) -> &Session {
+        self.session.as_ref().expect("the browser is in use")
     }
 
     /// Sends a POST command with parameters.
     pub(crate) fn post(&self, path: &str, body: &Value) -> DriverResult {
-        let request = self.agent.post(format!("{}{path}", self.session)).content_type("application/json");
-        into_result(request.send(body.to_string()).expect("the driver responds"))
+        self.session().post(path, body)
     }
 
     /// Sends a GET command.
     pub(crate) fn get(&self, path: &str) -> DriverResult {
-        into_result(self.agent.get(format!("{}{path}", self.session)).call().expect("the driver responds"))
+        self.session().get(path)
     }
 
-    /// Sends a command of the Chrome DevTools protocol. Firefox has none.
+    /// Sends a command of the Chrome DevTools protocol to the current window. Firefox has no such commands.
     pub(crate) fn command(&self, name: &str, parameters: &Value) -> DriverResult {
         self.post("/goog/cdp/execute", &json!({ "cmd": name, "params": parameters }))
+    }
+
+    /// Opens a tab in the background, and returns its window handle. Only Chromium has this: WebDriver would open the tab in the
+    /// context of no test.
+    pub(crate) fn open_tab(&self) -> DriverResult {
+        match self.instance() {
+            Instance::Chromium { browser, context } => browser.open_tab(context),
+            Instance::Firefox { .. } => panic!("no test opens a second tab in Firefox"),
+        }
+    }
+
+    /// Grants a permission to all pages of this use. Only Chromium has this.
+    pub(crate) fn grant_permission(&self, name: &str) -> DriverResult {
+        match self.instance() {
+            Instance::Chromium { browser, context } => browser.grant_permission(context, name),
+            Instance::Firefox { .. } => panic!("no test grants a permission in Firefox"),
+        }
+    }
+
+    /// Returns the window handles of all tabs of this use.
+    pub(crate) fn tabs(&self) -> Result<Vec<Value>, DriverError> {
+        match self.instance() {
+            Instance::Chromium { browser, context } => browser.tabs(context),
+            Instance::Firefox { .. } => Ok(self.get("/window/handles")?.as_array().cloned().unwrap_or_default()),
+        }
     }
 
     /// Returns the new entries of a log of Chromium since the last call.
@@ -196,21 +252,107 @@ impl Driver {
 
     /// Returns what Firefox has printed about errors in pages.
     pub(crate) fn printed_errors(&self) -> Vec<String> {
-        let output = self.process.output.lock().unwrap();
-        output.iter().filter(|line| line.contains(FIREFOX_ERROR)).cloned().collect()
+        match self.instance() {
+            Instance::Firefox { process, .. } => process.printed(FIREFOX_ERROR),
+            Instance::Chromium { .. } => Vec::new(),
+        }
+    }
+
+    /// Ends this use, and starts the next use of the same Chromium.
+    pub(crate) fn use_again(mut self, settings: &Settings) -> Self {
+        let browser = self.end().expect("the use ends").expect("Chromium is used again");
+        Self::in_chromium(browser, settings).expect("the next use begins")
+    }
+
+    /// Ends the use. Returns the browser for the next one, unless it is for one use.
+    fn end(&mut self) -> Result<Option<Chromium>, DriverError> {
+        let session = self.session.take();
+        match self.instance.take() {
+            Some(Instance::Chromium { browser, context }) => {
+                session.map_or(Ok(()), Session::close)?;
+                browser.close_context(&context)?;
+                Ok(Some(*browser))
+            }
+            // Its processes are killed.
+            Some(Instance::Firefox { .. }) | None => Ok(None),
+        }
     }
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Closing the session stops the browser cleanly. Killing the process stops the rest.
-        let end = self.agent.delete(&self.session).config().timeout_global(Some(Duration::from_secs(5))).build();
-        let _ = end.call();
+        // A browser on which a test has failed is not used again.
+        if std::thread::panicking() {
+            return;
+        }
+        match self.end() {
+            Ok(browser) => browser.into_iter().for_each(Chromium::make_idle),
+            Err(error) => eprintln!("a browser is replaced: {error:?}"),
+        }
     }
 }
 
-fn into_result(mut response: ureq::http::Response<ureq::Body>) -> DriverResult {
-    let text = response.body_mut().with_config().limit(MAX_RESPONSE_BYTES).read_to_string().expect("a text response");
+/// Starts a browser with its driver, and opens a session. Returns `None` if one of the two is not installed.
+pub(crate) fn start_browser(browser: Browser, capabilities: &Value) -> Option<(ProcessGroup, Session)> {
+    if !is_installed(browser.driver(), &["--version"], "river", browser.required_by()) {
+        return None;
+    }
+    let size = [("MOZ_HEADLESS_WIDTH", "1280"), ("MOZ_HEADLESS_HEIGHT", "800")];
+    let port = |line: &str| line.split_once(browser.before_port())?.1.trim_end_matches('.').parse::<u16>().ok();
+    let start = || ProcessGroup::start(browser.driver(), &["--port=0"], &size, port);
+    let (process, port) = (0..ATTEMPTS).find_map(|_| start()).expect("the driver starts");
+    match Session::open(SocketAddr::from(([127, 0, 0, 1], port)), capabilities) {
+        Ok(session) => Some((process, session)),
+        Err(DriverError { message, .. }) if message.contains(browser.missing()) => {
+            let reason = format!("{} is there, but no {browser:?}", browser.driver());
+            skip(&reason, browser.required_by());
+            None
+        }
+        Err(error) => panic!("the browser does not start: {error:?}"),
+    }
+}
+
+/// A WebDriver session.
+pub(crate) struct Session {
+    agent: ureq::Agent,
+    /// The address of the driver.
+    pub(crate) driver: SocketAddr,
+    url: String,
+    /// What the driver and the browser support.
+    pub(crate) capabilities: Value,
+}
+
+impl Session {
+    /// Opens a session of the driver at this address.
+    fn open(driver: SocketAddr, capabilities: &Value) -> Result<Self, DriverError> {
+        let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(3 * TEST_TIMEOUT));
+        let url = format!("http://{driver}/session");
+        let mut session = Self { agent: config.build().into(), driver, url, capabilities: Value::Null };
+        let mut response = session.post("", &json!({ "capabilities": { "alwaysMatch": capabilities } }))?;
+        let id = response["sessionId"].as_str().expect("a session has an id");
+        session.url = format!("{}/{id}", session.url);
+        session.capabilities = response["capabilities"].take();
+        Ok(session)
+    }
+
+    fn post(&self, path: &str, body: &Value) -> DriverResult {
+        let request = self.agent.post(format!("{}{path}", self.url)).content_type("application/json");
+        into_result(request.send(body.to_string()))
+    }
+
+    fn get(&self, path: &str) -> DriverResult {
+        into_result(self.agent.get(format!("{}{path}", self.url)).call())
+    }
+
+    fn close(self) -> Result<(), DriverError> {
+        into_result(self.agent.delete(&self.url).call()).map(drop)
+    }
+}
+
+fn into_result(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> DriverResult {
+    let mut response = response.map_err(|error| DriverError::no_response(&error))?;
+    let body = response.body_mut().with_config().limit(MAX_RESPONSE_BYTES).read_to_string();
+    let text = body.map_err(|error| DriverError::no_response(&error))?;
     let mut body: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"));
     let value = body["value"].take();
     if response.status().is_success() {
@@ -224,52 +366,4 @@ fn into_result(mut response: ureq::http::Response<ureq::Body>) -> DriverResult {
 fn find_program(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
-}
-
-/// A driver and its child processes in one process group, so that none outlives a test that panics.
-struct Process {
-    child: Child,
-    /// The lines that the driver and the browser have printed so far.
-    output: Arc<Mutex<Vec<String>>>,
-    /// Removes the profile when dropped.
-    _scratch: TestDir,
-}
-
-impl Process {
-    /// Starts the driver on a free port. Retries if another program takes the port first.
-    fn start(browser: Browser) -> (Self, u16) {
-        (0..ATTEMPTS).find_map(|_| Self::try_start(browser)).expect("the driver starts")
-    }
-
-    /// Starts the driver and waits until it listens.
-    fn try_start(browser: Browser) -> Option<(Self, u16)> {
-        // For the profile, and for a socket whose path must be short.
-        let scratch = TestDir::new();
-        let mut command = Command::new(browser.driver());
-        command.arg("--port=0").env("TMPDIR", scratch.path()).process_group(0);
-        command.env("MOZ_HEADLESS_WIDTH", "1280").env("MOZ_HEADLESS_HEIGHT", "800");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = Self { child: command.spawn().unwrap(), output: Arc::default(), _scratch: scratch };
-        let lines = |pipe: Box<dyn Read + Send>| BufReader::new(pipe).lines().map_while(Result::ok);
-        let mut printed = lines(Box::new(process.child.stdout.take().unwrap()));
-        let port =
-            printed.find_map(|line| line.split_once(browser.before_port())?.1.trim_end_matches('.').parse().ok());
-        // The pipes are drained, so that the driver does not block.
-        let errors = lines(Box::new(process.child.stderr.take().unwrap()));
-        for lines in [printed, errors] {
-            let output = Arc::clone(&process.output);
-            std::thread::spawn(move || lines.for_each(|line| output.lock().unwrap().push(line)));
-        }
-        Some((process, port?))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            // All processes may have exited already.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        let _ = self.child.wait();
-    }
 }

@@ -36,7 +36,7 @@ fn main_pages_work_in_firefox() {
     page.until("the preview", || page.in_frame(".preview", |frame| frame.text("body")).contains("Thank you"));
     page.find(".remote-note");
     assert_eq!(page.external_requests(), [""; 0], "remote content is loaded without a click");
-    assert_eq!(page.texts(".card-name"), ["invoice.txt"]);
+    page.expect_texts(".card-name", &["invoice.txt"]);
     page.click("#tab-headers");
     page.until("the header", || page.text("#panel-headers").contains("Your order"));
     page.click("#tab-html");

@@ -1,11 +1,16 @@
 //! Tests of the test harness itself, with pages that are written here.
 
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
 
-use super::page::{DisplayMode, Page, key};
-use crate::support::Server;
+use super::page::{DisplayMode, PHONE, Page, key};
+use crate::support::{Server, TEST_TIMEOUT};
 
 /// Returns a data URL with this HTML.
 fn document(html: &str) -> String {
@@ -141,5 +146,198 @@ fn frames_can_be_entered() {
     page.find("iframe");
     assert_eq!(page.in_frame("iframe", |frame| frame.text("p")), "in");
     assert_eq!(page.text("p"), "out");
+    page.assert_quiet();
+}
+
+/// Returns what a test could see of an earlier test in the same browser.
+const STATE: &str = "
+    const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
+    return Promise.all([
+        caches.keys(),
+        navigator.permissions.query({ name: 'geolocation' }).then(({ state }) => state),
+        fetch('/livez').then(() => 'online', () => 'offline'),
+    ]).then(([cached, permission, network]) => ({
+        cookies: document.cookie,
+        local: localStorage.length,
+        session: sessionStorage.length,
+        cached,
+        permission,
+        network,
+        size: [innerWidth, innerHeight],
+        isDark: matchMedia('(prefers-color-scheme: dark)').matches,
+        isTouched: 'ontouchstart' in window,
+        hasScript: 'leftBehind' in window,
+        timeZone,
+    }))";
+
+#[test]
+fn nothing_of_a_test_is_visible_to_the_next_test() {
+    let server = Server::start(&[]);
+    let Some(mut page) = Page::of(&server) else { return };
+    page.open("/livez");
+    let before = page.eval(STATE, &json!([]));
+    assert_eq!((&before["permission"], &before["network"]), (&json!("prompt"), &json!("online")), "{before}");
+    // Requests that are sent all the time can arrive at any time, so the end of a test is repeated.
+    for _ in 0..5 {
+        page.run_first("window.leftBehind = true");
+        page.set_display(PHONE, true);
+        page.open("/livez");
+        let leave_behind = "
+            document.cookie = 'left=behind; max-age=3600';
+            localStorage.left = sessionStorage.left = 'behind';
+            console.log('left behind');
+            window.open('/readyz');
+            setInterval(() => { new Image().src = `http://left-behind.test/${Math.random()}` }, 1);
+            return caches.open('left behind').then(() => null)";
+        page.eval("alert('left behind')", &json!([]));
+        page.eval(leave_behind, &json!([]));
+        page.grant_permission("geolocation");
+        page.until("the requests", || page.external_requests().len() > 20);
+        page.until("the message", || page.console().iter().any(|line| line.contains("left behind")));
+        page.until("the dialog", || page.dialogs() == ["left behind"]);
+        page.in_opened_tab(|tab| tab.until("the page", || tab.path() == "/readyz"));
+        page.command("Emulation.setTimezoneOverride", &json!({ "timezoneId": "Asia/Tokyo" }));
+        page.offline(true);
+        let left = page.eval(STATE, &json!([]));
+        for (name, value) in before.as_object().unwrap() {
+            assert_ne!(left[name], *value, "{name} is the same in both");
+        }
+        let process_group = page.process_group();
+        page = page.of_next_test();
+        assert_eq!(page.process_group(), process_group, "another browser is used");
+        page.assert_quiet();
+        assert_eq!(page.requests(), [""; 0]);
+        assert_eq!(page.tabs(), 1);
+        page.open("/livez");
+        assert_eq!(page.eval(STATE, &json!([])), before);
+        page.assert_quiet();
+    }
+}
+
+/// Returns whether a process of this group is running. Processes that have exited remain in the list until their parent notices.
+fn is_running(process_group: u32) -> bool {
+    let processes = Command::new("ps").args(["-A", "-o", "pgid=,stat="]).output().expect("ps is installed");
+    String::from_utf8(processes.stdout).unwrap().lines().any(|line| {
+        let mut words = line.split_whitespace();
+        words.next() == Some(&process_group.to_string()) && words.next().is_some_and(|state| !state.starts_with('Z'))
+    })
+}
+
+#[track_caller]
+fn until_ended(process_group: u32) {
+    let start = Instant::now();
+    while is_running(process_group) {
+        assert!(start.elapsed() < TEST_TIMEOUT, "process group {process_group} is still running");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+}
+
+/// Opens a page without a server.
+fn empty_page() -> Option<Page> {
+    Page::at(SocketAddr::from(([127, 0, 0, 1], 9)))
+}
+
+#[test]
+fn browser_of_a_failed_test_is_stopped() {
+    let Some(page) = empty_page() else { return };
+    let process_group = page.process_group();
+    assert!(is_running(process_group));
+    let failed = std::thread::spawn(move || {
+        let _page = page;
+        // A panic that is not printed, because nothing has failed here.
+        std::panic::resume_unwind(Box::new("failed"));
+    });
+    assert!(failed.join().is_err());
+    until_ended(process_group);
+}
+
+/// What the ignored test prints before the id of the process group.
+const GROUP: &str = "process group ";
+
+#[test]
+#[ignore = "another test runs it in a separate process"]
+fn browser_until_the_end_of_the_input() {
+    let Some(page) = empty_page() else { return };
+    println!("{GROUP}{}", page.process_group());
+    drop(page);
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+#[test]
+fn no_browser_outlives_the_test_program() {
+    for is_killed in [false, true] {
+        let mut program = Command::new(std::env::current_exe().unwrap());
+        program.args(["--exact", "harness::browser_until_the_end_of_the_input", "--ignored", "--nocapture"]);
+        let mut program = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(program.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let process_group = lines.find_map(|line| line.split_once(GROUP)?.1.parse().ok());
+        if let Some(process_group) = process_group {
+            assert!(is_running(process_group));
+            if is_killed {
+                program.kill().unwrap();
+            }
+            drop(program.stdin.take());
+            until_ended(process_group);
+        }
+        // Without a browser, the test is skipped.
+        let status = program.wait().unwrap();
+        assert!(status.success() || is_killed && process_group.is_some(), "{status}");
+    }
+}
+
+#[test]
+fn positions_are_measured_when_nothing_moves() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    page.open(&document(
+        "<style>button { position: relative } .away { left: 300px; transition: left 1s }</style><button>Go</button><script>
+        const button = document.querySelector('button');
+        button.onclick = () => button.dataset.clicks = 1 + Number(button.dataset.clicks ?? 0);
+        let steps = 20;
+        const step = () => {
+            button.style.top = `${10 * steps}px`;
+            if (--steps > 0) requestAnimationFrame(step);
+            else button.className = 'away';
+        };
+        step();
+        </script>",
+    ));
+    let place = "const { left, top } = document.querySelector('button').getBoundingClientRect(); return [left, top]";
+    let end = page.measure(place, &json!([]));
+    page.until_at_rest();
+    assert_eq!(page.eval(place, &json!([])), end);
+    assert!(end[0].as_f64().unwrap() > 300.0, "{end}");
+    // A moving button is clicked once it stands still.
+    page.eval("button.style.transition = 'left 1s'; button.style.left = '0'", &json!([]));
+    page.click("button");
+    page.expect_attribute("button", "data-clicks", "1");
+    assert_eq!(page.measure(place, &json!([]))[0], page.eval(place, &json!([]))[0]);
+    page.assert_quiet();
+}
+
+#[test]
+fn texts_that_disappear_are_recorded_and_timers_for_the_user_wait() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::of(&server) else { return };
+    page.open(&document(
+        "<button>Copy</button><p></p><script>
+        const button = document.querySelector('button');
+        const notice = document.querySelector('p');
+        button.onclick = () => {
+            button.textContent = 'Copied';
+            notice.textContent = 'Copied';
+            setTimeout(() => button.textContent = 'Copy', 1);
+            setTimeout(() => notice.textContent = 'Read', 4000);
+            clearTimeout(setTimeout(() => notice.textContent = 'Cleared', 6000));
+        }</script>",
+    ));
+    page.record_texts("button");
+    page.click("button");
+    page.expect_text("button", "Copy");
+    page.until("the text", || page.recorded_texts().contains(&"Copied".to_owned()));
+    assert_eq!(page.eval("return held.size", &json!([])), 1);
+    assert_eq!(page.text("p"), "Copied");
+    page.run_paused_timers();
+    assert_eq!(page.text("p"), "Read");
     page.assert_quiet();
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::active_html;
 use super::mails::{self, File, Mail, Picture};
-use super::page::Page;
+use super::page::{LOADED, Page};
 use crate::support::Server;
 
 /// File types other than HTML that browsers display.
@@ -62,27 +62,22 @@ const CONNECTING_XML: [(&str, &str); 3] = [
 /// The number of documents that are loaded concurrently, each in its own frame.
 const CONCURRENT_FRAMES: usize = 35;
 
-/// Loads documents of the server in frames without a sandbox, so that only their own policies apply. On a loaded machine, Chromium
-/// sometimes fires no `load` event for one of many frames; such a frame is loaded again.
+/// Loads documents of the server in frames without a sandbox, so that only their own policies apply.
 const FRAMES: &str = "
     document.querySelectorAll('iframe').forEach(frame => frame.remove());
-    return Promise.all(arguments[0].map(path => new Promise(done => {
-        const load = () => {
-            const frame = document.createElement('iframe');
-            const retry = setTimeout(() => { frame.remove(); load(); }, 30_000);
-            frame.onload = () => { clearTimeout(retry); done(path); };
-            frame.src = path;
-            document.body.append(frame);
-        };
-        load();
-    })))";
+    const load = path => loaded(() => {
+        const frame = Object.assign(document.createElement('iframe'), { src: path });
+        document.body.append(frame);
+        return frame;
+    });
+    return Promise.all(arguments[0].map(load)).then(() => 'done')";
 
 /// Loads all these paths, several at a time, and checks that nothing runs.
 #[track_caller]
 fn load(page: &Page, paths: &[String], check: impl Fn()) {
     page.open("/status");
     for some in paths.chunks(CONCURRENT_FRAMES) {
-        page.eval(FRAMES, &json!([some]));
+        page.eval(&format!("{LOADED} {FRAMES}"), &json!([some]));
         check();
     }
 }
@@ -288,7 +283,7 @@ fn mailpit_view_shows_images_of_the_message() {
     let pictures = [Picture { id: "dot", kind: "image/gif", content: DOT }];
     server.deliver("james@x.org", &Mail { subject: "View", html, pictures: &pictures, ..Mail::default() }.bytes());
     page.open("/view/latest.html");
-    assert_eq!(page.text("p"), "Hello");
+    page.expect_text("p", "Hello");
     page.until("the image", || page.eval("return document.images[0].naturalWidth", &json!([])) == 1);
     assert_harmless(&page);
     page.click("a");
@@ -325,7 +320,7 @@ fn texts_of_a_message_are_not_interpreted_as_html() {
         server.deliver("james@x.org", &mail.bytes());
         page.until("the arrival", || page.texts(".message-row").iter().any(|row| row.contains(&words)));
         page.open(&format!("/m/james/{}", server.ids("james").last().unwrap()));
-        assert_eq!(page.text(".message-subject"), words.replace("  ", " "));
+        page.expect_text(".message-subject", &words.replace("  ", " "));
         let tabs = ["html", "text", "links", "headers", "parts", "source", "session", "html-check"];
         for (at, tab) in tabs.iter().enumerate() {
             page.keys(&(at + 1).to_string());
@@ -354,7 +349,7 @@ fn mailbox_names_are_not_interpreted_as_html() {
     page.until("the mailbox", || page.texts(".sidebar-mailboxes bdi") == [name]);
     page.click(".sidebar-mailboxes a");
     page.until("the message", || page.texts(".row-subject") == ["Hello"]);
-    assert_eq!(page.text("list-head h1"), name);
+    page.expect_text("list-head h1", name);
     page.assert_quiet();
     // Invalid names in the address.
     for words in TEXTS.map(|words| words.replace("SCRIPT", &active_html::script(1))) {

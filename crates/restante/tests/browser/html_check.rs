@@ -65,7 +65,7 @@ fn messages_without_html_have_no_html_check() {
     page.until("the message", || page.text(".message-subject") == "Text");
     assert_eq!(page.attribute("#tab-html-check", "aria-disabled").as_deref(), Some("true"));
     page.keys("8");
-    assert_eq!(page.count("message-html-check"), 0);
+    page.expect_count("message-html-check", 0);
     page.keys("j");
     page.until("the other message", || page.text(".message-subject") == "Plain");
     page.keys("8");

@@ -35,8 +35,8 @@ fn newest_message_is_one_click_away() {
     until_rows(&page, &["First"]);
     deliver(&server, "mary@x.org", "Second");
     until_rows(&page, &["Second", "First"]);
-    assert_eq!(page.title(), "(2) Inbox · Restante");
-    assert_eq!(page.texts(".row-to bdi"), ["mary@x.org", "james@x.org"]);
+    page.expect_title("(2) Inbox · Restante");
+    page.expect_texts(".row-to bdi", &["mary@x.org", "james@x.org"]);
     page.click(".message-row");
     page.until("the message", || page.text(".message-subject") == "Second");
     page.until("the read state", || server.json("/api/v1/mailbox/mary")[0]["seen"] == true);
@@ -106,7 +106,6 @@ fn deleting_and_marking_concerns_all_copies() {
     page.click("[aria-label='Mark all as read']");
     page.until("the read state", || seen("james", 0) == true && seen("mary", 1) == true);
     page.until("no unread mailbox", || page.count(".sidebar-link.has-unread") == 0);
-    page.pause_timers();
     page.keys(key::DELETE);
     until_rows(&page, &["One"]);
     page.keys("z");
@@ -139,7 +138,7 @@ fn list_can_be_paused() {
     page.click("[title^=Resume]");
     page.until("the newest", || page.texts(ROWS).first().is_some_and(|subject| subject == "Number 38"));
     page.until("the counts", || page.text(".list-total").starts_with("40 messages"));
-    assert_eq!(page.text(".live-state"), "Live");
+    page.expect_text(".live-state", "Live");
     // The pause continues in another list.
     page.keys("p");
     page.until("the pause", || page.text(".live-state") == "Paused");
@@ -167,7 +166,7 @@ fn sidebar_filters_mailboxes() {
     page.until("one of them", || page.texts(".sidebar-mailboxes bdi") == ["user7"]);
     page.click(".sidebar-mailboxes a");
     page.until("the mailbox", || page.path() == "/m/user7");
-    assert_eq!(page.count("mailbox-sidebar [aria-current=page]"), 1);
+    page.expect_count("mailbox-sidebar [aria-current=page]", 1);
     page.fill("mailbox-sidebar [type=search]", "nosuch");
     page.until("the note", || page.text(".sidebar-note") == "No matching mailboxes");
     // A mailbox whose link has the focus is removed with its last message.
@@ -190,20 +189,20 @@ fn phone_shows_the_list_or_the_message() {
     page.click(".message-row");
     page.until("the message", || page.text(".message-subject") == "Second");
     let is_visible =
-        |css: &str| page.eval("return document.querySelector(arguments[0]).checkVisibility()", &json!([css]));
-    assert_eq!((is_visible(".list-pane"), is_visible("message-pane")), (json!(false), json!(true)));
+        |css: &str| page.eval("return document.querySelector(arguments[0]).checkVisibility()", &json!([css])) == true;
+    page.until("only the message", || !is_visible(".list-pane") && is_visible("message-pane"));
     page.keys("j");
     page.until("the next message", || page.text(".message-subject") == "First");
     page.click(".message-tools .back");
     page.until("the list", || page.path() == "/");
-    assert_eq!((is_visible(".list-pane"), is_visible("message-pane")), (json!(true), json!(false)));
+    page.until("only the list", || is_visible(".list-pane") && !is_visible("message-pane"));
     // The mailboxes are an overlay.
-    assert_eq!(is_visible("mailbox-sidebar"), json!(false));
+    page.until("no mailboxes", || !is_visible("mailbox-sidebar"));
     page.click(".sidebar-toggle");
-    page.until("the mailboxes", || is_visible("mailbox-sidebar") == true);
+    page.until("the mailboxes", || is_visible("mailbox-sidebar"));
     page.click(".sidebar-mailboxes li:last-child a");
     page.until("the mailbox", || page.path().starts_with("/m/"));
-    assert_eq!(is_visible("mailbox-sidebar"), json!(false));
+    page.until("no mailboxes", || !is_visible("mailbox-sidebar"));
     page.assert_quiet();
 }
 
@@ -243,7 +242,6 @@ fn deletion_can_be_undone_after_a_filter_was_chosen() {
     deliver(&server, "mary@x.org", "Two");
     page.open("/");
     until_rows(&page, &["Two", "One"]);
-    page.pause_timers();
     page.keys(&["j", key::DELETE].concat());
     until_rows(&page, &["One"]);
     page.click("list-filters button:nth-child(3)");
@@ -284,7 +282,6 @@ fn message_without_one_of_its_copies_stays_in_the_inbox() {
     deliver_to_all(&server, &["james@x.org", "mary@x.org"], "To both");
     page.open("/m/james");
     until_rows(&page, &["To both"]);
-    page.pause_timers();
     page.keys(&["j", key::DELETE].concat());
     page.until("the empty mailbox", || page.text("mail-page").contains("This mailbox is empty"));
     // The deletion is sent while the inbox is loading.

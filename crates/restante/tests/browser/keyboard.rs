@@ -56,7 +56,6 @@ fn messages_are_read_and_deleted_by_keyboard() {
     deliver(&server, &["One", "Two", "Three", "Four"]);
     page.open("/status");
     page.find("status-page h1");
-    page.pause_timers();
     page.keys("o");
     page.keys(&format!("james{}", key::ENTER));
     page.until("the list", || page.count(".message-row") == 4);

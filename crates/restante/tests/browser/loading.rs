@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::page::{DisplayMode, PAUSE_TIMERS, Page};
+use super::page::{DisplayMode, Page, pause_timers_above};
 use super::proxy::{self, ScriptRequest};
 use super::sample_mail;
 use crate::support::Server;
@@ -17,13 +17,8 @@ const MAX_REQUESTS: usize = 10;
 #[track_caller]
 fn expect_error(page: &Page) {
     page.until("the error", || page.texts(".load-error:not([hidden]) h1") == ["The page could not be loaded."]);
-    assert_eq!(page.texts(".load-error button"), ["Reload"]);
+    page.expect_texts(".load-error button", &["Reload"]);
     assert_eq!(page.count(".loading:not([hidden])"), 0, "both texts are shown");
-}
-
-/// Runs a script in every document before its own scripts.
-fn run_first(page: &Page, script: &str) {
-    page.command("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": script }));
 }
 
 /// Holds the requests of a page whose paths end with this text, until [`send_held_requests`].
@@ -37,7 +32,7 @@ pub(crate) fn hold_requests(page: &Page, end: &str) {
             window.heldRequests += 1;
             return resumed.then(() => send(path, options));
         }";
-    run_first(page, &hold.replace("END", &json!(end).to_string()));
+    page.run_first(&hold.replace("END", &json!(end).to_string()));
 }
 
 /// Waits until the page has sent a request that is held.
@@ -53,7 +48,7 @@ pub(crate) fn send_held_requests(page: &Page) {
 
 /// Pauses the timers of more than a second, until they are run. They load data again.
 fn pause_reloads(page: &Page) {
-    run_first(page, &PAUSE_TIMERS.replace("5000", "1000"));
+    page.run_first(&pause_timers_above(1000));
 }
 
 #[test]
@@ -70,7 +65,7 @@ fn first_view_needs_few_requests() {
             if (document.currentScript) requestsOfDocument.push(String(url));
             return original(url, options);
         };";
-    run_first(&page, record);
+    page.run_first(record);
     page.open("/");
     page.find(".message-row");
     let count = || page.requests().len();
@@ -98,7 +93,7 @@ fn changes_before_the_subscription_are_loaded_later() {
         server.deliver("james@x.org", &super::mails::text(subject, "Hello"));
     }
     pause_reloads(&page);
-    run_first(&page, "window.WebSocket = class extends WebSocket { set onmessage(_) {} }");
+    page.run_first("window.WebSocket = class extends WebSocket { set onmessage(_) {} }");
     page.open("/m/james");
     page.until("the messages", || page.texts(".row-subject") == ["Deleted", "Kept"]);
     let newest = server.ids("james").pop().unwrap();
@@ -124,8 +119,8 @@ fn blocked_script_shows_an_error_until_it_can_be_loaded() {
     page.command("Network.setBlockedURLs", &json!({ "urls": [] }));
     page.click(".load-error button");
     page.find(".message-row");
-    assert_eq!(page.path(), "/m/james");
-    assert_eq!(page.count(".load-error"), 0);
+    page.expect_path("/m/james");
+    page.expect_count(".load-error", 0);
     let errors: Vec<String> =
         page.console().into_iter().filter(|line| !line.contains("ERR_BLOCKED_BY_CLIENT")).collect();
     assert_eq!(errors, [""; 0], "also none about the content security policy");
@@ -144,7 +139,7 @@ fn missing_script_shows_an_error() {
 fn script_that_throws_shows_an_error() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
-    run_first(&page, "customElements.define = () => { throw new Error('not supported') }");
+    page.run_first("customElements.define = () => { throw new Error('not supported') }");
     page.open("/status");
     expect_error(&page);
 }
@@ -154,7 +149,7 @@ fn script_that_takes_too_long_shows_an_error() {
     let server = Server::start(&[]);
     let proxy = proxy::start_with("", server.http, ScriptRequest::Ignore);
     let Some(page) = Page::without_waiting_at(proxy) else { return };
-    run_first(&page, PAUSE_TIMERS);
+    page.run_first(&pause_timers_above(5000));
     page.open("/status");
     page.until("the page", || page.texts(".loading") == ["Loading…"]);
     assert_eq!(page.count(".load-error[hidden]"), 1, "the error is shown too early");
@@ -170,8 +165,8 @@ fn errors_of_a_running_page_keep_the_page() {
     page.find("status-page h1");
     let failing = "return new Promise(done => { addEventListener('error', done, { once: true }); setTimeout(() => { throw new Error('x') }) }).then(() => null)";
     page.eval(failing, &json!([]));
-    assert_eq!(page.count(".load-error"), 0);
-    assert_eq!(page.count("status-page h1"), 1);
+    page.expect_count(".load-error", 0);
+    page.expect_count("status-page h1", 1);
 }
 
 #[test]

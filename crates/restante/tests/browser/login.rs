@@ -29,7 +29,7 @@ fn user_logs_in_and_out() {
     page.fill("#password", "secret\n");
     // Redirects to the requested page.
     page.until("the results", || page.texts(".row-subject") == ["Hello"]);
-    assert_eq!(page.path(), "/search?q=needle");
+    page.expect_path("/search?q=needle");
     page.until("the user name", || page.text(".account-name") == "ann");
     page.click(".account button");
     page.until("the login page", || page.path() == "/login");
@@ -51,7 +51,7 @@ fn account_of_an_identity_provider_logs_in_and_out() {
     page.until("the page of the provider", || page.title() == "Provider");
     page.fill("input", "ann\n");
     page.until("the results", || page.texts(".row-subject") == ["Hello"]);
-    assert_eq!(page.path(), "/search?q=needle");
+    page.expect_path("/search?q=needle");
     page.until("the user name", || page.text(".account-name") == "ann");
     page.click(".account button");
     // The provider asks for a confirmation.
@@ -63,7 +63,7 @@ fn account_of_an_identity_provider_logs_in_and_out() {
     page.until("the page of the provider", || page.title() == "Provider");
     page.fill("input", "eve\n");
     page.until("the refusal", || page.text("h1") == "No access");
-    assert_eq!(page.text("main p:not(.brand)"), "You are logged in as eve. Your account has no access to this server.");
+    page.expect_text("main p:not(.brand)", "You are logged in as eve. Your account has no access to this server.");
     page.click("a.button");
     page.click("button[name=logout][value=yes]");
     page.until("the login page", || page.path() == "/login");

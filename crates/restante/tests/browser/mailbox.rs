@@ -32,12 +32,12 @@ fn new_messages_appear_in_the_open_mailbox() {
     until_rows(&page, &["First"]);
     // The address changes to the server's name of the mailbox.
     page.until("the name", || page.path() == "/m/james");
-    assert_eq!(page.text("list-head h1"), "james");
+    page.expect_text("list-head h1", "james");
     page.until("the title", || page.title() == "(1) james · Restante");
     deliver(&server, &["Second", "Third"]);
     until_rows(&page, &["Third", "Second", "First"]);
     page.until("the title", || page.title() == "(3) james · Restante");
-    assert_eq!(page.texts(".list-facts .number"), ["3 messages", "3 unread"]);
+    page.expect_texts(".list-facts .number", &["3 messages", "3 unread"]);
     // One of three is read.
     page.click(".message-row");
     page.until("the message", || page.text(".message-subject") == "Third");
@@ -61,7 +61,7 @@ fn message_opened_by_address_is_marked_as_read() {
     let Some(page) = Page::of(&server) else { return };
     deliver(&server, &["One", "Two"]);
     page.open(&format!("/m/james/{}", server.ids("james")[0]));
-    assert_eq!(page.text(".message-subject"), "One");
+    page.expect_text(".message-subject", "One");
     page.until("the read state", || server.json("/api/v1/mailbox/james")[0]["seen"] == true);
     page.until("the row", || page.texts(".message-row:not(.unread) .row-subject") == ["One"]);
     // The newest message has its own address.
@@ -73,7 +73,7 @@ fn message_opened_by_address_is_marked_as_read() {
     page.until("the unread state", || server.json("/api/v1/mailbox/james")[1]["seen"] == false);
     deliver(&server, &["Three"]);
     until_rows(&page, &["Three", "Two", "One"]);
-    assert_eq!(page.texts(".message-row.unread .row-subject"), ["Three", "Two"]);
+    page.expect_texts(".message-row.unread .row-subject", &["Three", "Two"]);
     assert_eq!(server.json("/api/v1/mailbox/james")[1]["seen"], false);
     page.assert_quiet();
 }
@@ -91,8 +91,8 @@ fn read_state_is_shared_between_tabs() {
         other.until("the counts", || other.texts(".list-facts .number") == ["2 messages", "1 unread"]);
     });
     page.until("the counts", || page.texts(".list-facts .number") == ["2 messages", "1 unread"]);
-    assert_eq!(page.texts(".message-row.unread .row-subject"), ["One"]);
-    assert_eq!(page.title(), "(1) james · Restante");
+    page.expect_texts(".message-row.unread .row-subject", &["One"]);
+    page.expect_title("(1) james · Restante");
     page.assert_quiet();
 }
 
@@ -107,7 +107,7 @@ fn shift_and_arrow_keys_select_a_range() {
     page.keys("jj");
     page.keys_with_shift(&key::DOWN.repeat(2));
     page.until("the range", || selected() == ["Four", "Three", "Two"]);
-    assert!(page.text("[aria-label='Selected messages']").contains("3 selected"));
+    page.expect_part("[aria-label='Selected messages']", "3 selected");
     page.keys_with_shift(key::UP);
     page.until("a shorter range", || selected() == ["Four", "Three"]);
     page.keys(key::ESCAPE);

@@ -1,6 +1,6 @@
 //! Tests of the web interface in a real browser: a headless Chromium, and for the main pages a Firefox, controlled by WebDriver. If it
 //! is not installed, the tests are skipped, or fail if `REQUIRE_BROWSER` or `REQUIRE_FIREFOX` is set, as in CI. Every test has its own
-//! server and browser.
+//! server. Tests use the same few Chromium browsers one after another, each in a browser context of its own.
 
 mod accessibility;
 mod active_html;
@@ -8,6 +8,7 @@ mod api_docs;
 mod appearance;
 mod attachments;
 mod attacks;
+mod chromium;
 mod codes;
 mod compose;
 mod deletions;
@@ -33,6 +34,7 @@ mod other_hosts;
 mod page;
 mod pages;
 mod pictures;
+mod process_group;
 mod projects;
 mod proxy;
 mod reading;

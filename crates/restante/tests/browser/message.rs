@@ -65,7 +65,7 @@ fn open(server: &Server, page: &Page) -> String {
     server.deliver("james@x.org", &mail.bytes());
     let id = server.ids("james").pop().unwrap();
     page.open(&format!("/m/james/{id}"));
-    assert_eq!(page.text(".message-subject"), "The report – at last");
+    page.expect_text(".message-subject", "The report – at last");
     id
 }
 
@@ -78,8 +78,8 @@ fn html_is_shown_without_remote_content() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     open(&server, &page);
-    assert_eq!(page.text(".message-from .person"), "Zoë <zoe@x.org>");
-    assert_eq!(page.text(".message-to"), "james@x.org");
+    page.expect_text(".message-from .person", "Zoë <zoe@x.org>");
+    page.expect_text(".message-to", "james@x.org");
     page.in_frame("iframe", |frame| {
         assert_eq!(frame.text("h1"), "Hello James");
         assert_eq!(frame.attribute("a", "rel").as_deref(), Some("noopener noreferrer nofollow"));
@@ -88,7 +88,7 @@ fn html_is_shown_without_remote_content() {
         let loaded = "return document.querySelector('img[width]').naturalWidth";
         frame.until("the image", || frame.eval(loaded, &json!([])) == 1);
     });
-    assert!(page.text(".remote-note").contains("Remote content blocked: tracker.test"));
+    page.expect_part(".remote-note", "Remote content blocked: tracker.test");
     page.assert_quiet();
     // On demand only the remote content is requested.
     page.click(".remote-note .button");
@@ -146,15 +146,15 @@ fn each_tab_shows_its_content() {
         page.eval(links, &json!([])),
         json!([away("https://example.org/report?week=7"), away("mailto:ann@x.org")])
     );
-    assert_eq!(page.text(".message-text .quoted"), "> What about the report?");
+    page.expect_text(".message-text .quoted", "> What about the report?");
 
     page.keys("4");
     page.until("the headers", || page.texts(".message-headers tbody th").contains(&"X-Campaign".to_owned()));
     page.fill("message-headers [type=search]", "x-note");
     page.until("the filtered header", || page.texts(".message-headers tbody th") == ["X-Note"]);
-    assert!(page.text(".message-headers tbody td").contains("Grüße"));
+    page.expect_part(".message-headers tbody td", "Grüße");
     page.click(".message-headers .more");
-    assert_eq!(page.text(".header-raw"), "=?utf-8?Q?Gr=C3=BC=C3=9Fe?=");
+    page.expect_text(".header-raw", "=?utf-8?Q?Gr=C3=BC=C3=9Fe?=");
 
     page.keys("5");
     page.find(".message-parts tbody tr");
@@ -170,14 +170,14 @@ fn each_tab_shows_its_content() {
         "image/png",
     ];
     assert_eq!(types, expected);
-    assert!(page.text(".message-parts").contains("This message is well-formed."));
+    page.expect_part(".message-parts", "This message is well-formed.");
 
     page.keys("6");
     let source = String::from_utf8(server.bytes(&format!("/api/v1/mailbox/james/{id}/source"))).unwrap();
     let shown = "return [...document.querySelectorAll('.source-chunk')].map(chunk => chunk.textContent).join('\\n')";
     page.until("the source", || page.count(".message-source .line") > 0);
     assert_eq!(page.eval(shown, &json!([])).as_str().unwrap(), source.trim_end().replace("\r\n", "\n"));
-    assert_eq!(page.count(".message-source .line"), source.lines().count(), "lines without a number");
+    page.expect_count(".message-source .line", source.lines().count());
     page.assert_quiet();
 }
 
@@ -195,7 +195,7 @@ fn problems_of_a_message_are_shown() {
     let defects = server.json(&format!("/api/v2/mailbox/james/{}", server.ids("james")[0]))["defects"].clone();
     let names: Vec<_> = defects.as_array().unwrap().iter().map(|defect| defect["name"].as_str().unwrap()).collect();
     assert!(!names.is_empty());
-    assert_eq!(page.texts(".message-head .defect-list strong"), names);
+    page.expect_texts(".message-head .defect-list strong", &names);
     page.keys("5");
     page.until("the problems", || page.texts(".part-defects strong") == names);
     page.assert_quiet();
@@ -208,7 +208,7 @@ fn html_without_text_is_no_problem() {
     server.deliver("james@x.org", &mails::html("HTML only", "<p>Hello</p>"));
     page.open("/m/james/latest");
     page.until("the message", || page.text(".message-subject") == "HTML only");
-    assert_eq!(page.count(".message-defects"), 0);
+    page.expect_count(".message-defects", 0);
     page.keys("5");
     page.until("the parts", || page.text(".message-parts").contains("This message is well-formed."));
 }
@@ -226,7 +226,7 @@ fn click_on_a_message_needs_three_requests() {
     page.clear_requests();
     page.click(".message-row .row-subject");
     page.in_frame("iframe", |frame| assert_eq!(frame.text("a"), "Confirm"));
-    assert_eq!(page.count(".message-code, .message-main-link, .unsubscribe, .message-mailboxes"), 4);
+    page.expect_count(".message-code, .message-main-link, .unsubscribe, .message-mailboxes", 4);
     let id = &server.ids("james")[0];
     let is_content = |url: &String| url.contains(&format!("/messages/{id}")) && !url.ends_with("/html-check");
     let requests: Vec<_> = page.requests().into_iter().filter(is_content).collect();
@@ -298,7 +298,7 @@ fn focus_stays_when_remote_content_is_loaded() {
         let width = "return document.querySelector('img:not([width])')?.naturalWidth";
         frame.until("the image", || frame.eval(width, &json!([])) == 16);
     });
-    assert!(page.is_focused(".remote-note .button"));
+    page.expect_focus(".remote-note .button");
     // The shortcuts of the page still work.
     page.keys("?");
     page.find("dialog");
@@ -326,7 +326,7 @@ fn long_source_is_shown_with_few_elements() {
         &json!([]),
     );
     let middle =
-        || -> (usize, usize) { serde_json::from_value(page.eval(MIDDLE_LINE, &json!([]))).unwrap_or_default() };
+        || -> (usize, usize) { serde_json::from_value(page.measure(MIDDLE_LINE, &json!([]))).unwrap_or_default() };
     page.until("a number", || middle().0 > 0);
     let (number, shown_number) = middle();
     assert_eq!(number, shown_number + before + 1, "wrong line number");

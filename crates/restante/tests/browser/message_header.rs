@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::mails::{self, File, Mail};
-use super::page::{DisplayMode, Page, key};
+use super::page::{DisplayMode, Page, is_near, key};
 use crate::support::Server;
 
 /// Returns whether the tabs are at the top of the view, and the headline is above it.
@@ -35,10 +35,10 @@ fn headline_names_all_recipients_and_the_mailbox() {
     connection.expect("250");
     connection.command("QUIT", "221");
     page.open("/m/james/latest");
-    assert_eq!(page.text(".message-to"), "james+x@x.org");
-    assert_eq!(page.text(".message-cc"), "QA <qa@x.org>");
-    assert_eq!(page.text(".message-bcc"), "audit@x.org");
-    assert_eq!(page.text(".message-reply-to"), "Tickets <tickets@x.org>");
+    page.expect_text(".message-to", "james+x@x.org");
+    page.expect_text(".message-cc", "QA <qa@x.org>");
+    page.expect_text(".message-bcc", "audit@x.org");
+    page.expect_text(".message-reply-to", "Tickets <tickets@x.org>");
     let mailboxes = || page.text(".message-mailboxes").split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(mailboxes(), "Delivered to james audit");
     let reason = page.attribute(".message-mailboxes a", "title");
@@ -59,7 +59,7 @@ fn reply_to_that_is_the_sender_is_not_shown() {
     server.deliver("james@x.org", &mail.bytes());
     page.open("/m/james/latest");
     page.until("the message", || page.text(".message-subject") == "Hello");
-    assert_eq!(page.count(".message-reply-to, .message-cc, .message-bcc, .message-mailboxes li + li"), 0);
+    page.expect_count(".message-reply-to, .message-cc, .message-bcc, .message-mailboxes li + li", 0);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn reply_to_can_have_several_addresses() {
     page.open("/m/james/latest");
     page.until("the message", || page.text(".message-subject") == "Hello");
     let expected = ["Doe, Ann <ann@x.org>", "bob@x.org", "C. (QA) <qa@x.org>"];
-    assert_eq!(page.texts(".message-reply-to .person"), expected);
+    page.expect_texts(".message-reply-to .person", &expected);
     page.assert_quiet();
 }
 
@@ -102,10 +102,10 @@ fn mailbox_is_in_one_line_on_a_phone() {
     page.open("/m/james/latest");
     page.find(".message-mailboxes a");
     let height = "return document.querySelector('.message-mailboxes').getBoundingClientRect().height";
-    assert!(page.eval(height, &json!([])).as_f64().unwrap() <= 30.0);
+    assert!(page.measure_number(height, &json!([])) <= 30.0);
     // Most of the screen is for the body.
     let top = "return document.querySelector('.panel:not([hidden])').getBoundingClientRect().top";
-    assert!(page.eval(top, &json!([])).as_f64().unwrap() <= 400.0);
+    assert!(page.measure_number(top, &json!([])) <= 400.0);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn subject_has_a_button_only_if_it_is_cut_off() {
     page.open("/m/james/latest");
     page.until("the message", || page.text(".message-subject") == subject);
     let buttons = ".message-long .more:not([hidden])";
-    assert_eq!(page.count(buttons), 0);
+    page.expect_count(buttons, 0);
     page.set_display_mode(DisplayMode::Phone);
     page.until("the button", || page.texts(buttons) == ["Show the whole subject"]);
     page.click(buttons);
@@ -164,16 +164,16 @@ fn headline_scrolls_away() {
         // The frame cannot scroll until the headline is out of view.
         page.until("the frame", || page.attribute("iframe", "scrolling").as_deref() == Some("no"));
         page.eval("document.querySelector('message-view').scrollTop = 10_000", &json!([]));
-        page.until("the end of the headline", || page.eval(IS_HEADLINE_AWAY, &json!([])) == true);
-        assert_eq!(page.eval(IS_TOO_WIDE, &json!([])), false, "{display:?}");
+        page.until("the end of the headline", || page.measure(IS_HEADLINE_AWAY, &json!([])) == true);
+        assert_eq!(page.measure(IS_TOO_WIDE, &json!([])), false, "{display:?}");
         page.until("the frame", || page.attribute("iframe", "scrolling").as_deref() == Some("auto"));
         let share = "return document.querySelector('iframe').clientHeight / document.querySelector('message-view').clientHeight";
-        let share = page.eval(share, &json!([])).as_f64().unwrap();
+        let share = page.measure_number(share, &json!([]));
         assert!(share > 0.75, "the frame has only {share} of the height in {display:?}");
         page.keys("2");
         page.until("the text", || page.text(".message-text").starts_with("One more line."));
         page.eval("document.querySelector('message-view').scrollTop = 1_000", &json!([]));
-        page.until("the end of the headline", || page.eval(IS_HEADLINE_AWAY, &json!([])) == true);
+        page.until("the end of the headline", || page.measure(IS_HEADLINE_AWAY, &json!([])) == true);
         page.eval("localStorage.clear()", &json!([]));
     }
     page.assert_quiet();
@@ -210,7 +210,7 @@ fn toolbar_moves_to_other_messages_and_offers_downloads() {
     page.until("the second entry", || page.is_focused(".menu:popover-open .menu-item:nth-child(2)"));
     page.keys(key::ESCAPE);
     page.until("the end of the menu", || page.count(".menu:popover-open") == 0);
-    assert!(page.is_focused(".message-tools [title=Download]"));
+    page.expect_focus(".message-tools [title=Download]");
     page.click("[title='Next message (j)']");
     page.until("the other message", || page.text(".message-subject") == "One");
     page.until("the position", || page.text(".message-position") == "2 of 2");
@@ -228,13 +228,14 @@ fn lines_that_are_not_wrapped_scroll_below_the_headline() {
     page.until("the message", || page.text(".message-subject") == "Wide");
     page.keys("6");
     page.until("the source", || page.count(".message-source:not(.wrapped) .line") > 0);
-    page.until("the width", || page.eval(IS_TOO_WIDE, &json!([])) == true);
+    page.until("the width", || page.measure(IS_TOO_WIDE, &json!([])) == true);
     let left = "
         const view = document.querySelector('message-view');
         view.scrollLeft = 100;
-        const left = element => Math.round(element.getBoundingClientRect().left);
+        const left = element => element.getBoundingClientRect().left;
         return [view.scrollLeft, left(document.querySelector('.message-head')) - left(view)]";
-    assert_eq!(page.eval(left, &json!([])), json!([100, 0]));
+    let left: [f64; 2] = serde_json::from_value(page.measure(left, &json!([]))).unwrap();
+    assert!(is_near(left[0], 100.0) && is_near(left[1], 0.0), "{left:?}");
     page.assert_quiet();
 }
 

@@ -110,10 +110,10 @@ fn narrow_screens_have_a_menu_and_dialogs() {
     assert_eq!(entries(), [""; 0]);
     page.click("[data-tool=menu]");
     page.until("the menu", || entries().len() == 6);
-    assert_eq!(page.attribute("[data-tool=menu]", "aria-expanded").as_deref(), Some("true"));
+    page.expect_attribute("[data-tool=menu]", "aria-expanded", "true");
     page.keys(key::ESCAPE);
     page.until("the closed menu", || entries().is_empty());
-    assert!(page.is_focused("[data-tool=menu]"));
+    page.expect_focus("[data-tool=menu]");
     page.click("[data-tool=menu]");
     page.click("[data-page=settings]");
     page.find("settings-page h1");
@@ -122,7 +122,7 @@ fn narrow_screens_have_a_menu_and_dialogs() {
     page.click("[data-tool=search]");
     page.until("the search field", || page.is_focused("#search-field"));
     page.click("[data-tool=menu]");
-    assert_eq!(page.eval(SMALL_CONTROLS, &json!([])), json!([]));
+    assert_eq!(page.measure(SMALL_CONTROLS, &json!([])), json!([]));
     page.fill("#search-field", "hello\n");
     page.until("the results", || page.path() == "/search?q=hello");
 
@@ -131,7 +131,7 @@ fn narrow_screens_have_a_menu_and_dialogs() {
     page.until("the suggestions", || page.texts("dialog [role=option] bdi") == ["bob", "carol"]);
     page.keys(&["car", key::ENTER].concat());
     page.until("the mailbox", || page.path() == "/m/car");
-    assert_eq!(page.count("dialog"), 0);
+    page.expect_count("dialog", 0);
     page.click("[data-tool=mailbox]");
     page.until("the suggestions", || page.texts("dialog [role=option] bdi").last().is_some_and(|name| name == "carol"));
     page.click("dialog [role=option]:last-child");
@@ -148,7 +148,7 @@ fn search_field_shows_the_query_and_the_mailbox() {
     page.until("the mailbox", || page.text(".search-scope") == "in bob");
     page.fill("#search-field", "hello\n");
     page.until("the results", || page.path() == "/search?q=hello&mailbox=bob");
-    assert_eq!(page.text(".search-scope"), "in bob");
+    page.expect_text(".search-scope", "in bob");
     let query = || page.eval("return document.querySelector('#search-field').value", &json!([]));
     assert_eq!(query(), "hello");
     page.click(".search-scope button");
@@ -172,7 +172,7 @@ fn unknown_address_shows_links() {
     let visit = "history.pushState(null, '', '/no/such/page'); dispatchEvent(new PopStateEvent('popstate'))";
     page.eval(visit, &json!([]));
     page.until("the page", || page.text("missing-page h1") == "Page not found");
-    assert!(page.text("missing-page").contains("/no/such/page"));
+    page.expect_part("missing-page", "/no/such/page");
     page.click("missing-page a");
     page.until("the inbox", || page.path() == "/");
     page.assert_quiet();

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use crate::support::TEST_TIMEOUT;
+use crate::support::{TEST_TIMEOUT, connect};
 
 const IMAGE: &str =
     "<svg xmlns='http://www.w3.org/2000/svg' width='16' height='16'><rect width='16' height='16'/></svg>";
@@ -13,23 +13,31 @@ const IMAGE: &str =
 /// The path of the empty page on every host.
 pub(crate) const PAGE: &str = "/page.html";
 
+/// What [`ExternalHosts::clear`] sends instead of an HTTP request.
+const CLEAR: &[u8] = b"CLEAR\r\n";
+
+/// The requests that a server has recorded.
+type Record = Arc<Mutex<Vec<String>>>;
+
 /// The server for all external hosts.
 pub(crate) struct ExternalHosts {
     address: SocketAddr,
-    requests: Arc<Mutex<Vec<String>>>,
+    /// The record of connections that are accepted now. A connection that was accepted before it was replaced stays in its old record.
+    current: Arc<Mutex<Record>>,
 }
 
 impl ExternalHosts {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let external = Self { address, requests: Arc::clone(&requests) };
+        let external = Self { address, current: Arc::default() };
+        let current = Arc::clone(&external.current);
         // The thread runs until the test program exits.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let requests = Arc::clone(&requests);
-                std::thread::spawn(move || serve(&stream, &requests));
+                let record = Arc::clone(&current.lock().unwrap());
+                let current = Arc::clone(&current);
+                std::thread::spawn(move || serve(&stream, &record, &current));
             }
         });
         external
@@ -54,11 +62,20 @@ impl ExternalHosts {
 
     /// Returns the URLs of the requests. A connection counts as a request, even if it is encrypted or has no data.
     pub(crate) fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
+        self.current.lock().unwrap().lock().unwrap().clone()
+    }
+
+    /// Forgets all requests on connections that were opened before. Connections are accepted in the order in which they were opened.
+    pub(crate) fn clear(&self) {
+        let mut stream = connect(self.address);
+        stream.write_all(CLEAR).unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        assert_eq!(response, "cleared");
     }
 }
 
-fn serve(mut stream: &TcpStream, requests: &Mutex<Vec<String>>) {
+fn serve(mut stream: &TcpStream, requests: &Mutex<Vec<String>>, current: &Mutex<Record>) {
     let place = {
         let mut requests = requests.lock().unwrap();
         requests.push("a connection".into());
@@ -66,7 +83,13 @@ fn serve(mut stream: &TcpStream, requests: &Mutex<Vec<String>>) {
     };
     let mut request = [0; 16 * 1024];
     let read = stream.set_read_timeout(Some(TEST_TIMEOUT)).and_then(|()| stream.read(&mut request));
-    let request = String::from_utf8_lossy(&request[..read.unwrap_or(0)]).into_owned();
+    let request = &request[..read.unwrap_or(0)];
+    if request == CLEAR {
+        *current.lock().unwrap() = Record::default();
+        stream.write_all(b"cleared").unwrap();
+        return;
+    }
+    let request = String::from_utf8_lossy(request).into_owned();
     requests.lock().unwrap()[place] = url(&request).unwrap_or_else(|| tls_host(&request));
     let is_page = request.starts_with(&format!("GET {PAGE} "));
     let (kind, content) = if is_page { ("text/html", "<!doctype html><body>") } else { ("image/svg+xml", IMAGE) };

@@ -11,7 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::driver::{Browser, Driver, DriverError, DriverResult, Settings};
-use super::other_hosts::{ExternalHosts, PAGE};
+use super::other_hosts::PAGE;
 use crate::support::{Server, TEST_TIMEOUT};
 
 /// Keys without a character, in the encoding of WebDriver (section 17.4.2).
@@ -29,17 +29,59 @@ pub(crate) mod key {
 /// Chromium's reasons for requests that were never sent.
 const FORBIDDEN: [&str; 2] = ["csp", "origin"];
 
-/// Pauses all timers of more than five seconds: those wait for the user.
-pub(crate) const PAUSE_TIMERS: &str = "
+/// Pauses the timers whose delays in milliseconds match the function `isPaused`.
+const PAUSE: &str = "
     const [set, clear] = [window.setTimeout, window.clearTimeout];
-    window.held = new Map();
+    window.held ??= new Map();
     window.setTimeout = (run, millis, ...more) => {
-        if (!(millis > 5000)) return set(run, millis, ...more);
-        const number = -1 - window.held.size;
-        window.held.set(number, run);
+        if (!isPaused(millis)) return set(run, millis, ...more);
+        const number = held.next = (held.next ?? 0) - 1;
+        held.set(number, run);
         return number;
     };
-    window.clearTimeout = number => window.held.delete(number) || clear(number)";
+    window.clearTimeout = number => held.delete(number) || clear(number);";
+
+/// The timers of the web interface that wait for the user: for the second key of a shortcut (`keys.js`), for the time in which a
+/// notice is read (`feedback.js`) or a deletion is undone (`deletions.js`). They are paused in Chromium, because a test can be slower than
+/// any user. The state that they would end stays until the test ends it.
+const WAITS_FOR_USER: &str = "millis => [1500, 4000, 6000, 8000].includes(millis)";
+
+/// Returns a script that pauses all timers of more than this time, until the page is loaded again.
+pub(crate) fn pause_timers_above(millis: u32) -> String {
+    format!("{{ const isPaused = millis => millis > {millis}; {PAUSE} }}")
+}
+
+/// Defines `frames()`: waits for two animation frames, which show everything that was changed before. A page in the background has none.
+const FRAMES: &str = "
+    const frame = () => new Promise(done => { requestAnimationFrame(done); setTimeout(done, 250); });
+    const frames = () => frame().then(frame);";
+
+/// Runs the function `read` until it returns the same before and after two animation frames, and no animation is running.
+const MEASURE: &str = "
+    const isResting = () => document.getAnimations().every(each => each.effect.getComputedTiming().iterations === Infinity || each.playState === 'finished');
+    return (async () => {
+        await document.fonts.ready;
+        const end = performance.now() + 60_000;
+        for (let before; ;) {
+            await frames();
+            const now = JSON.stringify(await read()) ?? 'null';
+            if (now === before && isResting()) return JSON.parse(now);
+            if (performance.now() > end) throw new Error(`the layout changes all the time: ${before}, ${now}`);
+            before = now;
+        }
+    })()";
+
+/// Defines `loaded(start)` for scripts: resolves when the element that `start` adds to the page has loaded, or failed to load. On a loaded
+/// machine, Chromium sometimes fires no event for one of many frames; such an element is removed and started again.
+pub(crate) const LOADED: &str = "
+    const loaded = start => new Promise(done => {
+        const attempt = () => {
+            const element = start();
+            const again = setTimeout(() => { element.remove(); attempt(); }, 20_000);
+            element.onload = element.onerror = () => { clearTimeout(again); done(element); };
+        };
+        attempt();
+    });";
 
 /// The size of a window on a desktop.
 pub(crate) const DESKTOP: (u32, u32) = (1280, 800);
@@ -56,10 +98,13 @@ pub(crate) enum DisplayMode {
     Phone,
 }
 
+/// The settings of most tests.
+const SETTINGS: Settings =
+    Settings { browser: Browser::Chromium, waits_for_load: true, accepts_any_certificate: false };
+
 /// The open tab of a browser.
 pub(crate) struct Page {
     driver: Driver,
-    external: ExternalHosts,
     root: String,
     seen: RefCell<LogState>,
 }
@@ -83,37 +128,44 @@ impl Page {
 
     /// Opens an empty page whose paths are those of a server, in Firefox. Returns `None` if that is not installed.
     pub(crate) fn in_firefox(server: &Server) -> Option<Self> {
-        Self::start(format!("http://{}", server.http), |settings| settings.browser = Browser::Firefox)
+        Self::start(format!("http://{}", server.http), &Settings { browser: Browser::Firefox, ..SETTINGS })
     }
 
     /// Opens an empty page whose paths are at this address, for a proxy in front of the server.
     pub(crate) fn at(address: SocketAddr) -> Option<Self> {
-        Self::start(format!("http://{address}"), |_| {})
+        Self::start(format!("http://{address}"), &SETTINGS)
     }
 
     /// Opens an empty page whose paths are at this address. Opening a path does not wait until it is loaded.
     pub(crate) fn without_waiting_at(address: SocketAddr) -> Option<Self> {
-        Self::start(format!("http://{address}"), |settings| settings.waits_for_load = false)
+        Self::start(format!("http://{address}"), &Settings { waits_for_load: false, ..SETTINGS })
     }
 
     /// Opens an empty page whose paths are at this address with HTTPS and any certificate.
     pub(crate) fn secure_at(address: SocketAddr) -> Option<Self> {
-        Self::start(format!("https://{address}"), |settings| {
-            settings.flags.push("--ignore-certificate-errors".to_owned());
-        })
+        Self::start(format!("https://{address}"), &Settings { accepts_any_certificate: true, ..SETTINGS })
     }
 
-    fn start(root: String, change: impl FnOnce(&mut Settings)) -> Option<Self> {
-        let external = ExternalHosts::start();
-        let mut settings = Settings {
-            browser: Browser::Chromium,
-            flags: vec![external.flag()],
-            proxy: external.address(),
-            waits_for_load: true,
-        };
-        change(&mut settings);
-        let driver = Driver::start(&settings)?;
-        Some(Self { driver, external, root, seen: RefCell::default() })
+    fn start(root: String, settings: &Settings) -> Option<Self> {
+        Some(Self::new(Driver::start(settings)?, root))
+    }
+
+    fn new(driver: Driver, root: String) -> Self {
+        let page = Self { driver, root, seen: RefCell::default() };
+        if page.driver.browser() == Browser::Chromium {
+            page.run_first(&format!("{{ const isPaused = {WAITS_FOR_USER}; {PAUSE} }}"));
+        }
+        page
+    }
+
+    /// Closes this page as at the end of a test, and opens a page as at the start of the next test, in the same Chromium.
+    pub(crate) fn of_next_test(self) -> Self {
+        Self::new(self.driver.use_again(&SETTINGS), self.root)
+    }
+
+    /// Returns the id of the process group of the browser.
+    pub(crate) fn process_group(&self) -> u32 {
+        self.driver.process_group()
     }
 
     /// Opens a path of the server, or a URL, and waits until it is loaded.
@@ -184,16 +236,90 @@ impl Page {
         value.as_str().map(str::to_owned)
     }
 
+    /// Waits until the visible text of the first matching element is this one.
+    #[track_caller]
+    pub(crate) fn expect_text(&self, css: &str, expected: &str) {
+        self.expect(&format!("the text of {css}"), expected, || self.text(css));
+    }
+
+    /// Waits until the visible text of the first matching element contains this one.
+    #[track_caller]
+    pub(crate) fn expect_part(&self, css: &str, part: &str) {
+        if !Self::is_soon(|| self.text(css).contains(part)) {
+            self.fail(&format!("{part:?} in {css}: {:?}", self.text(css)));
+        }
+    }
+
+    /// Waits until this number of elements match.
+    #[track_caller]
+    pub(crate) fn expect_count(&self, css: &str, expected: usize) {
+        self.expect(&format!("the number of {css}"), &expected, || self.count(css));
+    }
+
+    /// Waits until the visible texts of all matching elements are these.
+    #[track_caller]
+    pub(crate) fn expect_texts(&self, css: &str, expected: &[&str]) {
+        let expected: Vec<String> = expected.iter().map(|&text| text.to_owned()).collect();
+        self.expect(&format!("the texts of {css}"), &*expected, || self.texts(css));
+    }
+
+    /// Waits until an attribute of the first matching element has this value.
+    #[track_caller]
+    pub(crate) fn expect_attribute(&self, css: &str, name: &str, expected: &str) {
+        let value = || self.attribute(css, name).unwrap_or_default();
+        self.expect(&format!("the attribute {name} of {css}"), expected, value);
+    }
+
+    /// Waits until the address without the server is this one.
+    #[track_caller]
+    pub(crate) fn expect_path(&self, expected: &str) {
+        self.expect("the path", expected, || self.path());
+    }
+
+    /// Waits until the title of the window is this one.
+    #[track_caller]
+    pub(crate) fn expect_title(&self, expected: &str) {
+        self.expect("the title", expected, || self.title());
+    }
+
+    /// Waits until the first matching element has the focus.
+    #[track_caller]
+    pub(crate) fn expect_focus(&self, css: &str) {
+        self.until(&format!("the focus of {css}"), || self.is_focused(css));
+    }
+
+    /// Waits until a value is the expected one. The failure shows both.
+    #[track_caller]
+    fn expect<T, E>(&self, what: &str, expected: &E, value: impl Fn() -> T)
+    where
+        T: std::borrow::Borrow<E> + std::fmt::Debug,
+        E: PartialEq + std::fmt::Debug + ?Sized,
+    {
+        if !Self::is_soon(|| value().borrow() == expected) {
+            self.fail(&format!("{what}: it is {:?} instead of {expected:?}", value()));
+        }
+    }
+
     /// Clicks the middle of the first matching element, as soon as it is visible, enabled and not covered.
     #[track_caller]
     pub(crate) fn click(&self, css: &str) {
-        // The driver clicks a disabled button, which ignores the click. A hidden one may be shown disabled.
-        let script = "return arguments[0].checkVisibility() && !arguments[0].matches(':disabled')";
+        // The driver clicks a disabled button, which ignores the click. A hidden one may be shown disabled. An element that is being moved
+        // would be missed.
+        let script = format!(
+            "{FRAMES}
+            const [element] = arguments;
+            const place = () => {{
+                const {{ x, y, width, height }} = element.getBoundingClientRect();
+                return [x, y, width, height, element.isConnected].join();
+            }};
+            const before = place();
+            return frames().then(() => element.checkVisibility() && !element.matches(':disabled') && place() === before)"
+        );
         self.with_element(css, |element| {
-            let is_ready =
-                self.driver.post("/execute/sync", &json!({ "script": script, "args": [element.reference()] }))?;
+            let arguments = json!([element.reference()]);
+            let is_ready = self.driver.post("/execute/sync", &json!({ "script": script, "args": arguments }))?;
             if is_ready == false {
-                let message = "the element is hidden or disabled".to_owned();
+                let message = "the element is hidden, disabled or moving".to_owned();
                 return Err(DriverError { code: "element not interactable".to_owned(), message });
             }
             self.driver.post(&element.path("click"), &json!({}))
@@ -205,6 +331,25 @@ impl Page {
     pub(crate) fn delete_all(&self) {
         self.click("list-head [aria-haspopup=menu]");
         self.click("list-head .menu-item:last-child");
+    }
+
+    /// Records all texts that the first matching element shows from now on, for a text that is replaced after a time.
+    #[track_caller]
+    pub(crate) fn record_texts(&self, css: &str) {
+        let script = "
+            const element = arguments[0];
+            window.recordedTexts = [];
+            new MutationObserver(() => recordedTexts.push(element.innerText.trim()))
+                .observe(element, { childList: true, characterData: true, subtree: true })";
+        self.with_element(css, |element| {
+            self.driver.post("/execute/sync", &json!({ "script": script, "args": [element.reference()] }))
+        });
+    }
+
+    /// Returns the recorded texts.
+    #[track_caller]
+    pub(crate) fn recorded_texts(&self) -> Vec<String> {
+        serde_json::from_value(self.eval("return window.recordedTexts", &json!([]))).unwrap()
     }
 
     /// Replaces the text of a field.
@@ -250,10 +395,46 @@ impl Page {
         unwrap(self.driver.post("/execute/sync", &json!({ "script": script, "args": arguments })))
     }
 
-    /// Pauses the timers that wait for the user until the page is reloaded, so that a slow test does not miss them.
+    /// Runs the body of a function that reads positions or sizes. Returns its result as soon as the layout is stable: the result is the
+    /// same before and after two animation frames. The function must not change the page after its first run.
+    #[track_caller]
+    pub(crate) fn measure(&self, script: &str, arguments: &Value) -> Value {
+        self.eval(
+            &format!("const read = () => (function () {{ {script} }}).apply(window, arguments); {FRAMES} {MEASURE}"),
+            arguments,
+        )
+    }
+
+    /// Like [`Self::measure`], for one number.
+    #[track_caller]
+    pub(crate) fn measure_number(&self, script: &str, arguments: &Value) -> f64 {
+        let measured = self.measure(script, arguments);
+        measured.as_f64().unwrap_or_else(|| panic!("not a number: {measured}"))
+    }
+
+    /// Waits until nothing on the page moves.
+    #[track_caller]
+    pub(crate) fn until_at_rest(&self) {
+        let boxes = "
+            let sum = 0;
+            for (const element of document.body.getElementsByTagName('*')) {
+                const { x, y, width, height } = element.getBoundingClientRect();
+                sum += x + 2 * y + 3 * width + 5 * height;
+            }
+            return sum";
+        self.measure(boxes, &json!([]));
+    }
+
+    /// Runs a script in every document before its own scripts. Firefox cannot do this.
+    #[track_caller]
+    pub(crate) fn run_first(&self, script: &str) {
+        self.command("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": script }));
+    }
+
+    /// Pauses the timers that wait for the user in the document of a Firefox. In Chromium they are paused in all documents.
     #[track_caller]
     pub(crate) fn pause_timers(&self) {
-        self.eval(PAUSE_TIMERS, &json!([]));
+        self.eval(&format!("const isPaused = {WAITS_FOR_USER}; {PAUSE}"), &json!([]));
     }
 
     /// Runs all paused timers now.
@@ -274,20 +455,23 @@ impl Page {
     /// Runs a function in a new tab of the same browser. The tab stays open.
     #[track_caller]
     pub(crate) fn in_new_tab<T>(&self, display: impl FnOnce(&Self) -> T) -> T {
-        let other = unwrap(self.driver.post("/window/new", &json!({ "type": "tab" })));
-        self.in_tab(&other["handle"], display)
+        self.in_tab(&unwrap(self.driver.open_tab()), display)
     }
 
     /// Runs a function in the second tab, which this page has opened. The tab stays open.
     #[track_caller]
     pub(crate) fn in_opened_tab<T>(&self, display: impl FnOnce(&Self) -> T) -> T {
         let here = unwrap(self.driver.get("/window"));
-        let opened = || {
-            let handles = unwrap(self.driver.get("/window/handles"));
-            handles.as_array().into_iter().flatten().find(|handle| **handle != here).cloned()
-        };
+        let opened =
+            || self.driver.tabs().expect("the browser lists its tabs").into_iter().find(|handle| *handle != here);
         self.until("the opened tab", || opened().is_some());
         self.in_tab(&opened().unwrap(), display)
+    }
+
+    /// Returns the number of tabs.
+    #[track_caller]
+    pub(crate) fn tabs(&self) -> usize {
+        self.driver.tabs().expect("the browser lists its tabs").len()
     }
 
     #[track_caller]
@@ -322,6 +506,12 @@ impl Page {
     #[track_caller]
     pub(crate) fn command(&self, name: &str, parameters: &Value) -> Value {
         unwrap(self.driver.command(name, parameters))
+    }
+
+    /// Grants a permission to all pages, as the user can. Firefox cannot do this.
+    #[track_caller]
+    pub(crate) fn grant_permission(&self, name: &str) {
+        unwrap(self.driver.grant_permission(name));
     }
 
     /// Disables or enables the network of the browser.
@@ -380,14 +570,14 @@ impl Page {
 
     /// Returns the URLs of two empty external pages: on another site, and on another port of the server's host.
     pub(crate) fn external_pages(&self) -> [String; 2] {
-        [format!("http://evil.test{PAGE}"), format!("{}{PAGE}", self.external.origin())]
+        [format!("http://evil.test{PAGE}"), format!("{}{PAGE}", self.driver.external().origin())]
     }
 
     /// Returns the URLs of requests to other hosts. In Firefox: to hosts below `.test`, because it connects to its vendor.
     pub(crate) fn external_requests(&self) -> Vec<String> {
         let host = self.root.trim_start_matches("http");
         let foreign = |url: &String| !url.trim_start_matches("http").trim_start_matches("ws").starts_with(host);
-        let mut urls = self.external.requests();
+        let mut urls = self.driver.external().requests();
         if self.driver.browser() == Browser::Firefox {
             urls.retain(|url| url.contains(".test"));
         }
@@ -408,27 +598,35 @@ impl Page {
     /// Waits until a condition holds. `what` is shown if it never does.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, condition: impl Fn() -> bool) {
-        let deadline = Instant::now() + TEST_TIMEOUT;
-        while !condition() {
-            if Instant::now() > deadline {
-                self.fail(what);
-            }
-            std::thread::sleep(Duration::from_millis(30));
+        if !Self::is_soon(condition) {
+            self.fail(what);
         }
+    }
+
+    /// Waits until a condition holds. Returns false if it never does.
+    fn is_soon(condition: impl Fn() -> bool) -> bool {
+        let mut pauses = Pauses::new();
+        while !condition() {
+            if pauses.are_over() {
+                return false;
+            }
+            pauses.wait();
+        }
+        true
     }
 
     /// Runs an operation on the first matching element as soon as that is possible. A page can replace elements at any time.
     #[track_caller]
     fn with_element(&self, css: &str, act: impl Fn(&Element) -> DriverResult) -> Value {
-        let deadline = Instant::now() + TEST_TIMEOUT;
+        let mut pauses = Pauses::new();
         loop {
             let found = self.driver.post("/element", &by(css));
             let done = found.and_then(|found| act(&Element::of(&found)));
             match done {
                 Ok(value) => return value,
                 Err(error) if !is_transient(&error) => panic!("{css}: {error:?}"),
-                Err(error) if Instant::now() > deadline => self.fail(&format!("{css}: {}", error.message)),
-                Err(_) => std::thread::sleep(Duration::from_millis(30)),
+                Err(error) if pauses.are_over() => self.fail(&format!("{css}: {}", error.message)),
+                Err(_) => pauses.wait(),
             }
         }
     }
@@ -479,6 +677,35 @@ impl Page {
         // The browser's own pages and local content: chrome:, data:, blob:.
         seen.requests.retain(|(_, url)| url.starts_with("http") || url.starts_with("ws"));
     }
+}
+
+/// The pauses between the attempts of a wait: short at first, and longer if the browser needs the time for something else.
+struct Pauses {
+    end: Instant,
+    next: Duration,
+}
+
+impl Pauses {
+    const FIRST: Duration = Duration::from_millis(10);
+    const LONGEST: Duration = Duration::from_millis(160);
+
+    fn new() -> Self {
+        Self { end: Instant::now() + TEST_TIMEOUT, next: Self::FIRST }
+    }
+
+    fn are_over(&self) -> bool {
+        Instant::now() > self.end
+    }
+
+    fn wait(&mut self) {
+        std::thread::sleep(self.next);
+        self.next = Self::LONGEST.min(self.next * 3 / 2);
+    }
+}
+
+/// Returns whether two measured numbers are the same within a pixel: browsers round positions differently at each scroll position.
+pub(crate) fn is_near(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1.0
 }
 
 #[track_caller]

@@ -29,21 +29,21 @@ fn visit_all_pages(page: &Page, server: &Server, base: &str) {
     page.find("empty-list send-here");
     page.click("[data-page=status]");
     page.until("the counters", || page.text("status-page .figures").contains("Stored messages"));
-    assert_eq!(page.path(), format!("{base}/status"));
+    page.expect_path(&format!("{base}/status"));
     page.keys("o");
     page.fill("#open-mailbox-name", "james\n");
     page.until("the mailbox", || page.path() == format!("{base}/m/james"));
     deliver(server, "First");
     page.click(".message-row");
     page.until("the message", || page.text(".message-subject") == "First");
-    assert_eq!(page.path(), format!("{base}/m/james/{}", server.ids("james")[0]));
+    page.expect_path(&format!("{base}/m/james/{}", server.ids("james")[0]));
     assert_eq!(page.in_frame("iframe", |frame| frame.text("h1")), "Hello James");
     // The links of the frame work from a deeper path, also after a reload.
     page.reload();
     page.until("the message", || page.text(".message-subject") == "First");
     page.click(".brand");
     page.until("the mailbox", || page.texts(".sidebar-mailboxes bdi") == ["james"]);
-    assert_eq!(page.path(), format!("{base}/"));
+    page.expect_path(&format!("{base}/"));
     page.click(".message-row");
     page.until("the message", || page.path().starts_with(&format!("{base}/messages/")));
     page.reload();
@@ -73,7 +73,7 @@ fn all_requests_stay_below_the_base_path() {
     let Some(page) = Page::of(&server) else { return };
     page.open("/mail");
     page.find("mail-page");
-    assert_eq!(page.path(), "/mail/");
+    page.expect_path("/mail/");
     // Only the address without the trailing slash is outside.
     page.clear_requests();
     visit_all_pages(&page, &server, "/mail");
@@ -93,7 +93,7 @@ fn unknown_address_is_not_found() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     page.open("/m/james/1/2");
-    assert_eq!(page.text("h1"), "Page not found");
+    page.expect_text("h1", "Page not found");
     page.click("main a, .login a");
     page.until("the inbox", || page.path() == "/");
 }
@@ -106,8 +106,8 @@ fn trailing_slash_is_the_same_page() {
     for base in ["", "/mail"] {
         page.open(&format!("{base}/m/james/"));
         page.find(".message-row");
-        assert_eq!(page.path(), format!("{base}/m/james"));
-        assert_eq!(page.text("list-head h1"), "james");
+        page.expect_path(&format!("{base}/m/james"));
+        page.expect_text("list-head h1", "james");
     }
     page.assert_quiet();
 }
@@ -155,7 +155,7 @@ fn foreign_values_in_local_storage_are_ignored() {
     }
     page.open("/send");
     page.until("the valid name", || page.texts("open-mailbox .chip") == ["james"]);
-    assert_eq!(page.attribute("[data-tool=theme]", "aria-label").as_deref(), Some("Theme: system"));
+    page.expect_attribute("[data-tool=theme]", "aria-label", "Theme: system");
     page.assert_quiet();
 }
 

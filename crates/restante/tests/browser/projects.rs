@@ -52,20 +52,20 @@ fn use_switch(page: &Page, server: &Server, base: &str) {
     page.keys(key::DOWN);
     let all = ["All mail", "acme 1 message, 1 unread", "shop 2 messages, 2 unread"];
     until_entries(page, &all);
-    assert!(page.is_focused("project-switch [aria-checked=true]"));
+    page.expect_focus("project-switch [aria-checked=true]");
     // A new message changes the count in the open menu, and the focus stays.
     page.keys(key::DOWN);
     page.until("the next entry", || page.is_focused(&format!("{ENTRIES}:nth-child(2)")));
     server.deliver("ann@acme.test", &mails::text("Hammer", "Hello"));
     until_entries(page, &["All mail", "acme 2 messages, 2 unread", "shop 2 messages, 2 unread"]);
-    assert!(page.is_focused(&format!("{ENTRIES}:nth-child(2)")));
+    page.expect_focus(&format!("{ENTRIES}:nth-child(2)"));
     assert_eq!(page.attribute(&format!("{ENTRIES}:nth-child(3)"), "href"), Some(format!("{base}/p/shop/")));
     page.keys(key::DOWN);
     page.keys(key::ENTER);
     page.until("the path", || page.path() == format!("{base}/p/shop/"));
     until_rows(page, &["Invoice", "Order"]);
     until_title(page, "(2) Inbox · shop · Restante");
-    assert_eq!(page.text("list-head h1"), "Inbox · shop");
+    page.expect_text("list-head h1", "Inbox · shop");
     page.until("the mailbox", || page.texts(".sidebar-mailboxes a bdi") == ["bob"]);
     page.click(".sidebar-mailboxes a");
     page.until("the mailbox", || page.path() == format!("{base}/p/shop/m/bob"));
@@ -110,7 +110,7 @@ fn reading_and_deleting_change_the_counts() {
     until_entries(&page, &["All mail", "acme 1 message, 1 unread", "shop 2 messages, 2 unread"]);
     page.keys(key::ESCAPE);
     page.until("the end of the menu", || page.count("project-switch :popover-open") == 0);
-    assert!(page.is_focused(SWITCH));
+    page.expect_focus(SWITCH);
     page.click(".message-row");
     page.until("the message", || page.text(".message-subject") == "Invoice");
     page.click(SWITCH);
@@ -136,7 +136,7 @@ fn there_is_no_switch_without_projects() {
     server.deliver("eve@x.org", &mails::text("Other", "Hello"));
     page.open("/");
     page.find(".sidebar-mailboxes a");
-    assert_eq!(page.count("project-switch[hidden]"), 1);
+    page.expect_count("project-switch[hidden]", 1);
     // It appears with the first message of a project, and until then nothing is requested.
     assert!(!page.requests().iter().any(|url| url.contains("/projects")), "{:?}", page.requests());
     server.deliver("bob@shop.test", &mails::text("Order", "Hello"));
@@ -163,7 +163,7 @@ fn user_of_one_project_sees_its_name() {
         until_title(&page, title);
         page.until("the label", || page.texts(".project-label") == ["shop"]);
         page.find(".sidebar-mailboxes a");
-        assert_eq!(page.count(SWITCH), 0);
+        page.expect_count(SWITCH, 0);
         page.open("/");
     }
     page.assert_quiet();

@@ -71,7 +71,7 @@ fn mailbox_updates_after_a_restart() {
     assert_eq!(page.text(".message-subject"), "Before", "the open message changed");
     deliver(&server, "After");
     page.until("the new message", || page.texts(".row-subject") == ["After", "Meanwhile", "Before"]);
-    assert_eq!(page.texts(".list-facts .number"), ["3 messages", "2 unread"]);
+    page.expect_texts(".list-facts .number", &["3 messages", "2 unread"]);
 }
 
 #[test]
@@ -183,6 +183,6 @@ fn page_reconnects_when_the_user_navigates_back() {
     page.until("the subscribers", || subscribers() == 2);
     deliver(&server, "After");
     page.until("the new message", || page.texts(".row-subject") == ["After", "Meanwhile"]);
-    assert_eq!(page.count(".connection:not([hidden])"), 0);
+    page.expect_count(".connection:not([hidden])", 0);
     page.assert_quiet();
 }

@@ -93,7 +93,7 @@ fn message_is_released_through_the_dialog() {
     deliver(&server);
     open_dialog(&page);
     assert_eq!(recipients(&page), "james@example.org", "only those that the target allows");
-    assert!(page.is_focused("#release-recipients"));
+    page.expect_focus("#release-recipients");
     let words = page.text("dialog[open]");
     for expected in ["main", "Allowed: *@example.org", "Blocked: ceo@example.org", "bob@other.test"] {
         assert!(words.contains(expected), "{expected}: {words}");
@@ -101,18 +101,18 @@ fn message_is_released_through_the_dialog() {
     // Escape closes the dialog and returns the focus.
     page.keys(key::ESCAPE);
     page.until("the end of the dialog", || page.count("dialog[open]") == 0 && page.is_focused(RELEASE));
-    assert_eq!(page.count("queue-entry"), 0);
+    page.expect_count("queue-entry", 0);
 
     page.keys(key::ENTER);
     page.find("dialog[open]");
     page.fill("#release-recipients", "james@example.org; ann@example.org,\n");
-    assert!(page.text("dialog[open]").contains("envelope: shop@example.com"), "{}", page.text("dialog[open]"));
+    page.expect_part("dialog[open]", "envelope: shop@example.com");
     page.fill("#release-prefix", "[Staging]");
     // Two clicks send the message once.
     page.eval("const send = document.querySelector('dialog [type=submit]'); send.click(); send.click()", &json!([]));
     page.until("the delivery", || page.texts("message-relay summary > .badge").contains(&"delivered".to_owned()));
-    assert_eq!(page.count("dialog[open]"), 0);
-    assert!(page.text("queue-entry summary").contains("james@example.org and 1 other via main"));
+    page.expect_count("dialog[open]", 0);
+    page.expect_part("queue-entry summary", "james@example.org and 1 other via main");
     assert_eq!((target.ids("james").len(), target.ids("ann").len(), target.ids("bob").len()), (1, 1, 0));
     assert_eq!(target.json("/api/v2/messages/latest")["subject"], "[Staging] Order");
     page.click("queue-entry summary");
@@ -138,7 +138,6 @@ fn message_is_deleted_after_its_delivery() {
     let Some(page) = Page::of(&server) else { return };
     deliver(&server);
     open_dialog(&page);
-    page.pause_timers();
     page.click("#release-delete");
     page.click("dialog [type=submit]");
     page.until("the delivery", || target.ids("james").len() == 1);
@@ -222,7 +221,7 @@ fn failed_message_is_sent_again() {
         page.texts("message-relay summary > .badge").first().is_some_and(|state| state == "failed")
     });
     // The reply of the server is not interpreted as HTML.
-    assert!(page.text("queue-entry .queue-reply").contains("not <b>yet</b>"), "{}", page.text("queue-entry"));
+    page.expect_part("queue-entry .queue-reply", "not <b>yet</b>");
     page.click("queue-entry [aria-label^=Retry]");
     page.until("the delivery", || {
         page.texts("message-relay summary > .badge").first().is_some_and(|state| state == "delivered")
@@ -247,11 +246,11 @@ fn newest_entries_are_shown_above_the_body() {
     page.click("dialog [type=submit]");
     page.until("the newest entries", || entries().first().is_some_and(|first| first.starts_with("ann@example.org")));
     assert_eq!((entries().len(), page.text(TOGGLE)), (3, "Show all 4".to_owned()));
-    assert_eq!(page.attribute(TOGGLE, "aria-expanded").as_deref(), Some("false"));
+    page.expect_attribute(TOGGLE, "aria-expanded", "false");
     page.click(TOGGLE);
     page.until("all entries", || entries().len() == 4 && page.text(TOGGLE) == "Show fewer");
-    assert_eq!(page.attribute(TOGGLE, "aria-expanded").as_deref(), Some("true"));
-    assert!(page.is_focused(TOGGLE));
+    page.expect_attribute(TOGGLE, "aria-expanded", "true");
+    page.expect_focus(TOGGLE);
     page.keys(key::ENTER);
     page.until("the newest entries", || entries().len() == 3 && page.is_focused(TOGGLE));
     page.assert_quiet();
@@ -266,9 +265,9 @@ fn queue_is_shown_and_changed() {
     page.until("the link", || page.text(NAVIGATION) == "Relay");
     page.click(NAVIGATION);
     page.until("the empty queue", || page.text("relay-page").contains("Nothing was sent yet"));
-    assert_eq!(page.path(), "/relay");
-    assert_eq!(page.attribute(NAVIGATION, "aria-current").as_deref(), Some("page"));
-    assert_eq!(page.texts(DISABLED), ["Retry all", "Cancel all"]);
+    page.expect_path("/relay");
+    page.expect_attribute(NAVIGATION, "aria-current", "page");
+    page.expect_texts(DISABLED, &["Retry all", "Cancel all"]);
     // The page updates itself.
     release(&server);
     release(&server);
@@ -279,7 +278,7 @@ fn queue_is_shown_and_changed() {
     page.until("the end of the first attempts", || page.texts(DISABLED).is_empty());
     page.click(CANCEL_ALL);
     page.find("dialog[open]");
-    assert_eq!(page.texts("dialog .button"), ["Keep", "Cancel all"]);
+    page.expect_texts("dialog .button", &["Keep", "Cancel all"]);
     page.keys(key::ESCAPE);
     page.until("the end of the dialog", || page.count("dialog[open]") == 0);
     assert!(!states().contains(&"cancelled".to_owned()), "{:?}", states());
@@ -289,9 +288,9 @@ fn queue_is_shown_and_changed() {
     page.until("the counts", || page.text(".queue-target").contains("2 cancelled"));
     page.until("nothing to cancel", || page.texts(DISABLED) == ["Cancel all"]);
     // The button keeps the focus, and does nothing.
-    assert!(page.is_focused(CANCEL_ALL));
+    page.expect_focus(CANCEL_ALL);
     page.keys(key::ENTER);
-    assert_eq!(page.count("dialog[open]"), 0);
+    page.expect_count("dialog[open]", 0);
 
     page.click("queue-entry [aria-label^=Retry]");
     page.until("one more attempt", || states()[0] != "cancelled");
@@ -302,7 +301,7 @@ fn queue_is_shown_and_changed() {
         &json!([]),
     );
     page.until("the filtered list", || states() == ["cancelled"]);
-    assert_eq!(page.path(), "/relay?state=cancelled");
+    page.expect_path("/relay?state=cancelled");
     page.reload();
     page.until("the filtered list", || states() == ["cancelled"]);
     page.click("queue-entry summary");
@@ -319,10 +318,10 @@ fn nothing_is_released_without_targets() {
     deliver(&server);
     page.open("/m/james/latest");
     page.until("the message", || page.text(".message-subject") == "Order");
-    assert_eq!(page.count(&format!("{RELEASE}:not([hidden])")), 0);
+    page.expect_count(&format!("{RELEASE}:not([hidden])"), 0);
     page.open("/status");
     page.find(".status-words li");
-    assert_eq!(page.count(&format!("{NAVIGATION}:not([hidden])")), 0);
+    page.expect_count(&format!("{NAVIGATION}:not([hidden])"), 0);
     page.keys("gr");
     page.until("the page", || page.text("relay-page").contains("The relay is not configured"));
     assert!(!page.requests().iter().any(|url| url.contains("/relay/entries")), "{:?}", page.requests());
@@ -339,7 +338,7 @@ fn queue_is_hidden_with_the_monitor() {
     release(&server);
     page.open("/relay");
     page.until("the note", || page.text("relay-page").contains("does not show the messages of all mailboxes"));
-    assert_eq!(page.count("queue-entry"), 0);
+    page.expect_count("queue-entry", 0);
     assert_eq!(page.text(NAVIGATION), "", "not visible");
     // A message still shows its own entries.
     page.open("/m/james/latest");

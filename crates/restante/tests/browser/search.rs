@@ -27,7 +27,7 @@ fn results_appear_while_typing_with_matches_marked() {
     // At once: with single keys, a search could start at the first quotation mark, which is not a valid query.
     page.command("Input.insertText", &json!({ "text": "\"login code\"" }));
     until_rows(&page, &["Log in", "Welcome"]);
-    assert_eq!(page.path(), "/search?q=%22login+code%22");
+    page.expect_path("/search?q=%22login+code%22");
     page.until("the counts", || page.texts(".list-facts .number") == ["2 messages", "2 unread"]);
     page.until("the title", || page.title() == "(2) \"login code\" · Restante");
     let marked = page.texts(".row-snippet mark").join(" ");
@@ -69,7 +69,7 @@ fn field_searches_the_current_mailbox() {
     page.fill("#search-field", "secret");
     page.until("the results", || page.path() == "/search?q=secret&mailbox=james");
     until_rows(&page, &["Mine"]);
-    assert_eq!(page.text("list-head h1"), "Search in james");
+    page.expect_text("list-head h1", "Search in james");
     page.fill("#search-field", "nowhere");
     page.until("the empty result", || page.text("empty-list").contains("No messages found"));
     page.click("empty-list a");
@@ -95,7 +95,7 @@ fn filters_are_terms_of_the_query() {
     };
     filter("Attachments");
     until_rows(&page, &["With a file"]);
-    assert_eq!(page.path(), "/search?q=has%3Aattachment");
+    page.expect_path("/search?q=has%3Aattachment");
     filter("Unread");
     page.until("both terms", || page.path() == "/search?q=has%3Aattachment+is%3Aunseen");
     until_rows(&page, &["With a file"]);
@@ -110,8 +110,8 @@ fn filters_are_terms_of_the_query() {
     // The sidebar lists the tags; the filters show the one of the query, which can be removed.
     page.click(".sidebar-tags a");
     until_rows(&page, &["Tagged"]);
-    assert_eq!(page.path(), "/search?q=tag%3Arun7");
-    assert_eq!(page.texts(".sidebar-tags [aria-current] bdi"), ["run7"]);
+    page.expect_path("/search?q=tag%3Arun7");
+    page.expect_texts(".sidebar-tags [aria-current] bdi", &["run7"]);
     page.click("list-filters .tag");
     page.until("the inbox", || page.path() == "/");
     // A filter applies to all alternatives of a query.
@@ -119,7 +119,7 @@ fn filters_are_terms_of_the_query() {
     until_rows(&page, &["With a file", "Plain"]);
     filter("Attachments");
     until_rows(&page, &["With a file"]);
-    assert_eq!(page.path(), "/search?q=%28plain+or+file%29+has%3Aattachment");
+    page.expect_path("/search?q=%28plain+or+file%29+has%3Aattachment");
     filter("Attachments");
     until_rows(&page, &["With a file", "Plain"]);
     page.assert_quiet();
@@ -138,7 +138,7 @@ fn results_can_be_marked_and_deleted() {
     page.until("the read state", || page.count(".message-row.unread") == 0);
     assert_eq!(server.json("/api/v1/mailbox/mary")[1]["seen"], false, "another message was marked");
     page.delete_all();
-    assert!(page.text("dialog").contains("Delete 2 messages?"), "{}", page.text("dialog"));
+    page.expect_part("dialog", "Delete 2 messages?");
     page.click("dialog [value=yes]");
     page.until("the empty result", || page.text("empty-list").contains("No messages found"));
     assert_eq!((server.count("james"), server.count("mary")), (0, 1));
@@ -157,9 +157,9 @@ fn invalid_query_is_explained() {
         "{}",
         page.text(".search-error-position")
     );
-    assert_eq!(page.text(".search-error-position mark"), "s");
-    assert!(page.text(".search-help").contains("has:attachment"), "the search syntax is not shown");
-    assert_eq!(page.count(ROWS), 0);
+    page.expect_text(".search-error-position mark", "s");
+    page.expect_part(".search-help", "has:attachment");
+    page.expect_count(ROWS, 0);
     page.fill("#search-field", "hello before:2100-01-01\n");
     until_rows(&page, &["Hello"]);
 }
@@ -194,18 +194,18 @@ fn results_are_not_interpreted_as_html() {
     page.open("/search?q=needle");
     page.until("the message", || page.count(".message-row") == 1);
     let shown = words.replace('\u{202e}', "[U+202E]");
-    assert_eq!(page.text(".row-sender bdi"), shown);
+    page.expect_text(".row-sender bdi", &shown);
     // The rest of a line is cut off, so it is not part of the visible text.
     let subject = page.eval("return document.querySelector('.row-subject').textContent", &json!([]));
     assert_eq!(subject, shown);
     let excerpt = page.eval("return document.querySelector('.row-snippet').textContent", &json!([]));
     assert!(excerpt.as_str().unwrap().contains("<b>needle</b>"), "{excerpt}");
     assert_eq!(page.eval("return document.querySelector('.row-snippet mark').textContent", &json!([])), "needle");
-    assert_eq!(page.count(".message-row b, .message-row img"), 0);
+    page.expect_count(".message-row b, .message-row img", 0);
     // Neither is the query.
     page.fill("#search-field", "\"<img src=x onerror=alert(1)>\n");
     page.until("the response", || page.count("empty-list .empty") > 0);
-    assert_eq!(page.count("mail-page img"), 0);
+    page.expect_count("mail-page img", 0);
     assert_eq!(page.dialogs(), [""; 0]);
     assert_eq!(page.external_requests(), [""; 0]);
 }
@@ -217,7 +217,7 @@ fn search_is_limited_to_mailboxes_if_the_monitor_is_hidden() {
     deliver(&server, "james@x.org", "Hello", "Hello");
     page.open("/search?q=hello");
     page.until("the explanation", || page.text("mail-page").contains("Searching all mailboxes is disabled"));
-    assert_eq!(page.count(ROWS), 0);
+    page.expect_count(ROWS, 0);
     page.open("/m/james");
     page.fill("#search-field", "hello\n");
     page.until("the search", || page.path() == "/search?q=hello&mailbox=james");

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::mails;
-use super::page::Page;
+use super::page::{Page, is_near};
 use crate::support::Server;
 
 /// Delivers a message with parameters for delivery notifications (RFC 3461).
@@ -98,21 +98,22 @@ fn sessions_are_listed_with_transcripts() {
     page.until("its transcript", || page.text(".transcript-lines").contains("EHLO client.test"));
     send_refused(&server);
     page.until("both", || rows().len() == 2);
-    assert!(page.is_focused("li + li .session[open] > summary"));
+    page.expect_focus("li + li .session[open] > summary");
     page.click("li + li .session > summary");
     for part in ["client", "about", "marks"] {
         let script = "return [...document.querySelectorAll(arguments[0])].map(e => e.getBoundingClientRect().left)";
-        let starts = page.eval(script, &json!([format!(".session-{part}")]));
-        assert_eq!(starts[0], starts[1], "the columns of .session-{part}");
+        let starts = page.measure(script, &json!([format!(".session-{part}")]));
+        let starts: Vec<f64> = serde_json::from_value(starts).unwrap();
+        assert!(starts.len() == 2 && is_near(starts[0], starts[1]), "the columns of .session-{part}: {starts:?}");
     }
     assert!(rows()[0].contains("1 refused") && !rows()[1].contains("refused\n"), "{:#?}", rows());
     assert!(rows()[1].contains("ann@x.org → james@x.org"), "{:#?}", rows());
     page.click(".sessions-choice input");
     page.until("the filtered session", || rows().len() == 1);
-    assert_eq!(page.path(), "/sessions?refused=true");
+    page.expect_path("/sessions?refused=true");
     page.click(".session > summary");
     page.until("the transcript", || page.text(".transcript-lines").contains("RCPT TO:<james@evil.test>"));
-    assert!(page.text(".transcript-lines .refusal").contains("550"), "{}", page.text(".transcript-lines"));
+    page.expect_part(".transcript-lines .refusal", "550");
     // Input of clients is not interpreted as HTML.
     assert!(
         page.text(".transcript-lines").contains("VRFY <img src=x onerror=alert(1)>"),

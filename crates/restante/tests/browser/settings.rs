@@ -75,7 +75,7 @@ fn theme_and_density_change_the_page() {
     assert!(padding() < comfortable, "the compact padding is {} of {comfortable}", padding());
     choose(&page, "theme", "dark");
     page.until("the theme", || root_attribute(&page, "data-theme").as_deref() == Some("dark"));
-    assert_eq!(page.attribute("[data-tool=theme]", "aria-label").as_deref(), Some("Theme: dark"));
+    page.expect_attribute("[data-tool=theme]", "aria-label", "Theme: dark");
     // The button of the bar changes the setting too. The order is system, light, dark.
     page.click("[data-tool=theme]");
     page.until("the setting", || is_checked(&page, "[name=theme][value=system]"));
@@ -156,7 +156,7 @@ fn inbox_can_open_the_newest_message() {
     }
     page.open("/");
     page.until("the list", || page.count(".message-row") == 2);
-    assert_eq!(page.count(".message-subject"), 0);
+    page.expect_count(".message-subject", 0);
     open_settings(&page);
     page.click("[name=openNewest]");
     page.open("/");
@@ -194,10 +194,10 @@ fn simulated_failures_are_set() {
     open_settings(&page);
     page.fill("[name=recipient-code]", "452");
     page.fill("[name=recipient-probability]", "100");
-    assert_eq!(page.count("chaos-settings .note"), 0);
+    page.expect_count("chaos-settings .note", 0);
     page.click("chaos-settings [type=submit]");
     page.until("the warning", || page.text("chaos-settings .note").starts_with("Failures are simulated."));
-    assert!(page.text("chaos-settings .note").contains("100 % of recipients are refused with 452."));
+    page.expect_part("chaos-settings .note", "100 % of recipients are refused with 452.");
     let mut connection = server.connect_smtp();
     connection.expect("220");
     connection.command("EHLO client.test", "250");

@@ -42,7 +42,7 @@ fn tags_of_all_messages_are_listed() {
     page.until("the new tag", || page.texts(TAGS) == ["fresh", "rare"]);
     page.click(".sidebar-tags li:last-child a");
     until_rows(&page, &["Oldest"]);
-    assert_eq!(page.text(".list-name"), "Tag rare");
+    page.expect_text(".list-name", "Tag rare");
     page.assert_quiet();
 }
 
@@ -75,7 +75,7 @@ fn folders_are_below_their_mailbox() {
     page.click(".sidebar-mailboxes li:nth-child(4) a");
     page.until("the folder", || page.path() == "/m/james%2CArchive%2F%3Cb%3E2024");
     until_rows(&page, &["Sent mail"]);
-    assert_eq!(page.text(".list-name"), "james,Archive/<b>2024");
+    page.expect_text(".list-name", "james,Archive/<b>2024");
     page.open("/m/james,Other");
     page.until("the note", || page.text("empty-list h2") == "This folder is empty");
     page.click("empty-list a");
@@ -103,7 +103,7 @@ fn tags_can_be_renamed_and_deleted() {
     assert_eq!(page.text(".message-subject"), "Two");
     until_rows(&page, &["Two", "One"]);
     choose(&page, ".sidebar-tags", 2);
-    assert!(page.text("dialog").contains("removed from 2 messages"), "{}", page.text("dialog"));
+    page.expect_part("dialog", "removed from 2 messages");
     page.click("dialog [value=yes]");
     page.until("the other tag", || page.texts(TAGS) == ["beta"]);
     page.until("the inbox", || page.path() == "/");
@@ -139,7 +139,7 @@ fn searches_can_be_saved_renamed_and_deleted() {
     page.click("[aria-label='Save this search']");
     page.fill("dialog input", "Codes\n");
     page.until("the search", || page.texts(SEARCHES) == ["Codes"]);
-    assert_eq!(page.texts(".sidebar-searches [aria-current] bdi"), ["Codes"]);
+    page.expect_texts(".sidebar-searches [aria-current] bdi", &["Codes"]);
     // It is stored in the browser.
     page.open("/");
     page.click(".sidebar-searches a");
@@ -148,10 +148,10 @@ fn searches_can_be_saved_renamed_and_deleted() {
     page.until("the problem", || page.text("dialog [role=alert]") == "Enter a name.");
     page.fill("dialog input", "Login\n");
     page.until("the name", || page.texts(SEARCHES) == ["Login"]);
-    assert_eq!(page.attribute(".sidebar-searches .sidebar-more", "title").as_deref(), Some("Rename or delete Login"));
+    page.expect_attribute(".sidebar-searches .sidebar-more", "title", "Rename or delete Login");
     choose(&page, ".sidebar-searches", 2);
     page.until("no searches", || page.count(SEARCHES) == 0);
-    assert!(page.is_focused("mailbox-sidebar .sidebar-link"), "the focus is on the inbox");
+    page.expect_focus("mailbox-sidebar .sidebar-link");
     page.assert_quiet();
 }
 

@@ -30,8 +30,9 @@ fn send_page_shows_greeting_snippets_and_recent_mailboxes() {
         tools.dispatchEvent(new Event('change', { bubbles: true }));";
     page.eval(choose, &json!([]));
     page.until("another tool", || page.text("send-here pre").contains(&format!("EMAIL_PORT = {port}")));
+    page.record_texts("send-here .snippet-head button");
     page.click("send-here .snippet-head button");
-    page.until("the copy", || page.text("send-here .snippet-head button") == "Copied");
+    page.until("the copy", || page.recorded_texts().contains(&"Copied".to_owned()));
 
     page.fill("#open-mailbox", "James+shop@x.org\n");
     page.until("the name of the mailbox", || page.path() == "/m/james");
@@ -43,7 +44,7 @@ fn send_page_shows_greeting_snippets_and_recent_mailboxes() {
     page.click(".chip-forget");
     page.until("its removal", || page.count("open-mailbox .chip") == 0);
 
-    assert!(page.text(".snippet-hints").contains("Messages expire after 24 hours."));
+    page.expect_part(".snippet-hints", "Messages expire after 24 hours.");
 
     // The toast of a composed message leads to it.
     page.click("get-started .compose");
@@ -103,11 +104,11 @@ fn desktop_notifications_must_be_enabled() {
     assert_eq!(notifications(), json!([]), "a notification without permission");
 
     page.click("list-head [aria-haspopup=menu]");
-    assert_eq!(page.text("list-head .menu-item"), "Turn on desktop notifications");
+    page.expect_text("list-head .menu-item", "Turn on desktop notifications");
     page.click("list-head .menu-item");
     page.until("the permission", || page.eval("return Notification.permission", &json!([])) == "granted");
     page.click("list-head [aria-haspopup=menu]");
-    assert_eq!(page.text("list-head .menu-item"), "Turn off desktop notifications");
+    page.expect_text("list-head .menu-item", "Turn off desktop notifications");
     page.keys(key::ESCAPE);
     server.deliver("james@x.org", &mails::text("After", "Hello"));
     page.until("the notification", || notifications()[0][1] == "After");

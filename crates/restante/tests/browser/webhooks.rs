@@ -30,7 +30,7 @@ fn target_is_paused_and_entries_are_changed() {
     page.click(NAVIGATION);
     let states = || page.texts("queue-entry summary > .badge");
     page.until("the failed event", || states() == ["failed"]);
-    assert_eq!(page.path(), "/webhooks");
+    page.expect_path("/webhooks");
     let target = page.text(".queue-target");
     for expected in [&receiver.url(""), "active", "Events: stored in james", "1 failed"] {
         assert!(target.contains(expected), "{expected}: {target}");
@@ -67,7 +67,7 @@ fn page_is_hidden_without_webhooks_and_with_the_monitor() {
     let Some(page) = Page::of(&server) else { return };
     page.open("/status");
     page.find(".status-words li");
-    assert_eq!(page.count(&format!("{NAVIGATION}:not([hidden])")), 0);
+    page.expect_count(&format!("{NAVIGATION}:not([hidden])"), 0);
     page.keys("gw");
     page.until("the page", || page.text("webhooks-page").contains("Webhooks are not configured"));
     assert!(!page.requests().iter().any(|url| url.contains("/webhooks/entries")), "{:?}", page.requests());
@@ -80,7 +80,7 @@ fn page_is_hidden_without_webhooks_and_with_the_monitor() {
     receiver.wait_for(1);
     page.open("/webhooks");
     page.until("the note", || page.text("webhooks-page").contains("does not show the events of all mailboxes"));
-    assert_eq!(page.count("queue-entry"), 0);
+    page.expect_count("queue-entry", 0);
     assert_eq!(page.text(NAVIGATION), "", "not visible");
     page.assert_quiet();
 }
