@@ -10,6 +10,8 @@ mod links;
 mod list_header;
 mod main_link;
 mod relative_url;
+#[cfg(test)]
+mod tests;
 mod text_url;
 mod unsubscribe;
 

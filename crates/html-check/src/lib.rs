@@ -10,6 +10,10 @@
 //! - `check`: counts the uses; `report`: the result and its scores
 
 mod check;
+// The tests of this module of the example `update` run with those of the crate.
+#[cfg(test)]
+#[path = "../examples/update/convert.rs"]
+mod convert;
 mod detect;
 mod document;
 mod element_names;

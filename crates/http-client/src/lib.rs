@@ -10,6 +10,8 @@ mod proxies;
 mod public_address;
 mod resolver;
 mod target_url;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 

@@ -7,6 +7,8 @@
 //! - `plain_page`: the pages that need no scripts: the login form, and messages such as that for an unknown path
 //! - `routes`: the table of routes
 
+#[cfg(test)]
+mod build_tests;
 pub mod embedded_assets;
 mod greeting;
 mod login;

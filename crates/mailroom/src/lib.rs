@@ -25,6 +25,8 @@ mod run_expiry;
 mod run_to_completion;
 pub mod store_error_log;
 pub mod tagging;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;

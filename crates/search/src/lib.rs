@@ -21,6 +21,8 @@ mod indexer;
 mod query;
 mod request;
 mod search;
+#[cfg(test)]
+mod tests;
 mod words;
 
 pub use document::Contents;

@@ -9,6 +9,7 @@ mod large;
 mod mailpit;
 mod monitors;
 mod pop3;
+mod start;
 
 use std::process::{Command, Output};
 

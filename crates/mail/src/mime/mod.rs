@@ -32,6 +32,8 @@ mod preview;
 pub mod references;
 mod split;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod transfer_encoding;
 pub mod url;
 mod utf32;

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use restante_http_client::{BodyMode, ClientPolicy, HttpClient, HttpError, HttpService as _, Request, Response};
+
+use crate::{BodyMode, ClientPolicy, HttpClient, HttpError, HttpService as _, Request, Response};
 
 /// Starts a server that responds to every request with the result of the function, and closes the connection.
 fn serve(respond: impl Fn(&str) -> String + Send + Sync + 'static) -> SocketAddr {

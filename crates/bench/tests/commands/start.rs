@@ -1,5 +1,4 @@
-//! Tests of the `start` command against a real process: this program, which runs as a server if its first argument is
-//! `serve`.
+//! Tests of the `start` command against a real process: this program, which runs as a server with the test [`serves`].
 
 use std::env;
 use std::io::Write;
@@ -11,19 +10,15 @@ use std::time::Duration;
 use restante_testpg::ReservedPort;
 use serde_json::Value;
 
-fn main() {
-    let arguments: Vec<String> = env::args().collect();
-    if let [_, command, address, greeting] = &arguments[..]
-        && command == "serve"
-    {
-        return serve(address, greeting);
-    }
-    starts_measures_and_stops_a_server();
-    server_without_greeting_is_an_error();
-}
+/// The variable with the address and the greeting of the server.
+const SERVER: &str = "START_TEST_SERVER";
 
-/// Prints the pattern, greets every client and never ends by itself.
-fn serve(address: &str, greeting: &str) {
+/// The server that the tests below start. Prints the pattern, greets every client and never ends by itself. Run by hand, it ends at once.
+#[test]
+#[ignore = "is a part of other tests"]
+fn serves() {
+    let Ok(server) = env::var(SERVER) else { return };
+    let (address, greeting) = server.split_once(' ').unwrap();
     // Long enough to be visible in the measured times.
     thread::sleep(Duration::from_millis(20));
     let listener = TcpListener::bind(address).unwrap();
@@ -35,6 +30,7 @@ fn serve(address: &str, greeting: &str) {
     }
 }
 
+#[test]
 fn starts_measures_and_stops_a_server() {
     let port = ReservedPort::new();
     let address = port.address().to_string();
@@ -53,6 +49,7 @@ fn starts_measures_and_stops_a_server() {
     assert!(TcpListener::bind(&address).is_ok(), "nothing is left running");
 }
 
+#[test]
 fn server_without_greeting_is_an_error() {
     let port = ReservedPort::new();
     let address = port.address().to_string();
@@ -64,8 +61,11 @@ fn server_without_greeting_is_an_error() {
 
 fn bench(address: &str, greeting: &str, options: &[&str]) -> Output {
     let this = env::current_exe().unwrap();
-    let server = format!("{} serve {address} {greeting}", this.display());
+    let server = format!("{} --exact start::serves --ignored --nocapture", this.display());
     let mut command = Command::new(env!("CARGO_BIN_EXE_restante-bench"));
-    command.args(["start", "--json", "--smtp", address, "--command", &server]).args(options);
+    command
+        .args(["start", "--json", "--smtp", address, "--command", &server])
+        .args(options)
+        .env(SERVER, format!("{address} {greeting}"));
     command.output().unwrap()
 }

@@ -9,12 +9,12 @@ use restante_mail::envelope::{Envelope, RecipientRefusal};
 use restante_mail::message::Message;
 use restante_mail::naming::{MailboxName, Project};
 use restante_mail::rules::{Condition, Field};
-use restante_mailroom::projects::ProjectRule;
-use restante_mailroom::{DeletionCause, Settings, WriteAccess};
 use restante_store::{Limits, MailboxPage};
 use tokio::time::timeout;
 
-use crate::delivery::{deliver_stored, envelope, mailroom, settings};
+use crate::projects::ProjectRule;
+use crate::tests::delivery::{deliver_stored, envelope, mailroom, settings};
+use crate::{DeletionCause, Settings, WriteAccess};
 
 /// The rules `srs header=X-App:srs; acme domain=acme.test`.
 fn settings_with_rules() -> Settings {

@@ -3,8 +3,9 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use restante_extract::{CodeSource, LinkScheme, MAX_LINKS, codes, links, otp_token_defects, unsubscribe};
 use restante_mail::mime::Mime;
+
+use crate::{CodeSource, LinkScheme, MAX_LINKS, codes, links, otp_token_defects, unsubscribe};
 
 const SIZE: usize = 1 << 20;
 

@@ -6,13 +6,13 @@ use restante_mail::envelope::Envelope;
 use restante_mail::message::{Headline, Message, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
-use restante_mailroom::events::ChangedMarks;
-use restante_mailroom::hooks::IncomingMessage;
-use restante_mailroom::tagging::Tagging;
-use restante_mailroom::{CopyKey, DeletionCause, MessageSelector, Settings};
 use restante_store::{Limits, Page};
 
-use crate::delivery::{FakeScript, deliver_stored, envelope, mailroom, settings};
+use crate::events::ChangedMarks;
+use crate::hooks::IncomingMessage;
+use crate::tagging::Tagging;
+use crate::tests::delivery::{FakeScript, deliver_stored, envelope, mailroom, settings};
+use crate::{CopyKey, DeletionCause, MessageSelector, Settings};
 
 const MAIL: &str = "From: Ann <ann@x.org>\r\nTo: bob@x.org\r\nCc: Cid <cid@x.org>\r\nX-Tags: Release 7, qa\r\n\
     Subject: Hello\r\n\r\nYour code is 424242.\r\n";

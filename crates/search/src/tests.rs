@@ -13,12 +13,13 @@ use restante_mail::message::{MessageId, Summary};
 use restante_mail::naming::Naming;
 use restante_mailroom::hooks::Extensions;
 use restante_mailroom::{DeliveryOutcome, Mailroom, Settings};
-use restante_search::{Query, Search, SearchError, SearchRequest, SearchResults};
 use restante_store::disk::{self, DiskStore};
 use restante_store::memory::MemoryStore;
 use restante_store::{CopyKey, Limits, Store};
 use restante_testdir::TestDir;
 use restante_teststore::SharedStore;
+
+use crate::{Query, Search, SearchError, SearchRequest, SearchResults};
 
 const LONG: Duration = Duration::from_mins(1);
 
@@ -113,7 +114,7 @@ impl Fixture {
 async fn index_in_memory_is_built_at_the_first_search() {
     let fixture = Fixture::in_memory(Limits::default());
     let first = fixture.deliver("ann", "alpha").await;
-    assert_eq!(fixture.search.counts(), restante_search::Counts::default(), "there was no search yet");
+    assert_eq!(fixture.search.counts(), crate::Counts::default(), "there was no search yet");
     assert_eq!(fixture.find_ids("alpha").await, [first.id]);
     let second = fixture.deliver("bob", "alpha beta").await;
     assert_eq!(fixture.find_ids("alpha").await, [second.id, first.id], "the newest comes first");

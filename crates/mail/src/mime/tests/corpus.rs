@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use restante_mail::mime::{Disposition, Mime, Role, header_summary};
 use serde_json::{Map, Value, json};
+
+use crate::mime::{Disposition, Mime, Role, header_summary};
 
 #[test]
 fn views_match_golden_files() {

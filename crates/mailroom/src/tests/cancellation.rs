@@ -12,9 +12,6 @@ use restante_mail::envelope::{Envelope, Peer, Recipient};
 use restante_mail::message::{Message, MessageId, Source, Summary};
 use restante_mail::naming::{MailboxName, Naming, Project};
 use restante_mail::tags::Tags;
-use restante_mailroom::events::{Event, Subscription};
-use restante_mailroom::hooks::Extensions;
-use restante_mailroom::{DeletionCause, DeliveryOutcome, Mailroom, Settings};
 use restante_store::memory::MemoryStore;
 use restante_store::overview::Overview;
 use restante_store::{
@@ -23,6 +20,10 @@ use restante_store::{
 };
 use tokio::sync::Notify;
 use tokio::time::timeout;
+
+use crate::events::{Event, Subscription};
+use crate::hooks::Extensions;
+use crate::{DeletionCause, DeliveryOutcome, Mailroom, Settings};
 
 const MAIL: &str = "Subject: Hello\r\n\r\nHi\r\n";
 

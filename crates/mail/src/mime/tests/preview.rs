@@ -3,9 +3,9 @@
 use std::fs;
 
 use bytes::Bytes;
-use restante_mail::mime::{Defect, MAX_DEPTH, MAX_PARTS, MAX_SNIPPET_CHARS, Mime, Preview, preview, summarize};
 
 use super::corpus::corpus_files;
+use crate::mime::{Defect, MAX_DEPTH, MAX_PARTS, MAX_SNIPPET_CHARS, Mime, Preview, preview, summarize};
 
 fn assert_preview(source: &[u8], snippet: &str, attachments: u32) {
     let found = preview(source);

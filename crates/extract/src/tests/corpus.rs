@@ -9,13 +9,14 @@
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use restante_extract::codes;
 use restante_mail::mime::Mime;
 
-const CODES: &str = include_str!("../corpus/codes.txt");
-const NONE: &str = include_str!("../corpus/none.txt");
-const HELD_OUT_CODES: &str = include_str!("../corpus/held-out-codes.txt");
-const HELD_OUT_NONE: &str = include_str!("../corpus/held-out-none.txt");
+use crate::codes;
+
+const CODES: &str = include_str!("corpus/codes.txt");
+const NONE: &str = include_str!("corpus/none.txt");
+const HELD_OUT_CODES: &str = include_str!("corpus/held-out-codes.txt");
+const HELD_OUT_NONE: &str = include_str!("corpus/held-out-none.txt");
 
 /// The score from which on clients treat a candidate as a code.
 const MIN_SCORE: f64 = 0.5;
@@ -81,7 +82,7 @@ fn count_false_positives(corpus: &str) -> (usize, usize) {
     (messages.len(), false_positives)
 }
 
-fn format_codes(found: &[restante_extract::Code]) -> Vec<(&str, f64)> {
+fn format_codes(found: &[crate::Code]) -> Vec<(&str, f64)> {
     found.iter().take(4).map(|code| (code.code.as_str(), code.score)).collect()
 }
 

@@ -3,7 +3,8 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use restante_mail::mime::{
+
+use crate::mime::{
     Defect, MAX_DEPTH, MAX_FIELDS, MAX_PARTS, MAX_SNIPPET_CHARS, Mime, Preview, header_summary, summarize,
 };
 

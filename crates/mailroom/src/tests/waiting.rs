@@ -8,12 +8,13 @@ use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer, Recipient};
 use restante_mail::message::MessageId;
 use restante_mail::naming::{MailboxName, Naming};
-use restante_mailroom::events::Event;
-use restante_mailroom::hooks::Extensions;
-use restante_mailroom::{ArrivalSource, Arrivals, DeliveryOutcome, MailboxPage, Mailroom, Settings};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use tokio::time::timeout;
+
+use crate::events::Event;
+use crate::hooks::Extensions;
+use crate::{ArrivalSource, Arrivals, DeliveryOutcome, MailboxPage, Mailroom, Settings};
 
 const LONG: Duration = Duration::from_mins(10);
 

@@ -9,14 +9,15 @@ use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer, Recipient, RecipientRefusal, Refusal, SenderRefusal};
 use restante_mail::message::{Headline, Summary};
 use restante_mail::naming::{MailboxName, NameError, Naming};
-use restante_mailroom::events::{Event, Lagged, MessageCopies};
-use restante_mailroom::hooks::{Extensions, HookPoint, Hooks, IncomingMessage, Observer, Verdict};
-use restante_mailroom::policy::Policy;
-use restante_mailroom::{Counts, DeletionCause, DeliveryOutcome, Mailroom, Settings, WriteAccess};
 use restante_store::memory::MemoryStore;
 use restante_store::{Limits, MailboxPolicy};
 use restante_store::{MessageSelector, Page};
 use tokio::time::timeout;
+
+use crate::events::{Event, Lagged, MessageCopies};
+use crate::hooks::{Extensions, HookPoint, Hooks, IncomingMessage, Observer, Verdict};
+use crate::policy::Policy;
+use crate::{Counts, DeletionCause, DeliveryOutcome, Mailroom, Settings, WriteAccess};
 
 fn address(text: &str) -> Address {
     Address::parse(text, Alphabet::Ascii).unwrap()

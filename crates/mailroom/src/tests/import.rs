@@ -7,15 +7,15 @@ use jiff::Timestamp;
 use restante_mail::message::{Flags, MessageId, Summary};
 use restante_mail::naming::MailboxName;
 use restante_mail::tags::Tags;
-use restante_mailroom::events::{ChangedMarks, Event, MarkChange};
-use restante_mailroom::hooks::Extensions;
-use restante_mailroom::{
-    CopyKey, CopyUpdate, DeletionCause, Import, Mailroom, MessageSelector, Page, Settings, StoreError, UpdateOutcome,
-};
 use restante_store::{Limits, MailboxPolicies, MailboxPolicy};
 use restante_teststore::{FailingRemoval, SharedStore};
 
-use crate::delivery::{deliver_stored, envelope, mailroom, settings};
+use crate::events::{ChangedMarks, Event, MarkChange};
+use crate::hooks::Extensions;
+use crate::tests::delivery::{deliver_stored, envelope, mailroom, settings};
+use crate::{
+    CopyKey, CopyUpdate, DeletionCause, Import, Mailroom, MessageSelector, Page, Settings, StoreError, UpdateOutcome,
+};
 
 /// The message has trace lines of another server, bare line feeds and bytes that are not UTF-8.
 const SOURCE: &[u8] =

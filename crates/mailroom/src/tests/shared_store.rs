@@ -8,14 +8,15 @@ use restante_mail::address::{Address, Alphabet};
 use restante_mail::envelope::{Envelope, Peer, Recipient};
 use restante_mail::message::{Message, MessageId, Summary};
 use restante_mail::naming::Naming;
-use restante_mailroom::events::{Event, Lagged, MarkChange, Subscription};
-use restante_mailroom::hooks::{Extensions, Observer};
-use restante_mailroom::{ArrivalSource, DeletionCause, DeliveryOutcome, Mailroom, Settings};
 use restante_store::Limits;
 use restante_store::memory::MemoryStore;
 use restante_teststore::{Node, SharedStore};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+
+use crate::events::{Event, Lagged, MarkChange, Subscription};
+use crate::hooks::{Extensions, Observer};
+use crate::{ArrivalSource, DeletionCause, DeliveryOutcome, Mailroom, Settings};
 
 const LONG: Duration = Duration::from_mins(10);
 /// How long a test waits for an expected event.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use restante_mail::naming::Naming;
-use restante_script::{ScriptEvent, Settings, check, run_tests};
+
+use crate::{ScriptEvent, Settings, check, run_tests};
 
 fn settings() -> Settings {
     Settings {
