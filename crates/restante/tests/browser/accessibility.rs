@@ -50,18 +50,32 @@ const OPENERS: [(&str, &str, &str, &str); 8] = [
     ("/m/anna.keller/latest", ".preview", "message-pane [aria-haspopup=menu]", ":popover-open"),
 ];
 
-/// Runs the rules for the levels A and AA of WCAG 2.2 and the best practices, and two rules that are off by default. The contents of
-/// frames are those of messages.
+/// Runs the rules for the levels A and AA of WCAG 2.2 and the best practices, and two rules that are off by default; or the rules in
+/// `arguments[0]`. The contents of frames are those of messages.
 const RUN_AXE: &str = "
     const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
     const options = {
         iframes: false,
         resultTypes: ['violations'],
-        runOnly: { type: 'tag', values: tags },
+        runOnly: arguments[0] ? { type: 'rule', values: arguments[0] } : { type: 'tag', values: tags },
         rules: { 'target-size': { enabled: true }, 'label-content-name-mismatch': { enabled: true } },
     };
     return axe.run(document, options).then(({ violations }) => violations.flatMap(({ id, nodes }) =>
         nodes.map(({ target, html }) => `${id}: ${target.join(' ')} ${html.slice(0, 160)}`)))";
+
+/// The rules of axe-core whose result depends on colors. The other rules depend on the elements and their sizes.
+const RULES_FOR_COLORS: [&str; 2] = ["color-contrast", "link-in-text-block"];
+
+/// Returns whether all elements have the same boxes in both themes. The page does not change in between, except for its theme.
+const HAS_SAME_LAYOUT: &str = "
+    const { style } = document.documentElement;
+    const before = style.colorScheme;
+    const [light, dark] = ['light', 'dark'].map(theme => {
+        style.colorScheme = theme;
+        return JSON.stringify([...document.querySelectorAll('*')].map(element => element.getBoundingClientRect()));
+    });
+    style.colorScheme = before;
+    return light === dark";
 
 /// The size of a target on a touch screen, in CSS pixels (WCAG 2.2, success criterion 2.5.5).
 const MIN_TARGET: u32 = 44;
@@ -122,38 +136,47 @@ fn axe() -> Option<String> {
 struct Audit<'a> {
     page: &'a Page,
     axe: &'a str,
-    display: String,
-    is_phone: bool,
+    size: (u32, u32),
     found: BTreeSet<String>,
 }
 
 impl<'a> Audit<'a> {
     fn new(page: &'a Page, axe: &'a str) -> Self {
-        Self { page, axe, display: String::new(), is_phone: false, found: BTreeSet::new() }
+        Self { page, axe, size: DESKTOP, found: BTreeSet::new() }
     }
 
-    /// Sets the size of the window and the theme of the following pages.
-    fn set_display(&mut self, size: (u32, u32), is_dark: bool) {
-        self.page.set_display(size, is_dark);
-        self.display = format!("{}x{} {}", size.0, size.1, if is_dark { "dark" } else { "light" });
-        self.is_phone = size == PHONE;
+    /// Sets the size of the window for the following pages, which are opened in the light theme.
+    fn set_size(&mut self, size: (u32, u32)) {
+        self.page.set_display(size, false);
+        self.size = size;
     }
 
-    /// Checks the page as it is shown.
+    /// Checks the page as it is shown, in both themes.
     fn check(&mut self, name: &str) {
         self.check_layer(name, "body");
     }
 
-    /// Checks the page as it is shown. Only the targets in an element are checked, because it covers others.
+    /// Checks the page as it is shown, in both themes. Only the targets in an element are checked, because it covers others. The page
+    /// is not loaded again for the dark theme, so it has the same elements. If their boxes are the same too, only the rules about colors
+    /// can have another result.
     fn check_layer(&mut self, name: &str, layer: &str) {
-        let mut found = self.violations();
-        if self.is_phone {
+        assert_eq!(self.page.eval(HAS_SAME_LAYOUT, &json!([])), true, "{name}: the layout depends on the theme");
+        self.note(name, "light", self.violations(&Value::Null));
+        self.page.set_display(self.size, true);
+        self.page.until_at_rest();
+        self.note(name, "dark", self.violations(&json!(RULES_FOR_COLORS)));
+        self.page.set_display(self.size, false);
+        if self.size == PHONE {
             let arguments = json!([MIN_TARGET, SMALL_TARGETS.join(", "), layer]);
-            found.extend(
-                texts(self.page.eval(FIND_SMALL_TARGETS, &arguments)).into_iter().map(|it| format!("size {it}")),
-            );
+            let small = texts(self.page.eval(FIND_SMALL_TARGETS, &arguments));
+            self.note(name, "light", small.into_iter().map(|target| format!("size {target}")).collect());
         }
-        self.found.extend(found.into_iter().map(|violation| format!("{name}, {}: {violation}", self.display)));
+    }
+
+    /// Adds violations.
+    fn note(&mut self, name: &str, theme: &str, violations: Vec<String>) {
+        let (width, height) = self.size;
+        self.found.extend(violations.iter().map(|violation| format!("{name}, {width}x{height} {theme}: {violation}")));
     }
 
     /// Opens a page and checks it.
@@ -162,12 +185,13 @@ impl<'a> Audit<'a> {
         self.check(name);
     }
 
-    fn violations(&self) -> Vec<String> {
+    /// Returns the violations of these rules, or of all rules for `null`.
+    fn violations(&self, rules: &Value) -> Vec<String> {
         // The script is large.
         if self.page.eval("return window.axe === undefined", &json!([])) == true {
             self.page.eval(self.axe, &json!([]));
         }
-        texts(self.page.eval(RUN_AXE, &json!([])))
+        texts(self.page.eval(RUN_AXE, &json!([rules])))
     }
 
     #[track_caller]
@@ -187,20 +211,15 @@ fn check_all_pages(size: (u32, u32)) {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     let mut audit = Audit::new(&page, &axe);
-    for is_dark in [false, true] {
-        audit.set_display(size, is_dark);
-        audit.check_page("/", "empty-list send-here .snippet-code", "empty inbox");
-    }
+    audit.set_size(size);
+    audit.check_page("/", "empty-list send-here .snippet-code", "empty inbox");
     sample_mail::set_up(&server);
-    for is_dark in [false, true] {
-        audit.set_display(size, is_dark);
-        for (path, landmark, name) in PAGES {
-            audit.check_page(path, landmark, name);
-        }
-        check_message(&mut audit, &server);
-        check_dialogs(&mut audit);
-        check_openers(&mut audit);
+    for (path, landmark, name) in PAGES {
+        audit.check_page(path, landmark, name);
     }
+    check_message(&mut audit, &server);
+    check_dialogs(&mut audit);
+    check_openers(&mut audit);
     audit.finish();
 }
 
@@ -293,14 +312,12 @@ fn login_page_is_accessible() {
     let Some(page) = Page::of(&server) else { return };
     let mut audit = Audit::new(&page, &axe);
     for size in [DESKTOP, TABLET, PHONE] {
-        for is_dark in [false, true] {
-            audit.set_display(size, is_dark);
-            audit.check_page("/login", "#user", "login");
-            page.fill("#user", "ann");
-            page.fill("#password", "wrong\n");
-            page.find(".note.bad");
-            audit.check("failed login");
-        }
+        audit.set_size(size);
+        audit.check_page("/login", "#user", "login");
+        page.fill("#user", "ann");
+        page.fill("#password", "wrong\n");
+        page.find(".note.bad");
+        audit.check("failed login");
     }
     audit.finish();
 }
@@ -321,30 +338,28 @@ fn relay_is_accessible() {
         page.until(state, || page.texts("queue-entry summary > .badge").first().is_some_and(|seen| seen == state));
     }
     for size in [DESKTOP, TABLET, PHONE] {
-        for is_dark in [false, true] {
-            audit.set_display(size, is_dark);
-            audit.check_page("/relay?state=queued", "relay-page .empty h2", "empty queue");
-            open(&page, "/relay", "queue-entry");
-            page.click("queue-entry summary");
-            page.click("queue-entry .outgoing summary");
-            page.find("queue-entry .transcript-lines li");
-            audit.check("queue");
-            page.click(".queue-page .row > .button:not([aria-disabled])");
-            audit.check_layer("retry all", "dialog[open]");
-            open(&page, "/m/james/latest", "message-relay queue-entry");
-            page.click("queue-entry summary");
-            page.eval("document.querySelector('#tab-session').click()", &json!([]));
-            page.find("message-session .transcript-lines li");
-            page.click("outgoing-sessions summary");
-            page.find("outgoing-sessions .transcript-lines li");
-            audit.check("relayed message");
-            page.click(relay::RELEASE);
-            page.fill("#release-recipients", "ann@other.test");
-            page.find("#release-hints .note");
-            page.eval("document.querySelector('dialog [type=submit]').click()", &json!([]));
-            page.find("dialog .note.bad");
-            audit.check_layer("release", "dialog[open]");
-        }
+        audit.set_size(size);
+        audit.check_page("/relay?state=queued", "relay-page .empty h2", "empty queue");
+        open(&page, "/relay", "queue-entry");
+        page.click("queue-entry summary");
+        page.click("queue-entry .outgoing summary");
+        page.find("queue-entry .transcript-lines li");
+        audit.check("queue");
+        page.click(".queue-page .row > .button:not([aria-disabled])");
+        audit.check_layer("retry all", "dialog[open]");
+        open(&page, "/m/james/latest", "message-relay queue-entry");
+        page.click("queue-entry summary");
+        page.eval("document.querySelector('#tab-session').click()", &json!([]));
+        page.find("message-session .transcript-lines li");
+        page.click("outgoing-sessions summary");
+        page.find("outgoing-sessions .transcript-lines li");
+        audit.check("relayed message");
+        page.click(relay::RELEASE);
+        page.fill("#release-recipients", "ann@other.test");
+        page.find("#release-hints .note");
+        page.eval("document.querySelector('dialog [type=submit]').click()", &json!([]));
+        page.find("dialog .note.bad");
+        audit.check_layer("release", "dialog[open]");
     }
     audit.finish();
 }
@@ -359,14 +374,12 @@ fn webhooks_are_accessible() {
     server.deliver("james@example.org", &mails::text("Order", "Thank you"));
     receiver.wait_for(1);
     for size in [DESKTOP, TABLET, PHONE] {
-        for is_dark in [false, true] {
-            audit.set_display(size, is_dark);
-            open(&page, "/webhooks", "queue-entry");
-            page.click("queue-entry summary");
-            page.click("queue-entry .outgoing summary");
-            page.find("queue-entry pre");
-            audit.check("webhooks");
-        }
+        audit.set_size(size);
+        open(&page, "/webhooks", "queue-entry");
+        page.click("queue-entry summary");
+        page.click("queue-entry .outgoing summary");
+        page.find("queue-entry pre");
+        audit.check("webhooks");
     }
     audit.finish();
 }
@@ -378,18 +391,16 @@ fn projects_are_accessible() {
     let Some(page) = Page::of(&server) else { return };
     let mut audit = Audit::new(&page, &axe);
     for size in [DESKTOP, TABLET, PHONE] {
-        for is_dark in [false, true] {
-            audit.set_display(size, is_dark);
-            open(&page, "/p/shop/", ".message-row");
-            if size != DESKTOP {
-                page.click(".sidebar-toggle");
-            }
-            page.find(projects::SWITCH);
-            audit.check_layer("project", "mailbox-sidebar");
-            page.click(projects::SWITCH);
-            page.find("project-switch .menu-item:nth-child(3)");
-            audit.check_layer("menu of projects", ":popover-open");
+        audit.set_size(size);
+        open(&page, "/p/shop/", ".message-row");
+        if size != DESKTOP {
+            page.click(".sidebar-toggle");
         }
+        page.find(projects::SWITCH);
+        audit.check_layer("project", "mailbox-sidebar");
+        page.click(projects::SWITCH);
+        page.find("project-switch .menu-item:nth-child(3)");
+        audit.check_layer("menu of projects", ":popover-open");
     }
     audit.finish();
 }
@@ -401,7 +412,7 @@ fn violations_are_detected() {
     let Some(page) = Page::of(&server) else { return };
     server.deliver("james@x.org", &mails::text("Hello", "Hello"));
     let mut audit = Audit::new(&page, &axe);
-    audit.set_display(PHONE, false);
+    audit.set_size(PHONE);
     let html = "<!doctype html><html lang=en><title>Title</title><meta name=viewport content='width=device-width'><main><h1>Title</h1>
         <h3>A level is missing</h3><a href=/x style='position:absolute;top:200px'>Short</a>
         <button style='position:absolute;top:300px;width:20px;height:20px'>x</button>

@@ -39,12 +39,16 @@ const BRIGHTNESS: &str = "
 /// Returns texts with too little contrast for WCAG 2.2, success criterion 1.4.3. Transparent colors are blended.
 const LOW_CONTRAST: &str = "
     const context = Object.assign(document.createElement('canvas'), { width: 1, height: 1 }).getContext('2d', { willReadFrequently: true });
+    const known = new Map();
     const colour = text => {
-        context.clearRect(0, 0, 1, 1);
-        context.fillStyle = text;
-        context.fillRect(0, 0, 1, 1);
-        const [red, green, blue, alpha] = context.getImageData(0, 0, 1, 1).data;
-        return { rgb: [red, green, blue], alpha: alpha / 255 };
+        if (!known.has(text)) {
+            context.clearRect(0, 0, 1, 1);
+            context.fillStyle = text;
+            context.fillRect(0, 0, 1, 1);
+            const [red, green, blue, alpha] = context.getImageData(0, 0, 1, 1).data;
+            known.set(text, { rgb: [red, green, blue], alpha: alpha / 255 });
+        }
+        return known.get(text);
     };
     const over = (upper, lower) => upper.rgb.map((part, at) => part * upper.alpha + lower[at] * (1 - upper.alpha));
     const ancestors = element => element ? [...ancestors(element.parentElement), element] : [];

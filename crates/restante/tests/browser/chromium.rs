@@ -102,6 +102,19 @@ impl Chromium {
         self.process.id()
     }
 
+    /// Opens a tab in the context that the browser has from the start, and closes its other tabs. Returns the id of the context and the
+    /// handle of the tab.
+    pub(crate) fn use_first_context(&self) -> Result<(String, String), DriverError> {
+        let created = self.call("Target.createTarget", &json!({ "url": "about:blank" }))?;
+        let tab = &created["targetId"];
+        let context =
+            text(&self.call("Target.getTargetInfo", &json!({ "targetId": tab }))?["targetInfo"]["browserContextId"]);
+        for other in self.tabs(&context)?.iter().filter(|other| *other != tab) {
+            self.call("Target.closeTarget", &json!({ "targetId": other }))?;
+        }
+        Ok((context, text(tab)))
+    }
+
     /// Opens a window in a new context. Returns the id of the context and the handle of the window.
     pub(crate) fn open_context(&self) -> Result<(String, String), DriverError> {
         let created = self.call("Target.createBrowserContext", &json!({}))?;

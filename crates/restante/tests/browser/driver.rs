@@ -70,6 +70,9 @@ pub(crate) struct Settings {
     pub(crate) waits_for_load: bool,
     /// Whether pages with an invalid certificate are opened.
     pub(crate) accepts_any_certificate: bool,
+    /// Whether documents can make the browser connect to a host before it has a request for the host. Chromium does not do this in a
+    /// context that was added later, as in a private window. So this needs a browser of its own.
+    pub(crate) connects_in_advance: bool,
 }
 
 impl Settings {
@@ -96,7 +99,7 @@ pub(crate) struct Driver {
 enum Instance {
     /// A browser that other tests use before and after, and the id of the browser context of this test. A context has its own cookies,
     /// storage, cache and permissions.
-    Chromium { browser: Box<Chromium>, context: String },
+    Chromium { browser: Box<Chromium>, context: String, is_for_one_use: bool },
     /// A browser for one test.
     Firefox { process: ProcessGroup, external: ExternalHosts },
 }
@@ -125,7 +128,9 @@ impl Driver {
     pub(crate) fn start(settings: &Settings) -> Option<Self> {
         match settings.browser {
             Browser::Chromium => {
-                while let Some(browser) = Chromium::take_idle() {
+                while !settings.connects_in_advance
+                    && let Some(browser) = Chromium::take_idle()
+                {
                     match Self::in_chromium(browser, settings) {
                         Ok(driver) => return Some(driver),
                         // The browser may have crashed after its last use.
@@ -144,12 +149,14 @@ impl Driver {
 
     /// Opens a window in a new context of the browser, and a WebDriver session for it.
     fn in_chromium(browser: Chromium, settings: &Settings) -> Result<Self, DriverError> {
-        let (context, window) = browser.open_context()?;
+        let (context, window) =
+            if settings.connects_in_advance { browser.use_first_context() } else { browser.open_context() }?;
         let session = Session::open(browser.driver(), &settings.complete(browser.capabilities()))?;
         session.post("/window", &json!({ "handle": window }))?;
         // Now the network connections of the previous context have ended.
         browser.external().clear();
-        let instance = Instance::Chromium { browser: Box::new(browser), context };
+        let instance =
+            Instance::Chromium { browser: Box::new(browser), context, is_for_one_use: settings.connects_in_advance };
         Ok(Self { session: Some(session), instance: Some(instance) })
     }
 
@@ -223,7 +230,7 @@ impl Driver {
     /// context of no test.
     pub(crate) fn open_tab(&self) -> DriverResult {
         match self.instance() {
-            Instance::Chromium { browser, context } => browser.open_tab(context),
+            Instance::Chromium { browser, context, .. } => browser.open_tab(context),
             Instance::Firefox { .. } => panic!("no test opens a second tab in Firefox"),
         }
     }
@@ -231,7 +238,7 @@ impl Driver {
     /// Grants a permission to all pages of this use. Only Chromium has this.
     pub(crate) fn grant_permission(&self, name: &str) -> DriverResult {
         match self.instance() {
-            Instance::Chromium { browser, context } => browser.grant_permission(context, name),
+            Instance::Chromium { browser, context, .. } => browser.grant_permission(context, name),
             Instance::Firefox { .. } => panic!("no test grants a permission in Firefox"),
         }
     }
@@ -239,7 +246,7 @@ impl Driver {
     /// Returns the window handles of all tabs of this use.
     pub(crate) fn tabs(&self) -> Result<Vec<Value>, DriverError> {
         match self.instance() {
-            Instance::Chromium { browser, context } => browser.tabs(context),
+            Instance::Chromium { browser, context, .. } => browser.tabs(context),
             Instance::Firefox { .. } => Ok(self.get("/window/handles")?.as_array().cloned().unwrap_or_default()),
         }
     }
@@ -268,13 +275,13 @@ impl Driver {
     fn end(&mut self) -> Result<Option<Chromium>, DriverError> {
         let session = self.session.take();
         match self.instance.take() {
-            Some(Instance::Chromium { browser, context }) => {
+            Some(Instance::Chromium { browser, context, is_for_one_use: false }) => {
                 session.map_or(Ok(()), Session::close)?;
                 browser.close_context(&context)?;
                 Ok(Some(*browser))
             }
             // Its processes are killed.
-            Some(Instance::Firefox { .. }) | None => Ok(None),
+            Some(Instance::Chromium { .. } | Instance::Firefox { .. }) | None => Ok(None),
         }
     }
 }

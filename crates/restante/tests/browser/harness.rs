@@ -124,7 +124,6 @@ fn external_requests_are_detected() {
         ("<img src=http://a.test/>", "http://a.test/"),
         ("<img src=https://b.test/>", "b.test"),
         ("<img src=http://192.0.2.1/>", "http://192.0.2.1/"),
-        ("<link rel=preconnect href=http://c.test>", "a connection"),
         ("<iframe sandbox srcdoc='<img src=http://d.test/>'></iframe>", "http://d.test/"),
         ("<iframe src=http://e.test/></iframe>", "http://e.test/"),
         ("<meta http-equiv=refresh content='0; url=http://f.test/'>", "http://f.test/"),
@@ -136,6 +135,17 @@ fn external_requests_are_detected() {
         page.open(&document(html));
         page.until(html, || page.external_requests().iter().any(|url| url.contains(expected)));
     }
+}
+
+#[test]
+fn connections_without_a_request_are_detected() {
+    let server = Server::start(&[]);
+    let Some(page) = Page::connecting_in_advance(&server) else { return };
+    page.open(&document("<p>Nothing"));
+    assert_eq!(page.external_requests(), [""; 0]);
+    page.open(&document("<link rel=preconnect href=http://c.test>"));
+    page.until("the connection", || page.external_requests() == ["a connection"]);
+    assert_eq!(page.tabs(), 1);
 }
 
 #[test]
