@@ -58,12 +58,16 @@ impl Packer {
         Ok(Self { folder: folder.to_owned(), used: BTreeSet::new() })
     }
 
-    /// Returns the content as it is, and the compressed forms that are smaller, the smallest first.
-    pub(crate) fn pack(&mut self, content: &[u8]) -> Result<(EncodedFile, Vec<EncodedFile>), String> {
+    /// Returns the content as it is, and the forms in these codings that are smaller, the smallest first.
+    pub(crate) fn pack(
+        &mut self,
+        content: &[u8],
+        codings: &[Coding],
+    ) -> Result<(EncodedFile, Vec<EncodedFile>), String> {
         let hash = hexadecimal(&Sha256::digest(content)[..8]);
         let plain = self.encode(&hash, Coding::Identity, content)?;
-        let mut compressed =
-            vec![self.encode(&hash, Coding::Brotli, content)?, self.encode(&hash, Coding::Gzip, content)?];
+        let forms: Result<Vec<_>, _> = codings.iter().map(|coding| self.encode(&hash, *coding, content)).collect();
+        let mut compressed = forms?;
         compressed.retain(|file| file.length < plain.length);
         compressed.sort_by_key(|file| file.length);
         Ok((plain, compressed))

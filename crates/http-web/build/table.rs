@@ -4,20 +4,27 @@
 use std::fmt::Write as _;
 
 use super::files::{File, ICON};
-use super::pack::{EncodedFile, Packer};
+use super::pack::{Coding, EncodedFile, Packer};
 use super::page::Pages;
+
+/// The compressed forms of files that every visitor loads.
+const CODINGS: [Coding; 2] = [Coding::Brotli, Coding::Gzip];
+/// The extension of source maps. Browsers load them only for their developer tools, and Brotli would take longer for a source map
+/// than for all other files.
+const SOURCE_MAP: &str = ".map";
 
 /// Packs everything and returns the code of the table.
 pub(crate) fn write(packer: &mut Packer, assets: &[File], pages: &Pages, hash: &str) -> Result<String, String> {
     let mut page_rows = String::new();
     for page in &pages.by_depth {
-        page_rows.push_str(&row(packer, "text/html; charset=utf-8", page.as_bytes())?);
+        page_rows.push_str(&row(packer, "text/html; charset=utf-8", page.as_bytes(), &CODINGS)?);
         page_rows.push(',');
     }
     let mut asset_rows = String::new();
     for File { path, content_type, content } in assets {
+        let codings = if path.ends_with(SOURCE_MAP) { &CODINGS[1..] } else { &CODINGS };
         // Writing to a string cannot fail.
-        let _ = write!(asset_rows, "({path:?}, {}),", row(packer, content_type, content)?);
+        let _ = write!(asset_rows, "({path:?}, {}),", row(packer, content_type, content, codings)?);
     }
     let Pages { policy, login_policy, style, .. } = pages;
     let count = pages.by_depth.len();
@@ -33,8 +40,8 @@ pub(crate) fn write(packer: &mut Packer, assets: &[File], pages: &Pages, hash: &
     ))
 }
 
-fn row(packer: &mut Packer, content_type: &str, content: &[u8]) -> Result<String, String> {
-    let (plain, compressed) = packer.pack(content)?;
+fn row(packer: &mut Packer, content_type: &str, content: &[u8], codings: &[Coding]) -> Result<String, String> {
+    let (plain, compressed) = packer.pack(content, codings)?;
     let compressed: Vec<String> = compressed.iter().map(encoded_file).collect();
     let (plain, compressed) = (encoded_file(&plain), compressed.join(","));
     Ok(format!("EmbeddedFile {{ content_type: {content_type:?}, plain: {plain}, compressed: &[{compressed}] }}"))
