@@ -26,13 +26,11 @@ use super::{Failure, Server, messages};
 use crate::AcceptedConnection;
 use crate::mailbox_login::{LoginRefusal, LoginRequest};
 
-/// The number of messages that STATUS reads at once.
-const STATUS_PAGE: usize = 1000;
 /// The maximum number of mailboxes in a list.
 const MAX_LISTED: usize = 10_000;
 /// The number of mailboxes that are read from the store at once.
 const MAILBOX_PAGE_SIZE: usize = 1000;
-/// The number of messages with all their copies that are listed at once.
+/// The number of messages that STATUS reads at once.
 const MESSAGE_PAGE_SIZE: usize = 1000;
 
 /// The mailbox of users and tokens whose name cannot be one, and of logins without a user.
@@ -124,7 +122,7 @@ impl Account {
     ) -> Result<Outcome, Failure> {
         let mailroom = &server.context.mailroom;
         match operation {
-            Operation::Properties(ids) => Ok(Outcome::Properties(properties(mailroom, open, &ids).await?)),
+            Operation::Properties(ids) => open.properties(mailroom, &ids).await,
             Operation::Update(updates) => {
                 let mailbox = self.writable(open)?;
                 let updates = updates.into_iter().map(|update| copy_update(mailbox, update)).collect();
@@ -261,7 +259,7 @@ impl Account {
             }
             FolderRef::Mailbox(mailbox) => {
                 let needs_list = items.contains(&StatusItem::Deleted) || items.contains(&StatusItem::Recent);
-                let limit = if needs_list { STATUS_PAGE } else { 0 };
+                let limit = if needs_list { MESSAGE_PAGE_SIZE } else { 0 };
                 let mut index = mailroom.index(&mailbox, MessageId::ZERO, limit).await?;
                 let first_recent = server.folders.first_recent_uid(&mailbox, index.next_number, true);
                 let (mut recent, mut deleted) = (0, 0);
@@ -498,43 +496,6 @@ async fn count_deleted(mailroom: &Mailroom, project: Option<&Project>) -> Result
         last = message.id();
         count += messages.iter().filter(|message| message.first().flags.contains(Flags::DELETED)).count() as u64;
     }
-}
-
-async fn properties(
-    mailroom: &Mailroom,
-    open: &OpenMailbox,
-    ids: &[MessageId],
-) -> Result<Vec<Option<Properties>>, Failure> {
-    let mut listed = list_from(mailroom, open, ids).await?;
-    let mut all = Vec::with_capacity(ids.len());
-    for (id, copy) in ids.iter().zip(open.copies(mailroom, ids).await?) {
-        let found = match (listed.remove(id), copy) {
-            (None, Some(copy)) => mailroom.find(&copy.mailbox, MessageSelector::Id(copy.id)).await?,
-            (listed, _) => listed,
-        };
-        all.push(found.map(|summary| Properties {
-            message: summary.details.original().unwrap_or(summary.message),
-            marks: summary.marks(),
-            preview: summary.details.snippet().to_owned(),
-        }));
-    }
-    Ok(all)
-}
-
-/// Lists messages of a mailbox from the first of these ids on: the ids of a command are often next to each other, and one query
-/// is cheaper than many.
-async fn list_from(
-    mailroom: &Mailroom,
-    open: &OpenMailbox,
-    ids: &[MessageId],
-) -> Result<HashMap<MessageId, Summary>, Failure> {
-    let (Contents::Mailbox(mailbox), Some(first), true) = (&open.contents, ids.iter().min(), ids.len() > 2) else {
-        return Ok(HashMap::new());
-    };
-    let after = first.number().checked_sub(1).map(MessageId::from);
-    let page = Page { limit: Some(2 * ids.len()), before: None, after };
-    let listing = mailroom.list(mailbox, page).await?;
-    Ok(listing.messages.into_iter().map(|summary| (summary.id, summary)).collect())
 }
 
 fn copy_update(mailbox: &MailboxName, update: Update) -> CopyUpdate {

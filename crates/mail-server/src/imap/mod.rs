@@ -4,6 +4,7 @@
 mod account;
 mod connection;
 mod folders;
+mod listing;
 mod messages;
 mod open_mailbox;
 #[cfg(test)]
@@ -22,7 +23,7 @@ use crate::{AcceptedConnection, ListenerContext};
 
 use connection::SessionDriver;
 pub use folders::FolderNotes;
-pub use open_mailbox::ListCache;
+pub use listing::ListCache;
 
 /// The state that the connections of one listener share.
 pub struct Server {

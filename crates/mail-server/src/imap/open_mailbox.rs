@@ -3,31 +3,26 @@
 //! The messages are listed after the subscription to events, so no change is missed. An event of a new message only says
 //! that there is one: the list of new messages comes from the store, in the order of their UIDs.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use restante_cache::{Cache, CacheValue};
-use restante_mail::message::{Marks, Message, MessageId};
+use restante_mail::message::{Marks, Message, MessageId, Summary};
 use restante_mail::naming::{MailboxName, Project};
 use restante_mailroom::events::{Event, MarkChange, MarkSubscription, Subscription};
 use restante_mailroom::{CopyKey, Mailroom, MessageSelector, Page};
-use restante_proto::imap::{Change, Listed, ListedMessage, Mailbox, Outcome};
-use restante_store::{IndexEntry, StoreError, Version};
+use restante_proto::imap::{Change, Listed, ListedMessage, Mailbox, Outcome, Properties};
+use restante_store::{IndexEntry, StoreError};
 use tokio::time::sleep;
 
 use super::folders::{FolderNotes, FolderRef, mailbox_id};
+use super::listing::{ListCache, list_mailbox};
 use super::messages::state_of;
 use super::{Failure, Server};
 
-/// The number of messages that are listed at once.
-const PAGE_SIZE: usize = 20_000;
 /// The number of messages with all their copies that are listed at once.
 const MESSAGE_PAGE_SIZE: usize = 1000;
 
-/// The memory for lists that were read.
-const MAX_CACHED_BYTES: usize = 64 << 20;
-/// Smaller lists are not cached.
-const MIN_CACHED_MESSAGES: usize = 1000;
 /// After an error of the store, the messages are listed again after this time.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -317,6 +312,40 @@ impl OpenMailbox {
         let source = |copy: Option<CopyKey>| copy.and_then(|_| found.next().flatten()).map(|source| source.to_bytes());
         Ok(Outcome::Sources(copies.into_iter().map(source).collect()))
     }
+
+    /// Returns the properties of messages.
+    pub(super) async fn properties(&self, mailroom: &Mailroom, ids: &[MessageId]) -> Result<Outcome, Failure> {
+        let mut listed = self.list_from(mailroom, ids).await?;
+        let mut all = Vec::with_capacity(ids.len());
+        for (id, copy) in ids.iter().zip(self.copies(mailroom, ids).await?) {
+            let found = match (listed.remove(id), copy) {
+                (None, Some(copy)) => mailroom.find(&copy.mailbox, MessageSelector::Id(copy.id)).await?,
+                (listed, _) => listed,
+            };
+            all.push(found.map(|summary| Properties {
+                message: summary.details.original().unwrap_or(summary.message),
+                marks: summary.marks(),
+                preview: summary.details.snippet().to_owned(),
+            }));
+        }
+        Ok(Outcome::Properties(all))
+    }
+
+    /// Lists messages of the mailbox from the first of these ids on: the ids of a command are often next to each other, and
+    /// one query is cheaper than many.
+    async fn list_from(
+        &self,
+        mailroom: &Mailroom,
+        ids: &[MessageId],
+    ) -> Result<HashMap<MessageId, Summary>, StoreError> {
+        let (Contents::Mailbox(mailbox), Some(first), true) = (&self.contents, ids.iter().min(), ids.len() > 2) else {
+            return Ok(HashMap::new());
+        };
+        let after = first.number().checked_sub(1).map(MessageId::from);
+        let page = Page { limit: Some(2 * ids.len()), before: None, after };
+        let listing = mailroom.list(mailbox, page).await?;
+        Ok(listing.messages.into_iter().map(|summary| (summary.id, summary)).collect())
+    }
 }
 
 /// Returns the memory that the list of a mailbox needs while it is opened.
@@ -328,64 +357,6 @@ pub(super) async fn list_bytes(mailroom: &Mailroom, folder: &FolderRef) -> Resul
     };
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     Ok(count.saturating_mul(size_of::<IndexEntry>() + size_of::<ListedMessage>()))
-}
-
-/// The lists of large mailboxes that were opened last. Programs open the same mailbox again and again.
-#[derive(Debug)]
-pub struct ListCache(Cache<MailboxName, CachedList>);
-
-/// A cached list. Its clones share the messages.
-#[derive(Clone, Debug)]
-struct CachedList(Listed);
-
-impl CacheValue for CachedList {
-    fn bytes(&self) -> usize {
-        let bytes = |message: &ListedMessage| size_of::<ListedMessage>() + message.marks.tags.encoded().len();
-        self.0.messages.iter().map(bytes).sum()
-    }
-}
-
-impl Default for ListCache {
-    fn default() -> Self {
-        Self(Cache::new(MAX_CACHED_BYTES))
-    }
-}
-
-impl ListCache {
-    /// Lists a mailbox.
-    async fn list(&self, mailroom: &Mailroom, mailbox: &MailboxName) -> Result<Listed, StoreError> {
-        let Version(version) = mailroom.version(mailbox).await?;
-        if let Some(CachedList(listed)) = self.0.get(mailbox, version) {
-            return Ok(listed);
-        }
-        let listed = list_mailbox(mailroom, mailbox, MessageId::ZERO).await?;
-        // A change during the listing would give the mailbox another version.
-        if listed.messages.len() >= MIN_CACHED_MESSAGES && mailroom.version(mailbox).await? == Version(version) {
-            self.0.insert(mailbox.clone(), version, CachedList(listed.clone()));
-        }
-        Ok(listed)
-    }
-}
-
-async fn list_mailbox(mailroom: &Mailroom, mailbox: &MailboxName, after: MessageId) -> Result<Listed, StoreError> {
-    let (mut listed, mut messages, mut last) = (Listed::default(), Vec::new(), after);
-    loop {
-        let index = mailroom.index(mailbox, last, PAGE_SIZE).await?;
-        (listed.next_uid, listed.highest_modseq) = (index.next_number, index.highest_modseq);
-        let count = index.entries.len();
-        messages.extend(index.entries.into_iter().map(listed_message));
-        match messages.last() {
-            Some(message) if count == PAGE_SIZE => last = message.id,
-            _ => break,
-        }
-    }
-    listed.messages = Arc::new(messages);
-    Ok(listed)
-}
-
-fn listed_message(entry: IndexEntry) -> ListedMessage {
-    let IndexEntry { id, number, received, size, marks } = entry;
-    ListedMessage { id, uid: number, received, size, marks }
 }
 
 /// Returns a message with its copies in a project, or with all.
@@ -402,53 +373,4 @@ async fn find_message(
 /// Returns the flags of a message: it is seen if all copies are.
 fn marks_of(message: &Message, modseq: u64) -> Marks {
     Marks { seen: message.is_seen(), flags: message.first().flags, tags: message.tags(), modseq }
-}
-
-#[cfg(test)]
-mod tests {
-    use restante_mail::message::Flags;
-    use restante_mailroom::hooks::Extensions;
-    use restante_mailroom::{DeletionCause, Import, Settings};
-    use restante_store::Limits;
-    use restante_store::memory::MemoryStore;
-
-    use super::*;
-
-    /// A list is read again after every change.
-    #[tokio::test]
-    async fn large_lists_are_cached() {
-        let limits = Limits::default();
-        let mailroom = Mailroom::new(Settings::default(), Arc::new(MemoryStore::new(limits)), Extensions::default());
-        let bob = MailboxName::from("bob".to_owned());
-        let import = || Import {
-            mailbox: bob.clone(),
-            received: jiff::Timestamp::UNIX_EPOCH,
-            seen: false,
-            flags: Flags::default(),
-            tags: restante_mail::tags::Tags::default(),
-            message: bytes::Bytes::from_static(b"Subject: Hi\r\n\r\n"),
-        };
-        let cache = ListCache::default();
-        for count in 1..=MIN_CACHED_MESSAGES {
-            mailroom.import(import()).await.unwrap();
-            if count + 1 == MIN_CACHED_MESSAGES {
-                let [first, second] =
-                    [cache.list(&mailroom, &bob).await.unwrap(), cache.list(&mailroom, &bob).await.unwrap()];
-                assert_eq!(first, second);
-                assert!(!Arc::ptr_eq(&first.messages, &second.messages), "a small list is cached");
-            }
-        }
-        let first = cache.list(&mailroom, &bob).await.unwrap();
-        assert_eq!(first.messages.len(), MIN_CACHED_MESSAGES);
-        assert!(Arc::ptr_eq(&first.messages, &cache.list(&mailroom, &bob).await.unwrap().messages));
-        let copy = CopyKey { mailbox: bob.clone(), id: first.messages[0].id };
-        mailroom.set_seen(&bob, copy.id, true).await.unwrap();
-        let marked = cache.list(&mailroom, &bob).await.unwrap();
-        assert!(marked.messages[0].marks.seen && marked.highest_modseq > first.highest_modseq);
-        mailroom.remove_copies(vec![copy], DeletionCause::Request).await.unwrap();
-        let removed = cache.list(&mailroom, &bob).await.unwrap();
-        assert_eq!(removed.messages[..], marked.messages[1..]);
-        mailroom.import(import()).await.unwrap();
-        assert_eq!(cache.list(&mailroom, &bob).await.unwrap().messages.len(), MIN_CACHED_MESSAGES);
-    }
 }
