@@ -223,10 +223,10 @@ class Release:
         program = directory / "bin" / (f"{crate}.exe" if os.name == "nt" else crate)
         if not program.is_file():
             build = directory / "build"
-            # Compiles faster than the profile `release`. Only the code that compresses files is slow without optimization.
+            # Compiles faster than the profile `release`. Only the code that compresses files is too slow without any optimization.
             command = ["cargo", "install", crate, "--version", f"={version}", "--locked", "--debug", "--config", "profile.dev.debug=0"]
             for package in optimized:
-                command += ["--config", f"profile.dev.package.{package}.opt-level=3"]
+                command += ["--config", f"profile.dev.package.{package}.opt-level=1"]
             self.run([*command, "--root", directory, "--target-dir", build], env={"CARGO_INCREMENTAL": "0"})
             shutil.rmtree(build)
         return program
