@@ -161,20 +161,23 @@ impl<'a> Audit<'a> {
     /// can have another result.
     fn check_layer(&mut self, name: &str, layer: &str) {
         assert_eq!(self.page.eval(HAS_SAME_LAYOUT, &json!([])), true, "{name}: the layout depends on the theme");
-        self.note(name, "light", self.violations(&Value::Null));
+        // The colors change gradually.
+        self.page.until_at_rest();
+        self.note(name, "light", &self.violations(&Value::Null));
         self.page.set_display(self.size, true);
         self.page.until_at_rest();
-        self.note(name, "dark", self.violations(&json!(RULES_FOR_COLORS)));
+        self.note(name, "dark", &self.violations(&json!(RULES_FOR_COLORS)));
         self.page.set_display(self.size, false);
         if self.size == PHONE {
             let arguments = json!([MIN_TARGET, SMALL_TARGETS.join(", "), layer]);
             let small = texts(self.page.eval(FIND_SMALL_TARGETS, &arguments));
-            self.note(name, "light", small.into_iter().map(|target| format!("size {target}")).collect());
+            let small: Vec<String> = small.iter().map(|target| format!("size {target}")).collect();
+            self.note(name, "light", &small);
         }
     }
 
     /// Adds violations.
-    fn note(&mut self, name: &str, theme: &str, violations: Vec<String>) {
+    fn note(&mut self, name: &str, theme: &str, violations: &[String]) {
         let (width, height) = self.size;
         self.found.extend(violations.iter().map(|violation| format!("{name}, {width}x{height} {theme}: {violation}")));
     }

@@ -148,19 +148,26 @@ fn screenshots_of_all_pages() {
     let server = Server::start(&[]);
     let Some(page) = Page::of(&server) else { return };
     sample_mail::set_up(&server);
-    for (display, suffix) in [(DisplayMode::Light, "light"), (DisplayMode::Dark, "dark"), (DisplayMode::Phone, "phone")]
-    {
-        page.set_display_mode(display);
+    let check = |name: &str, mode: DisplayMode, suffix: &str| {
+        page.screenshot(&format!("{name}-{suffix}"));
+        assert_eq!(page.measure(OVERHANG, &json!([])), 0, "{name} is wider than the window in {suffix}");
+        let brightness = page.eval(BRIGHTNESS, &json!([])).as_f64().unwrap();
+        let is_dark = mode == DisplayMode::Dark;
+        assert_eq!(brightness < 0.5, is_dark, "{name} has a brightness of {brightness} in {suffix}");
+    };
+    for mode in [DisplayMode::Light, DisplayMode::Phone] {
+        page.set_display_mode(mode);
         for (path, landmark, name) in PAGES {
             open(&page, path, landmark);
-            page.screenshot(&format!("{name}-{suffix}"));
-            assert_eq!(page.measure(OVERHANG, &json!([])), 0, "{name} is wider than the window in {suffix}");
-            let brightness = page.eval(BRIGHTNESS, &json!([])).as_f64().unwrap();
-            assert_eq!(
-                brightness < 0.5,
-                display == DisplayMode::Dark,
-                "{name} has a brightness of {brightness} in {suffix}"
-            );
+            if mode == DisplayMode::Phone {
+                check(name, mode, "phone");
+                continue;
+            }
+            check(name, mode, "light");
+            page.set_display_mode(DisplayMode::Dark);
+            page.until_at_rest();
+            check(name, DisplayMode::Dark, "dark");
+            page.set_display_mode(DisplayMode::Light);
         }
     }
     let console = page.console();
@@ -180,17 +187,24 @@ fn texts_have_contrast_and_controls_have_names() {
     let Some(page) = Page::of(&server) else { return };
     sample_mail::set_up(&server);
     let mut flaws = Vec::new();
-    let mut judge = |what: &str| {
-        let found = |script: &str| serde_json::from_value::<Vec<String>>(page.eval(script, &json!([]))).unwrap();
-        let all = [found(LOW_CONTRAST), found(FLAWS), nameless(&page)].concat();
-        flaws.extend(all.into_iter().map(|flaw| format!("{what}: {flaw}")));
+    let found = |script: &str| serde_json::from_value::<Vec<String>>(page.eval(script, &json!([]))).unwrap();
+    let mut judge = |what: &str, mode: DisplayMode| {
+        page.until_at_rest();
+        let mut all = [found(LOW_CONTRAST), found(FLAWS), nameless(&page)].concat();
+        // In the dark theme the same elements have other colors.
+        if mode == DisplayMode::Light {
+            page.set_display_mode(DisplayMode::Dark);
+            page.until_at_rest();
+            all.extend(found(LOW_CONTRAST).into_iter().map(|flaw| format!("in the dark theme: {flaw}")));
+            page.set_display_mode(DisplayMode::Light);
+        }
+        flaws.extend(all.into_iter().map(|flaw| format!("{what} in {mode:?}: {flaw}")));
     };
-    for (display, suffix) in [(DisplayMode::Light, "light"), (DisplayMode::Dark, "dark"), (DisplayMode::Phone, "phone")]
-    {
-        page.set_display_mode(display);
+    for mode in [DisplayMode::Light, DisplayMode::Phone] {
+        page.set_display_mode(mode);
         for (path, landmark, name) in PAGES {
             open(&page, path, landmark);
-            judge(&format!("{name} in {suffix}"));
+            judge(name, mode);
         }
         let invoice = &server.ids("anna.keller")[3];
         open(&page, &format!("/m/anna.keller/{invoice}"), ".message-subject");
@@ -200,15 +214,15 @@ fn texts_have_contrast_and_controls_have_names() {
         {
             page.keys(key);
             page.find(&format!("#panel-{tab} :is(.panel-body, .empty) > *"));
-            judge(&format!("{tab} in {suffix}"));
+            judge(tab, mode);
         }
         page.keys("?");
         page.find("dialog");
-        judge(&format!("help in {suffix}"));
+        judge("help", mode);
         page.keys(super::page::key::ESCAPE);
         page.click("message-pane .danger");
         page.find(".toast");
-        judge(&format!("a toast in {suffix}"));
+        judge("a toast", mode);
         page.keys("z");
         page.until("the end of the toast", || page.count(".toast") == 0);
         // The selected tab would be shown the next time.

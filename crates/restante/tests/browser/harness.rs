@@ -226,7 +226,7 @@ fn nothing_of_a_test_is_visible_to_the_next_test() {
 
 /// Returns whether a process of this group is running. Processes that have exited remain in the list until their parent notices.
 fn is_running(process_group: u32) -> bool {
-    let processes = Command::new("ps").args(["-A", "-o", "pgid=,stat="]).output().expect("ps is installed");
+    let processes = Command::new("ps").args(["-A", "-o", "pgid=", "-o", "stat="]).output().expect("ps is installed");
     String::from_utf8(processes.stdout).unwrap().lines().any(|line| {
         let mut words = line.split_whitespace();
         words.next() == Some(&process_group.to_string()) && words.next().is_some_and(|state| !state.starts_with('Z'))
