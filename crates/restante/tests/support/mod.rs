@@ -16,6 +16,7 @@ pub(crate) mod smtp;
 pub(crate) mod tls;
 pub(crate) mod webhook_receiver;
 
+use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -30,6 +31,8 @@ pub(crate) struct Server {
     child: Child,
     log: Receiver<String>,
     lines: Vec<String>,
+    /// Where the search for each text continues in `lines`.
+    searched: HashMap<String, usize>,
     pub(crate) smtp: SocketAddr,
     /// The address of `web.addr`, for HTTP or HTTPS.
     pub(crate) http: SocketAddr,
@@ -75,7 +78,7 @@ impl Server {
             }
         });
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
-        let mut server = Self { child, log, lines: Vec::new(), smtp: unknown, http: unknown };
+        let mut server = Self { child, log, lines: Vec::new(), searched: HashMap::new(), smtp: unknown, http: unknown };
         // The first matching line has the address of `web.addr`.
         let texts = ["HTTP listening on tcp4 ", "HTTPS listening on tcp4 "];
         let web = |server: &Self| texts.into_iter().find(|text| server.lines.iter().any(|line| line.contains(text)));
@@ -97,30 +100,41 @@ impl Server {
         self.child.id()
     }
 
-    /// Waits for a log line that contains this text, and returns the line.
+    /// Waits for a log line that contains this text, and returns the line. The line may have been logged already, unless it was
+    /// returned for the same text before: the second call waits for the second line.
     pub(crate) fn wait_for_log(&mut self, text: &str) -> String {
         self.wait_for_any_log(&[text])
     }
 
-    /// Waits for a log line that contains one of these texts, and returns the line.
+    /// Waits for a log line that contains one of these texts, and returns the line, like [`wait_for_log`](Self::wait_for_log).
     pub(crate) fn wait_for_any_log(&mut self, texts: &[&str]) -> String {
-        let matches = |line: &String| texts.iter().any(|text| line.contains(text));
-        if let Some(line) = self.lines.iter().find(|line| matches(line)) {
-            return line.clone();
-        }
+        let start = self.searched.get(&texts.join("\n")).copied().unwrap_or(0);
+        let index = self.find_in_log(texts, start);
+        self.searched.insert(texts.join("\n"), index + 1);
+        self.lines[index].clone()
+    }
+
+    /// Waits for a log line that contains one of these texts, and returns its index. Lines before `start` do not count.
+    fn find_in_log(&mut self, texts: &[&str], start: usize) -> usize {
         let deadline = Instant::now() + TEST_TIMEOUT;
+        let mut index = start;
         loop {
+            while let Some(line) = self.lines.get(index) {
+                if texts.iter().any(|text| line.contains(text)) {
+                    return index;
+                }
+                index += 1;
+            }
             let left = deadline.saturating_duration_since(Instant::now());
-            let line =
-                self.log.recv_timeout(left).unwrap_or_else(|_| panic!("{texts:?} was not logged: {:?}", self.lines));
-            self.lines.push(line.clone());
-            if matches(&line) {
-                return line;
+            match self.log.recv_timeout(left) {
+                Ok(line) => self.lines.push(line),
+                Err(_) => panic!("{texts:?} was not logged: {:?}", &self.lines[start..]),
             }
         }
     }
 
-    /// Returns whether a line with this text has been logged by now.
+    /// Returns whether a line with this text has been read by now. The server may have logged it a moment earlier, so this is a
+    /// condition to wait for.
     pub(crate) fn has_logged(&mut self, text: &str) -> bool {
         self.lines.extend(self.log.try_iter());
         self.lines.iter().any(|line| line.contains(text))
@@ -133,8 +147,8 @@ impl Server {
     }
 
     pub(crate) fn address_of(&mut self, text: &str) -> SocketAddr {
-        let line = self.wait_for_log(text);
-        let (_, address) = line.split_once(text).unwrap();
+        let index = self.find_in_log(&[text], 0);
+        let (_, address) = self.lines[index].split_once(text).unwrap();
         address.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()
     }
 

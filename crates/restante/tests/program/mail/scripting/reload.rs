@@ -174,6 +174,7 @@ fn concurrent_signals_cause_at_most_two_reloads() {
     let mut server = folder.start(&["--lua-timeout", "1m"]);
     folder.write("rules.lua", "require('note')('loads') require('hold')('go')");
     server.signal("HUP");
+    server.wait_for_log("reloaded log file");
     folder.notes(1);
     for _ in 0..10 {
         server.signal("HUP");
