@@ -126,10 +126,10 @@ impl Server {
                 index += 1;
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.log.recv_timeout(left) {
-                Ok(line) => self.lines.push(line),
-                Err(_) => panic!("{texts:?} was not logged: {:?}", &self.lines[start..]),
-            }
+            let Ok(line) = self.log.recv_timeout(left) else {
+                panic!("{texts:?} was not logged: {:?}", &self.lines[start..])
+            };
+            self.lines.push(line);
         }
     }
 
