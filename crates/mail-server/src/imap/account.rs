@@ -4,18 +4,18 @@ mod names;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use restante_auth::{Grant, Scope};
-use restante_mail::message::{Flags, MessageId, Summary};
+use restante_mail::message::{Flags, MessageId};
 use restante_mail::naming::{MailboxName, Project};
 use restante_mailroom::{
     CopyKey, CopyUpdate, DeletionCause, Import, MailboxPage, Mailroom, MessageSelector, Page, UpdateOutcome,
 };
 use restante_proto::imap::command::StatusItem;
 use restante_proto::imap::{
-    Folder, MailboxStatus, NewMarks, Operation, Outcome, Properties, Quota, Refusal, SEPARATOR, Update, Updated,
+    Folder, MailboxStatus, NewMarks, Operation, Outcome, Quota, Refusal, SEPARATOR, Update, Updated,
 };
 use restante_proto::sasl::Credentials;
 
