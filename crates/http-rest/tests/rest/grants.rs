@@ -27,7 +27,7 @@ async fn pages(accounts: &Accounts, query: &str, header: &str) -> (Vec<Vec<Strin
         let names = list["mailboxes"].as_array().unwrap().iter();
         pages.push(names.map(|mailbox| mailbox["name"].as_str().unwrap().to_owned()).collect());
         match list["next"].as_str() {
-            Some(next) => after = next.to_owned(),
+            Some(next) => next.clone_into(&mut after),
             None => return (pages, responses),
         }
     }
