@@ -42,15 +42,20 @@ pub(crate) fn write(packer: &mut Packer, assets: &[File], pages: &Pages, hash: &
 
 fn row(packer: &mut Packer, content_type: &str, content: &[u8], codings: &[Coding]) -> Result<String, String> {
     let (plain, compressed) = packer.pack(content, codings)?;
-    let compressed: Vec<String> = compressed.iter().map(encoded_file).collect();
-    let (plain, compressed) = (encoded_file(&plain), compressed.join(","));
+    let has_gzip = compressed.iter().any(|file| matches!(file.coding, Coding::Gzip));
+    let compressed: Vec<String> = compressed.iter().map(|file| encoded_file(file, true)).collect();
+    let (plain, compressed) = (encoded_file(&plain, !has_gzip), compressed.join(","));
     Ok(format!("EmbeddedFile {{ content_type: {content_type:?}, plain: {plain}, compressed: &[{compressed}] }}"))
 }
 
 /// Returns the code of one encoded form. Each form is a separate representation with its own tag (RFC 9110 section
-/// 8.8.3).
-fn encoded_file(EncodedFile { coding, name, .. }: &EncodedFile) -> String {
+/// 8.8.3). The program contains a file with a form in gzip only in its compressed forms.
+fn encoded_file(EncodedFile { coding, name, .. }: &EncodedFile, is_included: bool) -> String {
     let tag = format!("\"{name}\"");
-    let content = format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/ui/{name}\"))");
+    let content = if is_included {
+        format!("Some(include_bytes!(concat!(env!(\"OUT_DIR\"), \"/ui/{name}\")))")
+    } else {
+        "None".to_owned()
+    };
     format!("EncodedFile {{ coding: Coding::{coding:?}, tag: {tag:?}, content: {content} }}")
 }

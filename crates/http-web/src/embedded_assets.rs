@@ -1,10 +1,13 @@
-//! The files of the web interface, embedded by the build script: each as it is and, if that is smaller, compressed. The
+//! The files of the web interface, embedded by the build script: each in the compressed forms that are smaller, or as it is. The
 //! build script generates the table from the folder `ui/`; this file contains its types and the response with a file.
+
+use std::io::Read as _;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
+use flate2::bufread::GzDecoder;
 use restante_http_core::response::encoding::{AcceptEncoding, Coding};
 use restante_http_core::response::etag::IfNoneMatch;
 use restante_http_core::response::success::NoBody;
@@ -28,13 +31,13 @@ pub struct EncodedFile {
     pub coding: Coding,
     /// The entity tag.
     tag: &'static str,
-    /// Its content.
-    pub content: &'static [u8],
+    /// Its content. `None` for a file as it is that also has a form in gzip: it is decompressed from that form, because few clients
+    /// request it.
+    pub content: Option<&'static [u8]>,
 }
 
 impl EmbeddedFile {
     /// Returns the response with the file in the coding that the client prefers, or 304 if the client has it already.
-    /// Does not copy the content.
     pub fn response(&'static self, accept_encoding: &AcceptEncoding, if_none_match: &IfNoneMatch) -> Response {
         let form = accept_encoding.best(&self.plain, self.compressed, |form| form.coding);
         let tag = HeaderValue::from_static(form.tag);
@@ -42,7 +45,7 @@ impl EmbeddedFile {
         if if_none_match.matches(&tag) {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
         } else {
-            *response.body_mut() = Body::from(Bytes::from_static(form.content));
+            *response.body_mut() = Body::from(form.content.map_or_else(|| self.decompress(), Bytes::from_static));
             if let Some(name) = form.coding.name() {
                 response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));
             }
@@ -52,5 +55,13 @@ impl EmbeddedFile {
         headers.insert(header::ETAG, tag);
         headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
         response
+    }
+    /// Returns the file as it is, from its form in gzip.
+    fn decompress(&self) -> Bytes {
+        let gzip = self.compressed.iter().find(|form| form.coding == Coding::Gzip);
+        let mut content = Vec::new();
+        // The build script has written what is decompressed here, so this cannot fail.
+        let _ = GzDecoder::new(gzip.and_then(|form| form.content).unwrap_or_default()).read_to_end(&mut content);
+        content.into()
     }
 }
