@@ -27,7 +27,7 @@ pub(crate) fn write(packer: &mut Packer, assets: &[File], pages: &Pages, hash: &
         let _ = write!(asset_rows, "({path:?}, {}),", row(packer, content_type, content, codings)?);
     }
     let Pages { policy, login_policy, style, .. } = pages;
-    let count = pages.by_depth.len();
+    let (count, assets_count) = (pages.by_depth.len(), assets.len());
     let icon = assets.iter().position(|file| file.path == ICON).unwrap_or_default();
     Ok(format!(
         "/// The hash of all files.\npub const HASH: &str = {hash:?};\n\
@@ -35,7 +35,7 @@ pub(crate) fn write(packer: &mut Packer, assets: &[File], pages: &Pages, hash: &
          /// That of the login page.\npub const LOGIN_POLICY: &str = {login_policy:?};\n\
          /// The style sheet of plain pages.\npub const STYLE: &str = {style:?};\n\
          /// The pages, by the number of segments of their paths.\npub static PAGES: [EmbeddedFile; {count}] = [{page_rows}];\n\
-         /// The other files, by their paths.\npub static ASSETS: &[(&str, EmbeddedFile)] = &[{asset_rows}];\n\
+         /// The other files, by their paths.\npub static ASSETS: [(&str, EmbeddedFile); {assets_count}] = [{asset_rows}];\n\
          /// The icon.\npub static ICON: &EmbeddedFile = &ASSETS[{icon}].1;\n"
     ))
 }
@@ -45,7 +45,7 @@ fn row(packer: &mut Packer, content_type: &str, content: &[u8], codings: &[Codin
     let has_gzip = compressed.iter().any(|file| matches!(file.coding, Coding::Gzip));
     let compressed: Vec<String> = compressed.iter().map(|file| encoded_file(file, true)).collect();
     let (plain, compressed) = (encoded_file(&plain, !has_gzip), compressed.join(","));
-    Ok(format!("EmbeddedFile {{ content_type: {content_type:?}, plain: {plain}, compressed: &[{compressed}] }}"))
+    Ok(format!("EmbeddedFile {{ content_type: {content_type:?}, plain: {plain}, compressed: &[{compressed}], decompressed: OnceLock::new() }}"))
 }
 
 /// Returns the code of one encoded form. Each form is a separate representation with its own tag (RFC 9110 section

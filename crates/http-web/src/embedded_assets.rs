@@ -2,6 +2,7 @@
 //! build script generates the table from the folder `ui/`; this file contains its types and the response with a file.
 
 use std::io::Read as _;
+use std::sync::OnceLock;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -22,6 +23,8 @@ pub struct EmbeddedFile {
     pub plain: EncodedFile,
     /// The compressed forms that are smaller, the smallest first.
     pub compressed: &'static [EncodedFile],
+    /// The file as it is, once it was decompressed for a client.
+    decompressed: OnceLock<Bytes>,
 }
 
 /// An encoded form of a file.
@@ -31,8 +34,8 @@ pub struct EncodedFile {
     pub coding: Coding,
     /// The entity tag.
     tag: &'static str,
-    /// Its content. `None` for a file as it is that also has a form in gzip: it is decompressed from that form, because few clients
-    /// request it.
+    /// Its content. `None` for a file as it is that also has a form in gzip: it is decompressed from that form for the first client
+    /// that requests it.
     pub content: Option<&'static [u8]>,
 }
 
@@ -45,7 +48,7 @@ impl EmbeddedFile {
         if if_none_match.matches(&tag) {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
         } else {
-            *response.body_mut() = Body::from(form.content.map_or_else(|| self.decompress(), Bytes::from_static));
+            *response.body_mut() = Body::from(form.content.map_or_else(|| self.decompressed.get_or_init(|| self.decompress()).clone(), Bytes::from_static));
             if let Some(name) = form.coding.name() {
                 response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));
             }
@@ -56,6 +59,7 @@ impl EmbeddedFile {
         headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
         response
     }
+
     /// Returns the file as it is, from its form in gzip.
     fn decompress(&self) -> Bytes {
         let gzip = self.compressed.iter().find(|form| form.coding == Coding::Gzip);
