@@ -22,7 +22,10 @@ fn red(width: u32, height: u32) -> Vec<u8> {
 }
 
 /// The pixels of a picture, row by row.
-struct Picture(Vec<[u8; 3]>);
+struct Picture {
+    pixels: Vec<[u8; 3]>,
+    file: Vec<u8>,
+}
 
 /// Returns a picture of a file with this type and content.
 async fn thumbnail(content_type: &str, content: &[u8]) -> Picture {
@@ -40,16 +43,16 @@ async fn thumbnail(content_type: &str, content: &[u8]) -> Picture {
     let mut decoder = JpegDecoder::new(ZCursor::new(&response.body));
     let pixels = decoder.decode().unwrap();
     assert_eq!(decoder.dimensions(), Some((WIDTH, HEIGHT)));
-    Picture(pixels.as_chunks().0.to_vec())
+    Picture { pixels: pixels.as_chunks().0.to_vec(), file: response.body.to_vec() }
 }
 
 fn is_red(picture: &Picture, x: usize, y: usize) -> bool {
-    let [red, green, _] = picture.0[y * WIDTH + x];
+    let [red, green, _] = picture.pixels[y * WIDTH + x];
     red > 150 && green < 80
 }
 
 fn is_white(picture: &Picture) -> bool {
-    picture.0.as_flattened().iter().all(|&value| value > 250)
+    picture.pixels.as_flattened().iter().all(|&value| value > 250)
 }
 
 #[tokio::test]
@@ -67,7 +70,13 @@ async fn pictures_are_filled_or_centered() {
 
 #[tokio::test]
 async fn formats_are_recognized_by_their_content() {
-    assert!(is_red(&thumbnail("image/x", &red(200, 200)).await, 90, 60));
+    let picture = thumbnail("image/x", &red(200, 200)).await;
+    assert!(is_red(&picture, 90, 60));
+    // The picture is a JPEG itself. Phones append a video to a JPEG.
+    let scans = [0xFF, 0xDA].repeat(100);
+    for jpeg in [picture.file.clone(), [picture.file, scans].concat()] {
+        assert!(is_red(&thumbnail("image/x", &jpeg).await, 90, 60));
+    }
 }
 
 #[tokio::test]
