@@ -42,9 +42,10 @@ DEADLINE = 120
 # The seconds after which a command that installs something is ended.
 STEP_LIMIT = 1800
 
-# The ports of servers, below those that the system gives to other connections. Each process of pytest-xdist has its own.
+# The ports of servers, below those that the system gives to other connections. Each process of pytest-xdist has its own, and two
+# runs start at different ones.
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-PORTS = itertools.cycle(range(20_000 + 1_000 * WORKER, 21_000 + 1_000 * WORKER))
+PORTS = itertools.islice(itertools.cycle(range(20_000 + 1_000 * WORKER, 21_000 + 1_000 * WORKER)), os.getpid() * 7 % 1_000, None)
 
 
 def pytest_addoption(parser):
