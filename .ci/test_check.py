@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LINT = ["fmt --all --check", "clippy --workspace --all-targets --locked -- -D warnings"]
+TEST = "#[test]\nfn webhook_is_sent() {}\n"
 IDENTITY = ["-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
 
 
@@ -24,11 +25,12 @@ class Checkout:
         for name in ("check", ".ci/steps"):
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.root / name)
-        for path in ("crates/mail/src/lib.rs", "crates/http/src/lib.rs", "crates/http-core/src/lib.rs", "crates/http-web/src/lib.rs"):
+        for path in ("crates/mail/src/lib.rs", "crates/http/src/lib.rs", "crates/http-core/src/lib.rs", "crates/http-web/src/lib.rs", "crates/http-rest/src/lib.rs"):
             self.write(path)
             self.write("/".join([*path.split("/")[:2], "Cargo.toml"]))
-        for path in ("src/main.rs", "Cargo.toml", "tests/program/http/webhooks.rs", "tests/program/http/mod.rs", "tests/support/mod.rs"):
+        for path in ("src/main.rs", "Cargo.toml", "tests/program/http/webhooks.rs", "tests/program/http/mod.rs", "tests/support/mod.rs", "tests/browser/driver.rs", "tests/clients/imap/run.py"):
             self.write(f"crates/restante/{path}")
+        self.write("crates/restante/tests/program/http/webhooks.rs", TEST)
         for path in ("ui/index.html", "docs/rest.md"):
             self.write(path)
         self.program("cargo", f'echo "$*" >> {self.log}; [[ "$*" != *"${{FAILING-nothing}}"* ]]')
@@ -87,7 +89,7 @@ PROGRAM = "test --package restante --lib --bins --no-fail-fast --locked"
         ("crates/mail/src/lib.rs", [crate("restante-mail")]),
         ("crates/mail/src/new.rs", [crate("restante-mail")]),
         ("crates/mail/Cargo.toml", [crate("restante-mail")]),
-        ("crates/http-core/src/lib.rs", [crate("restante-http-core"), crate("restante-http")]),
+        ("crates/http-core/src/lib.rs", [crate("restante-http-core"), crate("restante-http"), crate("restante-http-rest")]),
         ("ui/index.html", [crate("restante-http-web"), crate("restante-http")]),
         ("crates/restante/src/main.rs", [PROGRAM]),
         ("crates/restante/tests/program/http/webhooks.rs", ["test --package restante --test program --locked -- http::webhooks"]),
@@ -95,14 +97,22 @@ PROGRAM = "test --package restante --lib --bins --no-fail-fast --locked"
     ],
 )
 def test_the_tests_of_a_changed_file_are_run(checkout, path, calls):
-    checkout.write(path, "changed")
+    checkout.write(path, TEST + "// changed\n")
     assert checkout.fast()[0] == calls
+
+
+def test_both_crates_of_a_moved_file_are_tested(checkout):
+    checkout.write("crates/mail/src/moved.rs", TEST)
+    checkout.commit()
+    (checkout.root / "crates/mail/src/moved.rs").rename(checkout.root / "crates/http/src/moved.rs")
+    checkout.git("add", "--all")
+    assert sorted(checkout.fast()[0]) == [crate("restante-http"), crate("restante-mail")]
 
 
 def test_a_crate_is_tested_once(checkout):
     for path in ("crates/mail/src/lib.rs", "crates/mail/src/new.rs", "crates/http/src/lib.rs", "crates/http-core/src/lib.rs"):
         checkout.write(path, "changed")
-    assert sorted(checkout.fast()[0]) == sorted(map(crate, ("restante-http", "restante-http-core", "restante-mail")))
+    assert sorted(checkout.fast()[0]) == sorted(map(crate, ("restante-http", "restante-http-core", "restante-http-rest", "restante-mail")))
 
 
 def test_a_deleted_crate_has_no_tests(checkout):
@@ -110,7 +120,7 @@ def test_a_deleted_crate_has_no_tests(checkout):
     assert checkout.fast()[0] == []
 
 
-@pytest.mark.parametrize("path", ["docs/rest.md", "crates/restante/tests/support/mod.rs", "check"])
+@pytest.mark.parametrize("path", ["docs/rest.md", "crates/restante/tests/support/mod.rs", "crates/restante/tests/browser/driver.rs", "crates/restante/tests/clients/imap/run.py", "check"])
 def test_changes_that_have_no_tests_are_listed(checkout, path):
     text = (checkout.root / path).read_text()
     checkout.write(path, text + "# changed\n")
