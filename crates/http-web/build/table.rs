@@ -45,7 +45,9 @@ fn row(packer: &mut Packer, content_type: &str, content: &[u8], codings: &[Codin
     let has_gzip = compressed.iter().any(|file| matches!(file.coding, Coding::Gzip));
     let compressed: Vec<String> = compressed.iter().map(|file| encoded_file(file, true)).collect();
     let (plain, compressed) = (encoded_file(&plain, !has_gzip), compressed.join(","));
-    Ok(format!("EmbeddedFile {{ content_type: {content_type:?}, plain: {plain}, compressed: &[{compressed}], decompressed: OnceLock::new() }}"))
+    Ok(format!(
+        "EmbeddedFile {{ content_type: {content_type:?}, plain: {plain}, compressed: &[{compressed}], decompressed: OnceLock::new() }}"
+    ))
 }
 
 /// Returns the code of one encoded form. Each form is a separate representation with its own tag (RFC 9110 section

@@ -48,7 +48,10 @@ impl EmbeddedFile {
         if if_none_match.matches(&tag) {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
         } else {
-            *response.body_mut() = Body::from(form.content.map_or_else(|| self.decompressed.get_or_init(|| self.decompress()).clone(), Bytes::from_static));
+            *response.body_mut() = Body::from(
+                form.content
+                    .map_or_else(|| self.decompressed.get_or_init(|| self.decompress()).clone(), Bytes::from_static),
+            );
             if let Some(name) = form.coding.name() {
                 response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));
             }
