@@ -12,6 +12,12 @@ pub mod mailbox_login;
 pub mod pop3;
 pub mod smtp;
 
+use std::pin::Pin;
+
 use context::unique_id;
 pub use context::{AcceptedConnection, EarlyClose, ListenerContext};
 pub use mailbox_login::MailboxLogin;
+
+/// Serves a connection. The compiler generates the code of a future where it is polled or boxed: so the code of sessions is compiled with
+/// this crate, and has its optimization level.
+pub type ConnectionFuture = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -19,7 +19,7 @@ use restante_proto::imap::{Refusal, Session, Settings};
 use restante_store::StoreError;
 
 use crate::mailbox_login::MailboxLogin;
-use crate::{AcceptedConnection, ListenerContext};
+use crate::{AcceptedConnection, ConnectionFuture, ListenerContext};
 
 use connection::SessionDriver;
 pub use folders::FolderNotes;
@@ -47,7 +47,17 @@ pub struct Server {
 
 impl Server {
     /// Serves one connection until it ends, or refuses it if there is no admission.
-    pub async fn serve(
+    pub fn serve(
+        self: Arc<Self>,
+        stream: Stream,
+        ip: Option<IpAddr>,
+        admission: Result<Admission, TooMany>,
+        shutdown: Shutdown,
+    ) -> ConnectionFuture {
+        Box::pin(self.serve_connection(stream, ip, admission, shutdown))
+    }
+
+    async fn serve_connection(
         self: Arc<Self>,
         stream: Stream,
         ip: Option<IpAddr>,

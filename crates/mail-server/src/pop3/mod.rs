@@ -11,7 +11,7 @@ use std::sync::Arc;
 use restante_net::{Admission, Budget, Shutdown, Stream, TooMany};
 use restante_proto::pop3::{Session, Settings};
 
-use crate::{ListenerContext, MailboxLogin, unique_id};
+use crate::{ConnectionFuture, ListenerContext, MailboxLogin, unique_id};
 
 use connection::SessionDriver;
 
@@ -31,7 +31,17 @@ pub struct Server {
 
 impl Server {
     /// Serves one connection until it ends, or refuses it if there is no admission.
-    pub async fn serve(
+    pub fn serve(
+        self: Arc<Self>,
+        stream: Stream,
+        ip: Option<IpAddr>,
+        admission: Result<Admission, TooMany>,
+        shutdown: Shutdown,
+    ) -> ConnectionFuture {
+        Box::pin(self.serve_connection(stream, ip, admission, shutdown))
+    }
+
+    async fn serve_connection(
         self: Arc<Self>,
         stream: Stream,
         ip: Option<IpAddr>,

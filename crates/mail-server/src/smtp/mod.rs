@@ -12,7 +12,7 @@ use restante_net::{Admission, Budget, Shutdown, Stream, TooMany};
 use restante_proto::smtp::{Session, Settings};
 use tokio::time::Instant;
 
-use crate::ListenerContext;
+use crate::{ConnectionFuture, ListenerContext};
 
 use connection::SessionDriver;
 pub use login::Login;
@@ -32,7 +32,17 @@ pub struct Server {
 
 impl Server {
     /// Serves one connection until it ends, or refuses it if there is no admission.
-    pub async fn serve(
+    pub fn serve(
+        self: Arc<Self>,
+        stream: Stream,
+        ip: Option<IpAddr>,
+        admission: Result<Admission, TooMany>,
+        shutdown: Shutdown,
+    ) -> ConnectionFuture {
+        Box::pin(self.serve_connection(stream, ip, admission, shutdown))
+    }
+
+    async fn serve_connection(
         self: Arc<Self>,
         stream: Stream,
         ip: Option<IpAddr>,
