@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 
-use super::driver::{Browser, DriverError, DriverResult, start_browser};
+use super::driver::{Browser, DriverError, DriverResult, find_program, start_browser};
 use super::other_hosts::ExternalHosts;
 use super::process_group::ProcessGroup;
 use crate::support::connect;
@@ -21,6 +21,10 @@ const FLAGS: [&str; 7] = [
     "--window-size=1280,800",
     "--disable-background-networking",
 ];
+
+/// Debian's program of Chromium without the interface of the browser, which costs as much CPU time as the pages. Tests that need no part of
+/// the interface use it if it is installed.
+const HEADLESS_SHELL: &str = "chromium-headless-shell";
 
 /// Features of the browser that are off.
 const DISABLED_FEATURES: [&str; 10] = [
@@ -53,13 +57,16 @@ pub(crate) struct Chromium {
 }
 
 impl Chromium {
-    /// Starts a browser. Returns `None` if it is not installed.
-    pub(crate) fn start() -> Option<Self> {
+    /// Starts a browser, `with_interface` as users have it. Returns `None` if it is not installed.
+    pub(crate) fn start(with_interface: bool) -> Option<Self> {
         let external = ExternalHosts::start();
         let features = format!("--disable-features={}", DISABLED_FEATURES.join(","));
         let flags: Vec<String> = FLAGS.into_iter().map(str::to_owned).chain([features, external.flag()]).collect();
         // The session stays open without being used, and with it the browser and a window.
-        let capabilities = json!({ "goog:chromeOptions": { "args": flags } });
+        let mut capabilities = json!({ "goog:chromeOptions": { "args": flags } });
+        if !with_interface && let Some(shell) = find_program(HEADLESS_SHELL) {
+            capabilities["goog:chromeOptions"]["binary"] = json!(shell);
+        }
         let (process, session) = start_browser(Browser::Chromium, &capabilities)?;
         let debugger = session.capabilities["goog:chromeOptions"]["debuggerAddress"].as_str();
         // `localhost` and a port.

@@ -71,7 +71,7 @@ pub(crate) struct Settings {
     /// Whether pages with an invalid certificate are opened.
     pub(crate) accepts_any_certificate: bool,
     /// Whether documents can make the browser connect to a host before it has a request for the host. Chromium does not do this in a
-    /// context that was added later, as in a private window. So this needs a browser of its own.
+    /// context that was added later, as in a private window, and not without its interface. So this needs a browser of its own.
     pub(crate) connects_in_advance: bool,
 }
 
@@ -137,7 +137,7 @@ impl Driver {
                         Err(error) => eprintln!("a browser is replaced: {error:?}"),
                     }
                 }
-                let browser = Chromium::start()?;
+                let browser = Chromium::start(settings.connects_in_advance)?;
                 Some(
                     Self::in_chromium(browser, settings)
                         .unwrap_or_else(|error| panic!("no browser context: {error:?}")),
@@ -370,7 +370,7 @@ fn into_result(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) 
 }
 
 /// Returns the path of a program in `PATH`.
-fn find_program(name: &str) -> Option<PathBuf> {
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
