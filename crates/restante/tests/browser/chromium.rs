@@ -22,8 +22,8 @@ const FLAGS: [&str; 7] = [
     "--disable-background-networking",
 ];
 
-/// Debian's program of Chromium without the interface of the browser, which costs as much CPU time as the pages. Tests that need no part of
-/// the interface use it if it is installed.
+/// The name of Debian's headless shell: Chromium without the interface of the browser, which costs as much CPU time as the pages of a test. Tests
+/// that need no complete browser use the shell if it is installed.
 const HEADLESS_SHELL: &str = "chromium-headless-shell";
 
 /// Features of the browser that are off.
@@ -57,14 +57,15 @@ pub(crate) struct Chromium {
 }
 
 impl Chromium {
-    /// Starts a browser, `with_interface` as users have it. Returns `None` if it is not installed.
-    pub(crate) fn start(with_interface: bool) -> Option<Self> {
+    /// Starts a browser: the complete Chromium if `is_complete` is true or the headless shell is not installed, otherwise the shell. Returns
+    /// `None` if the browser is not installed.
+    pub(crate) fn start(is_complete: bool) -> Option<Self> {
         let external = ExternalHosts::start();
         let features = format!("--disable-features={}", DISABLED_FEATURES.join(","));
         let flags: Vec<String> = FLAGS.into_iter().map(str::to_owned).chain([features, external.flag()]).collect();
         // The session stays open without being used, and with it the browser and a window.
         let mut capabilities = json!({ "goog:chromeOptions": { "args": flags } });
-        if !with_interface && let Some(shell) = find_program(HEADLESS_SHELL) {
+        if !is_complete && let Some(shell) = find_program(HEADLESS_SHELL) {
             capabilities["goog:chromeOptions"]["binary"] = json!(shell);
         }
         let (process, session) = start_browser(Browser::Chromium, &capabilities)?;

@@ -70,9 +70,9 @@ pub(crate) struct Settings {
     pub(crate) waits_for_load: bool,
     /// Whether pages with an invalid certificate are opened.
     pub(crate) accepts_any_certificate: bool,
-    /// Whether documents can make the browser connect to a host before it has a request for the host. Chromium does not do this in a
-    /// context that was added later, as in a private window, and not without its interface. So this needs a browser of its own.
-    pub(crate) connects_in_advance: bool,
+    /// Whether the test needs a complete Chromium, in the context that it has from the start. Only such a browser connects to a host before
+    /// it has a request for the host, and only a complete browser shows PDF files. The browser is for one use.
+    pub(crate) is_complete: bool,
 }
 
 impl Settings {
@@ -128,7 +128,7 @@ impl Driver {
     pub(crate) fn start(settings: &Settings) -> Option<Self> {
         match settings.browser {
             Browser::Chromium => {
-                while !settings.connects_in_advance
+                while !settings.is_complete
                     && let Some(browser) = Chromium::take_idle()
                 {
                     match Self::in_chromium(browser, settings) {
@@ -137,7 +137,7 @@ impl Driver {
                         Err(error) => eprintln!("a browser is replaced: {error:?}"),
                     }
                 }
-                let browser = Chromium::start(settings.connects_in_advance)?;
+                let browser = Chromium::start(settings.is_complete)?;
                 Some(
                     Self::in_chromium(browser, settings)
                         .unwrap_or_else(|error| panic!("no browser context: {error:?}")),
@@ -150,13 +150,12 @@ impl Driver {
     /// Opens a window in a new context of the browser, and a WebDriver session for it.
     fn in_chromium(browser: Chromium, settings: &Settings) -> Result<Self, DriverError> {
         let (context, window) =
-            if settings.connects_in_advance { browser.use_first_context() } else { browser.open_context() }?;
+            if settings.is_complete { browser.use_first_context() } else { browser.open_context() }?;
         let session = Session::open(browser.driver(), &settings.complete(browser.capabilities()))?;
         session.post("/window", &json!({ "handle": window }))?;
         // Now the network connections of the previous context have ended.
         browser.external().clear();
-        let instance =
-            Instance::Chromium { browser: Box::new(browser), context, is_for_one_use: settings.connects_in_advance };
+        let instance = Instance::Chromium { browser: Box::new(browser), context, is_for_one_use: settings.is_complete };
         Ok(Self { session: Some(session), instance: Some(instance) })
     }
 

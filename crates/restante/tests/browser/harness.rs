@@ -140,7 +140,7 @@ fn external_requests_are_detected() {
 #[test]
 fn connections_without_a_request_are_detected() {
     let server = Server::start(&[]);
-    let Some(page) = Page::connecting_in_advance(&server) else { return };
+    let Some(page) = Page::in_complete_browser(&server) else { return };
     page.open(&document("<p>Nothing"));
     assert_eq!(page.external_requests(), [""; 0]);
     page.open(&document("<link rel=preconnect href=http://c.test>"));

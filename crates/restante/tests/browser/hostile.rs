@@ -162,7 +162,7 @@ fn attachments_run_no_scripts() {
 #[test]
 fn preview_runs_no_scripts() {
     let server = Server::start(&["--storage-mailboxmsgcap=0"]);
-    let Some(page) = Page::connecting_in_advance(&server) else { return };
+    let Some(page) = Page::in_complete_browser(&server) else { return };
     let paths = previews(&server);
     assert_eq!(paths.len(), active_html::all().count());
     load(&page, &paths, || {
@@ -195,7 +195,7 @@ fn mailpit_view_runs_no_scripts() {
 #[test]
 fn documents_of_messages_open_no_connections() {
     let server = Server::start(&[]);
-    let Some(page) = Page::connecting_in_advance(&server) else { return };
+    let Some(page) = Page::in_complete_browser(&server) else { return };
     let html = CONNECTING.map(|content| ("text/html", content));
     for (kind, content) in html.into_iter().chain(CONNECTING_XML) {
         let file = File { kind, name: "file", content: content.as_bytes() };

@@ -76,7 +76,7 @@ fn pixel() -> Vec<u8> {
 #[test]
 fn html_is_shown_without_remote_content() {
     let server = Server::start(&[]);
-    let Some(page) = Page::connecting_in_advance(&server) else { return };
+    let Some(page) = Page::in_complete_browser(&server) else { return };
     open(&server, &page);
     page.expect_text(".message-from .person", "Zoë <zoe@x.org>");
     page.expect_text(".message-to", "james@x.org");
@@ -254,7 +254,7 @@ fn long_messages_are_printed_on_several_pages() {
 #[test]
 fn attached_documents_can_only_be_downloaded() {
     let server = Server::start(&[]);
-    let Some(page) = Page::connecting_in_advance(&server) else { return };
+    let Some(page) = Page::in_complete_browser(&server) else { return };
     let drawing =
         b"<svg xmlns='http://www.w3.org/2000/svg' width='8' height='8'><image href='http://tracker.test/svg'/></svg>";
     let mail = Mail {

@@ -99,12 +99,8 @@ pub(crate) enum DisplayMode {
 }
 
 /// The settings of most tests.
-const SETTINGS: Settings = Settings {
-    browser: Browser::Chromium,
-    waits_for_load: true,
-    accepts_any_certificate: false,
-    connects_in_advance: false,
-};
+const SETTINGS: Settings =
+    Settings { browser: Browser::Chromium, waits_for_load: true, accepts_any_certificate: false, is_complete: false };
 
 /// The open tab of a browser.
 pub(crate) struct Page {
@@ -135,10 +131,10 @@ impl Page {
         Self::start(format!("http://{}", server.http), &Settings { browser: Browser::Firefox, ..SETTINGS })
     }
 
-    /// Opens an empty page whose paths are those of a server, in a browser that connects to a host when a document asks for it, as with
-    /// `preconnect`. Such connections are not visible in other Chromium pages.
-    pub(crate) fn connecting_in_advance(server: &Server) -> Option<Self> {
-        let settings = Settings { connects_in_advance: true, ..SETTINGS };
+    /// Opens an empty page whose paths are those of a server, in a complete Chromium that is started for this test. It connects to a host when
+    /// a document asks for it, as with `preconnect`, and shows PDF files.
+    pub(crate) fn in_complete_browser(server: &Server) -> Option<Self> {
+        let settings = Settings { is_complete: true, ..SETTINGS };
         Self::start(format!("http://{}", server.http), &settings)
     }
 
