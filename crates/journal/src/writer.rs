@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use restante_worker::{Worker, lower_priority};
+use restante_worker::{ThreadPriority, Worker, lower_thread_priority};
 
 use super::write_queue::{NextStep, StorageState, WriteJob, WriteQueue};
 
@@ -93,7 +93,7 @@ fn run<S: Storage>(queue: Arc<WriteQueue>, open: impl FnOnce() -> Result<S, Stri
     };
     queue.set_storage(StorageState::Open);
     // Not earlier, because queries wait until the storage is open.
-    if let Err(error) = lower_priority() {
+    if let Err(error) = lower_thread_priority(ThreadPriority::Lowest) {
         tracing::debug!(%error, "cannot lower the priority of the thread that writes session transcripts");
     }
     let mut writer = Writer { storage, queue, loss_log: LossLog::default() };

@@ -20,7 +20,7 @@ pub use files::{
 };
 pub use foreground_command::{exit_code, run_in_foreground};
 pub use host::host_name;
-pub use limits::{lower_thread_priority, raise_file_limit};
+pub use limits::{ThreadPriority, lower_thread_priority, raise_file_limit};
 pub use process_group::{ProcessGroup, shell};
 pub use process_stats::ProcessFiles;
 pub use program::program_name;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use restante_queue::{Context, Sender, StateCount, create_runtime};
-use restante_worker::lower_priority;
+use restante_worker::{ThreadPriority, lower_thread_priority};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -34,7 +34,7 @@ pub(crate) struct RelayContext {
 
 /// Runs until the relay shuts down.
 pub(crate) fn run(context: &Context, shared: Arc<Shared>, identity: Arc<str>) {
-    if let Err(error) = lower_priority() {
+    if let Err(error) = lower_thread_priority(ThreadPriority::Lowest) {
         tracing::debug!(%error, "cannot lower the priority of the relay thread");
     }
     let Some(runtime) = create_runtime("the relay") else { return };

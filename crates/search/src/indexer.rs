@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use restante_mail::message::MessageId;
-use restante_worker::lower_priority;
+use restante_worker::{ThreadPriority, lower_thread_priority};
 
 use crate::catch_up::CatchUp;
 use crate::index::Changes;
@@ -47,8 +47,9 @@ impl Indexer {
                 return;
             }
         }
-        // Searches fail until the index is open, so opening it has the normal priority.
-        if let Err(error) = lower_priority() {
+        // Searches fail until the index is open, so opening it has the normal priority. Later searches wait for this thread too: for new
+        // messages, and for the lock of an index in memory. At the lowest priority, they would time out on a busy machine.
+        if let Err(error) = lower_thread_priority(ThreadPriority::Low) {
             tracing::debug!(%error, "cannot lower the priority of the indexing thread");
         }
         loop {

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 pub use inbox::{Contents, Inbox, Stage};
 pub use queue::BoundedQueue;
+pub use restante_platform::{ThreadPriority, lower_thread_priority};
 pub use retry_delay::{RetryDelay, random_jitter};
 
 /// How often a thread is checked for its end, because the standard library cannot join with a deadline.
@@ -52,12 +53,6 @@ impl<T: Send + 'static> Worker<T> {
     pub fn join(self) -> thread::Result<T> {
         self.thread.join()
     }
-}
-
-/// Gives the current thread the lowest priority, so that it leaves the processors to mail sessions and requests. This cannot
-/// be undone. Other systems than Linux have no such priority.
-pub fn lower_priority() -> io::Result<()> {
-    restante_platform::lower_thread_priority()
 }
 
 #[cfg(test)]
