@@ -28,6 +28,7 @@ pub mod tagging;
 #[cfg(test)]
 mod tests;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -441,7 +442,10 @@ impl Inner {
     {
         let mut changes = JoinSet::new();
         for value in values {
-            changes.spawn(operation(self.store.clone(), value));
+            // Boxed, so that the task is compiled once for each type of result.
+            let change: Pin<Box<dyn Future<Output = Result<T>> + Send>> =
+                Box::pin(operation(self.store.clone(), value));
+            changes.spawn(change);
         }
         let (mut done, mut last_error) = (Vec::new(), None);
         while let Some(ended) = changes.join_next().await {

@@ -12,22 +12,21 @@ use tokio::runtime::Handle;
 /// because its client disconnects. The store would still make the change, but its event would not be published. If the
 /// returned future is dropped after it started, the rest of the operation is moved to a new task. While the caller
 /// keeps polling, there is no extra task.
-pub(crate) fn run_to_completion<T, O>(operation: O) -> RunToCompletion<O>
-where
-    T: Send + 'static,
-    O: Future<Output = Result<T>> + Send + 'static,
-{
+pub(crate) fn run_to_completion<T: Send + 'static>(
+    operation: impl Future<Output = Result<T>> + Send + 'static,
+) -> RunToCompletion<T> {
     RunToCompletion { operation: Some(Box::pin(operation)), is_started: false }
 }
 
-/// The future returned by [`run_to_completion`].
-pub(crate) struct RunToCompletion<O: Future<Output: Send> + Send + 'static> {
+/// The future returned by [`run_to_completion`]. Its type does not depend on the type of the operation, so that the code of its task is
+/// generated once for each type of result.
+pub(crate) struct RunToCompletion<T: Send + 'static> {
     /// `None` after it completed.
-    operation: Option<Pin<Box<O>>>,
+    operation: Option<Pin<Box<dyn Future<Output = Result<T>> + Send>>>,
     is_started: bool,
 }
 
-impl<T: Send, O: Future<Output = Result<T>> + Send + 'static> Future for RunToCompletion<O> {
+impl<T: Send + 'static> Future for RunToCompletion<T> {
     type Output = Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -46,7 +45,7 @@ impl<T: Send, O: Future<Output = Result<T>> + Send + 'static> Future for RunToCo
     }
 }
 
-impl<O: Future<Output: Send> + Send + 'static> Drop for RunToCompletion<O> {
+impl<T: Send + 'static> Drop for RunToCompletion<T> {
     fn drop(&mut self) {
         if let Some(operation) = self.operation.take().filter(|_| self.is_started)
             && let Ok(runtime) = Handle::try_current()

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +64,8 @@ impl Context {
             return access.await;
         }
         let stopped = |_| StoreError::Unavailable("the server is shutting down".to_owned());
+        // Boxed, so that the task is compiled once for each type of result.
+        let access: Pin<Box<dyn Future<Output = Result<T>> + Send>> = Box::pin(access);
         self.main.spawn(access).await.map_err(stopped)?
     }
 

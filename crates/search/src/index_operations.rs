@@ -3,6 +3,7 @@
 
 use std::iter::Peekable;
 use std::panic::resume_unwind;
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -110,7 +111,9 @@ impl IndexOperations {
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
         let mailroom = self.mailroom.upgrade().ok_or(IndexingError::ShutDown)?;
-        let task = self.runtime.spawn(query(mailroom));
+        // Boxed, so that the task is compiled once for each type of result.
+        let query: Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>> = Box::pin(query(mailroom));
+        let task = self.runtime.spawn(query);
         match self.runtime.block_on(task) {
             Ok(result) => Ok(result?),
             Err(error) => error.try_into_panic().map_or(Err(IndexingError::ShutDown), |panic| resume_unwind(panic)),

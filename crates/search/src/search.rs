@@ -343,10 +343,11 @@ impl SearchPermit {
         work: impl FnOnce(Weak<()>) -> T + Send + 'static,
     ) -> Result<T, SearchError> {
         let (permit, caller) = (self.permit.clone(), Arc::downgrade(&self.caller));
-        let work = move || {
+        // Boxed, so that the task is compiled once for each type of result.
+        let work: Box<dyn FnOnce() -> T + Send> = Box::new(move || {
             let _permit = permit;
             work(caller)
-        };
+        });
         spawn_blocking(work).await.map_err(|error| SearchError::Unavailable(error.to_string()))
     }
 }

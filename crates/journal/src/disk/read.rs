@@ -67,7 +67,9 @@ impl FileReader {
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
         let path = self.path.clone();
-        let run = move || open_for_reading(&path).and_then(|file| query(&file));
+        // Boxed, so that the task is compiled once for each type of result.
+        let run: Box<dyn FnOnce() -> rusqlite::Result<T> + Send> =
+            Box::new(move || open_for_reading(&path).and_then(|file| query(&file)));
         let result = spawn_blocking(run).await.map_err(|panic| StoreError::Broken(panic.to_string()))?;
         result.map_err(|error| StoreError::Unavailable(error.to_string()))
     }

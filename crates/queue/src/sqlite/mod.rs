@@ -67,8 +67,8 @@ impl SqliteQueue {
         if file.directory.is_none() {
             return file.run(durability, run);
         }
-        // A panic rolls its transaction back, so the file is still usable.
-        let run = move || file.run(durability, run);
+        // A panic rolls its transaction back, so the file is still usable. Boxed, so that the task is compiled once for each type of result.
+        let run: Box<dyn FnOnce() -> Result<T> + Send> = Box::new(move || file.run(durability, run));
         spawn_blocking(run).await.map_err(|panic| StoreError::Broken(panic.to_string()))?
     }
 }
