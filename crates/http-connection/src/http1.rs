@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use axum::Router;
@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use restante_net::Stream;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tower::Service as _;
@@ -79,6 +80,18 @@ pub async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, response: 
     };
     // The connection is closed in any case.
     drop(timeout(REFUSAL_TIMEOUT, refusal).await);
+}
+
+/// Serves a connection of a listener as [`serve_connection`] does. The future is boxed, so that the code of connections is generated with the
+/// optimization level of this crate. The code of a future that is not boxed is generated in the crate that polls the future.
+pub fn serve_stream(
+    stream: Stream,
+    peer: Peer,
+    version: Version,
+    router: Router,
+    guard: ConnectionGuard,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(serve_connection(stream, peer, version, router, guard))
 }
 
 /// Serves a connection until the client closes it, violates the protocol or a timeout, or the server shuts down. On

@@ -1,6 +1,6 @@
 //! The HTTP server: which API is on which listener, request checks, health checks and metrics.
 //!
-//! [`Service`] has the router of each listener, [`serve_connection`] serves it on one connection.
+//! [`Service`] has the router of each listener, [`serve_stream`] serves it on one connection.
 //!
 //! - `middleware`: host and origin checks, forwarded headers, CORS, authentication, request metrics
 //! - `operations`: health checks and metrics
@@ -26,7 +26,7 @@ mod tests;
 
 pub use apis::{Collision, ListenerApis, ServerInfo, openapi};
 pub use restante_http_connection::context::{ConnectionGuard, Peer};
-pub use restante_http_connection::http1::{ALPN_PROTOCOLS, Version, refuse_plaintext, serve_connection};
+pub use restante_http_connection::http1::{ALPN_PROTOCOLS, Version, refuse_plaintext, serve_connection, serve_stream};
 pub use restante_http_core::response::problem::refuse_connection;
 pub use restante_http_core::server::{Services, Settings};
 pub use restante_http_rest::{About, Port, Status};

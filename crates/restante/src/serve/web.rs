@@ -202,7 +202,7 @@ async fn serve(
     };
     let peer = restante_http::Peer { ip, socket_ip: stream.peer_ip(), tls: stream.is_tls() };
     let version = restante_http::Version::from_alpn(stream.alpn_protocol());
-    restante_http::serve_connection(
+    restante_http::serve_stream(
         stream,
         peer,
         version,
