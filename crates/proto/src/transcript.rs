@@ -242,10 +242,8 @@ pub(crate) fn write_hidden(out: &mut String, line: &[u8]) {
 
 /// Writes a line as it is, with control characters escaped.
 pub(crate) fn write_escaped(out: &mut String, line: &[u8]) {
-    // Checking all bytes without an early exit is faster, because many are checked at once.
-    let is_plain = line.iter().fold(true, |is_plain, byte| is_plain & matches!(byte, b' '..=b'~'));
     match str::from_utf8(line) {
-        Ok(text) if is_plain => out.push_str(text),
+        Ok(text) if is_printable(line) => out.push_str(text),
         _ => {
             for c in String::from_utf8_lossy(line).chars() {
                 if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
@@ -254,12 +252,43 @@ pub(crate) fn write_escaped(out: &mut String, line: &[u8]) {
     }
 }
 
+/// Returns true if all bytes are printable characters of ASCII. Checks eight bytes at a time.
+fn is_printable(line: &[u8]) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH_BITS: u64 = 0x80 * ONES;
+    let (words, rest) = line.as_chunks();
+    let is_word_printable = |word: &[u8; 8]| {
+        let word = u64::from_ne_bytes(*word);
+        // The high bit of a byte is set in `below` if the byte is below a space, and in `above` if the byte is above a tilde. Such a byte may
+        // also set the high bit of the next byte, which does not change the result.
+        let (below, above) = (word.wrapping_sub(0x20 * ONES) & !word, word.wrapping_add(ONES) | word);
+        (below | above) & HIGH_BITS == 0
+    };
+    words.iter().all(is_word_printable) && rest.iter().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn texts(recorder: &Recorder) -> Vec<&str> {
         recorder.transcript.lines().map(|line| line.text).collect()
+    }
+
+    #[test]
+    fn printable_characters_are_those_from_space_to_tilde() {
+        for length in [1, 7, 8, 9, 16, 20] {
+            for position in 0..length {
+                for byte in 0..=u8::MAX {
+                    for other in *b" a~" {
+                        let mut line = vec![other; length];
+                        line[position] = byte;
+                        assert_eq!(is_printable(&line), matches!(byte, b' '..=b'~'), "{line:?}");
+                    }
+                }
+            }
+        }
+        assert!(is_printable(b""));
     }
 
     #[test]
