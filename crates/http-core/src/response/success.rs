@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -94,10 +94,18 @@ pub fn not_modified(content_type: HeaderValue, tag: HeaderValue) -> Response {
     response
 }
 
+/// The number of headers of most responses, with the headers that are added to every response. A map with this capacity does not grow, which would
+/// copy all headers.
+const HEADER_COUNT: usize = 10;
+
 fn api_response(content_type: HeaderValue, body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    *headers = HeaderMap::with_capacity(HEADER_COUNT);
+    headers.insert(header::CONTENT_TYPE, content_type);
     // Inbucket's way to prevent caching.
-    let expires = HeaderValue::from_static("-1");
-    ([(header::CONTENT_TYPE, content_type), (header::EXPIRES, expires)], body).into_response()
+    headers.insert(header::EXPIRES, HeaderValue::from_static("-1"));
+    response
 }
 
 fn with_etag(mut response: Response, tag: HeaderValue) -> Response {
