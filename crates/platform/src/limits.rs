@@ -97,9 +97,10 @@ mod tests {
 
     #[test]
     fn lowers_priority_of_one_thread_only() {
+        use ThreadPriority::{Low, Lowest};
+
         let own = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
         let before = own();
-        use ThreadPriority::{Low, Lowest};
         for (priorities, nice) in [(&[Low][..], 5), (&[Lowest], 19), (&[Lowest, Low], 19)] {
             let lower = move || {
                 for priority in priorities {
