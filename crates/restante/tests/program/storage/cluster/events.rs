@@ -2,8 +2,10 @@
 //! crash.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, ScopedJoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use restante_testpg::FaultProxy;
 
@@ -11,6 +13,7 @@ use super::messages::{RetryingSender, SentMessages};
 use super::nodes::{Cluster, Node, local};
 use super::stop_flag::StopFlag;
 use super::subscribers::{END, ReceivedEvent, Subscriber, Transport, number, remaining_messages};
+use crate::support::TEST_TIMEOUT;
 use crate::support::monitor::EventStream;
 use crate::support::random::Random;
 
@@ -198,17 +201,25 @@ fn subscriber_continues_at_another_node() {
     let Some(cluster) = Cluster::start(3, &["--storage-mailboxmsgcap", "0"]) else { return };
     let messages = SentMessages::default();
     let balancer = FaultProxy::balancing(cluster.ports().0);
+    let receiving = AtomicUsize::new(0);
+    // If too few connections receive events, the assertion below fails, when all threads have ended.
+    let wait_for_connections = |count| {
+        let deadline = Instant::now() + TEST_TIMEOUT;
+        while receiving.load(Relaxed) < count && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(10));
+        }
+    };
     let everything = thread::scope(|scope| {
-        let follower = scope.spawn(|| follow(&cluster));
+        let follower = scope.spawn(|| follow(&cluster, &receiving));
         send_and_delete(&cluster, &messages, &[balancer.port()], || {
             for kill in 0..KILLS {
-                thread::sleep(Duration::from_millis(400));
+                wait_for_connections(kill + 1);
                 cluster.nodes[kill % 3].kill_while(|| thread::sleep(Duration::from_millis(100)));
             }
-            thread::sleep(Duration::from_millis(400));
+            wait_for_connections(KILLS + 1);
         });
         let (received, losses) = follower.join().unwrap();
-        assert!(losses >= KILLS / 2, "only {losses} connections were lost");
+        assert!(losses >= KILLS, "only {losses} connections were lost");
         received
     });
     check(&cluster, &messages, &everything);
@@ -234,13 +245,15 @@ fn restarted_node_accepts_positions_of_other_nodes() {
     }
 }
 
-/// Receives all events from one node after the other, each until it is killed. Returns the events and the number of lost connections.
-fn follow(cluster: &Cluster) -> (Vec<ReceivedEvent>, usize) {
+/// Receives all events from one node after the other, each until it is killed. Returns the events and the number of lost connections. Sets
+/// `receiving` to the number of connections on which an event has arrived.
+fn follow(cluster: &Cluster, receiving: &AtomicUsize) -> (Vec<ReceivedEvent>, usize) {
     let (mut received, mut last, mut ends) = (Vec::new(), None, 0);
     for losses in 0.. {
         let position = last.as_ref().map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
         let mut events = EventStream::open(&cluster.nodes[losses % 3].server(), "/api/v2/events", &position);
         while let Some(event) = events.next() {
+            receiving.store(losses + 1, Relaxed);
             let copies = ReceivedEvent::of_message(&event.data);
             ends += copies.iter().filter(|copy| copy.is_end()).count();
             received.extend(copies);
