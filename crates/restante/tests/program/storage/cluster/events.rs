@@ -209,8 +209,10 @@ fn subscriber_continues_at_another_node() {
             thread::sleep(Duration::from_millis(10));
         }
     };
+    // A subscriber that connects later does not get all earlier events.
+    let first = subscribe(&cluster, 0, "");
     let everything = thread::scope(|scope| {
-        let follower = scope.spawn(|| follow(&cluster, &receiving));
+        let follower = scope.spawn(|| follow(&cluster, first, &receiving));
         send_and_delete(&cluster, &messages, &[balancer.port()], || {
             for kill in 0..KILLS {
                 wait_for_connections(kill + 1);
@@ -245,13 +247,16 @@ fn restarted_node_accepts_positions_of_other_nodes() {
     }
 }
 
+/// Subscribes to all events at the node that follows after this number of lost connections, from this position on.
+fn subscribe(cluster: &Cluster, losses: usize, position: &str) -> EventStream {
+    EventStream::open(&cluster.nodes[losses % 3].server(), "/api/v2/events", position)
+}
+
 /// Receives all events from one node after the other, each until it is killed. Returns the events and the number of lost connections. Sets
 /// `receiving` to the number of connections on which an event has arrived.
-fn follow(cluster: &Cluster, receiving: &AtomicUsize) -> (Vec<ReceivedEvent>, usize) {
-    let (mut received, mut last, mut ends) = (Vec::new(), None, 0);
+fn follow(cluster: &Cluster, first: EventStream, receiving: &AtomicUsize) -> (Vec<ReceivedEvent>, usize) {
+    let (mut received, mut last, mut ends, mut events) = (Vec::new(), None, 0, first);
     for losses in 0.. {
-        let position = last.as_ref().map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
-        let mut events = EventStream::open(&cluster.nodes[losses % 3].server(), "/api/v2/events", &position);
         while let Some(event) = events.next() {
             receiving.store(losses + 1, Relaxed);
             let copies = ReceivedEvent::of_message(&event.data);
@@ -262,6 +267,8 @@ fn follow(cluster: &Cluster, receiving: &AtomicUsize) -> (Vec<ReceivedEvent>, us
                 return (received, losses);
             }
         }
+        let position = last.as_ref().map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
+        events = subscribe(cluster, losses + 1, &position);
     }
     unreachable!("the loop ends with the last message")
 }
