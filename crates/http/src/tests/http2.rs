@@ -77,7 +77,7 @@ async fn get(client: &SendRequest<Bytes>, path: &str) -> (u16, Vec<u8>) {
 #[tokio::test]
 async fn hundred_concurrent_requests() {
     let server = TestServer::with_two_messages().await;
-    server.add_message(2, "test", &"x".repeat(3 << 20)).await;
+    server.add_message(2, "test", &"x".repeat(1 << 19)).await;
     let client = open(&server).await;
     let mut requests = JoinSet::new();
     for number in 0..100 {
